@@ -1,0 +1,2 @@
+//! The binary `forewarn`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The rules of events: pure, no I/O, no async, no clock.

@@ -1,0 +1,1 @@
+//! The shell around the rules: writer, listeners, management API, drivers.

@@ -1,0 +1,1 @@
+//! One contract for durable state, several stores.

@@ -1,0 +1,1 @@
+//! The bytes other people's programs see.
