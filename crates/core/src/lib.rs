@@ -1,1 +1,23 @@
-//! The rules of events: pure, no I/O, no async, no clock.
+//! The rules of events: who is told what, when an event starts, how it ends.
+//!
+//! Pure: no I/O, no async, no clock, no randomness. A command and a time go in; a new region, what to
+//! store and what to do come out.
+
+mod apply;
+mod command;
+mod ids;
+mod model;
+mod region;
+mod rejection;
+pub mod settings;
+mod time;
+mod transition;
+
+pub use command::*;
+pub use ids::*;
+pub use model::*;
+pub use region::{Found, LoadError, Region};
+pub use rejection::Rejection;
+pub use settings::Settings;
+pub use time::Timestamp;
+pub use transition::*;

@@ -1,0 +1,610 @@
+//! Everything the rules know, as one immutable value. Cloning one costs a few counters; a reader keeps
+//! the region it was given for as long as it likes.
+//!
+//! The maps of entities are what is stored. All other maps are indexes, derived from the entities by
+//! `insert` and `remove` and nowhere else, so a region that was loaded is the one that was saved.
+
+use std::fmt;
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use crate::ids::*;
+use crate::model::*;
+use crate::settings::{OVER_KEPT, PULSE_EVERY, SEEN_EVERY, Settings};
+use crate::time::Timestamp;
+use crate::transition::{Entity, Key, Meta};
+
+#[derive(Clone, Debug)]
+pub struct Region {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) meta: Meta,
+    pub(crate) hosts: OrdMap<Name, Arc<Host>>,
+    pub(crate) groups: OrdMap<GroupId, Arc<Group>>,
+    pub(crate) scopes: OrdMap<ScopeId, Arc<Scope>>,
+    pub(crate) machines: OrdMap<MachineId, Arc<Machine>>,
+    pub(crate) events: OrdMap<EventId, Arc<Event>>,
+    pub(crate) operations: OrdMap<OperationId, Arc<Operation>>,
+    pub(crate) index: Index,
+}
+
+/// Ways to find entities. Never stored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    pub by_name: OrdMap<NameKey, MachineId>,
+    pub by_vm_id: OrdMap<Guid, MachineId>,
+    pub by_address: OrdMap<Address, MachineId>,
+    pub groups_by_name: OrdMap<NameKey, GroupId>,
+    pub members: OrdSet<(ScopeId, MachineId)>,
+    pub on_host: OrdSet<(Name, MachineId)>,
+    /// Events that are not over, by machine.
+    pub of_machine: OrdSet<(MachineId, EventId)>,
+    pub started: OrdSet<EventId>,
+    pub deadlines: OrdSet<(Timestamp, Deadline)>,
+    /// Scopes that are on, by when they were last seen (on the clock that runs only with the server).
+    pub listening: OrdSet<(Timestamp, ScopeId)>,
+    /// Restart and redeploy operations whose event is Scheduled, by subscription.
+    pub user_operations: OrdMap<Name, u32>,
+}
+
+/// A machine's or group's name without regard to case; the part after it tells equal names apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NameKey {
+    pub name: Name,
+    pub within: Name,
+    pub subscription: Name,
+}
+
+/// What time alone will change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deadline {
+    NotBefore(EventId),
+    DriverSilent(EventId),
+    Forget(EventId),
+    ForgetOperation(OperationId),
+    NextDomain(OperationId),
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    One(MachineId),
+    /// The machines that it could be, at most [`Region::CANDIDATES_MAX`] of them.
+    Many(Vec<MachineId>),
+    Nothing,
+}
+
+/// A stored entity that does not fit the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError(pub String);
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the stored region is inconsistent: {}", self.0)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl Region {
+    pub const CANDIDATES_MAX: usize = 20;
+
+    pub fn new(settings: Settings) -> Region {
+        Region {
+            settings: Arc::new(settings),
+            meta: Meta::default(),
+            hosts: OrdMap::new(),
+            groups: OrdMap::new(),
+            scopes: OrdMap::new(),
+            machines: OrdMap::new(),
+            events: OrdMap::new(),
+            operations: OrdMap::new(),
+            index: Index::default(),
+        }
+    }
+
+    /// The region that was saved as these entities, in any order. A scope's list of live events need
+    /// not be stored: it is the scope's events in order of appearance.
+    pub fn load(settings: Settings, entities: impl IntoIterator<Item = Entity>) -> Result<Region, LoadError> {
+        let mut region = Region::new(settings);
+        let mut events = Vec::new();
+        for entity in entities {
+            match entity {
+                Entity::Event(event) => events.push(event),
+                Entity::Scope(scope) => {
+                    region.insert(Entity::Scope(Arc::new(Scope { live: Vec::new(), ..(*scope).clone() })))
+                }
+                other => region.insert(other),
+            }
+        }
+        events.sort_by_key(|event| event.seq);
+        for event in events {
+            region.load_event(event)?;
+        }
+        region.check_references()?;
+        Ok(region)
+    }
+
+    fn load_event(&mut self, event: Arc<Event>) -> Result<(), LoadError> {
+        if event.is_live() {
+            let scope = self.scopes.get(&event.scope).ok_or_else(|| {
+                LoadError(format!("event {} is of scope {}, which is not there", event.id, event.scope.0))
+            })?;
+            let mut scope = (**scope).clone();
+            scope.live.push(event.id);
+            self.insert(Entity::Scope(Arc::new(scope)));
+        }
+        self.insert(Entity::Event(event));
+        Ok(())
+    }
+
+    fn check_references(&self) -> Result<(), LoadError> {
+        for machine in self.machines.values() {
+            if !self.scopes.contains_key(&machine.scope) {
+                return Err(LoadError(format!(
+                    "machine '{}' is of scope {}, which is not there",
+                    machine.name, machine.scope.0
+                )));
+            }
+            if let Some(group) = machine.seat.group().filter(|group| !self.groups.contains_key(group)) {
+                return Err(LoadError(format!(
+                    "machine '{}' is of group {}, which is not there",
+                    machine.name, group.0
+                )));
+            }
+        }
+        let highest =
+            self.machines.get_max().map_or(0, |(id, _)| id.0).max(self.scopes.get_max().map_or(0, |(id, _)| id.0));
+        if self.meta.next_id <= highest && highest > 0 {
+            return Err(LoadError(format!("the next number is {}, but {highest} is taken", self.meta.next_id)));
+        }
+        Ok(())
+    }
+
+    /// Every entity, as it would be stored.
+    pub fn entities(&self) -> impl Iterator<Item = Entity> + '_ {
+        std::iter::once(Entity::Meta(self.meta))
+            .chain(self.hosts.values().cloned().map(Entity::Host))
+            .chain(self.groups.values().cloned().map(Entity::Group))
+            .chain(self.scopes.values().cloned().map(Entity::Scope))
+            .chain(self.machines.values().cloned().map(Entity::Machine))
+            .chain(self.events.values().cloned().map(Entity::Event))
+            .chain(self.operations.values().cloned().map(Entity::Operation))
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The same region under other settings. Events that exist keep their times.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Settings) -> Region {
+        self.settings = Arc::new(settings);
+        self.index.deadlines = OrdSet::new();
+        for entity in self.entities().collect::<Vec<_>>() {
+            if let Some(deadline) = self.deadline_of(&entity) {
+                self.index.deadlines.insert(deadline);
+            }
+        }
+        self
+    }
+
+    pub fn meta(&self) -> Meta {
+        self.meta
+    }
+
+    /// The latest time that the region has seen.
+    pub fn now(&self) -> Timestamp {
+        self.meta.now
+    }
+
+    // --- finding ---------------------------------------------------------------------------------
+
+    pub fn machine(&self, id: MachineId) -> Option<&Arc<Machine>> {
+        self.machines.get(&id)
+    }
+
+    pub fn machines(&self) -> impl DoubleEndedIterator<Item = &Arc<Machine>> + ExactSizeIterator {
+        self.machines.values()
+    }
+
+    /// Machines after `after`, in order of registration: for lists that page.
+    pub fn machines_after(&self, after: Option<MachineId>) -> impl Iterator<Item = &Arc<Machine>> {
+        let from = after.map_or(MachineId(0), |id| MachineId(id.0 + 1));
+        self.machines.range(from..).map(|(_, machine)| machine)
+    }
+
+    pub fn machine_by_vm_id(&self, vm_id: Guid) -> Option<MachineId> {
+        self.index.by_vm_id.get(&vm_id).copied()
+    }
+
+    pub fn machine_by_address(&self, address: &Address) -> Option<MachineId> {
+        self.index.by_address.get(address).copied()
+    }
+
+    /// A machine by its name and, to tell equal names apart, its resource group or cloud service.
+    pub fn machine_by_name(&self, name: &str, within: Option<&str>) -> Found {
+        let name = fold(name);
+        let within = within.map(fold);
+        let from = NameKey { name: name.clone(), within: "".into(), subscription: "".into() };
+        let mut found = Vec::new();
+        for (key, id) in self.index.by_name.range(from..) {
+            if key.name != name || found.len() == Self::CANDIDATES_MAX {
+                break;
+            }
+            if within.as_ref().is_none_or(|within| *within == key.within) {
+                found.push(*id);
+            }
+        }
+        match found.as_slice() {
+            [] => Found::Nothing,
+            [one] => Found::One(*one),
+            _ => Found::Many(found),
+        }
+    }
+
+    pub fn group(&self, id: GroupId) -> Option<&Arc<Group>> {
+        self.groups.get(&id)
+    }
+
+    pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.groups.values()
+    }
+
+    pub fn group_by_name(&self, home: &Home, name: &str) -> Option<GroupId> {
+        self.index.groups_by_name.get(&NameKey::new(name, &home.resource_group, &home.subscription)).copied()
+    }
+
+    /// All groups of this name, in whatever resource group.
+    pub fn groups_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Group>> {
+        let name = fold(name);
+        let from = NameKey { name: name.clone(), within: "".into(), subscription: "".into() };
+        self.index
+            .groups_by_name
+            .range(from..)
+            .take_while(move |(key, _)| key.name == name)
+            .filter_map(|(_, id)| self.groups.get(id))
+    }
+
+    pub fn group_members(&self, group: &Group) -> impl Iterator<Item = &Arc<Machine>> {
+        group.scopes.clone().into_iter().flat_map(|scope| self.members(scope))
+    }
+
+    pub fn scope(&self, id: ScopeId) -> Option<&Arc<Scope>> {
+        self.scopes.get(&id)
+    }
+
+    pub fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {
+        self.scopes.values()
+    }
+
+    /// The machines that see this scope's document, in order of registration.
+    pub fn members(&self, scope: ScopeId) -> impl Iterator<Item = &Arc<Machine>> {
+        self.index
+            .members
+            .range((scope, MachineId(0))..=(scope, MachineId(u64::MAX)))
+            .filter_map(|(_, id)| self.machines.get(id))
+    }
+
+    pub fn hosts(&self) -> impl Iterator<Item = &Arc<Host>> {
+        self.hosts.values()
+    }
+
+    pub fn host(&self, name: &str) -> Option<&Arc<Host>> {
+        self.hosts.get(name)
+    }
+
+    pub fn machines_on(&self, host: &Name) -> impl Iterator<Item = &Arc<Machine>> {
+        let last = (host.clone(), MachineId(u64::MAX));
+        self.index.on_host.range((host.clone(), MachineId(0))..=last).filter_map(|(_, id)| self.machines.get(id))
+    }
+
+    pub fn event(&self, id: EventId) -> Option<&Arc<Event>> {
+        self.events.get(&id)
+    }
+
+    /// Every event that is known, those over for less than an hour included.
+    pub fn events(&self) -> impl Iterator<Item = &Arc<Event>> {
+        self.events.values()
+    }
+
+    pub fn operation(&self, id: OperationId) -> Option<&Arc<Operation>> {
+        self.operations.get(&id)
+    }
+
+    pub fn operations(&self) -> impl Iterator<Item = &Arc<Operation>> {
+        self.operations.values()
+    }
+
+    /// Events of a machine that are not over.
+    pub fn events_of(&self, machine: MachineId) -> impl Iterator<Item = &Arc<Event>> {
+        self.index
+            .of_machine
+            .range((machine, Guid(0))..=(machine, Guid(u128::MAX)))
+            .filter_map(|(_, id)| self.events.get(id))
+    }
+
+    // --- showing ---------------------------------------------------------------------------------
+
+    /// What the machines of a scope are shown, in order.
+    pub fn document(&self, scope: ScopeId) -> impl Iterator<Item = &Arc<Event>> {
+        let live = self.scopes.get(&scope).map_or(&[][..], |scope| &scope.live);
+        live.iter().filter_map(|id| self.events.get(id)).filter(|event| event.is_shown())
+    }
+
+    pub fn is_on(&self, scope: ScopeId) -> bool {
+        self.scopes.get(&self.switch_of(scope)).is_some_and(|scope| matches!(scope.switch, Switch::On { .. }))
+    }
+
+    /// Whether a request of one of the scope's machines must be told to the region: it turns the scope
+    /// on, or what the region knows of is old.
+    pub fn wants_seen(&self, scope: ScopeId, now: Timestamp) -> bool {
+        match self.scopes.get(&self.switch_of(scope)).map(|scope| scope.switch) {
+            Some(Switch::On { seen }) => self.running_time(now).since(seen) >= SEEN_EVERY,
+            Some(Switch::Off) => true,
+            None => false,
+        }
+    }
+
+    /// The scope whose switch counts: placement groups of one set go on and off together.
+    pub fn switch_of(&self, scope: ScopeId) -> ScopeId {
+        match self.scopes.get(&scope).map(|scope| scope.owner) {
+            Some(ScopeOwner::Group { group, .. }) => {
+                self.groups.get(&group).and_then(|group| group.scopes.first().copied()).unwrap_or(scope)
+            }
+            Some(ScopeOwner::Machine(_)) | None => scope,
+        }
+    }
+
+    /// The policy that counts for a machine: its group's, its own, or the default.
+    pub fn policy_of(&self, machine: &Machine) -> EventsPolicy {
+        match machine.seat.group().and_then(|group| self.groups.get(&group)) {
+            Some(group) => group.policy.clone(),
+            None => machine.policy.clone().unwrap_or_default(),
+        }
+    }
+
+    // --- acting ----------------------------------------------------------------------------------
+
+    /// When time alone changes something.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let first = self.index.deadlines.get_min().map(|(at, _)| *at);
+        let idle = self.index.listening.get_min().map(|(seen, _)| self.idle_at(*seen));
+        let pulse = idle.map(|_| self.meta.now + PULSE_EVERY);
+        [first, idle, pulse].into_iter().flatten().min()
+    }
+
+    /// What should be under way: the events that have started.
+    pub fn wanted_effects(&self) -> impl Iterator<Item = &Arc<Event>> {
+        self.index.started.iter().filter_map(|id| self.events.get(id))
+    }
+
+    /// When a scope that was last seen then goes off.
+    pub(crate) fn idle_at(&self, seen: Timestamp) -> Timestamp {
+        let idle = seen + self.settings.idle_disable + SEEN_EVERY;
+        Timestamp(idle.0 + self.meta.downtime_ms)
+    }
+
+    /// The time that passes only while the server runs.
+    pub(crate) fn running_time(&self, now: Timestamp) -> Timestamp {
+        Timestamp(now.0 - self.meta.downtime_ms)
+    }
+
+    // --- changing: the only two doors --------------------------------------------------------------
+
+    pub(crate) fn insert(&mut self, entity: Entity) {
+        self.unindex(&entity.key());
+        self.index(&entity);
+        match entity {
+            Entity::Meta(meta) => self.meta = meta,
+            Entity::Host(host) => drop(self.hosts.insert(host.name.clone(), host)),
+            Entity::Group(group) => drop(self.groups.insert(group.id, group)),
+            Entity::Scope(scope) => drop(self.scopes.insert(scope.id, scope)),
+            Entity::Machine(machine) => drop(self.machines.insert(machine.id, machine)),
+            Entity::Event(event) => drop(self.events.insert(event.id, event)),
+            Entity::Operation(operation) => drop(self.operations.insert(operation.id, operation)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.unindex(key);
+        match key {
+            Key::Meta => {}
+            Key::Host(name) => drop(self.hosts.remove(name)),
+            Key::Group(id) => drop(self.groups.remove(id)),
+            Key::Scope(id) => drop(self.scopes.remove(id)),
+            Key::Machine(id) => drop(self.machines.remove(id)),
+            Key::Event(id) => drop(self.events.remove(id)),
+            Key::Operation(id) => drop(self.operations.remove(id)),
+        }
+    }
+
+    fn get(&self, key: &Key) -> Option<Entity> {
+        match key {
+            Key::Meta => None,
+            Key::Host(name) => self.hosts.get(name).cloned().map(Entity::Host),
+            Key::Group(id) => self.groups.get(id).cloned().map(Entity::Group),
+            Key::Scope(id) => self.scopes.get(id).cloned().map(Entity::Scope),
+            Key::Machine(id) => self.machines.get(id).cloned().map(Entity::Machine),
+            Key::Event(id) => self.events.get(id).cloned().map(Entity::Event),
+            Key::Operation(id) => self.operations.get(id).cloned().map(Entity::Operation),
+        }
+    }
+
+    fn index(&mut self, entity: &Entity) {
+        if let Some(deadline) = self.deadline_of(entity) {
+            self.index.deadlines.insert(deadline);
+        }
+        match entity {
+            Entity::Meta(_) | Entity::Host(_) | Entity::Operation(_) => {}
+            Entity::Group(group) => drop(self.index.groups_by_name.insert(NameKey::of_group(group), group.id)),
+            Entity::Scope(scope) => {
+                if let Switch::On { seen } = scope.switch {
+                    self.index.listening.insert((seen, scope.id));
+                }
+            }
+            Entity::Machine(machine) => self.index_machine(machine),
+            Entity::Event(event) => self.index_event(event),
+        }
+    }
+
+    fn unindex(&mut self, key: &Key) {
+        let Some(entity) = self.get(key) else { return };
+        if let Some(deadline) = self.deadline_of(&entity) {
+            self.index.deadlines.remove(&deadline);
+        }
+        match entity {
+            Entity::Meta(_) | Entity::Host(_) | Entity::Operation(_) => {}
+            Entity::Group(group) => drop(self.index.groups_by_name.remove(&NameKey::of_group(&group))),
+            Entity::Scope(scope) => {
+                if let Switch::On { seen } = scope.switch {
+                    self.index.listening.remove(&(seen, scope.id));
+                }
+            }
+            Entity::Machine(machine) => self.unindex_machine(&machine),
+            Entity::Event(event) => self.unindex_event(&event),
+        }
+    }
+
+    fn index_machine(&mut self, machine: &Machine) {
+        let key = self.machine_key(machine);
+        let index = &mut self.index;
+        index.by_name.insert(key, machine.id);
+        index.by_vm_id.insert(machine.vm_id, machine.id);
+        index.members.insert((machine.scope, machine.id));
+        for address in &machine.addresses {
+            index.by_address.insert(address.clone(), machine.id);
+        }
+        if let Some(host) = &machine.host {
+            index.on_host.insert((host.clone(), machine.id));
+        }
+    }
+
+    fn unindex_machine(&mut self, machine: &Machine) {
+        let key = self.machine_key(machine);
+        let index = &mut self.index;
+        index.by_name.remove(&key);
+        index.by_vm_id.remove(&machine.vm_id);
+        index.members.remove(&(machine.scope, machine.id));
+        for address in &machine.addresses {
+            index.by_address.remove(address);
+        }
+        if let Some(host) = &machine.host {
+            index.on_host.remove(&(host.clone(), machine.id));
+        }
+    }
+
+    fn index_event(&mut self, event: &Event) {
+        if event.is_live() {
+            for resource in event.resources.iter() {
+                self.index.of_machine.insert((resource.machine, event.id));
+            }
+        }
+        if matches!(event.status, Status::Started { .. }) {
+            self.index.started.insert(event.id);
+        }
+        self.count_user_operations(event, |count, n| count + n);
+    }
+
+    fn unindex_event(&mut self, event: &Event) {
+        for resource in event.resources.iter() {
+            self.index.of_machine.remove(&(resource.machine, event.id));
+        }
+        self.index.started.remove(&event.id);
+        self.count_user_operations(event, u32::saturating_sub);
+    }
+
+    fn count_user_operations(&mut self, event: &Event, change: fn(u32, u32) -> u32) {
+        if event.status != Status::Scheduled || !event.cause.is_limited() {
+            return;
+        }
+        let count = self.index.user_operations.get(&event.subscription).copied().unwrap_or(0);
+        self.index.user_operations.insert(event.subscription.clone(), change(count, event.operations.len() as u32));
+    }
+
+    /// Where a machine's name is one of a kind: its cloud service, or its resource group.
+    pub(crate) fn name_key(&self, name: &str, home: &Home, seat: &Seat) -> NameKey {
+        match seat {
+            Seat::RoleInstance { service, .. } => {
+                let within = self.groups.get(service).map_or(&home.resource_group, |group| &group.name);
+                NameKey::new(name, within, &home.subscription)
+            }
+            Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => {
+                NameKey::new(name, &home.resource_group, &home.subscription)
+            }
+        }
+    }
+
+    fn machine_key(&self, machine: &Machine) -> NameKey {
+        self.name_key(&machine.name, &machine.home, &machine.seat)
+    }
+
+    fn deadline_of(&self, entity: &Entity) -> Option<(Timestamp, Deadline)> {
+        match entity {
+            Entity::Meta(_) | Entity::Host(_) | Entity::Group(_) | Entity::Scope(_) | Entity::Machine(_) => None,
+            Entity::Event(event) => match &event.status {
+                Status::Scheduled if event.due => None,
+                Status::Scheduled => Some((event.not_before, Deadline::NotBefore(event.id))),
+                Status::Started { at } => Some((*at + self.settings.driver_timeout, Deadline::DriverSilent(event.id))),
+                Status::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::Forget(event.id))),
+            },
+            Entity::Operation(operation) => match &operation.state {
+                OperationState::Running => {
+                    let resume = operation.rollout.as_ref()?.resume?;
+                    Some((resume, Deadline::NextDomain(operation.id)))
+                }
+                OperationState::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::ForgetOperation(operation.id))),
+            },
+        }
+    }
+}
+
+impl NameKey {
+    pub fn new(name: &str, within: &str, subscription: &Name) -> NameKey {
+        NameKey { name: fold(name), within: fold(within), subscription: fold(subscription) }
+    }
+
+    fn of_group(group: &Group) -> NameKey {
+        NameKey::new(&group.name, &group.home.resource_group, &group.home.subscription)
+    }
+}
+
+/// Names are compared without regard to case.
+fn fold(name: &str) -> Name {
+    name.to_ascii_lowercase().into()
+}
+
+impl Event {
+    /// Not over.
+    pub fn is_live(&self) -> bool {
+        !matches!(self.status, Status::Ended { .. })
+    }
+
+    pub fn is_shown(&self) -> bool {
+        self.visibility == Visibility::Shown
+    }
+}
+
+impl Cause {
+    pub fn source(self) -> Source {
+        match self {
+            Cause::HostMaintenance | Cause::LiveMigration | Cause::HardwareFailure | Cause::Eviction => {
+                Source::Platform
+            }
+            Cause::UserRestart | Cause::UserRedeploy | Cause::SelfServiceMaintenance | Cause::Deletion => Source::User,
+        }
+    }
+
+    /// Counts against the limit of user operations.
+    pub fn is_limited(self) -> bool {
+        match self {
+            Cause::UserRestart | Cause::UserRedeploy => true,
+            Cause::HostMaintenance
+            | Cause::LiveMigration
+            | Cause::SelfServiceMaintenance
+            | Cause::HardwareFailure
+            | Cause::Eviction
+            | Cause::Deletion => false,
+        }
+    }
+}
