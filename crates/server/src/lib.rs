@@ -1,1 +1,2 @@
-//! The shell around the rules: writer, listeners, management API, drivers.
+//! The shell around the rules: the single writer, the metadata listeners, the management API, drivers,
+//! clock and telemetry.

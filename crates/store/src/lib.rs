@@ -1,1 +1,5 @@
-//! One contract for durable state, several stores.
+//! One contract for durable state, several stores, one conformance suite that each of them runs.
+
+mod contract;
+
+pub use contract::*;

@@ -1,0 +1,118 @@
+//! What the server asks of a store, whichever it is.
+//!
+//! A store keeps the entities of one region, and the history of what happened to it. All writes come
+//! from one writer, as batches that are all or nothing; reads of history come from anywhere.
+
+use std::sync::Arc;
+
+use forewarn_core::{Entity, EventId, Fact, OperationId, Timestamp, Write};
+
+/// The writer's side. Blocking: the caller decides on which thread.
+pub trait Store: Send {
+    /// Everything that is stored.
+    fn load(&mut self) -> Result<Loaded, StoreError>;
+
+    /// Stores the batch and makes `expected_revision + 1` of the revision, durably, or does nothing.
+    /// Only if the stored revision is the expected one.
+    fn commit(&mut self, expected_revision: u64, batch: &Batch) -> Result<u64, CommitError>;
+
+    /// Removes history that is older than `before`; not more than `limit` rows at a time. Returns how many went.
+    fn forget_history(&mut self, before: Timestamp, limit: u32) -> Result<u32, StoreError>;
+
+    fn reader(&self) -> Arc<dyn Reader>;
+}
+
+/// Reads beside the writer, from any thread.
+pub trait Reader: Send + Sync {
+    /// Newest last. At most [`HISTORY_PAGE_MAX`] rows.
+    fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError>;
+}
+
+/// Rows of history in one answer.
+pub const HISTORY_PAGE_MAX: u32 = 1000;
+
+#[derive(Debug)]
+pub struct Loaded {
+    pub revision: u64,
+    pub entities: Vec<Entity>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    pub writes: Vec<Write>,
+    pub facts: Vec<Fact>,
+    pub audit: Vec<Audit>,
+}
+
+/// A management action that was accepted: who, what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    pub at: Timestamp,
+    pub actor: String,
+    /// `restart`, `delete`, `machine.register`…
+    pub action: String,
+    /// What it was done to, as a person would name it.
+    pub target: String,
+    /// Further facts, as a JSON object.
+    pub detail: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// Rows with a greater number.
+    pub after: Option<u64>,
+    pub event: Option<EventId>,
+    pub operation: Option<OperationId>,
+    /// A machine's name, without regard to case.
+    pub machine: Option<String>,
+    pub kinds: Vec<String>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    /// The newest ones that fit instead of the oldest.
+    pub newest: bool,
+    pub limit: Option<u32>,
+}
+
+/// One line of history as it is kept: words, not types, because it outlives the program that wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryRow {
+    pub number: u64,
+    pub at: Timestamp,
+    /// `appeared`, `approved`, `started`, `ended`, `operation-ended`, `machine-added`,
+    /// `machine-removed`, `scope-on`, `scope-off`, `audit`.
+    pub kind: String,
+    pub event: Option<EventId>,
+    pub operation: Option<OperationId>,
+    pub scope: Option<u64>,
+    /// The machines concerned, by name.
+    pub machines: Vec<String>,
+    /// Who did it, where somebody did: `guest:NAME`, `management:NAME`, `policy`.
+    pub actor: Option<String>,
+    /// For `ended` how; for `appeared` the type; else empty or a word.
+    pub outcome: Option<String>,
+    /// The rest, as a JSON object.
+    pub detail: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{0}")]
+    Message(String),
+    #[error("the store could not be read or written")]
+    Io(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Inconsistent(#[from] forewarn_core::LoadError),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// Nothing was written, certainly: the disk is full, the file is busy.
+    #[error("nothing was written")]
+    Refused(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Somebody else has written.
+    #[error("the store is at revision {found}, not {expected}")]
+    Conflict { expected: u64, found: u64 },
+    /// It may have been written or not: load to find out.
+    #[error("the commit's fate is not known")]
+    Doubt(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
