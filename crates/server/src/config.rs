@@ -98,7 +98,7 @@ pub struct CommandDriver {
 
 impl Default for Impacts {
     fn default() -> Self {
-        let minutes = |n| Duration::from_secs(n * 60);
+        let minutes = |n: u64| Duration::from_secs(n * 60);
         Impacts {
             live_migration: minutes(5),
             freeze: minutes(10),
