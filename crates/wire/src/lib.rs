@@ -1,1 +1,14 @@
 //! The bytes other people's programs see.
+//!
+//! One module per thing on the wire of the metadata endpoint. Each turns plain data into bytes or
+//! bytes into plain data, and none of them knows a rule: who may ask, what an event does and when
+//! it starts is decided elsewhere.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`version`] | the api-versions of each path, and what is wrong with the others |
+//! | [`guid`], [`duration`] | two notations that the others need |
+
+pub mod duration;
+pub mod guid;
+pub mod version;
