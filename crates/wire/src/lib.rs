@@ -7,8 +7,10 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`version`] | the api-versions of each path, and what is wrong with the others |
+//! | [`document`] | the Scheduled Events document, per version |
 //! | [`guid`], [`duration`] | two notations that the others need |
 
+pub mod document;
 pub mod duration;
 pub mod guid;
 pub mod version;

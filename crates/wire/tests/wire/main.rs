@@ -1,0 +1,4 @@
+//! The crate as its users see it, compared with files that hold the bytes.
+
+mod document;
+mod support;
