@@ -8,9 +8,13 @@
 //! |---|---|
 //! | [`version`] | the api-versions of each path, and what is wrong with the others |
 //! | [`document`] | the Scheduled Events document, per version |
+//! | [`approval`] | the body of the POST that approves events |
+//! | [`query`] | the query string |
 //! | [`guid`], [`duration`] | two notations that the others need |
 
+pub mod approval;
 pub mod document;
 pub mod duration;
 pub mod guid;
+pub mod query;
 pub mod version;
