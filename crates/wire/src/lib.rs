@@ -10,11 +10,13 @@
 //! | [`document`] | the Scheduled Events document, per version |
 //! | [`approval`] | the body of the POST that approves events |
 //! | [`query`] | the query string |
+//! | [`error`] | every refusal: its status and its body |
 //! | [`guid`], [`duration`] | two notations that the others need |
 
 pub mod approval;
 pub mod document;
 pub mod duration;
+pub mod error;
 pub mod guid;
 pub mod query;
 pub mod version;

@@ -1,4 +1,5 @@
 //! The crate as its users see it, compared with files that hold the bytes.
 
 mod document;
+mod refusals;
 mod support;
