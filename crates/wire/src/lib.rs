@@ -9,6 +9,7 @@
 //! | [`version`] | the api-versions of each path, and what is wrong with the others |
 //! | [`document`] | the Scheduled Events document, per version |
 //! | [`approval`] | the body of the POST that approves events |
+//! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
 //! | [`query`] | the query string |
 //! | [`error`] | every refusal: its status and its body |
 //! | [`guid`], [`duration`] | two notations that the others need |
@@ -18,5 +19,6 @@ pub mod document;
 pub mod duration;
 pub mod error;
 pub mod guid;
+pub mod instance;
 pub mod query;
 pub mod version;
