@@ -115,7 +115,7 @@ impl Step {
     pub fn upgrade_instances(&mut self, id: GroupId, machines: &[MachineId]) -> Result<Answer, Rejection> {
         let (group, set) = self.scale_set(id)?;
         let members = self.region.group_members(&group).map(|machine| machine.id).collect::<BTreeSet<_>>();
-        for machine in machines.iter().filter(|machine| !members.contains(machine)) {
+        if let Some(machine) = machines.iter().find(|machine| !members.contains(machine)) {
             return Err(Rejection::NotAMember(self.machine(*machine)?.name.clone()));
         }
         let chosen = if machines.is_empty() { members.into_iter().collect() } else { machines.to_vec() };
