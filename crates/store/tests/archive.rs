@@ -79,6 +79,6 @@ fn a_wrong_line_is_named() {
 fn records_that_do_not_fit_each_other_are_refused() {
     check(
         |lines| drop(lines.remove(find(lines, "\"kind\":\"scope\""))),
-        "the records of the archive do not fit each other: machine",
+        "the records of the archive do not fit each other: event",
     );
 }
