@@ -1,21 +1,34 @@
 //! The binary `forewarn`: `serve` runs the server, everything else is a client of its management API
 //! or works on the data directory of a server that does not run.
+//!
+//! ```text
+//!  args (what was typed) ─▶ commands ─┬─▶ serve ──▶ config (what is meant) ──▶ forewarn-server
+//!                                     ├─▶ client ──HTTP──▶ the management API of a server
+//!                                     └─▶ token, export, import: files
+//! ```
 
 mod args;
+mod client;
+mod commands;
 mod config;
+mod failure;
+mod output;
+mod serve;
 mod words;
+
+use std::process::ExitCode;
 
 use clap::Parser as _;
 
-fn main() {
+fn main() -> ExitCode {
     let args = args::Args::parse();
-    let args::Command::Serve(serve) = args.command else { return };
-    let effective = config::read(&config::Sources {
-        file: serve.config,
-        environment: std::env::vars().collect(),
-        flags: serve.flags,
-    })
-    .unwrap();
-    let _ = effective.choices.meant().unwrap();
-    print!("{}", config::print(&effective.choices));
+    match commands::run(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                output::aside(&format!("forewarn: {message}"));
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
 }
