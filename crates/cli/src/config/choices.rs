@@ -96,6 +96,11 @@ impl Choices {
 
     fn check_auth(&self) -> Result<(), Wrong> {
         let address = self.config.management;
+        if self.memory && !self.no_auth {
+            return Err(Wrong(
+                "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.".into(),
+            ));
+        }
         if !self.no_auth || address.ip().is_loopback() {
             return Ok(());
         }

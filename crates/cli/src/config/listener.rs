@@ -8,8 +8,8 @@ use super::choices::Fault;
 use super::typed::{Field, Typed};
 use crate::words;
 
-/// One for each machine of a busy test bench, and room; each is a socket and a task.
-pub const LISTENERS_MAX: usize = 1024;
+/// One for each machine of a large host, and room; each is a socket and a task.
+pub const LISTENERS_MAX: usize = 4096;
 
 /// What the kernel keeps of a Unix socket's path.
 const UNIX_PATH_BYTES_MAX: usize = 107;

@@ -52,7 +52,6 @@ fn flags_win_over_the_environment_and_the_environment_over_the_file() {
 fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
     for (flag, value, key, expected) in [
         ("data", "/srv/fw", "data", r#""/srv/fw""#),
-        ("memory", "true", "memory", "true"),
         ("metadata", "unix:/run/x", "metadata", r#"[{ address = "unix:/run/x", network = "default" }]"#),
         ("management", "[::1]:1", "management", r#""[::1]:1""#),
         ("no-auth", "on", "no_auth", "true"),
@@ -193,6 +192,11 @@ fn choices_that_do_not_go_together_are_refused() {
         "--metadata 127.0.0.1:8170",
         "Two listeners are to be opened on 127.0.0.1:8170. Give each its own address.",
     );
+    refused(
+        "--memory",
+        "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.",
+    );
+    refused("--memory --no-auth", r#""real""#);
     refused("--metadata 127.0.0.1:0 --metadata 127.0.0.1:0", r#""real""#);
     refused(
         "--pool-first 255.255.255.0",
