@@ -91,7 +91,8 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Signals, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::Refused(format!("Signals cannot be received: {error}.")));
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::Refused(format!("Signals cannot be received: {error}.")));
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::env;
+use std::ops::Add;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use forewarn_core::Timestamp;
 use forewarn_server::{Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, StoreChoice};
 
 use super::Wrong;
@@ -98,7 +98,8 @@ impl Choices {
         let address = self.config.management;
         if self.memory && !self.no_auth {
             return Err(Wrong(
-                "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.".into(),
+                "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out."
+                    .into(),
             ));
         }
         if !self.no_auth || address.ip().is_loopback() {
@@ -136,9 +137,7 @@ impl Choices {
             (ClockWord::Real, Some(_)) => Err(Wrong(
                 "clock_start is only for a manual clock. Set clock to manual, or leave clock_start out.".into(),
             )),
-            (ClockWord::Manual, start) => {
-                Ok(ClockKind::Manual { start: start.map(|time| Timestamp(time.as_millisecond())) })
-            }
+            (ClockWord::Manual, start) => Ok(ClockKind::Manual { start: start.map(rules_time).transpose()? }),
         }
     }
 
@@ -154,6 +153,13 @@ impl Choices {
             })),
         }
     }
+}
+
+/// The same point in time as the rules count it: from 1970 on, which is their zero.
+fn rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, Wrong> {
+    let since_zero = Duration::try_from(time.as_duration());
+    let since_zero = since_zero.map_err(|_| Wrong("clock_start must be after 1970.".into()))?;
+    Ok(T::default() + since_zero)
 }
 
 /// The data directory that was named, or the one of this user.
