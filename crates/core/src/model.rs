@@ -184,6 +184,8 @@ pub struct ScaleSet {
     pub model: SetModel,
     /// Grows with every change of the model.
     pub model_version: u64,
+    /// When the next batch of a rolling upgrade is due.
+    pub next_batch: Option<Timestamp>,
 }
 
 /// What new instances are made from, and existing ones brought to.
@@ -370,6 +372,8 @@ pub struct Operation {
     /// Its events, and how those that are over ended.
     pub parts: Vec<Part>,
     pub rollout: Option<Rollout>,
+    /// Who stopped it; what had started by then still finishes.
+    pub canceled: Option<Name>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

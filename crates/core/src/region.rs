@@ -37,6 +37,9 @@ pub(crate) struct Index {
     pub groups_by_name: OrdMap<NameKey, GroupId>,
     pub members: OrdSet<(ScopeId, MachineId)>,
     pub on_host: OrdSet<(Name, MachineId)>,
+    /// Hosts by how many machines they have.
+    pub hosts_by_load: OrdSet<(u32, Name)>,
+    pub host_load: OrdMap<Name, u32>,
     /// Events that are not over, by machine.
     pub of_machine: OrdSet<(MachineId, EventId)>,
     pub started: OrdSet<EventId>,
@@ -63,6 +66,7 @@ pub(crate) enum Deadline {
     Forget(EventId),
     ForgetOperation(OperationId),
     NextDomain(OperationId),
+    NextBatch(GroupId),
 }
 
 /// What a name stands for.
@@ -107,15 +111,21 @@ impl Region {
     /// not be stored: it is the scope's events in order of appearance.
     pub fn load(settings: Settings, entities: impl IntoIterator<Item = Entity>) -> Result<Region, LoadError> {
         let mut region = Region::new(settings);
+        let mut machines = Vec::new();
         let mut events = Vec::new();
         for entity in entities {
             match entity {
                 Entity::Event(event) => events.push(event),
+                Entity::Machine(machine) => machines.push(machine),
                 Entity::Scope(scope) => {
                     region.insert(Entity::Scope(Arc::new(Scope { live: Vec::new(), ..(*scope).clone() })))
                 }
                 other => region.insert(other),
             }
+        }
+        // A role instance's name is looked up within its service, so groups come first.
+        for machine in machines {
+            region.insert(Entity::Machine(machine));
         }
         events.sort_by_key(|event| event.seq);
         for event in events {
@@ -436,7 +446,8 @@ impl Region {
             self.index.deadlines.insert(deadline);
         }
         match entity {
-            Entity::Meta(_) | Entity::Host(_) | Entity::Operation(_) => {}
+            Entity::Meta(_) | Entity::Operation(_) => {}
+            Entity::Host(host) => self.index.change_load(&host.name, |load| load),
             Entity::Group(group) => drop(self.index.groups_by_name.insert(NameKey::of_group(group), group.id)),
             Entity::Scope(scope) => {
                 if let Switch::On { seen } = scope.switch {
@@ -454,7 +465,8 @@ impl Region {
             self.index.deadlines.remove(&deadline);
         }
         match entity {
-            Entity::Meta(_) | Entity::Host(_) | Entity::Operation(_) => {}
+            Entity::Meta(_) | Entity::Operation(_) => {}
+            Entity::Host(host) => self.index.drop_load(&host.name),
             Entity::Group(group) => drop(self.index.groups_by_name.remove(&NameKey::of_group(&group))),
             Entity::Scope(scope) => {
                 if let Switch::On { seen } = scope.switch {
@@ -477,6 +489,7 @@ impl Region {
         }
         if let Some(host) = &machine.host {
             index.on_host.insert((host.clone(), machine.id));
+            index.change_load(host, |load| load + 1);
         }
     }
 
@@ -491,6 +504,7 @@ impl Region {
         }
         if let Some(host) = &machine.host {
             index.on_host.remove(&(host.clone(), machine.id));
+            index.change_load(host, |load| load - 1);
         }
     }
 
@@ -515,7 +529,7 @@ impl Region {
     }
 
     fn count_user_operations(&mut self, event: &Event, change: fn(u32, u32) -> u32) {
-        if event.status != Status::Scheduled || !event.cause.is_limited() {
+        if event.status != Status::Scheduled || !event.cause.is_limited() || !event.is_shown() {
             return;
         }
         let count = self.index.user_operations.get(&event.subscription).copied().unwrap_or(0);
@@ -541,7 +555,11 @@ impl Region {
 
     fn deadline_of(&self, entity: &Entity) -> Option<(Timestamp, Deadline)> {
         match entity {
-            Entity::Meta(_) | Entity::Host(_) | Entity::Group(_) | Entity::Scope(_) | Entity::Machine(_) => None,
+            Entity::Meta(_) | Entity::Host(_) | Entity::Scope(_) | Entity::Machine(_) => None,
+            Entity::Group(group) => {
+                let GroupKind::ScaleSet(set) = &group.kind else { return None };
+                Some((set.next_batch?, Deadline::NextBatch(group.id)))
+            }
             Entity::Event(event) => match &event.status {
                 Status::Scheduled if event.due => None,
                 Status::Scheduled => Some((event.not_before, Deadline::NotBefore(event.id))),
@@ -555,6 +573,21 @@ impl Region {
                 }
                 OperationState::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::ForgetOperation(operation.id))),
             },
+        }
+    }
+}
+
+impl Index {
+    fn change_load(&mut self, host: &Name, change: fn(u32) -> u32) {
+        let load = self.host_load.get(host).copied().unwrap_or(0);
+        self.hosts_by_load.remove(&(load, host.clone()));
+        self.host_load.insert(host.clone(), change(load));
+        self.hosts_by_load.insert((change(load), host.clone()));
+    }
+
+    fn drop_load(&mut self, host: &Name) {
+        if let Some(load) = self.host_load.remove(host) {
+            self.hosts_by_load.remove(&(load, host.clone()));
         }
     }
 }

@@ -32,11 +32,13 @@ pub enum Rejection {
     /// The machine is being deleted or evicted.
     MachineLeaving(Name),
     GroupLeaving(Name),
+    MachineBusy(Name),
     UserOperationsFull {
         max: u32,
     },
     OperationOver(OperationId),
     NotCancellable(&'static str),
+    PartOfHostOperation(EventId),
     EventOver(EventId),
     NotStarted(EventId),
 
@@ -117,6 +119,13 @@ impl fmt::Display for Rejection {
             NotRunning(name) => write!(f, "Machine '{name}' is not running. Start it first."),
             MachineLeaving(name) => {
                 write!(f, "Machine '{name}' is being deleted or evicted, and that cannot be taken back.")
+            }
+            MachineBusy(name) => write!(
+                f,
+                "Machine '{name}' has an event that is not over, and its update domain stays as it is until then."
+            ),
+            PartOfHostOperation(id) => {
+                write!(f, "Event {id} is one of several that a host operation starts together. Cancel the operation.")
             }
             GroupLeaving(name) => write!(f, "'{name}' is being deleted. Wait until it is gone, then create it again."),
             UserOperationsFull { max } => {

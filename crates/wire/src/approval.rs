@@ -40,16 +40,12 @@ pub fn parse(body: &[u8]) -> Result<Vec<RequestedId>, ApprovalError> {
     let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     let mut value: Value = serde_json::from_slice(text).map_err(|error| not_json(text, &error))?;
     let object = value.as_object_mut().ok_or(ApprovalError::NotAnObject)?;
-    let requests = object
-        .remove("StartRequests")
-        .ok_or(ApprovalError::NoStartRequests)?;
+    let requests = object.remove("StartRequests").ok_or(ApprovalError::NoStartRequests)?;
     let Value::Array(requests) = requests else {
         return Err(ApprovalError::StartRequestsNotAList);
     };
     if requests.len() > START_REQUESTS_MAX {
-        return Err(ApprovalError::TooManyStartRequests {
-            count: requests.len(),
-        });
+        return Err(ApprovalError::TooManyStartRequests { count: requests.len() });
     }
     requests.into_iter().enumerate().map(requested_id).collect()
 }
@@ -80,19 +76,13 @@ impl fmt::Display for ApprovalError {
             }
             ApprovalError::Empty => write!(f, "The body is empty: send {EXAMPLE}."),
             ApprovalError::NotJson { line, column } => {
-                write!(
-                    f,
-                    "The body is not JSON (line {line}, column {column}): send {EXAMPLE}."
-                )
+                write!(f, "The body is not JSON (line {line}, column {column}): send {EXAMPLE}.")
             }
             ApprovalError::NotAnObject => {
                 write!(f, "The body is not a JSON object: send {EXAMPLE}.")
             }
             ApprovalError::NoStartRequests => {
-                write!(
-                    f,
-                    "The body has no key StartRequests, spelt like this: send {EXAMPLE}."
-                )
+                write!(f, "The body has no key StartRequests, spelt like this: send {EXAMPLE}.")
             }
             ApprovalError::StartRequestsNotAList => {
                 write!(f, "StartRequests is not a list: send {EXAMPLE}.")
@@ -131,10 +121,7 @@ fn not_json(text: &[u8], error: &serde_json::Error) -> ApprovalError {
     if text.trim_ascii().is_empty() {
         return ApprovalError::Empty;
     }
-    ApprovalError::NotJson {
-        line: error.line(),
-        column: error.column(),
-    }
+    ApprovalError::NotJson { line: error.line(), column: error.column() }
 }
 
 fn requested_id((index, entry): (usize, Value)) -> Result<RequestedId, ApprovalError> {
@@ -143,9 +130,7 @@ fn requested_id((index, entry): (usize, Value)) -> Result<RequestedId, ApprovalE
     };
     match entry.remove("EventId") {
         None => Err(ApprovalError::EntryWithoutEventId { index }),
-        Some(Value::String(text)) => {
-            Ok(guid::parse(&text).map_or(RequestedId::Other(text), RequestedId::Guid))
-        }
+        Some(Value::String(text)) => Ok(guid::parse(&text).map_or(RequestedId::Other(text), RequestedId::Guid)),
         Some(_) => Err(ApprovalError::EventIdNotText { index }),
     }
 }
@@ -158,11 +143,7 @@ mod tests {
     const ID: u128 = 0xf020ba2e_3bc0_4c40_a10b_86575a9eabd5;
 
     fn check(body: &str, expected: Result<&[RequestedId], ApprovalError>) {
-        assert_eq!(
-            parse(body.as_bytes()),
-            expected.map(<[_]>::to_vec),
-            "{body}"
-        );
+        assert_eq!(parse(body.as_bytes()), expected.map(<[_]>::to_vec), "{body}");
     }
 
     #[test]
@@ -197,49 +178,23 @@ mod tests {
         check("", Err(Empty));
         check(" \r\n", Err(Empty));
         check("StartRequests=1", Err(NotJson { line: 1, column: 1 }));
-        check(
-            "{\"StartRequests\":[]}\n]",
-            Err(NotJson { line: 2, column: 1 }),
-        );
+        check("{\"StartRequests\":[]}\n]", Err(NotJson { line: 2, column: 1 }));
         check("[]", Err(NotAnObject));
         check("{}", Err(NoStartRequests));
         check(r#"{"startRequests":[]}"#, Err(NoStartRequests));
-        check(
-            r#"{"StartRequests":{"EventId":"x"}}"#,
-            Err(StartRequestsNotAList),
-        );
+        check(r#"{"StartRequests":{"EventId":"x"}}"#, Err(StartRequestsNotAList));
         check(r#"{"StartRequests":null}"#, Err(StartRequestsNotAList));
-        check(
-            r#"{"StartRequests":[{"EventId":"x"},{"eventId":"x"}]}"#,
-            Err(EntryWithoutEventId { index: 1 }),
-        );
-        check(
-            r#"{"StartRequests":["x"]}"#,
-            Err(EntryWithoutEventId { index: 0 }),
-        );
-        check(
-            r#"{"StartRequests":[{"EventId":7}]}"#,
-            Err(EventIdNotText { index: 0 }),
-        );
+        check(r#"{"StartRequests":[{"EventId":"x"},{"eventId":"x"}]}"#, Err(EntryWithoutEventId { index: 1 }));
+        check(r#"{"StartRequests":["x"]}"#, Err(EntryWithoutEventId { index: 0 }));
+        check(r#"{"StartRequests":[{"EventId":7}]}"#, Err(EventIdNotText { index: 0 }));
     }
 
     #[test]
     fn each_limit_is_reached_and_not_passed() {
-        let list = |count: usize| {
-            format!(
-                "{{\"StartRequests\":[{}]}}",
-                vec![r#"{"EventId":"x"}"#; count].join(",")
-            )
-        };
-        assert_eq!(
-            parse(list(START_REQUESTS_MAX).as_bytes()).unwrap().len(),
-            START_REQUESTS_MAX
-        );
+        let list = |count: usize| format!("{{\"StartRequests\":[{}]}}", vec![r#"{"EventId":"x"}"#; count].join(","));
+        assert_eq!(parse(list(START_REQUESTS_MAX).as_bytes()).unwrap().len(), START_REQUESTS_MAX);
         let count = START_REQUESTS_MAX + 1;
-        check(
-            &list(count),
-            Err(ApprovalError::TooManyStartRequests { count }),
-        );
+        check(&list(count), Err(ApprovalError::TooManyStartRequests { count }));
 
         let mut body = r#"{"StartRequests":[]}"#.to_owned();
         body.extend(std::iter::repeat_n(' ', BODY_BYTES_MAX - body.len()));
@@ -251,25 +206,16 @@ mod tests {
     #[test]
     fn the_longest_list_of_guids_fits_into_a_body() {
         let entry = r#"{"EventId":"f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}"#;
-        let body = format!(
-            "{{\"StartRequests\":[{}]}}",
-            vec![entry; START_REQUESTS_MAX].join(",")
-        );
+        let body = format!("{{\"StartRequests\":[{}]}}", vec![entry; START_REQUESTS_MAX].join(","));
         assert_eq!(parse(body.as_bytes()).unwrap().len(), START_REQUESTS_MAX);
     }
 
     #[test]
     fn deep_nesting_is_refused_and_does_not_overflow() {
         let deep = "[".repeat(BODY_BYTES_MAX);
-        assert!(matches!(
-            parse(deep.as_bytes()),
-            Err(ApprovalError::NotJson { .. })
-        ));
+        assert!(matches!(parse(deep.as_bytes()), Err(ApprovalError::NotJson { .. })));
         let deep = format!("{{\"StartRequests\":{}", "{\"a\":".repeat(10_000));
-        assert!(matches!(
-            parse(deep.as_bytes()),
-            Err(ApprovalError::NotJson { .. })
-        ));
+        assert!(matches!(parse(deep.as_bytes()), Err(ApprovalError::NotJson { .. })));
     }
 
     proptest! {

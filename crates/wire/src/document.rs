@@ -109,10 +109,7 @@ pub fn render_event(version: Version, names: Names, event: &EventView<'_>) -> Ve
 }
 
 /// The whole document, the same in every version but for its events.
-pub fn render_document<F: AsRef<[u8]>>(
-    incarnation: u64,
-    events: impl IntoIterator<Item = F>,
-) -> Vec<u8> {
+pub fn render_document<F: AsRef<[u8]>>(incarnation: u64, events: impl IntoIterator<Item = F>) -> Vec<u8> {
     let mut out = format!("{{\"DocumentIncarnation\":{incarnation},\"Events\":[").into_bytes();
     for (index, event) in events.into_iter().enumerate() {
         if index > 0 {
@@ -134,13 +131,7 @@ impl Status {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [
-        Kind::Freeze,
-        Kind::Reboot,
-        Kind::Redeploy,
-        Kind::Preempt,
-        Kind::Terminate,
-    ];
+    pub const ALL: [Kind; 5] = [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate];
 
     pub const fn as_str(self) -> &'static str {
         match self {

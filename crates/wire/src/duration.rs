@@ -52,9 +52,7 @@ impl fmt::Display for DurationError {
                 "The duration is not a whole number of seconds: leave out the fraction, for \
                  example PT300S."
             }
-            DurationError::TooLong => {
-                "The duration is too long to be meant: write a shorter one, for example PT15M."
-            }
+            DurationError::TooLong => "The duration is too long to be meant: write a shorter one, for example PT15M.",
         })
     }
 }
@@ -83,9 +81,7 @@ struct Sum {
 impl Sum {
     fn add_all(&mut self, mut text: &str, mut units: &[(char, u64)]) -> Result<(), DurationError> {
         while !text.is_empty() {
-            let end = text
-                .find(|c: char| c.is_ascii_uppercase())
-                .ok_or(DurationError::Malformed)?;
+            let end = text.find(|c: char| c.is_ascii_uppercase()).ok_or(DurationError::Malformed)?;
             let designator = char::from(text.as_bytes()[end]);
             let position = units.iter().position(|unit| unit.0 == designator);
             let position = position.ok_or(DurationError::Malformed)?;
@@ -96,11 +92,7 @@ impl Sum {
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        number: &str,
-        (designator, unit_secs): (char, u64),
-    ) -> Result<(), DurationError> {
+    fn add(&mut self, number: &str, (designator, unit_secs): (char, u64)) -> Result<(), DurationError> {
         if self.fraction_seen {
             return Err(DurationError::Malformed);
         }
@@ -161,17 +153,8 @@ mod tests {
 
     #[test]
     fn every_form_of_the_same_time_is_read() {
-        for five_minutes in [
-            "PT5M",
-            "PT300S",
-            "PT4M60S",
-            "PT5M0S",
-            "PT0H5M",
-            "P0DT5M",
-            "PT05M",
-            "PT5.0M",
-            "PT300.000S",
-        ] {
+        for five_minutes in ["PT5M", "PT300S", "PT4M60S", "PT5M0S", "PT0H5M", "P0DT5M", "PT05M", "PT5.0M", "PT300.000S"]
+        {
             check(five_minutes, Ok(300));
         }
         check("PT7M30S", Ok(450));

@@ -104,10 +104,7 @@ impl Refusal {
             | Refusal::Forwarded
             | Refusal::ApiVersionMissing { .. }
             | Refusal::ApiVersionNotADate { .. }
-            | Refusal::ApiVersionNotServed {
-                endpoint: Endpoint::Instance,
-                ..
-            }
+            | Refusal::ApiVersionNotServed { endpoint: Endpoint::Instance, .. }
             | Refusal::RepeatedParameter { .. }
             | Refusal::TooManyParameters
             | Refusal::BadWait { .. }
@@ -115,10 +112,7 @@ impl Refusal {
             | Refusal::TextFormatNeeded { .. }
             | Refusal::MalformedApproval(_)
             | Refusal::UnknownEvents(_) => 400,
-            Refusal::ApiVersionNotServed {
-                endpoint: Endpoint::ScheduledEvents,
-                ..
-            }
+            Refusal::ApiVersionNotServed { endpoint: Endpoint::ScheduledEvents, .. }
             | Refusal::UnknownPath { .. }
             | Refusal::UnknownElement { .. }
             | Refusal::UnknownCaller { .. }
@@ -129,9 +123,7 @@ impl Refusal {
             Refusal::TooManyRequests { .. } => 429,
             Refusal::HeaderTooLarge => 431,
             Refusal::Internal => 500,
-            Refusal::Starting { .. }
-            | Refusal::Overloaded { .. }
-            | Refusal::OutcomeUnknown { .. } => 503,
+            Refusal::Starting { .. } | Refusal::Overloaded { .. } | Refusal::OutcomeUnknown { .. } => 503,
         }
     }
 
@@ -175,11 +167,9 @@ impl Refusal {
                  true."
                     .to_owned()
             }
-            Refusal::Forwarded => {
-                "Bad request. The request came through a proxy: it has the header \
+            Refusal::Forwarded => "Bad request. The request came through a proxy: it has the header \
                  X-Forwarded-For. Ask without a proxy, and leave that header out."
-                    .to_owned()
-            }
+                .to_owned(),
             Refusal::ApiVersionMissing { endpoint } => invalid_version(*endpoint, "none was given"),
             Refusal::ApiVersionNotADate { endpoint, given } => {
                 invalid_version(*endpoint, &format!("{} is not a date", quoted(given)))
@@ -234,11 +224,9 @@ impl Refusal {
                      events in several requests."
                 )
             }
-            Refusal::HeaderTooLarge => {
-                "Request header fields too large. Send fewer or shorter headers and a shorter \
+            Refusal::HeaderTooLarge => "Request header fields too large. Send fewer or shorter headers and a shorter \
                  path."
-                    .to_owned()
-            }
+                .to_owned(),
             Refusal::TooManyRequests { retry_after_secs } => format!(
                 "Too many requests. This machine asks more often than the server allows. Ask \
                  again in {}.",
@@ -260,10 +248,9 @@ impl Refusal {
                 quoted(name),
                 listed(candidates.iter().map(|candidate| shortened(candidate)))
             ),
-            Refusal::Starting { retry_after_secs } => format!(
-                "Service unavailable. The server is starting. Ask again in {}.",
-                seconds(*retry_after_secs)
-            ),
+            Refusal::Starting { retry_after_secs } => {
+                format!("Service unavailable. The server is starting. Ask again in {}.", seconds(*retry_after_secs))
+            }
             Refusal::Overloaded { retry_after_secs } => format!(
                 "Service unavailable. The server has more to do than it can take on; nothing was \
                  changed. Ask again in {}.",
@@ -274,11 +261,9 @@ impl Refusal {
                  in {}; asking twice does no harm.",
                 seconds(*retry_after_secs)
             ),
-            Refusal::Internal => {
-                "Internal server error. The fault is the server's, and its log says more. Ask \
+            Refusal::Internal => "Internal server error. The fault is the server's, and its log says more. Ask \
                  again."
-                    .to_owned()
-            }
+                .to_owned(),
         }
     }
 
@@ -329,9 +314,7 @@ fn invalid_version(endpoint: Endpoint, what: &str) -> String {
 fn not_served(endpoint: Endpoint, given: &str) -> String {
     let given = shortened(given);
     match endpoint {
-        Endpoint::Instance => {
-            invalid_version(endpoint, &format!("{given} is not served on this path"))
-        }
+        Endpoint::Instance => invalid_version(endpoint, &format!("{given} is not served on this path")),
         Endpoint::ScheduledEvents => format!(
             "Not found. Invalid version requested. {given} is not served on this path. Use one \
              of these: {}.",

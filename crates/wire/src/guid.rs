@@ -85,14 +85,8 @@ mod tests {
 
     #[test]
     fn both_cases_are_written() {
-        assert_eq!(
-            Upper(EXAMPLE).to_string(),
-            "51941B56-8080-45AC-81AE-8BDA818F5958"
-        );
-        assert_eq!(
-            Lower(EXAMPLE).to_string(),
-            "51941b56-8080-45ac-81ae-8bda818f5958"
-        );
+        assert_eq!(Upper(EXAMPLE).to_string(), "51941B56-8080-45AC-81AE-8BDA818F5958");
+        assert_eq!(Lower(EXAMPLE).to_string(), "51941b56-8080-45ac-81ae-8bda818f5958");
         assert_eq!(Upper(1).to_string(), "00000000-0000-0000-0000-000000000001");
     }
 

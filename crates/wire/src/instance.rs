@@ -85,10 +85,7 @@ pub struct Subnet<'a> {
 
 /// The whole document as a tree, for [`navigate`].
 pub fn tree(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
-    object([
-        ("compute", compute(version, view)),
-        ("network", network(view)),
-    ])
+    object([("compute", compute(version, view)), ("network", network(view))])
 }
 
 fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
@@ -112,21 +109,13 @@ fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     compute.text("2017-08-01", "tags", &tags(view));
     compute.text("2017-12-01", "vmScaleSetName", view.scale_set_name);
     compute.text("2017-12-01", "zone", view.zone);
-    compute.put(
-        "2018-04-02",
-        "plan",
-        texts([("name", ""), ("product", ""), ("publisher", "")]),
-    );
+    compute.put("2018-04-02", "plan", texts([("name", ""), ("product", ""), ("publisher", "")]));
     compute.put("2018-04-02", "publicKeys", Value::Array(Vec::new()));
     compute.text("2018-10-01", "azEnvironment", view.environment);
     compute.text("2018-10-01", "provider", view.provider);
     compute.text("2019-02-01", "customData", "");
     compute.text("2019-03-11", "resourceId", view.resource_id);
-    compute.put(
-        "2019-06-01",
-        "storageProfile",
-        storage::profile(version, view),
-    );
+    compute.put("2019-06-01", "storageProfile", storage::profile(version, view));
     compute.put("2019-06-04", "tagsList", tags_list(view));
     compute.text("2020-06-01", "isHostCompatibilityLayerVm", "false");
     compute.put("2020-06-01", "securityProfile", security_profile(version));
@@ -135,32 +124,12 @@ fn compute(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     compute.text("2020-12-01", "evictionPolicy", view.eviction_policy);
     compute.text("2020-12-01", "priority", view.priority);
     compute.text("2021-01-01", "userData", view.user_data);
-    compute.put(
-        "2021-03-01",
-        "extendedLocation",
-        texts([("name", ""), ("type", "")]),
-    );
-    compute.put(
-        "2021-03-01",
-        "virtualMachineScaleSet",
-        texts([("id", view.scale_set_id)]),
-    );
-    compute.text(
-        "2021-10-01",
-        "platformSubFaultDomain",
-        view.sub_fault_domain,
-    );
-    compute.put(
-        "2021-11-01",
-        "additionalCapabilities",
-        texts([("hibernationEnabled", "false")]),
-    );
+    compute.put("2021-03-01", "extendedLocation", texts([("name", ""), ("type", "")]));
+    compute.put("2021-03-01", "virtualMachineScaleSet", texts([("id", view.scale_set_id)]));
+    compute.text("2021-10-01", "platformSubFaultDomain", view.sub_fault_domain);
+    compute.put("2021-11-01", "additionalCapabilities", texts([("hibernationEnabled", "false")]));
     compute.put("2021-11-15", "host", texts([("id", view.host_id)]));
-    compute.put(
-        "2021-11-15",
-        "hostGroup",
-        texts([("id", view.host_group_id)]),
-    );
+    compute.put("2021-11-15", "hostGroup", texts([("id", view.host_group_id)]));
     compute.text("2023-11-15", "physicalZone", view.physical_zone);
     compute.into_value()
 }
@@ -183,19 +152,12 @@ fn os_profile(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
 }
 
 fn tags(view: &InstanceView<'_>) -> String {
-    let pairs: Vec<_> = view
-        .tags
-        .iter()
-        .map(|(name, value)| format!("{name}:{value}"))
-        .collect();
+    let pairs: Vec<_> = view.tags.iter().map(|(name, value)| format!("{name}:{value}")).collect();
     pairs.join(";")
 }
 
 fn tags_list(view: &InstanceView<'_>) -> Value {
-    view.tags
-        .iter()
-        .map(|&(name, value)| texts([("name", name), ("value", value)]))
-        .collect()
+    view.tags.iter().map(|&(name, value)| texts([("name", name), ("value", value)])).collect()
 }
 
 fn network(view: &InstanceView<'_>) -> Value {
@@ -203,41 +165,22 @@ fn network(view: &InstanceView<'_>) -> Value {
 }
 
 fn interface(interface: &Interface<'_>) -> Value {
-    let addresses = interface.ipv4.iter().map(|address| {
-        texts([
-            ("privateIpAddress", address.private),
-            ("publicIpAddress", address.public),
-        ])
-    });
-    let subnets = interface
-        .ipv4_subnets
+    let addresses = interface
+        .ipv4
         .iter()
-        .map(|subnet| texts([("address", subnet.address), ("prefix", subnet.prefix)]));
-    let ipv6 = interface
-        .ipv6
-        .iter()
-        .map(|&address| texts([("privateIpAddress", address)]));
+        .map(|address| texts([("privateIpAddress", address.private), ("publicIpAddress", address.public)]));
+    let subnets =
+        interface.ipv4_subnets.iter().map(|subnet| texts([("address", subnet.address), ("prefix", subnet.prefix)]));
+    let ipv6 = interface.ipv6.iter().map(|&address| texts([("privateIpAddress", address)]));
     object([
-        (
-            "ipv4",
-            object([
-                ("ipAddress", addresses.collect()),
-                ("subnet", subnets.collect()),
-            ]),
-        ),
+        ("ipv4", object([("ipAddress", addresses.collect()), ("subnet", subnets.collect())])),
         ("ipv6", object([("ipAddress", ipv6.collect())])),
-        (
-            "macAddress",
-            Value::String(mac_digits(interface.mac_address)),
-        ),
+        ("macAddress", Value::String(mac_digits(interface.mac_address))),
     ])
 }
 
 fn mac_digits(mac: &str) -> String {
-    mac.chars()
-        .filter(char::is_ascii_hexdigit)
-        .map(|digit| digit.to_ascii_uppercase())
-        .collect()
+    mac.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_uppercase()).collect()
 }
 
 /// In every version, the oldest included.
@@ -251,10 +194,7 @@ struct Fields {
 
 impl Fields {
     fn new(version: InstanceVersion) -> Fields {
-        Fields {
-            version,
-            members: BTreeMap::new(),
-        }
+        Fields { version, members: BTreeMap::new() }
     }
 
     fn text(&mut self, since: &str, key: &'static str, value: &str) {
@@ -280,10 +220,5 @@ fn texts<const N: usize>(members: [(&'static str, &str); N]) -> Value {
 /// An object with its keys in order, whichever map `serde_json` was built with.
 fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let sorted: BTreeMap<&str, Value> = members.into_iter().collect();
-    Value::Object(
-        sorted
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect(),
-    )
+    Value::Object(sorted.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }

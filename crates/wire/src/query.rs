@@ -41,10 +41,7 @@ impl<'a> Query<'a> {
             if index == PARAMETERS_MAX {
                 return Err(QueryError::TooMany);
             }
-            if pairs(raw)
-                .take(index)
-                .any(|(earlier, _)| same_name(earlier, name))
-            {
+            if pairs(raw).take(index).any(|(earlier, _)| same_name(earlier, name)) {
                 return Err(QueryError::Repeated(decode(name).into_owned()));
             }
             query.set(name, value);
@@ -81,9 +78,7 @@ fn pairs(raw: &str) -> impl Iterator<Item = (&str, &str)> {
 
 fn same_name(left: &str, right: &str) -> bool {
     let lower = |byte: u8| byte.to_ascii_lowercase();
-    decoded_bytes(left)
-        .map(lower)
-        .eq(decoded_bytes(right).map(lower))
+    decoded_bytes(left).map(lower).eq(decoded_bytes(right).map(lower))
 }
 
 fn decode(text: &str) -> Cow<'_, str> {
@@ -127,9 +122,7 @@ mod tests {
     fn shown(raw: &str) -> String {
         let or_dash = |value: Option<Cow<'_, str>>| value.map_or("-".to_owned(), Cow::into_owned);
         match Query::parse(raw) {
-            Ok(query) => [query.api_version, query.format, query.wait]
-                .map(or_dash)
-                .join("|"),
+            Ok(query) => [query.api_version, query.format, query.wait].map(or_dash).join("|"),
             Err(QueryError::Repeated(name)) => format!("repeated {name}"),
             Err(QueryError::TooMany) => "too many".to_owned(),
         }
@@ -143,10 +136,7 @@ mod tests {
     fn the_known_parameters_are_found_among_others() {
         check("", "-|-|-");
         check("api-version=2020-07-01", "2020-07-01|-|-");
-        check(
-            "api-version=2020-07-01&format=text&wait=30",
-            "2020-07-01|text|30",
-        );
+        check("api-version=2020-07-01&format=text&wait=30", "2020-07-01|text|30");
         check("wait=1&x=y&&format=json&", "-|json|1");
         check("api-version", "|-|-");
         check("api-version=", "|-|-");
@@ -170,10 +160,7 @@ mod tests {
 
     #[test]
     fn a_repeated_name_is_refused_however_it_is_spelt() {
-        check(
-            "api-version=2020-07-01&api-version=2020-07-01",
-            "repeated api-version",
-        );
+        check("api-version=2020-07-01&api-version=2020-07-01", "repeated api-version");
         check("api-version=1&x=2&API%2DVERSION=3", "repeated API-VERSION");
         check("x=1&x=2", "repeated x");
         check("x&x", "repeated x");
@@ -185,32 +172,15 @@ mod tests {
 
     #[test]
     fn the_number_of_parameters_has_a_limit() {
-        let many = |count: usize| {
-            (0..count)
-                .map(|n| format!("p{n}="))
-                .collect::<Vec<_>>()
-                .join("&")
-        };
+        let many = |count: usize| (0..count).map(|n| format!("p{n}=")).collect::<Vec<_>>().join("&");
         check(&many(PARAMETERS_MAX), "-|-|-");
         check(&many(PARAMETERS_MAX + 1), "too many");
     }
 
     #[test]
     fn a_wait_is_a_number_of_seconds_within_the_limit() {
-        assert_eq!(
-            ["0", "60", "300", "007"].map(wait_secs),
-            [0, 60, 300, 7].map(Some)
-        );
-        for refused in [
-            "",
-            "301",
-            "-1",
-            "+5",
-            "1.5",
-            "5s",
-            " 5",
-            "99999999999999999999999",
-        ] {
+        assert_eq!(["0", "60", "300", "007"].map(wait_secs), [0, 60, 300, 7].map(Some));
+        for refused in ["", "301", "-1", "+5", "1.5", "5s", " 5", "99999999999999999999999"] {
             assert_eq!(wait_secs(refused), None, "{refused:?}");
         }
     }
@@ -218,10 +188,7 @@ mod tests {
     #[test]
     fn plain_values_are_borrowed() {
         let query = Query::parse("api-version=2020-07-01&wait=5").unwrap();
-        assert!(matches!(
-            query.api_version,
-            Some(Cow::Borrowed("2020-07-01"))
-        ));
+        assert!(matches!(query.api_version, Some(Cow::Borrowed("2020-07-01"))));
         assert!(matches!(query.wait, Some(Cow::Borrowed("5"))));
     }
 

@@ -25,9 +25,7 @@ impl Format {
             None => Ok(Format::Json),
             Some(format) if format.eq_ignore_ascii_case("json") => Ok(Format::Json),
             Some(format) if format.eq_ignore_ascii_case("text") => Ok(Format::Text),
-            Some(format) => Err(Refusal::BadFormat {
-                given: format.to_owned(),
-            }),
+            Some(format) => Err(Refusal::BadFormat { given: format.to_owned() }),
         }
     }
 }
@@ -64,10 +62,7 @@ pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<Answer, Refu
     }
     match format {
         Format::Text => Ok(text(text_of(node))),
-        Format::Json if is_container(node) => Ok(Answer {
-            media: Media::Json,
-            body: node.to_string().into_bytes(),
-        }),
+        Format::Json if is_container(node) => Ok(Answer { media: Media::Json, body: node.to_string().into_bytes() }),
         Format::Json => Err(Refusal::TextFormatNeeded { path: whole_path() }),
     }
 }
@@ -76,25 +71,18 @@ pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<Answer, Refu
 pub fn root_listing(format: Format) -> Result<Answer, Refusal> {
     match format {
         Format::Text => Ok(text("instance/\nscheduledevents/".to_owned())),
-        Format::Json => Err(Refusal::TextFormatNeeded {
-            path: "/metadata".to_owned(),
-        }),
+        Format::Json => Err(Refusal::TextFormatNeeded { path: "/metadata".to_owned() }),
     }
 }
 
 /// The body of `/metadata/versions`, oldest first.
 pub fn versions_body() -> Vec<u8> {
-    let versions = InstanceVersion::ALL
-        .map(|version| format!("\"{version}\""))
-        .join(",");
+    let versions = InstanceVersion::ALL.map(|version| format!("\"{version}\"")).join(",");
     format!("{{\"apiVersions\":[{versions}]}}").into_bytes()
 }
 
 fn text(body: String) -> Answer {
-    Answer {
-        media: Media::Text,
-        body: body.into_bytes(),
-    }
+    Answer { media: Media::Text, body: body.into_bytes() }
 }
 
 fn child<'t>(node: &'t Value, step: &str) -> Option<&'t Value> {
@@ -118,12 +106,7 @@ fn is_container(node: &Value) -> bool {
 fn text_of(node: &Value) -> String {
     match node {
         Value::Object(members) => lines(members.iter().map(|(key, value)| entry(key, value))),
-        Value::Array(items) => lines(
-            items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| entry(&index.to_string(), item)),
-        ),
+        Value::Array(items) => lines(items.iter().enumerate().map(|(index, item)| entry(&index.to_string(), item))),
         Value::String(value) => value.clone(),
         other => other.to_string(),
     }

@@ -9,11 +9,7 @@ use crate::version::InstanceVersion;
 pub(super) fn profile(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     let mut profile = Fields::new(version);
     profile.put("2019-06-01", "dataDisks", Value::Array(Vec::new()));
-    profile.put(
-        "2019-06-01",
-        "imageReference",
-        image_reference(version, view),
-    );
+    profile.put("2019-06-01", "imageReference", image_reference(version, view));
     profile.put("2019-06-01", "osDisk", os_disk(view));
     profile.put("2021-02-01", "resourceDisk", texts([("size", "0")]));
     profile.into_value()
@@ -41,10 +37,7 @@ fn os_disk(view: &InstanceView<'_>) -> Value {
         ("diskSizeGB", text("")),
         ("encryptionSettings", texts([("enabled", "false")])),
         ("image", texts([("uri", "")])),
-        (
-            "managedDisk",
-            texts([("id", ""), ("storageAccountType", "")]),
-        ),
+        ("managedDisk", texts([("id", ""), ("storageAccountType", "")])),
         ("name", text("")),
         ("osType", text(view.os_type)),
         ("vhd", texts([("uri", "")])),

@@ -4,25 +4,18 @@ use std::collections::BTreeSet;
 
 use crate::support::{check_captured, check_golden};
 use forewarn_wire::document::{
-    EventView, Kind, Machine, Names, Resource, Source, Status, is_shown, render_document,
-    render_event,
+    EventView, Kind, Machine, Names, Resource, Source, Status, is_shown, render_document, render_event,
 };
 use forewarn_wire::version::Version;
 use proptest::prelude::*;
 use serde_json::Value;
 
 const fn iaas(name: &str) -> Resource<'_> {
-    Resource {
-        name,
-        machine: Machine::Iaas,
-    }
+    Resource { name, machine: Machine::Iaas }
 }
 
 const fn role(name: &str) -> Resource<'_> {
-    Resource {
-        name,
-        machine: Machine::RoleInstance,
-    }
+    Resource { name, machine: Machine::RoleInstance }
 }
 
 /// One event of each kind and, among them, one of each of everything else.
@@ -81,21 +74,13 @@ const EVENTS: [EventView<'_>; 5] = [
 
 fn document(version: Version, names: Names, incarnation: u64, events: &[EventView<'_>]) -> Vec<u8> {
     let shown = events.iter().filter(|event| is_shown(version, event.kind));
-    render_document(
-        incarnation,
-        shown.map(|event| render_event(version, names, event)),
-    )
+    render_document(incarnation, shown.map(|event| render_event(version, names, event)))
 }
 
 #[test]
 fn every_version_renders_its_golden_file() {
     for version in Version::ALL {
-        let actual = document(
-            version,
-            Names::Original,
-            18_446_744_073_709_551_615,
-            &EVENTS,
-        );
+        let actual = document(version, Names::Original, 18_446_744_073_709_551_615, &EVENTS);
         check_golden(&format!("events-{version}.json"), &actual);
     }
     let plain = document(Version::V2017_03_01, Names::Plain, 2, &EVENTS);
@@ -107,11 +92,7 @@ fn plain_names_change_the_first_version_only() {
     for version in Version::ALL {
         let original = document(version, Names::Original, 1, &EVENTS);
         let plain = document(version, Names::Plain, 1, &EVENTS);
-        assert_eq!(
-            original != plain,
-            version == Version::V2017_03_01,
-            "{version}"
-        );
+        assert_eq!(original != plain, version == Version::V2017_03_01, "{version}");
     }
 }
 
@@ -127,18 +108,9 @@ fn captured_documents_are_rendered_as_they_were_seen() {
         source: Source::Platform,
         duration_secs: -1,
     };
-    let reboot = event(
-        0x28512AF7_C957_4500_9BC4_842D6FB531E4,
-        Kind::Reboot,
-        const { &[iaas("sample_4")] },
-        1_516_828_844,
-    );
-    let actual = document(
-        Version::V2017_08_01,
-        Names::Original,
-        192,
-        &[reboot, reboot],
-    );
+    let reboot =
+        event(0x28512AF7_C957_4500_9BC4_842D6FB531E4, Kind::Reboot, const { &[iaas("sample_4")] }, 1_516_828_844);
+    let actual = document(Version::V2017_08_01, Names::Original, 192, &[reboot, reboot]);
     check_captured("captured-2017-08-01-reboot.json", &actual);
 
     let preempt = event(
@@ -153,41 +125,26 @@ fn captured_documents_are_rendered_as_they_were_seen() {
     let redeploy = EventView {
         description: "Virtual machine is going to be redeployed as requested by authorized user.",
         source: Source::User,
-        ..event(
-            0xA9A902A0 << 96,
-            Kind::Redeploy,
-            const { &[iaas("vm")] },
-            1_708_484_927,
-        )
+        ..event(0xA9A902A0 << 96, Kind::Redeploy, const { &[iaas("vm")] }, 1_708_484_927)
     };
     let actual = render_event(Version::V2020_07_01, Names::Original, &redeploy);
     check_captured("captured-2020-07-01-redeploy.json", &actual);
 
     for version in Version::ALL {
-        check_captured(
-            "captured-empty.json",
-            &document(version, Names::Original, 1, &[]),
-        );
+        check_captured("captured-empty.json", &document(version, Names::Original, 1, &[]));
     }
 }
 
 #[test]
 fn kinds_are_shown_from_the_version_that_introduced_them() {
-    let first = |kind| {
-        Version::ALL
-            .into_iter()
-            .find(|&version| is_shown(version, kind))
-    };
+    let first = |kind| Version::ALL.into_iter().find(|&version| is_shown(version, kind));
     assert_eq!(first(Kind::Freeze), Some(Version::V2017_03_01));
     assert_eq!(first(Kind::Reboot), Some(Version::V2017_03_01));
     assert_eq!(first(Kind::Redeploy), Some(Version::V2017_03_01));
     assert_eq!(first(Kind::Preempt), Some(Version::V2017_11_01));
     assert_eq!(first(Kind::Terminate), Some(Version::V2019_01_01));
     for kind in Kind::ALL {
-        let shown: Vec<_> = Version::ALL
-            .iter()
-            .map(|&version| is_shown(version, kind))
-            .collect();
+        let shown: Vec<_> = Version::ALL.iter().map(|&version| is_shown(version, kind)).collect();
         assert!(shown.is_sorted(), "{kind:?} went away again: {shown:?}");
     }
 }
@@ -195,39 +152,19 @@ fn kinds_are_shown_from_the_version_that_introduced_them() {
 #[test]
 fn not_before_is_an_rfc_1123_date_and_empty_once_started() {
     let check = |status, not_before_unix_secs, expected: &str| {
-        let event = EventView {
-            status,
-            not_before_unix_secs,
-            ..EVENTS[0]
-        };
+        let event = EventView { status, not_before_unix_secs, ..EVENTS[0] };
         let rendered: Value = parse(&render_event(Version::V2020_07_01, Names::Original, &event));
         assert_eq!(rendered["NotBefore"], expected, "{not_before_unix_secs:?}");
     };
-    check(
-        Status::Scheduled,
-        Some(1_474_309_787),
-        "Mon, 19 Sep 2016 18:29:47 GMT",
-    );
-    check(
-        Status::Scheduled,
-        Some(1_583_020_800),
-        "Sun, 01 Mar 2020 00:00:00 GMT",
-    );
-    check(
-        Status::Scheduled,
-        Some(1_582_934_400),
-        "Sat, 29 Feb 2020 00:00:00 GMT",
-    );
+    check(Status::Scheduled, Some(1_474_309_787), "Mon, 19 Sep 2016 18:29:47 GMT");
+    check(Status::Scheduled, Some(1_583_020_800), "Sun, 01 Mar 2020 00:00:00 GMT");
+    check(Status::Scheduled, Some(1_582_934_400), "Sat, 29 Feb 2020 00:00:00 GMT");
     check(Status::Scheduled, None, "");
     check(Status::Started, Some(1_583_020_800), "");
     check(Status::Started, None, "");
     // Out of the range of the notation: the nearest that can be written.
     check(Status::Scheduled, Some(-1), "Thu, 01 Jan 1970 00:00:00 GMT");
-    check(
-        Status::Scheduled,
-        Some(i64::MAX),
-        "Fri, 31 Dec 9999 23:59:59 GMT",
-    );
+    check(Status::Scheduled, Some(i64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
 }
 
 fn parse(json: &[u8]) -> Value {
@@ -246,11 +183,7 @@ fn keys_of(version: Version) -> BTreeSet<&'static str> {
         (Version::V2019_08_01, "EventSource"),
         (Version::V2020_07_01, "DurationInSeconds"),
     ];
-    since
-        .iter()
-        .filter(|(since, _)| version >= *since)
-        .map(|&(_, key)| key)
-        .collect()
+    since.iter().filter(|(since, _)| version >= *since).map(|&(_, key)| key).collect()
 }
 
 proptest! {

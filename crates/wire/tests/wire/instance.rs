@@ -3,8 +3,7 @@
 use crate::support::check_golden;
 use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{
-    Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, tree,
-    versions_body,
+    Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, tree, versions_body,
 };
 use forewarn_wire::version::InstanceVersion;
 use serde_json::Value;
@@ -21,12 +20,7 @@ const MACHINE: InstanceView<'_> = InstanceView {
     physical_zone: "westeurope-AZ1",
     vm_size: "Standard_D2s_v3",
     os_type: "Linux",
-    image: Image {
-        publisher: "debian",
-        offer: "debian-13",
-        sku: "13",
-        version: "13.0.1",
-    },
+    image: Image { publisher: "debian", offer: "debian-13", sku: "13", version: "13.0.1" },
     fault_domain: "1",
     sub_fault_domain: "",
     update_domain: "4",
@@ -43,20 +37,8 @@ const MACHINE: InstanceView<'_> = InstanceView {
     tags: &[("owner", "shop \"team\""), ("env", "test")],
     interfaces: &[Interface {
         mac_address: "00:0d:3a:f8:06:ec",
-        ipv4: &[
-            Ipv4 {
-                private: "10.0.0.4",
-                public: "203.0.113.7",
-            },
-            Ipv4 {
-                private: "10.0.0.5",
-                public: "",
-            },
-        ],
-        ipv4_subnets: &[Subnet {
-            address: "10.0.0.0",
-            prefix: "24",
-        }],
+        ipv4: &[Ipv4 { private: "10.0.0.4", public: "203.0.113.7" }, Ipv4 { private: "10.0.0.5", public: "" }],
+        ipv4_subnets: &[Subnet { address: "10.0.0.0", prefix: "24" }],
         ipv6: &["fd00::4"],
     }],
 };
@@ -75,10 +57,7 @@ fn every_version_that_added_something_renders_its_golden_file() {
     for version in InstanceVersion::ALL {
         let tree = tree(version, &MACHINE);
         if tree != last {
-            check_golden(
-                &format!("instance-{version}.json"),
-                tree.to_string().as_bytes(),
-            );
+            check_golden(&format!("instance-{version}.json"), tree.to_string().as_bytes());
             last = tree;
         }
     }
@@ -87,33 +66,16 @@ fn every_version_that_added_something_renders_its_golden_file() {
 #[test]
 fn fields_are_there_from_their_first_version_on() {
     let check = |pointer: &str, first: &str| {
-        let having =
-            |&version: &InstanceVersion| tree(version, &MACHINE).pointer(pointer).is_some();
+        let having = |&version: &InstanceVersion| tree(version, &MACHINE).pointer(pointer).is_some();
         let found: Vec<_> = InstanceVersion::ALL.into_iter().filter(having).collect();
-        let expected: Vec<_> = InstanceVersion::ALL
-            .into_iter()
-            .filter(|version| version.as_str() >= first)
-            .collect();
+        let expected: Vec<_> = InstanceVersion::ALL.into_iter().filter(|version| version.as_str() >= first).collect();
         assert_eq!(found, expected, "{pointer}");
     };
-    for pointer in [
-        "name",
-        "location",
-        "osType",
-        "platformFaultDomain",
-        "platformUpdateDomain",
-        "vmId",
-        "vmSize",
-    ] {
+    for pointer in ["name", "location", "osType", "platformFaultDomain", "platformUpdateDomain", "vmId", "vmSize"] {
         check(&format!("/compute/{pointer}"), "2017-03-01");
     }
     check("/network/interface/0/macAddress", "2017-03-01");
-    for pointer in [
-        "placementGroupId",
-        "resourceGroupName",
-        "subscriptionId",
-        "tags",
-    ] {
+    for pointer in ["placementGroupId", "resourceGroupName", "subscriptionId", "tags"] {
         check(&format!("/compute/{pointer}"), "2017-08-01");
     }
     check("/compute/vmScaleSetName", "2017-12-01");
@@ -172,18 +134,10 @@ fn check(path: &str, json: &str, text: &str) {
 #[test]
 fn paths_lead_to_subtrees_values_and_listings() {
     check("", &format!("json {}", newest()), "text compute/\nnetwork/");
-    check(
-        "/",
-        &format!("json {}", newest()),
-        "text compute/\nnetwork/",
-    );
+    check("/", &format!("json {}", newest()), "text compute/\nnetwork/");
     check("/compute/name", "400", "text web_3");
     check("/compute/name/", "400", "text web_3");
-    check(
-        "/compute/vmId",
-        "400",
-        "text 5c08b38e-4d57-4c23-ac45-aca61037f084",
-    );
+    check("/compute/vmId", "400", "text 5c08b38e-4d57-4c23-ac45-aca61037f084");
     check("/compute/platformFaultDomain", "400", "text 1");
     check("/compute/platformSubFaultDomain", "400", "text ");
     check("/compute/tags", "400", "text owner:shop \"team\";env:test");
@@ -192,33 +146,17 @@ fn paths_lead_to_subtrees_values_and_listings() {
         r#"json [{"name":"owner","value":"shop \"team\""},{"name":"env","value":"test"}]"#,
         "text 0/\n1/",
     );
-    check(
-        "/compute/tagsList/1",
-        r#"json {"name":"env","value":"test"}"#,
-        "text name\nvalue",
-    );
+    check("/compute/tagsList/1", r#"json {"name":"env","value":"test"}"#, "text name\nvalue");
     check("/compute/osProfile/computerName", "400", "text web000003");
     check("/compute/publicKeys", "json []", "text ");
-    check(
-        "/network/interface",
-        &format!("json {}", newest()["network"]["interface"]),
-        "text 0/",
-    );
+    check("/network/interface", &format!("json {}", newest()["network"]["interface"]), "text 0/");
     check(
         "/network/interface/0/ipv4/ipAddress/0",
         r#"json {"privateIpAddress":"10.0.0.4","publicIpAddress":"203.0.113.7"}"#,
         "text privateIpAddress\npublicIpAddress",
     );
-    check(
-        "/network",
-        &format!("json {}", newest()["network"]),
-        "text interface/",
-    );
-    check(
-        "/network/interface/0/macAddress",
-        "400",
-        "text 000D3AF806EC",
-    );
+    check("/network", &format!("json {}", newest()["network"]), "text interface/");
+    check("/network/interface/0/macAddress", "400", "text 000D3AF806EC");
     check(
         "/network/interface/0",
         &format!("json {}", newest()["network"]["interface"][0]),
@@ -248,15 +186,9 @@ fn paths_that_lead_nowhere_are_not_found() {
 fn a_refusal_names_the_whole_path() {
     let refusal = |path, format| navigate(&newest(), path, format).unwrap_err();
     let path = "/metadata/instance/compute/name".to_owned();
-    assert_eq!(
-        refusal("/compute/name", Format::Json),
-        Refusal::TextFormatNeeded { path }
-    );
+    assert_eq!(refusal("/compute/name", Format::Json), Refusal::TextFormatNeeded { path });
     let path = "/metadata/instance/compute/x".to_owned();
-    assert_eq!(
-        refusal("/compute/x", Format::Text),
-        Refusal::UnknownElement { path }
-    );
+    assert_eq!(refusal("/compute/x", Format::Text), Refusal::UnknownElement { path });
 }
 
 #[test]
@@ -264,12 +196,7 @@ fn the_format_is_json_or_text() {
     assert_eq!(Format::parse(None), Ok(Format::Json));
     assert_eq!(Format::parse(Some("json")), Ok(Format::Json));
     assert_eq!(Format::parse(Some("TEXT")), Ok(Format::Text));
-    assert_eq!(
-        Format::parse(Some("")),
-        Err(Refusal::BadFormat {
-            given: String::new()
-        })
-    );
+    assert_eq!(Format::parse(Some("")), Err(Refusal::BadFormat { given: String::new() }));
     assert_eq!(Format::parse(Some("xml")).unwrap_err().status(), 400);
 }
 

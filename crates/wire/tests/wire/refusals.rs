@@ -24,34 +24,17 @@ fn every_refusal() -> Vec<Refusal> {
         version(Endpoint::Instance, None),
         version(Endpoint::Instance, Some("latest")),
         version(Endpoint::Instance, Some("2020-07-01")),
-        Refusal::RepeatedParameter {
-            name: text("api-version"),
-        },
+        Refusal::RepeatedParameter { name: text("api-version") },
         Refusal::TooManyParameters,
         Refusal::BadWait { given: text("301") },
         Refusal::BadFormat { given: text("xml") },
-        Refusal::TextFormatNeeded {
-            path: text("/metadata/instance/compute/name"),
-        },
-        Refusal::UnknownPath {
-            path: text("/metadata/\"schedule\""),
-        },
-        Refusal::UnknownElement {
-            path: text("/metadata/instance/compute/Name"),
-        },
-        Refusal::MethodNotAllowed {
-            method: text("PUT"),
-            allow: "GET, POST",
-        },
-        Refusal::MethodNotAllowed {
-            method: text("POST"),
-            allow: "GET",
-        },
+        Refusal::TextFormatNeeded { path: text("/metadata/instance/compute/name") },
+        Refusal::UnknownPath { path: text("/metadata/\"schedule\"") },
+        Refusal::UnknownElement { path: text("/metadata/instance/compute/Name") },
+        Refusal::MethodNotAllowed { method: text("PUT"), allow: "GET, POST" },
+        Refusal::MethodNotAllowed { method: text("POST"), allow: "GET" },
         Refusal::MalformedApproval(ApprovalError::Empty),
-        Refusal::MalformedApproval(ApprovalError::NotJson {
-            line: 1,
-            column: 14,
-        }),
+        Refusal::MalformedApproval(ApprovalError::NotJson { line: 1, column: 14 }),
         Refusal::MalformedApproval(ApprovalError::NotAnObject),
         Refusal::MalformedApproval(ApprovalError::NoStartRequests),
         Refusal::MalformedApproval(ApprovalError::StartRequestsNotAList),
@@ -59,33 +42,17 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::MalformedApproval(ApprovalError::EntryWithoutEventId { index: 0 }),
         Refusal::MalformedApproval(ApprovalError::EventIdNotText { index: 2 }),
         Refusal::UnknownEvents(vec![RequestedId::Guid(1)]),
-        Refusal::UnknownEvents(vec![
-            RequestedId::Other(text("x")),
-            RequestedId::Other("long ".repeat(50)),
-        ]),
+        Refusal::UnknownEvents(vec![RequestedId::Other(text("x")), RequestedId::Other("long ".repeat(50))]),
         Refusal::UnknownEvents((0..12).map(RequestedId::Guid).collect()),
         Refusal::from(ApprovalError::BodyTooLarge),
         Refusal::HeaderTooLarge,
-        Refusal::TooManyRequests {
-            retry_after_secs: 1,
-        },
-        Refusal::UnknownCaller {
-            address: text("10.0.0.9"),
-        },
+        Refusal::TooManyRequests { retry_after_secs: 1 },
+        Refusal::UnknownCaller { address: text("10.0.0.9") },
         Refusal::UnknownMachine { name: text("web") },
-        Refusal::AmbiguousName {
-            name: text("web"),
-            candidates: vec![text("shop/web"), text("test/web")],
-        },
-        Refusal::Starting {
-            retry_after_secs: 2,
-        },
-        Refusal::Overloaded {
-            retry_after_secs: 1,
-        },
-        Refusal::OutcomeUnknown {
-            retry_after_secs: 1,
-        },
+        Refusal::AmbiguousName { name: text("web"), candidates: vec![text("shop/web"), text("test/web")] },
+        Refusal::Starting { retry_after_secs: 2 },
+        Refusal::Overloaded { retry_after_secs: 1 },
+        Refusal::OutcomeUnknown { retry_after_secs: 1 },
         Refusal::Internal,
     ]
 }
@@ -97,9 +64,7 @@ fn every_refusal_renders_its_line_of_the_golden_file() {
 }
 
 fn line(refusal: &Refusal) -> String {
-    let retry = refusal
-        .retry_after_secs()
-        .map(|secs| format!(" Retry-After: {secs}"));
+    let retry = refusal.retry_after_secs().map(|secs| format!(" Retry-After: {secs}"));
     let allow = refusal.allow().map(|allow| format!(" Allow: {allow}"));
     let headers = retry.or(allow).unwrap_or_default();
     format!("{}{headers} {}\n", refusal.status(), refusal.body())
@@ -133,30 +98,14 @@ fn known_bodies_of_the_original_begin_ours() {
         assert_eq!(refusal.status(), status);
         assert!(refusal.body().starts_with(beginning), "{}", refusal.body());
     };
-    check(
-        Refusal::MetadataHeaderMissing,
-        400,
-        r#"{ "error": "Bad request. Required metadata header not specified"#,
-    );
+    check(Refusal::MetadataHeaderMissing, 400, r#"{ "error": "Bad request. Required metadata header not specified"#);
     let invalid = r#"{ "error": "Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds"#;
     for error in [VersionError::Missing, VersionError::NotADate] {
-        check(
-            Refusal::api_version(Endpoint::Instance, Some("x"), error),
-            400,
-            invalid,
-        );
-        check(
-            Refusal::api_version(Endpoint::ScheduledEvents, Some("x"), error),
-            400,
-            invalid,
-        );
+        check(Refusal::api_version(Endpoint::Instance, Some("x"), error), 400, invalid);
+        check(Refusal::api_version(Endpoint::ScheduledEvents, Some("x"), error), 400, invalid);
     }
     let given = Some("2024-07-09");
-    check(
-        Refusal::api_version(Endpoint::Instance, given, VersionError::NotServed),
-        400,
-        invalid,
-    );
+    check(Refusal::api_version(Endpoint::Instance, given, VersionError::NotServed), 400, invalid);
     check(
         Refusal::api_version(Endpoint::ScheduledEvents, given, VersionError::NotServed),
         404,
@@ -171,12 +120,6 @@ fn newest_versions_are_those_of_the_path() {
         let body: Value = serde_json::from_str(&refusal.body()).unwrap();
         body["newest-versions"].clone()
     };
-    assert_eq!(
-        newest(Endpoint::ScheduledEvents),
-        Value::from(vec!["2020-07-01", "2019-08-01", "2019-04-01"])
-    );
-    assert_eq!(
-        newest(Endpoint::Instance),
-        Value::from(vec!["2025-04-07", "2024-07-17", "2024-03-15"])
-    );
+    assert_eq!(newest(Endpoint::ScheduledEvents), Value::from(vec!["2020-07-01", "2019-08-01", "2019-04-01"]));
+    assert_eq!(newest(Endpoint::Instance), Value::from(vec!["2025-04-07", "2024-07-17", "2024-03-15"]));
 }

@@ -29,25 +29,17 @@ pub fn check_captured(name: &str, actual: &[u8]) {
     for (index, piece) in pieces.iter().enumerate() {
         let found = rest.find(piece);
         let found = found.unwrap_or_else(|| panic!("{name}: {piece:?} is not in {actual}"));
-        assert!(
-            index > 0 || found == 0,
-            "{name}: {actual} does not begin with {piece:?}"
-        );
+        assert!(index > 0 || found == 0, "{name}: {actual} does not begin with {piece:?}");
         rest = &rest[found + piece.len()..];
     }
     match pieces.is_empty() {
         true => assert_eq!(rest, last, "{name}"),
-        false => assert!(
-            rest.ends_with(last),
-            "{name}: {actual} does not end with {last:?}"
-        ),
+        false => assert!(rest.ends_with(last), "{name}: {actual} does not end with {last:?}"),
     }
 }
 
 fn golden_path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 fn read(path: &PathBuf) -> Vec<u8> {
