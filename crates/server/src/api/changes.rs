@@ -56,7 +56,8 @@ pub async fn stream(
     Params(query): Params<ChangesQuery>,
 ) -> Result<Response, ApiError> {
     let permit = api.0.streams.clone().try_acquire_owned().map_err(|_| {
-        let message = format!("{STREAMS_MAX} streams of changes are open, which is the limit. Close one, or try again.");
+        let message =
+            format!("{STREAMS_MAX} streams of changes are open, which is the limit. Close one, or try again.");
         ApiError::new(Refusal::TooManyStreams, message)
     })?;
     // Before the first look at history, so that no commit falls between the two.
@@ -106,8 +107,7 @@ impl Feed {
         self.send(Bytes::from_static(b": these are the changes from now on\n\n")).await?;
         loop {
             self.commits.borrow_and_update();
-            let query =
-                HistoryQuery { after: Some(self.last), limit: Some(ROWS_PER_PAGE), ..HistoryQuery::default() };
+            let query = HistoryQuery { after: Some(self.last), limit: Some(ROWS_PER_PAGE), ..HistoryQuery::default() };
             let rows = history::read(&self.api, query).await.ok()?;
             let full = rows.len() == ROWS_PER_PAGE as usize;
             if let Some(newest) = rows.last() {
@@ -153,4 +153,3 @@ impl HttpBody for Pages {
         self.0.poll_recv(cx).map(|page| page.map(|page| Ok(Frame::data(page))))
     }
 }
-

@@ -265,10 +265,8 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(reason) => Some(reason.to_string()),
         Outcome::Canceled { by } => Some(by.to_string()),
-        Outcome::Completed
-        | Outcome::TimedOut
-        | Outcome::Superseded
-        | Outcome::NoEffect
-        | Outcome::ResourceGone => None,
+        Outcome::Completed | Outcome::TimedOut | Outcome::Superseded | Outcome::NoEffect | Outcome::ResourceGone => {
+            None
+        }
     }
 }

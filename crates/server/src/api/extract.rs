@@ -62,9 +62,10 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<(HeaderMap,
         ApiError::new(Refusal::RequestTimeout, message)
     })?;
     let bytes = arrived.map_err(|rejection| match rejection {
-        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-            ApiError::new(Refusal::BodyTooLarge, format!("A body may have {BODY_BYTES_MAX} bytes. Send less at a time."))
-        }
+        BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => ApiError::new(
+            Refusal::BodyTooLarge,
+            format!("A body may have {BODY_BYTES_MAX} bytes. Send less at a time."),
+        ),
         _ => ApiError::new(Refusal::InvalidJson, "The body did not arrive whole. Send it again."),
     })?;
     Ok((headers, bytes))
@@ -89,7 +90,9 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     use axum::extract::rejection::JsonRejection;
     match axum::Json::<T>::from_bytes(bytes) {
         Ok(axum::Json(value)) => Ok(value),
-        Err(JsonRejection::JsonDataError(error)) => Err(explained(Refusal::InvalidField, "The body", &error.body_text())),
+        Err(JsonRejection::JsonDataError(error)) => {
+            Err(explained(Refusal::InvalidField, "The body", &error.body_text()))
+        }
         Err(error) => Err(explained(Refusal::InvalidJson, "The body is not JSON", &error.body_text())),
     }
 }

@@ -105,7 +105,11 @@ macro_rules! resource {
                 Ok(extract::ok(Group::of(region, region.group(group.id).unwrap_or(&group))))
             }
 
-            pub async fn delete(api: State<Api>, name: Segment, query: Params<DeleteQuery>) -> Result<Response, ApiError> {
+            pub async fn delete(
+                api: State<Api>,
+                name: Segment,
+                query: Params<DeleteQuery>,
+            ) -> Result<Response, ApiError> {
                 delete_one(Kind::$kind, concat!($word, ".delete"), &api, &name.0, query.0).await
             }
         }

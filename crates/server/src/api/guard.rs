@@ -8,10 +8,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderValue};
 
+use super::Api;
 use super::error::{ApiError, Refusal};
 use super::service::HEALTH_PATH;
 use super::token::{Keeper, TokenError, random_token};
-use super::Api;
 use crate::config::{Auth, Config, StoreChoice};
 
 /// How callers are told apart from strangers.
@@ -147,11 +147,8 @@ mod tests {
 
     #[test]
     fn without_a_token_others_are_not_listened_to() {
-        let config = |address: &str| Config {
-            management: address.parse().unwrap(),
-            auth: Auth::Off,
-            ..Config::default()
-        };
+        let config =
+            |address: &str| Config { management: address.parse().unwrap(), auth: Auth::Off, ..Config::default() };
         assert!(access(&config("127.0.0.1:8170")).is_ok());
         assert!(access(&config("[::1]:8170")).is_ok());
         assert!(matches!(access(&config("0.0.0.0:8170")), Err(AccessError::OpenToOthers(_))));

@@ -62,7 +62,9 @@ pub struct ListQuery {
     /// A machine's name.
     pub machine: Option<String>,
     /// Kinds of rows, separated by commas.
-    #[param(pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)$")]
+    #[param(
+        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)$"
+    )]
     pub kind: Option<String>,
     #[param(value_type = Option<String>, format = DateTime)]
     pub since: Option<When>,

@@ -368,9 +368,10 @@ impl NewMachine {
             }
             (Some(set), None) => Ok(Place::AvailabilitySet(names::group(region, set, None, Kind::AvailabilitySet)?.id)),
             (None, Some(service)) => {
-                let role = self.role.as_deref().or_else(|| Some(self.name.rsplit_once("_IN_")?.0)).ok_or_else(|| {
-                    ApiError::field("role", "give the role, or name the instance like FrontEnd_IN_0")
-                })?;
+                let role =
+                    self.role.as_deref().or_else(|| Some(self.name.rsplit_once("_IN_")?.0)).ok_or_else(|| {
+                        ApiError::field("role", "give the role, or name the instance like FrontEnd_IN_0")
+                    })?;
                 let service = names::group(region, service, None, Kind::CloudService)?.id;
                 Ok(Place::CloudService { service, role: role.into() })
             }

@@ -127,7 +127,8 @@ pub fn label(region: &Region, machine: &Machine) -> String {
 }
 
 fn no_machine(text: &str) -> ApiError {
-    let message = format!("There is no machine '{text}'. List the machines to see which there are, or register it first.");
+    let message =
+        format!("There is no machine '{text}'. List the machines to see which there are, or register it first.");
     ApiError::new(Refusal::MachineNotFound, message).about(text)
 }
 

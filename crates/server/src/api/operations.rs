@@ -232,9 +232,7 @@ fn outcome_of_history(word: &str) -> Option<OutcomeWord> {
     })
 }
 
-fn state_of(
-    state: &OperationState,
-) -> (OperationStateWord, Option<When>, Option<OutcomeWord>, Option<String>) {
+fn state_of(state: &OperationState) -> (OperationStateWord, Option<When>, Option<OutcomeWord>, Option<String>) {
     match state {
         OperationState::Running => (OperationStateWord::Running, None, None, None),
         OperationState::Ended { at, result } => {
@@ -285,10 +283,9 @@ impl AskedFor {
                 at: plan.at.map(When),
                 ..AskedFor::at(region, OperationKind::Maintain, target)
             },
-            Request::Fail { target, kind } => AskedFor {
-                event_type: Some((*kind).into()),
-                ..AskedFor::at(region, OperationKind::Fail, target)
-            },
+            Request::Fail { target, kind } => {
+                AskedFor { event_type: Some((*kind).into()), ..AskedFor::at(region, OperationKind::Fail, target) }
+            }
         }
     }
 

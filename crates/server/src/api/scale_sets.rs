@@ -170,8 +170,7 @@ pub async fn create(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewScaleSet>,
 ) -> Result<Response, ApiError> {
-    let note =
-        Note::new("scale-set.create", body.name.as_str()).with(serde_json::json!({ "capacity": body.capacity }));
+    let note = Note::new("scale-set.create", body.name.as_str()).with(serde_json::json!({ "capacity": body.capacity }));
     create_one(&api, body.into_core()?, note, ScaleSet::of).await
 }
 
@@ -242,8 +241,8 @@ pub async fn upgrade(
     let snapshot = api.engine().snapshot();
     let set = find(&snapshot.region, &name, &within)?;
     let machines = members(&snapshot.region, &body.instances)?;
-    let note = Note::new("scale-set.upgrade", set.name.as_ref())
-        .with(serde_json::json!({ "instances": body.instances }));
+    let note =
+        Note::new("scale-set.upgrade", set.name.as_ref()).with(serde_json::json!({ "instances": body.instances }));
     let done = api.submit(Command::UpgradeInstances { group: set.id, machines }, note).await?;
     let region = &done.snapshot.region;
     Ok(extract::ok(ScaleSet::of(region, region.group(set.id).unwrap_or(&set))))

@@ -11,8 +11,8 @@ use forewarn_core::{
 use forewarn_wire::{duration, guid};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// A point in time, RFC 3339.
@@ -218,16 +218,18 @@ words!(
     /// What an event does to its machines.
     EventType = EventKind { Freeze, Reboot, Redeploy, Preempt, Terminate }
 );
-words!(CauseWord = Cause {
-    HostMaintenance,
-    LiveMigration,
-    UserRestart,
-    UserRedeploy,
-    SelfServiceMaintenance,
-    HardwareFailure,
-    Eviction,
-    Deletion,
-});
+words!(
+    CauseWord = Cause {
+        HostMaintenance,
+        LiveMigration,
+        UserRestart,
+        UserRedeploy,
+        SelfServiceMaintenance,
+        HardwareFailure,
+        Eviction,
+        Deletion,
+    }
+);
 words!(SourceWord = Source { Platform, User });
 words!(PowerState = Power { Running, Stopped, Deallocated });
 words!(PriorityWord = Priority { Regular, Spot });
