@@ -58,7 +58,7 @@ pub struct NewGroup {
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyChange {
     pub policy: Option<Policy>,
 }

@@ -55,9 +55,9 @@ pub struct HistoryRow {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    #[param(value_type = Option<String>, format = Uuid)]
+    #[param(inline)]
     pub event: Option<EventName>,
-    #[param(value_type = Option<String>, format = Uuid)]
+    #[param(inline)]
     pub operation: Option<Id>,
     /// A machine's name.
     pub machine: Option<String>,
@@ -66,9 +66,9 @@ pub struct ListQuery {
         pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)$"
     )]
     pub kind: Option<String>,
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(inline)]
     pub since: Option<When>,
-    #[param(value_type = Option<String>, format = DateTime)]
+    #[param(inline)]
     pub until: Option<When>,
     /// The newest ones that fit instead of the oldest.
     pub newest: Option<bool>,

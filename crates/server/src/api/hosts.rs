@@ -1,6 +1,5 @@
 //! Hosts: what machines stand on, and break with.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -30,14 +29,10 @@ pub async fn list(State(api): State<Api>, Params(query): Params<Paging>) -> Resu
     let limit = extract::limit(query.limit)?;
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
-    let from = query.after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let found = region.hosts().filter(|host| is_after(&host.name, from));
+    let after = query.after.as_deref();
+    let found = region.hosts().filter(|host| after.is_none_or(|after| host.name.as_ref() > after));
     let cursor = |host: &&Arc<core::Host>| host.name.to_string();
     Ok(extract::ok(Page::cut(found, limit, cursor, |host| Host::of(region, &host.name))))
-}
-
-fn is_after(name: &str, from: Bound<&str>) -> bool {
-    std::ops::RangeBounds::contains(&(from, Bound::Unbounded), name)
 }
 
 pub async fn get(

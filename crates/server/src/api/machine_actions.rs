@@ -14,14 +14,14 @@ use super::values::{EventName, EventType};
 use super::{Api, Note, machines, names};
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Action {
     /// The id that the event is to have.
     pub event_id: Option<EventName>,
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Failure {
     /// Reboot (when left out) or Redeploy.
     #[serde(rename = "type")]
@@ -43,7 +43,7 @@ pub struct DeleteQuery {
     /// Resource group (or cloud service of a role instance), when the name alone is not unique.
     pub group: Option<String>,
     /// The id that the event is to have.
-    #[param(value_type = Option<String>, format = Uuid)]
+    #[param(inline)]
     pub event_id: Option<EventName>,
 }
 

@@ -155,19 +155,23 @@ pub struct NewMachine {
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MachineChange {
     /// `null`: on no host that is known.
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub host: Patch<String>,
     pub update_domain: Option<u32>,
     pub fault_domain: Option<u32>,
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub zone: Patch<String>,
     pub addresses: Option<Vec<Address>>,
     pub protected: Option<bool>,
+    #[serde(default)]
     #[schema(value_type = Option<TerminateNotification>)]
     pub terminate_notification: Patch<TerminateNotification>,
+    #[serde(default)]
     #[schema(value_type = Option<Policy>)]
     pub policy: Patch<Policy>,
     /// Key by key.
@@ -204,9 +208,10 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
             && query.scope.is_none_or(|scope| machine.scope.0 == scope)
             && query.host.as_ref().is_none_or(|host| machine.host.as_deref() == Some(host))
     };
-    let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &query.host) {
+    let host = query.host.as_deref().map(Name::from);
+    let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &host) {
         (Some(scope), _) => Box::new(region.members(core::ScopeId(scope))),
-        (None, Some(host)) => Box::new(region.machines_on(&Name::from(host.as_str()))),
+        (None, Some(host)) => Box::new(region.machines_on(host)),
         (None, None) => Box::new(region.machines_after(after)),
     };
     let cursor = |machine: &&Arc<core::Machine>| machine.id.0.to_string();

@@ -87,11 +87,12 @@ pub struct NewScaleSet {
 
 /// What is left out stays, or has its default in a new set.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelChange {
     pub priority: Option<PriorityWord>,
     pub eviction_policy: Option<EvictionWord>,
     /// `null`: instances are deleted without notice.
+    #[serde(default)]
     #[schema(value_type = Option<TerminateNotification>)]
     pub terminate_notification: Patch<TerminateNotification>,
     /// Key by key.
@@ -101,7 +102,7 @@ pub struct ModelChange {
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScaleSetChange {
     #[schema(maximum = 1000)]
     pub capacity: Option<u32>,
@@ -124,9 +125,10 @@ pub struct ScaleSetChanged {
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct Upgrade {
     /// Machines of the set; none: all.
+    #[serde(default)]
     pub instances: Vec<String>,
 }
 

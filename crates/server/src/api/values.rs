@@ -12,7 +12,7 @@ use forewarn_wire::{duration, guid};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// A point in time, RFC 3339.
@@ -99,16 +99,19 @@ macro_rules! text_schema {
     ($type:ty, $format:expr) => {
         impl PartialSchema for $type {
             fn schema() -> RefOr<Schema> {
-                ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::KnownFormat($format))).into()
+                ObjectBuilder::new()
+                    .schema_type(Type::String)
+                    .format(Some(SchemaFormat::Custom($format.to_owned())))
+                    .into()
             }
         }
         impl ToSchema for $type {}
     };
 }
 
-text_schema!(When, KnownFormat::DateTime);
-text_schema!(Id, KnownFormat::Uuid);
-text_schema!(EventName, KnownFormat::Uuid);
+text_schema!(When, "date-time");
+text_schema!(Id, "uuid");
+text_schema!(EventName, "uuid");
 
 /// A key of a PATCH whose `null` means something else than its absence.
 #[derive(Clone, Debug, Default)]
