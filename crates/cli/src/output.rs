@@ -110,10 +110,17 @@ impl StatusLine {
 
     pub fn show(&mut self, text: &str) {
         if self.terminal {
-            let _ = write!(io::stderr(), "\r\x1b[K{}", tame(text));
+            // A line that wraps could not be written over.
+            let shown: String = tame(text).chars().take(width().saturating_sub(1)).collect();
+            let _ = write!(io::stderr(), "\r\x1b[K{shown}");
             self.shown = true;
         }
     }
+}
+
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    size.ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 impl Drop for StatusLine {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, day_time, describe, read, timeline};
+use super::{Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, day_time, describe, noun, read, timeline};
 use crate::args::Output;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
@@ -168,10 +168,11 @@ impl Look {
 
     fn subject(&self) -> String {
         let operation = &self.operation;
+        let what = noun(&operation.kind);
         match (&operation.host, &operation.group) {
-            (Some(host), _) => format!("{} of host {host}", operation.kind),
-            (None, Some(group)) => format!("{} of {group}", operation.kind),
-            (None, None) => describe(&operation.kind, &operation.machines),
+            (Some(host), _) => format!("{what} of host {host}"),
+            (None, Some(group)) => format!("{what} of {group}"),
+            (None, None) => describe(what, &operation.machines),
         }
     }
 }

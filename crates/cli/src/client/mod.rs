@@ -10,4 +10,4 @@ pub use api::{Api, Call};
 pub use changes::{Changes, Next};
 pub use follow::{asked, wait};
 pub use shapes::*;
-pub use timeline::{day_time, describe, timeline};
+pub use timeline::{day_time, describe, noun, timeline};

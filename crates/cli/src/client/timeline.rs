@@ -71,6 +71,17 @@ pub fn describe(kind: &str, resources: &[String]) -> String {
     tame(&format!("{kind} of {names}"))
 }
 
+/// What an operation of this kind is called in a sentence.
+pub fn noun(operation_kind: &str) -> &str {
+    match operation_kind {
+        "Evict" => "Eviction",
+        "Delete" => "Deletion",
+        "Maintain" | "PerformMaintenance" => "Maintenance",
+        "Fail" => "Hardware failure",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::args::{OperationCommand, Output};
-use crate::client::{self, Api, Call, Event, Operation, day_time, describe};
+use crate::client::{self, Api, Call, Event, Operation, day_time, describe, noun};
 use crate::failure::Failure;
 use crate::output;
 
@@ -47,7 +47,7 @@ fn lines(operation: &Operation) -> Vec<(&'static str, String)> {
     let because = operation.reason.as_ref().or(operation.outcome.as_ref());
     let mut lines = vec![
         ("operation", operation.id.clone()),
-        ("what", describe(&operation.kind, &operation.machines)),
+        ("what", describe(noun(&operation.kind), &operation.machines)),
         ("by", operation.by.clone()),
         ("state", because.map_or(operation.state.clone(), |text| format!("{} ({text})", operation.state))),
     ];

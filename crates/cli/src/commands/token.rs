@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use forewarn_server::api::{TOKEN_FILE, rotate_token};
+
 use crate::args::TokenCommand;
 use crate::config::data_directory;
 use crate::failure::Failure;
@@ -10,8 +12,8 @@ use crate::output;
 
 pub fn run(command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::Show(args) => show(&data_directory(args.data)?.join("token")),
-        TokenCommand::Rotate(_) => Err(Failure::Refused("Not there yet.".into())),
+        TokenCommand::Show(args) => show(&data_directory(args.data)?.join(TOKEN_FILE)),
+        TokenCommand::Rotate(args) => rotate(&data_directory(args.data)?),
     }
 }
 
@@ -23,4 +25,16 @@ fn show(file: &Path) -> Result<(), Failure> {
         ))
     })?;
     output::line(token.trim())
+}
+
+fn rotate(directory: &Path) -> Result<(), Failure> {
+    let file = directory.join(TOKEN_FILE);
+    rotate_token(directory).map_err(|error| {
+        let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+        Failure::Refused(format!(
+            "No new token is made, {error}{cause}. Name the server's data directory with --data DIR."
+        ))
+    })?;
+    output::aside(&format!("A new token is in {}.", file.display()));
+    Ok(())
 }
