@@ -180,3 +180,9 @@ fn bad(column: usize, text: &str) -> rusqlite::Error {
     let reason = format!("'{text}' in the table 'history' is not what belongs there");
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, reason.into())
 }
+
+/// The statements of a query, for tests of their plans.
+#[cfg(test)]
+pub(super) fn statements(query: &HistoryQuery) -> Vec<String> {
+    selects(query, (0, 1)).into_iter().map(|select| select.sql).collect()
+}
