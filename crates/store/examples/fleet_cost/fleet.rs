@@ -5,9 +5,6 @@ use std::sync::Arc;
 
 use forewarn_core::*;
 
-/// When the fleet was made, and all its scopes turned on.
-pub const START: Timestamp = Timestamp::from_secs(1_800_000_000);
-
 const PER_HOST: u64 = 20;
 const UPDATE_DOMAINS: u32 = 5;
 
@@ -18,6 +15,8 @@ const SEED: Guid = Guid(0x666f_7265_7761_726e);
 pub struct Fleet {
     pub machines: u64,
     pub shape: Shape,
+    /// When the fleet was made, and all its scopes turned on.
+    pub start: Timestamp,
 }
 
 #[derive(Clone, Copy)]
@@ -69,12 +68,12 @@ impl Fleet {
 
     fn meta(self) -> Meta {
         let next_id = 1 + self.machines + 2 * self.scopes();
-        Meta { now: START, next_id, next_seq: 0, downtime_ms: 0, pool_given: 0 }
+        Meta { now: self.start, next_id, next_seq: 0, downtime_ms: 0, pool_given: 0 }
     }
 
     fn scope(self, n: u64) -> Vec<Entity> {
         let scope = |owner| {
-            let switch = Switch::On { seen: START };
+            let switch = Switch::On { seen: self.start };
             Entity::Scope(Arc::new(Scope { id: self.scope_id(n), owner, switch, incarnation: 1, live: Vec::new() }))
         };
         match self.shape {

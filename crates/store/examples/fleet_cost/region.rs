@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use forewarn_core::*;
 
-use crate::fleet::{self, Fleet, START};
+use crate::fleet::{self, Fleet};
 
 /// Commands of one turn of the mix.
 const TURN: usize = 10;
@@ -33,16 +33,16 @@ pub fn mix(fleet: Fleet, turns: u64) -> Result<(), Box<dyn std::error::Error>> {
     let region = Region::load(fleet::settings(), fleet.entities())?;
     let script: Vec<[Command; TURN]> = (0..turns).map(|turn| one_turn(fleet, turn)).collect();
     let begun = Instant::now();
-    let region = commands(region, &script)?;
+    let region = commands(region, &script, fleet.start)?;
     let nanos = begun.elapsed().as_nanos() / (u128::from(turns) * TURN as u128);
     println!("machines={} commands={} nanos={nanos}", region.machines().len(), turns * TURN as u64);
     Ok(())
 }
 
 #[inline(never)]
-fn commands(mut region: Region, script: &[[Command; TURN]]) -> Result<Region, Rejection> {
+fn commands(mut region: Region, script: &[[Command; TURN]], start: Timestamp) -> Result<Region, Rejection> {
     for (turn, commands) in script.iter().enumerate() {
-        let now = START + std::time::Duration::from_secs(1 + turn as u64);
+        let now = start + std::time::Duration::from_secs(1 + turn as u64);
         for command in commands {
             region = region.apply(command, now)?.region;
         }
