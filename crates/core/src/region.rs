@@ -223,7 +223,7 @@ impl Region {
     pub fn machine_by_name(&self, name: &str, within: Option<&str>) -> Found {
         let name = fold(name);
         let within = within.map(fold);
-        let from = NameKey { name: name.clone(), within: "".into(), subscription: "".into() };
+        let from = NameKey { name: name.clone(), within: Name::default(), subscription: Name::default() };
         let mut found = Vec::new();
         for (key, id) in self.index.by_name.range(from..) {
             if key.name != name || found.len() == Self::CANDIDATES_MAX {
@@ -249,13 +249,13 @@ impl Region {
     }
 
     pub fn group_by_name(&self, home: &Home, name: &str) -> Option<GroupId> {
-        self.index.groups_by_name.get(&NameKey::new(name, &home.resource_group, &home.subscription)).copied()
+        self.index.groups_by_name.get(&NameKey::new(&name.into(), &home.resource_group, &home.subscription)).copied()
     }
 
     /// All groups of this name, in whatever resource group.
     pub fn groups_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Group>> {
         let name = fold(name);
-        let from = NameKey { name: name.clone(), within: "".into(), subscription: "".into() };
+        let from = NameKey { name: name.clone(), within: Name::default(), subscription: Name::default() };
         self.index
             .groups_by_name
             .range(from..)
@@ -524,7 +524,7 @@ impl Region {
     }
 
     /// Where a machine's name is one of a kind: its cloud service, or its resource group.
-    pub(crate) fn name_key(&self, name: &str, home: &Home, seat: &Seat) -> NameKey {
+    pub(crate) fn name_key(&self, name: &Name, home: &Home, seat: &Seat) -> NameKey {
         match seat {
             Seat::RoleInstance { service, .. } => {
                 let within = self.groups.get(service).map_or(&home.resource_group, |group| &group.name);
@@ -580,8 +580,8 @@ impl Index {
 }
 
 impl NameKey {
-    pub fn new(name: &str, within: &str, subscription: &Name) -> NameKey {
-        NameKey { name: fold(name), within: fold(within), subscription: fold(subscription) }
+    pub fn new(name: &Name, within: &Name, subscription: &Name) -> NameKey {
+        NameKey { name: fold_shared(name), within: fold_shared(within), subscription: fold_shared(subscription) }
     }
 
     fn of_group(group: &Group) -> NameKey {
@@ -591,7 +591,16 @@ impl NameKey {
 
 /// Names are compared without regard to case.
 fn fold(name: &str) -> Name {
-    name.to_ascii_lowercase().into()
+    if is_folded(name) { name.into() } else { name.to_ascii_lowercase().into() }
+}
+
+/// The same without a copy of what is folded already: most names, and those that all machines share.
+fn fold_shared(name: &Name) -> Name {
+    if is_folded(name) { name.clone() } else { name.to_ascii_lowercase().into() }
+}
+
+fn is_folded(name: &str) -> bool {
+    !name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 impl Event {
