@@ -9,7 +9,7 @@
 
 use std::io::{BufRead, Read, Write};
 
-use forewarn_core::{Entity, Region, Settings, Timestamp};
+use forewarn_core::{Entity, LoadError, Region, Settings, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -80,7 +80,9 @@ pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, S
     let header = archive.header()?;
     let clock = header.clock.as_deref().map(ClockKind::parse).transpose().map_err(|error| archive.wrong(error))?;
     let (entities, mut next) = archive.records()?;
-    Region::load(Settings::default(), entities.iter().cloned())?;
+    Region::load(Settings::default(), entities.iter().cloned()).map_err(|LoadError(reason)| {
+        StoreError::Message(format!("the records of the archive do not fit each other: {reason}"))
+    })?;
     let mut summary = Summary { records: entities.len() as u64, history: 0 };
     let contents = Contents { revision: header.revision, clock, entities };
     let mut last = None;
@@ -269,8 +271,8 @@ impl<R: BufRead> Archive<R> {
     ) -> Result<Option<HistoryRow>, StoreError> {
         let line = match line {
             After::History(line) => line,
-            After::End(end) if end == *summary => return Ok(None),
-            After::End(end) => return Err(self.incomplete(end, *summary)),
+            After::End(end) if end != *summary => return Err(self.incomplete(end, *summary)),
+            After::End(_) => return self.finish().map(|()| None),
         };
         let row = line.into_row().map_err(|error| self.wrong(error))?;
         if last.is_some_and(|(number, at)| row.number <= number || row.at < at) {
@@ -289,6 +291,15 @@ impl<R: BufRead> Archive<R> {
             Line::Record(_) => Err(self.wrong("a record among history: records come first")),
             Line::History(line) => Ok(After::History(line)),
             Line::End(end) => Ok(After::End(end)),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), StoreError> {
+        self.number += 1;
+        match self.input.fill_buf() {
+            Ok([]) => Ok(()),
+            Ok(_) => Err(self.wrong("there is more after the end line")),
+            Err(error) => Err(self.wrong(error)),
         }
     }
 

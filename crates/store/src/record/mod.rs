@@ -6,10 +6,12 @@
 //! events. Fields that are new in a version are read by the code of that version only: a body with
 //! unknown fields, an unknown word or an unknown version is an error, never half an entity.
 
-mod fleet;
+mod event;
+mod group;
 mod intern;
+mod machine;
+mod operation;
 mod tag;
-mod work;
 
 use std::sync::Arc;
 
@@ -18,11 +20,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 use crate::text::parse_guid;
-use fleet::{GroupBody, MachineBody, ScopeBody};
+use event::EventBody;
+use group::{GroupBody, ScopeBody};
 pub use intern::Interner;
+use machine::MachineBody;
+use operation::OperationBody;
+pub(crate) use operation::RequestBody;
 pub(crate) use tag::Tagged;
-pub(crate) use work::RequestBody;
-use work::{EventBody, OperationBody};
 
 /// The version that records are written in.
 pub const VERSION: u32 = 1;

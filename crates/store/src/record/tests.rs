@@ -50,17 +50,17 @@ fn the_sample_has_every_variant_of_every_enum() {
         Visibility::ALL,
     ];
     let enums = [
-        words_of::<fleet::SeatBody<'_>>(),
-        words_of::<fleet::GroupKindBody<'_>>(),
-        words_of::<fleet::OwnerBody>(),
-        words_of::<fleet::SwitchBody>(),
-        words_of::<work::StatusBody<'_>>(),
-        words_of::<work::OutcomeBody<'_>>(),
-        words_of::<work::ApproverBody<'_>>(),
-        words_of::<work::StateBody<'_>>(),
-        words_of::<work::ResultBody<'_>>(),
-        words_of::<work::RequestBody<'_>>(),
-        words_of::<work::TargetBody<'_>>(),
+        words_of::<machine::SeatBody<'_>>(),
+        words_of::<group::GroupKindBody<'_>>(),
+        words_of::<group::OwnerBody>(),
+        words_of::<group::SwitchBody>(),
+        words_of::<event::StatusBody<'_>>(),
+        words_of::<event::OutcomeBody<'_>>(),
+        words_of::<event::ApproverBody<'_>>(),
+        words_of::<operation::StateBody<'_>>(),
+        words_of::<operation::ResultBody<'_>>(),
+        words_of::<operation::RequestBody<'_>>(),
+        words_of::<operation::TargetBody<'_>>(),
     ];
     assert!(enums.iter().all(|words| words.len() >= 2), "{enums:?}");
     let bodies: String = sample::entities().iter().map(|entity| encode(entity).body).collect();

@@ -13,20 +13,22 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use forewarn_core::Timestamp;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use forewarn_core::{Entity, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use crate::record::{self, Interner};
 use crate::*;
 use error::{certainly_not_written, read_error, refused};
 use read::SqliteReader;
 
+/// The order of the fields is the order of closing: the writer last, so that it leaves one whole file,
+/// and only then the lock.
 pub struct SqliteStore {
-    connection: Connection,
     reader: Arc<SqliteReader>,
+    connection: Connection,
     /// The time of the latest row of history.
     last_at: Timestamp,
-    /// Held, not used. Last, so that the database is closed before somebody else may open it.
+    /// Held, not used.
     _lock: File,
 }
 
@@ -39,7 +41,7 @@ impl SqliteStore {
         let connection = open::writer(&path)?;
         let reader = Arc::new(SqliteReader::new(open::reader(&path)?));
         let last_at = write::last_at(&connection).map_err(read_error)?;
-        Ok(SqliteStore { connection, reader, last_at, _lock: lock })
+        Ok(SqliteStore { reader, connection, last_at, _lock: lock })
     }
 
     fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
@@ -56,10 +58,7 @@ impl Store for SqliteStore {
         let mut statement = view.prepare("SELECT kind, key, version, body FROM records").map_err(read_error)?;
         let mut rows = statement.query([]).map_err(read_error)?;
         while let Some(row) = rows.next().map_err(read_error)? {
-            let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-            let (kind, key) = (text(0).map_err(read_error)?, text(1).map_err(read_error)?);
-            let (version, body) = (row.get(2).map_err(read_error)?, text(3).map_err(read_error)?);
-            entities.push(record::decode(kind, key, version, body, &mut interner)?);
+            entities.push(entity(row, &mut interner)?);
         }
         entities.sort_by_cached_key(|entity| entity.key());
         Ok(Loaded { revision, entities })
@@ -131,6 +130,18 @@ impl SqliteStore {
             && write::revision(&self.connection).is_ok_and(|revision| revision == expected);
         if as_before && certainly_not_written(&error) { refused(error) } else { CommitError::Doubt(error.into()) }
     }
+}
+
+fn entity(row: &Row<'_>, interner: &mut Interner) -> Result<Entity, StoreError> {
+    let text = |column| row.get_ref(column).ok().and_then(|value| value.as_str().ok());
+    let (kind, key) = (text(0).unwrap_or("?"), text(1).unwrap_or("?"));
+    let (Ok(version), Some(body)) = (row.get(2), text(3)) else {
+        return Err(StoreError::Message(format!(
+            "the record {kind} '{key}' cannot be read: its version is not a number or its body is not text. \
+             Restore forewarn.db from a backup."
+        )));
+    };
+    record::decode(kind, key, version, body, interner)
 }
 
 /// The first column of the only row.
