@@ -197,6 +197,41 @@ fn the_first_curl_works_and_sigterm_stops() {
 }
 
 #[test]
+fn ctrl_c_stops_it_although_somebody_watches() {
+    let mut server = Server::start();
+    let mut watching = server.command("events watch").stdout(Stdio::piped()).spawn().unwrap();
+    read_until(&mut BufReader::new(watching.stdout.take().unwrap()), "There are no events.");
+    let killed = Command::new("bash").args(["-c", &format!("kill -INT {}", server.id())]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(server.wait().code(), Some(0));
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().display();
+    let server = Server::start_with(&format!("--no-auth --data {data}"));
+    let taken = server.metadata.strip_prefix("http://").unwrap();
+    let serve = "serve --log-level off --no-auth --management 127.0.0.1:0";
+    check(&server, &format!("{serve} --memory --metadata {taken}"), 1, "", &format!("forewarn: [..]{taken}[..]"));
+    check(
+        &server,
+        &format!("{serve} --metadata 127.0.0.1:0 --data {data}"),
+        1,
+        "",
+        "forewarn: Another server (process [..]) uses the data directory[..]",
+    );
+    drop(server);
+    let manual = clean_command()
+        .args(format!("{serve} --metadata 127.0.0.1:0 --clock manual --data {data}").split(' '))
+        .output()
+        .unwrap();
+    expect("serve --clock manual", &manual, 1, "", "forewarn: This store was made with the real clock. [..]");
+}
+
+#[test]
 fn the_token_of_the_data_directory_opens_the_api() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");

@@ -139,13 +139,13 @@ impl Look {
             }
             (Some(event), _) => {
                 let left =
-                    self.now().map_or(String::new(), |now| format!(", {} left", time_left(event.not_before, now)));
-                format!("{} is {}{left}", describe(&event.kind, &event.resources), standing(event))
+                    self.now().map_or(String::new(), |now| format!("{} left, ", time_left(event.not_before, now)));
+                format!("{}: {left}NotBefore {}", describe(&event.kind, &event.resources), day_time(event.not_before))
             }
             (None, Some(resume)) => format!("The next update domain is due at {}", day_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
-        format!("{what} (Ctrl-C ends the waiting, not the operation)")
+        format!("{what} (Ctrl-C ends only the waiting)")
     }
 
     /// The server's time. A manual clock stands still while nobody advances it.

@@ -103,8 +103,8 @@ pub struct HistoryRow {
     pub machines: Vec<String>,
     pub actor: Option<String>,
     pub outcome: Option<String>,
-    #[serde(default)]
-    pub detail: Value,
+    /// What a management action was done to.
+    pub target: Option<String>,
 }
 
 /// Reads an answer; a server that answers otherwise is of another version.
