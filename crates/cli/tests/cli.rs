@@ -85,6 +85,33 @@ fn a_cancelled_operation_is_exit_code_4() {
 }
 
 #[test]
+fn a_roll_out_is_told_one_update_domain_after_the_other() {
+    let server = Server::start();
+    let url = format!("{}/api/v1/cloud-services", server.management);
+    ureq::post(url).send_json(serde_json::json!({ "name": "shop" })).unwrap();
+    for name in ["Web_IN_0", "Web_IN_1"] {
+        check(&server, &format!("vm register {name} --no-address --cloud-service shop"), 0, "…", "");
+    }
+    server.document("shop/Web_IN_1");
+    check(
+        &server,
+        &format!("maintenance start --group shop --type Reboot --no-wait --event-id {ID}"),
+        0,
+        "Reboot of Web_IN_0: event [..]\n…",
+        "",
+    );
+    check(&server, "clock advance 2h", 0, "…", "");
+    check(
+        &server,
+        &format!("operation wait {ID}"),
+        0,
+        "Reboot of Web_IN_0: Scheduled 10:00:00 · Started 10:15:00 · Completed 10:25:00\n\
+         Reboot of Web_IN_1: Scheduled 10:55:00 · Started 11:10:00 · Completed 11:20:00",
+        "",
+    );
+}
+
+#[test]
 fn refusals_are_sentences_and_exit_code_1() {
     let server = Server::start();
     check(&server, "vm restart nobody", 1, "", "forewarn: [..]nobody[..]");
