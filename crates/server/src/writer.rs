@@ -176,7 +176,7 @@ impl Writer {
         self.carry_out(batch);
     }
 
-    fn carry_out(&mut self, batch: Vec<Pending>) {
+    fn carry_out(&mut self, batch: Vec<Box<Pending>>) {
         if batch.is_empty() {
             return;
         }

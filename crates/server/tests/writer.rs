@@ -258,3 +258,15 @@ async fn a_stopped_engine_says_so() {
     assert!(matches!(refused, Err(SubmitError::Stopping)));
     assert_eq!(engine.advance(Advance::By(Duration::ZERO)).await, Err(AdvanceError::Stopping));
 }
+
+// --- the two sides ---------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn the_management_side_is_served_on_its_own_listener_only() {
+    let world = World::new().await;
+    let stream = tokio::net::TcpStream::connect(world.running.management).await.unwrap();
+    let host = world.running.management;
+    let reply = exchange(stream, &format!("GET /healthz\nHost: {host}")).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    world.check_refusal("GET /healthz", 404, &["/metadata/scheduledevents"]).await;
+}
