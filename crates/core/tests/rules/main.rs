@@ -3,4 +3,11 @@
 mod lang;
 
 mod approving;
+mod causes;
+mod hosts;
 mod life;
+mod notice;
+mod on_off;
+mod rollouts;
+mod several;
+mod users;
