@@ -125,7 +125,7 @@ impl World {
             "notice" => {
                 let notice_scale = words[1].parse().map_err(|_| "not a number")?;
                 let settings = Settings { notice_scale, ..self.region.settings().clone() };
-                self.region = self.region.clone().with_settings(settings);
+                self.region = Region::load(settings, self.stored.values().cloned()).map_err(|e| format!("{e:?}"))?;
                 Ok(())
             }
             "avset" | "service" => self.group_with_members(&words, refusal),

@@ -631,3 +631,19 @@ fn a_crash_in_the_pause_does_not_lose_the_roll_out() {
     ",
     );
 }
+
+#[test]
+fn a_planned_roll_out_begins_at_its_time() {
+    check(
+        "
+        avset s a b
+        on a
+        maintain group s freeze in=2h
+        a> 2: e1 Freeze Scheduled a 120:00
+        approve a e1
+        done e1
+        wait 30m
+        a> 5: e2 Freeze Scheduled b 90:00
+    ",
+    );
+}

@@ -458,7 +458,7 @@ fn policy_approves_restarts_as_they_come() {
         policy a reboot
         restart a
         a> 2: e1 Reboot Started a
-        told> e1 appeared, e1 started
+        told> e1 appeared, e1 approved by policy, e1 started
         redeploy a
         a> 3: e1 Reboot Started a | e2 Redeploy Scheduled a 10:00
         done e1
