@@ -309,3 +309,40 @@ fn there_is_nothing_to_delete_in_an_empty_list() {
     ",
     );
 }
+
+#[test]
+fn role_instances_are_named_within_their_service() {
+    check(
+        "
+        service s a
+        service t a
+        vm a
+        join s a = NameTaken
+        join t A = NameTaken
+        machines> a a a
+    ",
+    );
+}
+
+#[test]
+fn a_machine_on_its_own_is_in_one_of_a_hundred_domains() {
+    check(
+        "
+        vm a ud=99 fd=99
+        vm b ud=100 = DomainRange
+        vm b fd=100 = DomainRange
+    ",
+    );
+}
+
+#[test]
+fn an_address_of_another_machine_is_not_given_twice_to_one() {
+    check(
+        "
+        vm a
+        addr a 10.0.0.1 10.0.0.1 = AddressTaken
+        addr a 10.0.0.1 10.0.0.2
+        vm b ip=10.0.0.2 = AddressTaken
+    ",
+    );
+}

@@ -722,3 +722,98 @@ fn a_stopped_machine_stays_on_its_host() {
     ",
     );
 }
+
+#[test]
+fn when_those_who_listen_have_moved_away_the_rest_starts() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1
+        host h2
+        on a
+        maintain host h1 freeze
+        e2> hidden scheduled
+        move a h2
+        a> 3: -
+        e2> hidden started
+    ",
+    );
+}
+
+#[test]
+fn an_operation_that_lost_a_machine_says_so() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1
+        on a
+        on b
+        maintain host h1 freeze
+        delete b
+        done e3
+        wait 15m
+        done e1
+        op1> failed ResourceGone
+    ",
+    );
+}
+
+#[test]
+fn a_role_instance_and_a_machine_of_a_set_go_through_their_host_together() {
+    check(
+        "
+        service s a host=h1
+        set w uniform 1
+        move w_0 h1
+        on a
+        on w_0
+        maintain host h1 freeze
+        approve a e1
+        a> 2: e1 Freeze Scheduled a 15:00
+        approve w_0 e2
+        a> 3: e1 Freeze Started a
+        w_0> 3: e2 Freeze Started w_0
+    ",
+    );
+}
+
+#[test]
+fn two_operations_of_one_host_wait_for_each_other() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1
+        on a
+        on b
+        maintain host h1 freeze
+        maintain host h1 reboot
+        approve a e1 e3
+        approve b e2 e4
+        a> 4: e1 Freeze Started a | e3 Reboot Scheduled a 15:00
+        done e1
+        a> 5: e3 Reboot Scheduled a 15:00
+        done e2
+        a> 6: e3 Reboot Started a
+        b> 5: e4 Reboot Started b
+    ",
+    );
+}
+
+#[test]
+fn a_broken_machine_is_pushed_out_of_the_host_operation_and_the_others_go_on() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1
+        on a
+        on b
+        maintain host h1 freeze
+        wait 15m
+        fail a
+        e1> superseded
+        b> 3: e2 Freeze Started b
+        done e2
+        op1> failed Superseded
+    ",
+    );
+}

@@ -647,3 +647,59 @@ fn a_planned_roll_out_begins_at_its_time() {
     ",
     );
 }
+
+#[test]
+fn placement_groups_are_rolled_side_by_side() {
+    check(
+        "
+        set w uniform 4 max=2 ud=2
+        on w_0
+        maintain group w freeze
+        w_0> 2: e1 Freeze Scheduled w_0 15:00
+        w_2> 2: e2 Freeze Scheduled w_2 15:00
+        approve w_0 e1
+        w_0> 3: e1 Freeze Started w_0
+        w_2> 2: e2 Freeze Scheduled w_2 15:00
+        done e1
+        wait 15m
+        done e2
+        wait 29m
+        w_0> 4: -
+        wait 1m
+        w_0> 5: e3 Freeze Scheduled w_1 15:00
+        w_2> 5: e4 Freeze Scheduled w_3 15:00
+    ",
+    );
+}
+
+#[test]
+fn stopping_twice_is_once() {
+    check(
+        "
+        avset s a b
+        on a
+        maintain group s freeze
+        approve a e1
+        cancel op1
+        cancel op1 = OperationOver
+        done e1
+        op1> canceled
+    ",
+    );
+}
+
+#[test]
+fn a_domain_at_work_unseen_keeps_its_machines_in_their_domain() {
+    check(
+        "
+        avset s a b
+        maintain a freeze in=1h
+        ud a 3 = MachineBusy
+        wait 1h
+        ud a 3 = MachineBusy
+        done e1
+        ud a 3
+        a? ud=3
+    ",
+    );
+}

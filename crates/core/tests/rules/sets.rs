@@ -560,3 +560,46 @@ fn machines_join_the_kind_of_group_that_they_say() {
     ",
     );
 }
+
+#[test]
+fn a_set_is_counted_again_when_a_deletion_fails() {
+    check(
+        "
+        set w uniform 3 term=5m
+        on w_0
+        scale w 2
+        wait 5m
+        failed e1
+        w? capacity=3 size=3
+        scale w 2
+        w_0> 5: e2 Terminate Scheduled w_2 5:00
+    ",
+    );
+}
+
+#[test]
+fn scale_in_takes_no_more_than_there_are_without_protection() {
+    check(
+        "
+        set w uniform 3 term=5m
+        on w_0
+        protect w_0
+        protect w_1
+        scale w 1
+        w_0> 2: e1 Terminate Scheduled w_2 5:00
+    ",
+    );
+}
+
+#[test]
+fn the_last_instance_of_a_placement_group_leaves_its_place_to_new_ones() {
+    check(
+        "
+        set w uniform 2 max=1
+        delete w_0
+        done e1
+        scale w 2
+        w_2? part=0
+    ",
+    );
+}

@@ -572,3 +572,82 @@ fn superseded_work_is_taken_from_its_driver() {
     ",
     );
 }
+
+#[test]
+fn a_second_failure_takes_the_place_of_the_first() {
+    check(
+        "
+        vm a
+        on a
+        fail a
+        fail a redeploy
+        a> 3: e2 Redeploy Started a
+        e1> superseded
+        op1> failed Superseded
+    ",
+    );
+}
+
+#[test]
+fn a_failure_of_a_stopped_machine_is_without_effect() {
+    check(
+        "
+        avset s a b
+        on a
+        off a
+        fail a
+        a> 1: -
+        op1> succeeded
+    ",
+    );
+}
+
+#[test]
+fn of_two_that_are_approved_at_once_the_one_that_removes_wins() {
+    check(
+        "
+        vm a spot
+        on a
+        restart a
+        evict a
+        approve a e1 e2
+        a> 4: e2 Preempt Started a
+        e1> superseded
+    ",
+    );
+}
+
+#[test]
+fn once_a_machine_is_being_removed_nothing_else_starts() {
+    check(
+        "
+        vm a term=5m
+        on a
+        restart a
+        delete a
+        approve a e2
+        approve a e1
+        a> 4: e1 Reboot Scheduled a 15:00 | e2 Terminate Started a
+        wait 20m
+        e1> scheduled
+        done e2
+        e1> resourcegone
+    ",
+    );
+}
+
+#[test]
+fn when_a_removal_fails_what_waited_goes_on() {
+    check(
+        "
+        vm a term=5m
+        on a
+        restart a
+        delete a
+        approve a e2
+        approve a e1
+        failed e2
+        a> 5: e1 Reboot Started a
+    ",
+    );
+}

@@ -727,3 +727,112 @@ fn a_machine_that_starts_again_in_time_is_asked_again() {
     ",
     );
 }
+
+#[test]
+fn when_the_policy_changes_while_all_are_down_what_waits_is_approved() {
+    check(
+        "
+        avset s a b
+        vm c
+        on a
+        on c
+        policy s -down
+        policy c -down
+        off a
+        off b
+        off c
+        maintain a freeze
+        maintain c freeze
+        a> 2: e1 Freeze Scheduled a 15:00
+        c> 2: e2 Freeze Scheduled c 15:00
+        policy c none
+        c> 3: -
+        policy s reboot
+        a> 3: -
+    ",
+    );
+}
+
+#[test]
+fn when_the_last_machine_that_runs_is_gone_the_others_are_all_down() {
+    check(
+        "
+        avset s a b
+        on a
+        off b
+        maintain b freeze
+        a> 2: e1 Freeze Scheduled b 15:00
+        delete a
+        done e2
+        b> 3: -
+        e1> noeffect
+    ",
+    );
+}
+
+#[test]
+fn when_the_last_machine_that_runs_is_evicted_what_waits_is_over() {
+    check(
+        "
+        vm a spot
+        on a
+        maintain a freeze
+        evict a
+        approve a e2
+        done e2
+        a> 5: -
+        e1> noeffect
+        op1> succeeded
+    ",
+    );
+}
+
+#[test]
+fn down_is_asked_of_the_placement_group_and_not_of_the_set() {
+    check(
+        "
+        set w uniform 2 max=1
+        on w_0
+        maintain w_0 freeze
+        maintain w_1 freeze
+        off w_0
+        w_0> 3: -
+        w_1> 2: e2 Freeze Scheduled w_1 15:00
+    ",
+    );
+}
+
+#[test]
+fn what_waits_unseen_does_not_count_for_the_limit() {
+    check_with(
+        Settings { user_operations_max: 1, ..Settings::default() },
+        "
+        vm a
+        vm b
+        on b
+        restart a
+        redeploy a
+        e2> hidden scheduled
+        restart b
+        b> 2: e3 Reboot Scheduled b 15:00
+    ",
+    );
+}
+
+#[test]
+fn in_a_scope_that_is_off_the_same_wish_joins_what_waits() {
+    check(
+        "
+        vm a
+        restart a
+        restart a
+        restart a
+        e2> hidden scheduled
+        done e1
+        done e2
+        op1> succeeded
+        op2> succeeded
+        op3> succeeded
+    ",
+    );
+}
