@@ -250,7 +250,7 @@ fn machines_are_added_and_removed_in_the_history() {
         told> +a
         delete a
         done e1
-        told> e1 completed, op1 over, -a
+        told> e1 completed, -a, op1 over
     ",
     );
 }

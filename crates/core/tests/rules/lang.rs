@@ -35,9 +35,10 @@
 //!
 //! Events are e1, e2… and operations op1, op2… in order of appearance. Instances of Flexible sets, whose
 //! names are made up, are w/1, w/2… in order of creation. `nobody`, `nogroup`, `e99` and `op99` are not
-//! there. After every line, what was written is loaded again and must be the same region.
+//! there. After every line, what was written is loaded again and must be the same region, and what drivers
+//! were told must add up to what is under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use forewarn_core::*;
@@ -179,6 +180,15 @@ impl World {
             reloaded.entities().eq(done.region.entities()),
             "what was stored is not what is shown after {command:?}"
         );
+        let mut at_work: BTreeSet<EventId> = self.region.wanted_effects().map(|event| event.id).collect();
+        for effect in &done.effects {
+            match effect {
+                Effect::Begin(event) => drop(at_work.insert(event.id)),
+                Effect::Stop(event) => drop(at_work.remove(event)),
+            }
+        }
+        let wanted = done.region.wanted_effects().map(|event| event.id).collect();
+        assert_eq!(at_work, wanted, "what drivers were told is not what there is to do after {command:?}");
         self.region = done.region;
         self.learn_names();
         for fact in &done.facts {

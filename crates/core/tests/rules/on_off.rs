@@ -742,3 +742,22 @@ fn nobody_outside_can_approve_what_is_hidden_either() {
     ",
     );
 }
+
+#[test]
+fn work_that_waits_unseen_for_other_work_stays_unseen_too() {
+    check(
+        "
+        vm a
+        restart a
+        redeploy a
+        on a
+        a> 1: -
+        done e1
+        a> 1: -
+        e2> hidden started
+        done e2
+        a> 1: -
+        op2> succeeded
+    ",
+    );
+}

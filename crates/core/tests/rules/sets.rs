@@ -603,3 +603,54 @@ fn the_last_instance_of_a_placement_group_leaves_its_place_to_new_ones() {
     ",
     );
 }
+
+#[test]
+fn deleting_a_set_deletes_its_instances_and_then_itself() {
+    check(
+        "
+        set w uniform 2 term=5m
+        on w_0
+        drop w
+        w_0> 2: e1 Terminate Scheduled w_0 5:00 | e2 Terminate Scheduled w_1 5:00
+        op1> running
+        scale w 5 = GroupLeaving
+        model w term=10m = GroupLeaving
+        approve w_0 e1 e2
+        done e1
+        machines> w_1
+        done e2
+        machines>
+        op1> succeeded
+        set w uniform 1
+        machines> w_0
+    ",
+    );
+}
+
+#[test]
+fn deleting_a_set_whose_instances_are_not_told() {
+    check(
+        "
+        set w uniform 2
+        drop w
+        done e1
+        done e2
+        op1> succeeded
+        set w uniform 1
+    ",
+    );
+}
+
+#[test]
+fn a_deleted_availability_set_leaves_its_name_to_another() {
+    check(
+        "
+        avset s a
+        drop s
+        done e1
+        op1> succeeded
+        avset s b
+        machines> b
+    ",
+    );
+}

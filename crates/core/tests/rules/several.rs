@@ -651,3 +651,19 @@ fn when_a_removal_fails_what_waited_goes_on() {
     ",
     );
 }
+
+#[test]
+fn what_has_no_effect_pushes_nothing_aside() {
+    check(
+        "
+        avset s a b uds=1 host=h1
+        on a
+        maintain host h1 freeze
+        wait 15m
+        off b
+        fail b
+        e2> noeffect
+        a> 3: e1 Freeze Started a,b
+    ",
+    );
+}
