@@ -817,3 +817,22 @@ fn a_broken_machine_is_pushed_out_of_the_host_operation_and_the_others_go_on() {
     ",
     );
 }
+
+#[test]
+fn whoever_begins_to_listen_while_the_host_waits_is_asked_too() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1
+        on a
+        maintain host h1 freeze
+        on b
+        b> 1: e2 Freeze Scheduled b 15:00
+        approve a e1
+        a> 2: e1 Freeze Scheduled a 15:00
+        approve b e2
+        a> 3: e1 Freeze Started a
+        b> 2: e2 Freeze Started b
+    ",
+    );
+}
