@@ -3,14 +3,70 @@
 use crate::command::Command;
 use crate::region::Region;
 use crate::rejection::Rejection;
+use crate::step::Step;
 use crate::time::Timestamp;
-use crate::transition::Transition;
+use crate::transition::{Answer, Transition};
 
 impl Region {
     /// What comes of `command` at `now`. What was due by then happens first, as a step of its own. A
     /// command that is refused changes nothing: even the time that passed is as if it had not.
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
-        let _ = (command, now);
-        Err(Rejection::NothingThere)
+        let before = self.now();
+        let mut step = Step::new(self.clone(), now.max(before));
+        if *command == Command::Resume {
+            step.resume(before);
+        }
+        if self.next_deadline().is_some_and(|deadline| deadline <= now) {
+            step.pass_time();
+            step.finish();
+        }
+        let answer = step.perform(command)?;
+        step.finish();
+        step.check(command)?;
+        Ok(step.into_transition(answer))
+    }
+}
+
+impl Step {
+    fn perform(&mut self, command: &Command) -> Result<Answer, Rejection> {
+        match command {
+            Command::RegisterMachine(new) => self.register_machine(new),
+            Command::ChangeMachine { machine, change } => self.change_machine(*machine, change),
+            Command::CreateGroup(new) => self.create_group(new),
+            Command::ChangeGroup { group, change, salt } => self.change_group(*group, change, *salt),
+            Command::UpgradeInstances { group, machines } => self.upgrade_instances(*group, machines),
+            Command::RegisterHost { name } => self.register_host(name),
+            Command::RemoveHost { name } => self.remove_host(name),
+            Command::SetPower { machine, power } => self.set_power(*machine, *power),
+            Command::Request { operation, by, request, event } => self.request(*operation, by, request, *event),
+            Command::Cancel { operation, by } => self.cancel(*operation, by),
+            Command::CancelEvent { event, by } => self.cancel_event(*event, by),
+            Command::Approve { by, within, events } => self.approve(by, within, events),
+            Command::Seen { machine } => self.seen(*machine),
+            Command::Report { event, report } => self.report(*event, report),
+            Command::Resume | Command::Tick => Ok(Answer::Done),
+        }
+    }
+
+    /// Limits on what a command leaves behind, which only show when everything has settled.
+    fn check(&self, command: &Command) -> Result<(), Rejection> {
+        match command {
+            Command::Request { operation, .. } => self.check_user_operations(*operation),
+            Command::RegisterMachine(_)
+            | Command::ChangeMachine { .. }
+            | Command::CreateGroup(_)
+            | Command::ChangeGroup { .. }
+            | Command::UpgradeInstances { .. }
+            | Command::RegisterHost { .. }
+            | Command::RemoveHost { .. }
+            | Command::SetPower { .. }
+            | Command::Cancel { .. }
+            | Command::CancelEvent { .. }
+            | Command::Approve { .. }
+            | Command::Seen { .. }
+            | Command::Report { .. }
+            | Command::Resume
+            | Command::Tick => Ok(()),
+        }
     }
 }

@@ -46,6 +46,11 @@ pub enum Command {
         operation: OperationId,
         by: Name,
     },
+    /// Cancels the operations that this event comes from.
+    CancelEvent {
+        event: EventId,
+        by: Name,
+    },
     Approve {
         by: Approver,
         within: Within,

@@ -9,7 +9,9 @@ mod ids;
 mod model;
 mod region;
 mod rejection;
+mod rules;
 pub mod settings;
+mod step;
 mod time;
 mod transition;
 

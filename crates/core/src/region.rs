@@ -111,15 +111,21 @@ impl Region {
     /// not be stored: it is the scope's events in order of appearance.
     pub fn load(settings: Settings, entities: impl IntoIterator<Item = Entity>) -> Result<Region, LoadError> {
         let mut region = Region::new(settings);
+        let mut machines = Vec::new();
         let mut events = Vec::new();
         for entity in entities {
             match entity {
                 Entity::Event(event) => events.push(event),
+                Entity::Machine(machine) => machines.push(machine),
                 Entity::Scope(scope) => {
                     region.insert(Entity::Scope(Arc::new(Scope { live: Vec::new(), ..(*scope).clone() })))
                 }
                 other => region.insert(other),
             }
+        }
+        // A role instance's name is looked up within its service, so groups come first.
+        for machine in machines {
+            region.insert(Entity::Machine(machine));
         }
         events.sort_by_key(|event| event.seq);
         for event in events {

@@ -1,1 +1,24 @@
 //! The bytes other people's programs see.
+//!
+//! One module per thing on the wire of the metadata endpoint. Each turns plain data into bytes or
+//! bytes into plain data, and none of them knows a rule: who may ask, what an event does and when
+//! it starts is decided elsewhere.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`version`] | the api-versions of each path, and what is wrong with the others |
+//! | [`document`] | the Scheduled Events document, per version |
+//! | [`approval`] | the body of the POST that approves events |
+//! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
+//! | [`query`] | the query string |
+//! | [`error`] | every refusal: its status and its body |
+//! | [`guid`], [`duration`] | two notations that the others need |
+
+pub mod approval;
+pub mod document;
+pub mod duration;
+pub mod error;
+pub mod guid;
+pub mod instance;
+pub mod query;
+pub mod version;

@@ -1,0 +1,139 @@
+//! Approvals by guests and operators, cancellations, and what drivers report.
+
+use std::sync::Arc;
+
+use crate::command::{Report, Within};
+use crate::ids::*;
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::settings::APPROVALS_MAX;
+use crate::step::Step;
+use crate::transition::Answer;
+
+impl Step {
+    /// All of the events, or none: one that is not known refuses the rest.
+    pub fn approve(&mut self, by: &Approver, within: &Within, ids: &[EventId]) -> Result<Answer, Rejection> {
+        if ids.len() > APPROVALS_MAX {
+            return Err(Rejection::TooManyApprovals);
+        }
+        let scopes = self.scopes_within(within)?;
+        let known = |id: &EventId| {
+            let event = self.region.events.get(id).filter(|event| event.is_shown());
+            event.is_some_and(|event| scopes.as_ref().is_none_or(|scopes| scopes.contains(&event.scope)))
+        };
+        let unknown: Vec<EventId> = ids.iter().copied().filter(|id| !known(id)).collect();
+        if !unknown.is_empty() {
+            return Err(Rejection::UnknownEvents(unknown));
+        }
+        for id in ids {
+            self.approve_known(*id, by)?;
+        }
+        if let Approver::Guest { machine, .. } = by {
+            let machine = self.machine(*machine)?;
+            self.keep_on(&machine);
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Approving again, or what has started, changes nothing. Somebody at the management API is told
+    /// that an event is over; a guest, which may just be late, is not.
+    fn approve_known(&mut self, id: EventId, by: &Approver) -> Result<(), Rejection> {
+        let Some(event) = self.region.events.get(&id).cloned() else { return Ok(()) };
+        match (&event.status, by) {
+            (Status::Scheduled, _) if event.approval.is_none() => self.approve_event(id, by.clone()),
+            (Status::Ended { .. }, Approver::Management(_)) => return Err(Rejection::EventOver(id)),
+            (Status::Scheduled | Status::Started { .. } | Status::Ended { .. }, _) => {}
+        }
+        Ok(())
+    }
+
+    fn scopes_within(&self, within: &Within) -> Result<Option<Vec<ScopeId>>, Rejection> {
+        Ok(match within {
+            Within::ScopeOf(machine) => Some(vec![self.machine(*machine)?.scope]),
+            Within::Group(group) => Some(self.group(*group)?.scopes.clone()),
+            Within::Region => None,
+        })
+    }
+
+    // --- cancelling ------------------------------------------------------------------------------
+
+    /// What is Scheduled goes, what has started finishes, and a roll-out visits no further domain.
+    pub fn cancel(&mut self, id: OperationId, by: &Name) -> Result<Answer, Rejection> {
+        let operation = self.region.operations.get(&id).cloned().ok_or(Rejection::UnknownOperation(id))?;
+        if operation.state != OperationState::Running || operation.canceled.is_some() {
+            return Err(Rejection::OperationOver(id));
+        }
+        let scheduled = self.scheduled_events(&operation);
+        match &operation.request {
+            Request::Evict { .. } => return Err(Rejection::NotCancellable("An eviction")),
+            Request::Delete { .. } => return Err(Rejection::NotCancellable("A deletion")),
+            Request::Restart { .. }
+            | Request::Redeploy { .. }
+            | Request::PerformMaintenance { .. }
+            | Request::Maintain { .. }
+            | Request::Fail { .. } => {}
+        }
+        if scheduled.is_empty() && operation.rollout.is_none() {
+            return Err(Rejection::NotCancellable("What has started"));
+        }
+        self.edit_operation(id, |operation| {
+            operation.canceled = Some(by.clone());
+            operation.rollout = None;
+        });
+        for event in scheduled {
+            self.leave(&event, id, by);
+        }
+        self.conclude(id);
+        Ok(Answer::Operation(id))
+    }
+
+    pub fn cancel_event(&mut self, id: EventId, by: &Name) -> Result<Answer, Rejection> {
+        let event = self.region.events.get(&id).cloned().ok_or_else(|| Rejection::UnknownEvents(vec![id]))?;
+        match event.status {
+            Status::Ended { .. } => return Err(Rejection::EventOver(id)),
+            Status::Started { .. } => return Err(Rejection::NotCancellable("What has started")),
+            Status::Scheduled => {}
+        }
+        for operation in &event.operations {
+            let siblings =
+                self.region.operations.get(operation).map_or(0, |operation| self.scheduled_events(operation).len());
+            if event.cohort.is_some() && siblings > 1 {
+                return Err(Rejection::PartOfHostOperation(id));
+            }
+            self.cancel(*operation, by)?;
+        }
+        Ok(Answer::Done)
+    }
+
+    /// An operation gives up its part in an event. The event goes with the last one.
+    fn leave(&mut self, event: &Event, operation: OperationId, by: &Name) {
+        let outcome = Outcome::Canceled { by: by.clone() };
+        if event.operations.len() > 1 {
+            self.edit_event(event.id, |event| event.operations.retain(|id| *id != operation));
+            self.end_part(operation, event.id, &outcome);
+        } else {
+            self.end(event.id, outcome);
+        }
+    }
+
+    fn scheduled_events(&self, operation: &Operation) -> Vec<Arc<Event>> {
+        let events = operation.parts.iter().filter_map(|part| self.region.events.get(&part.event));
+        events.filter(|event| event.status == Status::Scheduled).cloned().collect()
+    }
+
+    // --- drivers ---------------------------------------------------------------------------------
+
+    pub fn report(&mut self, id: EventId, report: &Report) -> Result<Answer, Rejection> {
+        let event = self.region.events.get(&id).cloned().ok_or_else(|| Rejection::UnknownEvents(vec![id]))?;
+        match event.status {
+            Status::Ended { .. } => return Err(Rejection::EventOver(id)),
+            Status::Scheduled => return Err(Rejection::NotStarted(id)),
+            Status::Started { .. } => {}
+        }
+        match report {
+            Report::Done => self.complete(&event),
+            Report::Failed(reason) => self.end(id, Outcome::Failed(reason.clone())),
+        }
+        Ok(Answer::Done)
+    }
+}

@@ -1,0 +1,297 @@
+//! Machines and hosts come, change and go.
+
+use std::sync::Arc;
+
+use crate::command::*;
+use crate::ids::*;
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::settings::*;
+use crate::step::Step;
+use crate::transition::*;
+
+impl Step {
+    pub fn register_machine(&mut self, new: &NewMachine) -> Result<Answer, Rejection> {
+        check_name("name", &new.name)?;
+        let seat = match &new.place {
+            Place::Standalone => Seat::Standalone,
+            Place::AvailabilitySet(group) => Seat::AvailabilitySet(*group),
+            Place::CloudService { service, role } => Seat::RoleInstance { service: *service, role: role.clone() },
+        };
+        let group = seat.group().map(|id| self.group(id)).transpose()?;
+        check_kind(&seat, group.as_deref())?;
+        if group.is_some() && new.policy.is_some() {
+            return Err(Rejection::PolicyOnMember(new.name.clone()));
+        }
+        let id = MachineId(self.fresh_id());
+        let scope = match &group {
+            Some(group) => group.scopes[0],
+            None => self.make_scope(ScopeOwner::Machine(id)),
+        };
+        let turn = group.as_ref().map_or(0, |group| group.seats_given);
+        let (updates, faults) = group.as_ref().map_or((1, 1), |group| (group.update_domains, group.fault_domains));
+        let machine = Machine {
+            id,
+            vm_id: new.vm_id,
+            name: new.name.clone(),
+            home: new.home.clone(),
+            scope,
+            seat,
+            host: new.host.clone(),
+            update_domain: new.update_domain.unwrap_or(turn % updates),
+            fault_domain: new.fault_domain.unwrap_or(turn % faults),
+            zone: new.zone.clone(),
+            priority: new.priority,
+            eviction: new.eviction,
+            power: Power::Running,
+            addresses: self.addresses(&new.addresses)?,
+            terminate: new.terminate.clone(),
+            model: 0,
+            protected: false,
+            policy: new.policy.clone(),
+            details: new.details.clone(),
+        };
+        self.add_machine(machine)?;
+        Ok(Answer::Machine(id))
+    }
+
+    /// The one way in, for machines that are registered and for instances of scale sets.
+    pub fn add_machine(&mut self, machine: Machine) -> Result<(), Rejection> {
+        let group = machine.seat.group().map(|id| self.group(id)).transpose()?;
+        self.check_machine(&machine, group.as_deref())?;
+        if self.region.index.by_name.contains_key(&self.region.name_key(&machine.name, &machine.home, &machine.seat)) {
+            return Err(Rejection::NameTaken(machine.name));
+        }
+        if self.region.index.by_vm_id.contains_key(&machine.vm_id) {
+            return Err(Rejection::VmIdTaken);
+        }
+        let in_group = group.as_ref().map_or(0, |group| self.region.group_members(group).count());
+        if in_group >= MACHINES_PER_GROUP_MAX || self.region.machines.len() >= MACHINES_MAX {
+            return Err(Rejection::TooManyMachines);
+        }
+        if let Some(group) = group {
+            self.edit_group(group.id, |group| group.seats_given += 1);
+        }
+        if let Some(host) = &machine.host {
+            self.register_host(host)?;
+        }
+        self.unsettled.insert(machine.scope);
+        let machine = Arc::new(machine);
+        self.put(Entity::Machine(machine.clone()));
+        self.fact(What::MachineAdded(machine));
+        Ok(())
+    }
+
+    fn check_machine(&self, machine: &Machine, group: Option<&Group>) -> Result<(), Rejection> {
+        if let Some(group) = group.filter(|group| group.leaving) {
+            return Err(Rejection::GroupLeaving(group.name.clone()));
+        }
+        check_terminate(machine.terminate.as_ref(), machine.priority)?;
+        let (updates, faults) =
+            group.map_or((DOMAINS_MAX, DOMAINS_MAX), |group| (group.update_domains, group.fault_domains));
+        if machine.update_domain >= updates {
+            return Err(Rejection::DomainRange { what: "update domain", max: updates - 1 });
+        }
+        if machine.fault_domain >= faults {
+            return Err(Rejection::DomainRange { what: "fault domain", max: faults - 1 });
+        }
+        for (n, address) in machine.addresses.iter().enumerate() {
+            let owner = self.region.index.by_address.get(address).filter(|owner| **owner != machine.id);
+            if let Some(owner) = owner.and_then(|owner| self.region.machines.get(owner)) {
+                return Err(Rejection::AddressTaken { address: address.clone(), by: owner.name.clone() });
+            }
+            if machine.addresses[..n].contains(address) {
+                return Err(Rejection::AddressTaken { address: address.clone(), by: machine.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    pub fn addresses(&mut self, wish: &AddressWish) -> Result<Vec<Address>, Rejection> {
+        match wish {
+            AddressWish::None => Ok(Vec::new()),
+            AddressWish::Given(addresses) => Ok(addresses.clone()),
+            AddressWish::FromPool => Ok(vec![self.pool_address()?]),
+        }
+    }
+
+    /// The next address of the pool that nobody has. Those of machines that went are given again only
+    /// after a new start of the pool, never while it has others.
+    fn pool_address(&mut self) -> Result<Address, Rejection> {
+        let pool = self.region.settings.pool.clone();
+        let given = self.region.meta.pool_given;
+        for n in 0..pool.count {
+            let turn = given.wrapping_add(n) % pool.count;
+            let ip = u32::from(pool.first).wrapping_add(turn);
+            let address = Address { network: pool.network.clone(), ip: std::net::Ipv4Addr::from(ip).into() };
+            if !self.region.index.by_address.contains_key(&address) {
+                self.edit_meta(|meta| meta.pool_given = turn + 1);
+                return Ok(address);
+            }
+        }
+        Err(Rejection::PoolEmpty)
+    }
+
+    pub fn make_scope(&mut self, owner: ScopeOwner) -> ScopeId {
+        let id = ScopeId(self.fresh_id());
+        self.put(Entity::Scope(Arc::new(Scope { id, owner, switch: Switch::Off, incarnation: 0, live: Vec::new() })));
+        id
+    }
+
+    pub fn change_machine(&mut self, id: MachineId, change: &MachineChange) -> Result<Answer, Rejection> {
+        let before = self.machine(id)?;
+        let mut machine = (*before).clone();
+        if let Some(host) = &change.host {
+            machine.host = host.clone();
+        }
+        machine.update_domain = change.update_domain.unwrap_or(machine.update_domain);
+        machine.fault_domain = change.fault_domain.unwrap_or(machine.fault_domain);
+        if let Some(zone) = &change.zone {
+            machine.zone = zone.clone();
+        }
+        if let Some(addresses) = &change.addresses {
+            machine.addresses = addresses.clone();
+        }
+        machine.protected = change.protected.unwrap_or(machine.protected);
+        if let Some(terminate) = &change.terminate {
+            machine.terminate = terminate.clone();
+        }
+        if let Some(policy) = &change.policy {
+            machine.policy = policy.clone();
+        }
+        if let Some(details) = &change.details {
+            machine.details = details.clone();
+        }
+        self.check_change(&before, &machine)?;
+        self.put(Entity::Machine(Arc::new(machine.clone())));
+        self.unsettled.insert(machine.scope);
+        if before.host != machine.host {
+            if let Some(host) = &machine.host {
+                self.register_host(host)?;
+            }
+            self.cancel_left_behind(id);
+        }
+        Ok(Answer::Machine(id))
+    }
+
+    fn check_change(&self, before: &Machine, machine: &Machine) -> Result<(), Rejection> {
+        let group = machine.seat.group().map(|id| self.group(id)).transpose()?;
+        if before.update_domain != machine.update_domain && self.region.events_of(machine.id).next().is_some() {
+            return Err(Rejection::MachineBusy(machine.name.clone()));
+        }
+        if group.is_some() && machine.policy.is_some() {
+            return Err(Rejection::PolicyOnMember(machine.name.clone()));
+        }
+        // A group that is leaving takes no new machines, but those it has may still be changed.
+        let group = group.map(|group| Group { leaving: false, ..(*group).clone() });
+        self.check_machine(machine, group.as_ref())
+    }
+
+    pub fn set_power(&mut self, id: MachineId, power: Power) -> Result<Answer, Rejection> {
+        let machine = self.machine(id)?;
+        self.edit_machine(id, |machine| machine.power = power);
+        self.unsettled.insert(machine.scope);
+        Ok(Answer::Machine(id))
+    }
+
+    /// Ends what was only about this machine and takes it out of the region.
+    pub fn remove_machine(&mut self, machine: &Arc<Machine>) {
+        let events: Vec<Arc<Event>> = self.region.events_of(machine.id).cloned().collect();
+        self.delete(Key::Machine(machine.id));
+        self.fact(What::MachineRemoved(machine.clone()));
+        for event in events {
+            if self.machines_of(&event).is_empty() {
+                self.end(event.id, Outcome::ResourceGone);
+            }
+        }
+        self.unsettled.insert(machine.scope);
+        if machine.seat == Seat::Standalone {
+            self.remember_list(machine.scope);
+            self.delete(Key::Scope(machine.scope));
+        }
+    }
+
+    // --- hosts -----------------------------------------------------------------------------------
+
+    pub fn register_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
+        check_name("host", name)?;
+        if !self.region.hosts.contains_key(name) {
+            self.put(Entity::Host(Arc::new(Host { name: name.clone() })));
+        }
+        Ok(Answer::Done)
+    }
+
+    pub fn remove_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
+        if !self.region.hosts.contains_key(name) {
+            return Err(Rejection::UnknownHost(name.clone()));
+        }
+        if self.region.machines_on(name).next().is_some() {
+            return Err(Rejection::HostInUse(name.clone()));
+        }
+        self.delete(Key::Host(name.clone()));
+        Ok(Answer::Done)
+    }
+
+    /// To the host with the fewest machines, if there is another.
+    pub fn move_to_another_host(&mut self, machine: &Machine) {
+        let Some(here) = &machine.host else { return };
+        let other = self.region.index.hosts_by_load.iter().map(|(_, host)| host).find(|host| *host != here).cloned();
+        if let Some(host) = other {
+            self.edit_machine(machine.id, |machine| machine.host = Some(host));
+            self.cancel_left_behind(machine.id);
+        }
+    }
+
+    /// A Scheduled host event none of whose machines is on that host any more is cancelled.
+    fn cancel_left_behind(&mut self, machine: MachineId) {
+        for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
+            let Some(host) = self.host_of(&event) else { continue };
+            let left = self.machines_of(&event).iter().all(|machine| machine.host.as_ref() != Some(&host));
+            if left && event.status == Status::Scheduled {
+                self.end(event.id, Outcome::Canceled { by: "move to another host".into() });
+            }
+        }
+    }
+
+    fn host_of(&self, event: &Event) -> Option<Name> {
+        match &self.region.operations.get(&event.cohort?)?.request {
+            Request::Maintain { target: Target::Host(host), .. } => Some(host.clone()),
+            _ => None,
+        }
+    }
+}
+
+fn check_kind(seat: &Seat, group: Option<&Group>) -> Result<(), Rejection> {
+    let Some(group) = group else { return Ok(()) };
+    match (seat, &group.kind) {
+        (Seat::AvailabilitySet(_), GroupKind::AvailabilitySet)
+        | (Seat::RoleInstance { .. }, GroupKind::CloudService) => Ok(()),
+        (Seat::RoleInstance { .. }, _) => Err(Rejection::NotACloudService(group.name.clone())),
+        (Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. }, _) => {
+            Err(Rejection::NotAnAvailabilitySet(group.name.clone()))
+        }
+    }
+}
+
+pub(crate) fn check_terminate(profile: Option<&TerminateProfile>, priority: Priority) -> Result<(), Rejection> {
+    let Some(profile) = profile else { return Ok(()) };
+    if priority == Priority::Spot {
+        return Err(Rejection::TerminateOnSpot);
+    }
+    let range = TERMINATE_SECS_MIN..=TERMINATE_SECS_MAX;
+    let whole = profile.timeout.subsec_nanos() == 0;
+    if !whole || !range.contains(&profile.timeout.as_secs()) { Err(Rejection::TerminateRange) } else { Ok(()) }
+}
+
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Rejection> {
+    let problem = if name.is_empty() {
+        "is empty"
+    } else if name.len() > NAME_BYTES_MAX {
+        "is longer than 128 bytes"
+    } else if name.chars().any(|c| c.is_control() || c == '/' || c == '\\' || c.is_whitespace()) {
+        "may not have blanks, slashes or control characters"
+    } else {
+        return Ok(());
+    };
+    Err(Rejection::BadName { what, problem })
+}

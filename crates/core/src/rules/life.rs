@@ -1,0 +1,393 @@
+//! How an event starts and ends.
+//!
+//! ```text
+//!  (absent) ──appear──▶ Scheduled ──start──▶ Started ──end──▶ Ended (absent from the document)
+//!                           └──────────────end──────────────▶
+//! ```
+//!
+//! Nothing else starts events: whoever changes something that may let one start puts the scope into
+//! `unsettled`, and `settle` looks at it.
+
+use std::sync::Arc;
+
+use crate::ids::*;
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::settings::EVENTS_PER_SCOPE_MAX;
+use crate::step::Step;
+use crate::time::Timestamp;
+use crate::transition::*;
+
+/// An event to be made.
+pub(crate) struct Draft {
+    pub operation: OperationId,
+    /// None: derived from the operation's.
+    pub id: Option<EventId>,
+    pub kind: EventKind,
+    pub cause: Cause,
+    pub scope: ScopeId,
+    pub machines: Vec<MachineId>,
+    pub visibility: Visibility,
+    pub not_before: Timestamp,
+    pub approval: Option<Approval>,
+    pub description: Option<Name>,
+    pub duration_secs: Option<i64>,
+    pub cohort: Option<OperationId>,
+}
+
+/// Whether approved deletions may go, or wait for others of their scope.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    Closed,
+}
+
+impl Step {
+    // --- appearing -------------------------------------------------------------------------------
+
+    pub fn make_event(&mut self, draft: Draft) -> EventId {
+        let id = draft.id.unwrap_or_else(|| self.derived_event_id(draft.operation));
+        let resources: Arc<[Resource]> = draft.machines.iter().filter_map(|id| self.resource(*id)).collect();
+        let subscription =
+            self.region.operations.get(&draft.operation).map_or_else(|| "".into(), |op| op.subscription.clone());
+        let event = Arc::new(Event {
+            id,
+            seq: self.fresh_seq(),
+            subscription,
+            scope: draft.scope,
+            kind: draft.kind,
+            cause: draft.cause,
+            visibility: draft.visibility,
+            status: Status::Scheduled,
+            resources,
+            appeared: self.now,
+            not_before: draft.not_before,
+            due: draft.not_before <= self.now,
+            approval: draft.approval,
+            description: draft.description.unwrap_or_else(|| draft.cause.description().into()),
+            duration_secs: draft.duration_secs.unwrap_or(draft.cause.duration_secs()),
+            operations: vec![draft.operation],
+            cohort: draft.cohort,
+        });
+        self.remember_list(event.scope);
+        self.put(Entity::Event(event.clone()));
+        self.edit_scope(event.scope, |scope| scope.live.push(id));
+        self.edit_operation(draft.operation, |op| op.parts.push(Part { event: id, outcome: None }));
+        self.unsettle(&event);
+        if event.is_shown() {
+            self.fact(What::Appeared(event));
+        }
+        id
+    }
+
+    fn derived_event_id(&self, operation: OperationId) -> EventId {
+        let made = self.region.operations.get(&operation).map_or(0, |op| op.parts.len() as u64);
+        let mut ids = (made..).map(|n| operation.derive(n));
+        ids.find(|id| !self.region.events.contains_key(id)).expect("there are more numbers than events")
+    }
+
+    fn resource(&self, id: MachineId) -> Option<Resource> {
+        let machine = self.region.machines.get(&id)?;
+        let role_instance = matches!(machine.seat, Seat::RoleInstance { .. });
+        Some(Resource { machine: id, name: machine.name.clone(), role_instance })
+    }
+
+    pub fn check_room(&self, scope: ScopeId) -> Result<(), Rejection> {
+        let full = self.region.scopes.get(&scope).is_some_and(|scope| scope.live.len() >= EVENTS_PER_SCOPE_MAX);
+        if full { Err(Rejection::TooManyEvents) } else { Ok(()) }
+    }
+
+    /// Something about this event changed: it, or one that waits for it, may be able to start.
+    pub fn unsettle(&mut self, event: &Event) {
+        self.unsettled.insert(event.scope);
+        if event.cohort.is_some() {
+            let scopes = self.cohort(event).iter().map(|member| member.scope).collect::<Vec<_>>();
+            self.unsettled.extend(scopes);
+        }
+    }
+
+    // --- starting --------------------------------------------------------------------------------
+
+    /// Starts everything that can start, until nothing more can.
+    pub fn settle(&mut self) {
+        while let Some(scope) = self.unsettled.pop_first() {
+            self.approve_when_all_are_down(scope);
+            let gate = self.gate(scope);
+            let live = self.region.scopes.get(&scope).map_or_else(Vec::new, |scope| scope.live.clone());
+            for id in live {
+                self.settle_event(id, gate);
+            }
+        }
+    }
+
+    fn settle_event(&mut self, id: EventId, gate: Gate) {
+        let Some(event) = self.region.events.get(&id).cloned() else { return };
+        if !event.is_live() {
+            return;
+        }
+        if self.machines_of(&event).is_empty() {
+            self.end(id, Outcome::ResourceGone);
+        } else if event.status == Status::Scheduled {
+            let together = self.cohort(&event);
+            if self.may_start(&event, &together, gate) && !together.iter().any(|member| self.is_blocked(member)) {
+                for member in together {
+                    self.start(&member);
+                }
+            }
+        }
+    }
+
+    fn may_start(&self, event: &Event, together: &[Arc<Event>], gate: Gate) -> bool {
+        if event.cohort.is_some() {
+            let planned = event.operations.iter().any(|id| self.is_planned(*id));
+            let all = together.iter().all(|member| member.is_ready() || !member.is_shown());
+            return all && (!planned || together.iter().any(|member| member.is_ready()));
+        }
+        match event.kind {
+            EventKind::Terminate => event.due || event.approval.is_some() && gate == Gate::Open,
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt => event.is_ready(),
+        }
+    }
+
+    /// The events that start together with this one, itself included.
+    fn cohort(&self, event: &Event) -> Vec<Arc<Event>> {
+        let ids = match event.cohort.and_then(|id| self.region.operations.get(&id)) {
+            Some(operation) => operation.parts.iter().map(|part| part.event).collect(),
+            None => vec![event.id],
+        };
+        let events = ids.into_iter().filter_map(|id| self.region.events.get(&id).cloned());
+        events.filter(|event| event.status == Status::Scheduled).collect()
+    }
+
+    fn is_planned(&self, operation: OperationId) -> bool {
+        let request = self.region.operations.get(&operation).map(|operation| &operation.request);
+        matches!(request, Some(Request::Maintain { plan, .. }) if plan.at.is_some())
+    }
+
+    /// Within one scope, approved deletions wait for those that nobody has approved.
+    fn gate(&self, scope: ScopeId) -> Gate {
+        let waiting = |event: &&Arc<Event>| {
+            event.kind == EventKind::Terminate && event.status == Status::Scheduled && !event.is_ready()
+        };
+        if self.region.document(scope).any(|event| waiting(&event)) { Gate::Closed } else { Gate::Open }
+    }
+
+    fn is_blocked(&self, event: &Event) -> bool {
+        self.started_with(event).iter().any(|started| !event.supersedes(started))
+    }
+
+    /// Started events, others than this one, of its machines.
+    fn started_with(&self, event: &Event) -> Vec<Arc<Event>> {
+        let others = event.resources.iter().flat_map(|resource| self.region.events_of(resource.machine));
+        let started = others.filter(|other| other.id != event.id && matches!(other.status, Status::Started { .. }));
+        started.cloned().collect()
+    }
+
+    fn start(&mut self, event: &Event) {
+        for started in self.started_with(event) {
+            self.end(started.id, Outcome::Superseded);
+        }
+        let machines = self.machines_of(event);
+        if event.kind != EventKind::Terminate && machines.iter().all(|machine| machine.power != Power::Running) {
+            self.end(event.id, Outcome::NoEffect);
+            return;
+        }
+        let now = self.now;
+        if let Some(event) = self.edit_event(event.id, |event| event.status = Status::Started { at: now }) {
+            self.fact(What::Started(event.clone()));
+            self.effect(Effect::Begin(event));
+        }
+    }
+
+    /// `allInstancesDown`: nobody in the scope is there to be asked.
+    fn approve_when_all_are_down(&mut self, scope: ScopeId) {
+        let Some(first) = self.region.members(scope).next() else { return };
+        let wanted = self.region.policy_of(first).approve_all_instances_down;
+        if !wanted || self.region.members(scope).any(|machine| machine.power == Power::Running) {
+            return;
+        }
+        let asked = |event: &&Arc<Event>| event.status == Status::Scheduled && event.approval.is_none();
+        for id in self.region.document(scope).filter(asked).map(|event| event.id).collect::<Vec<_>>() {
+            self.approve_event(id, Approver::Policy);
+        }
+    }
+
+    pub fn approve_event(&mut self, id: EventId, by: Approver) {
+        let approval = Approval { by: by.clone(), at: self.now };
+        if let Some(event) = self.edit_event(id, |event| event.approval = Some(approval)) {
+            self.unsettle(&event);
+            self.fact(What::Approved { event, by });
+        }
+    }
+
+    // --- ending ----------------------------------------------------------------------------------
+
+    /// The driver is done: what the event does to its machines has happened.
+    pub fn complete(&mut self, event: &Event) {
+        let machines = self.machines_of(event);
+        self.end(event.id, Outcome::Completed);
+        for machine in machines {
+            match event.kind {
+                EventKind::Freeze | EventKind::Reboot => {}
+                EventKind::Redeploy => self.move_to_another_host(&machine),
+                EventKind::Terminate => self.remove_machine(&machine),
+                EventKind::Preempt => match machine.eviction {
+                    EvictionPolicy::Delete => self.remove_evicted(&machine),
+                    EvictionPolicy::Deallocate => {
+                        self.edit_machine(machine.id, |machine| machine.power = Power::Deallocated)
+                    }
+                },
+            }
+        }
+        self.unsettled.insert(event.scope);
+    }
+
+    /// An evicted instance is not replaced: its set wants one less, unless it was leaving anyway.
+    fn remove_evicted(&mut self, machine: &Arc<Machine>) {
+        if self.pending(machine.id, EventKind::Terminate).is_none() {
+            self.change_capacity(machine, |capacity| capacity.saturating_sub(1));
+        }
+        self.remove_machine(machine);
+    }
+
+    pub fn end(&mut self, id: EventId, outcome: Outcome) {
+        let Some(before) = self.region.events.get(&id).cloned().filter(|event| event.is_live()) else { return };
+        let status = Status::Ended { at: self.now, outcome: outcome.clone() };
+        let Some(event) = self.edit_event(id, |event| event.status = status) else { return };
+        self.edit_scope(event.scope, |scope| scope.live.retain(|live| *live != id));
+        if matches!(before.status, Status::Started { .. }) {
+            self.effect(Effect::Stop(id));
+        }
+        self.unsettle(&before);
+        self.fact(What::Ended(event.clone()));
+        if event.kind == EventKind::Terminate && outcome != Outcome::Completed {
+            self.stay(&event);
+        }
+        for operation in &event.operations {
+            self.end_part(*operation, id, &outcome);
+        }
+    }
+
+    pub fn end_part(&mut self, operation: OperationId, event: EventId, outcome: &Outcome) {
+        self.edit_operation(operation, |operation| {
+            for part in operation.parts.iter_mut().filter(|part| part.event == event) {
+                part.outcome = Some(outcome.clone());
+            }
+        });
+        self.conclude(operation);
+    }
+
+    /// Ends an operation that has nothing left to do, or lets a roll-out go on.
+    pub fn conclude(&mut self, id: OperationId) {
+        let Some(operation) = self.region.operations.get(&id).cloned() else { return };
+        if operation.state != OperationState::Running || operation.parts.iter().any(|part| part.outcome.is_none()) {
+            return;
+        }
+        if operation.rollout.is_some() && self.pause_rollout(&operation) {
+            return;
+        }
+        let state = OperationState::Ended { at: self.now, result: operation.result() };
+        self.edit_operation(id, |operation| {
+            operation.state = state;
+            operation.rollout = None;
+        });
+        if let Some(operation) = self.region.operations.get(&id).cloned() {
+            self.remove_group_of(&operation);
+            self.fact(What::OperationEnded(operation));
+        }
+    }
+
+    /// The machines of an event that are still there.
+    pub fn machines_of(&self, event: &Event) -> Vec<Arc<Machine>> {
+        event.resources.iter().filter_map(|resource| self.region.machines.get(&resource.machine).cloned()).collect()
+    }
+}
+
+impl Event {
+    /// It has been approved, or its time has come.
+    pub fn is_ready(&self) -> bool {
+        self.due || self.approval.is_some()
+    }
+
+    /// Whether it takes its machines from a Started event instead of waiting for that to end. What
+    /// removes a machine is never pushed aside by what does not.
+    fn supersedes(&self, started: &Event) -> bool {
+        self.urgency() > started.urgency()
+            || self.cause == Cause::HardwareFailure && started.urgency() == self.urgency()
+    }
+
+    pub(crate) fn urgency(&self) -> u8 {
+        match (self.kind, self.cause) {
+            (EventKind::Terminate, _) => 3,
+            (EventKind::Preempt, _) => 2,
+            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy, Cause::HardwareFailure) => 1,
+            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy, _) => 0,
+        }
+    }
+}
+
+impl Operation {
+    fn result(&self) -> OperationResult {
+        if let Some(by) = &self.canceled {
+            return OperationResult::Canceled { by: by.clone() };
+        }
+        let outcomes = || self.parts.iter().filter_map(|part| part.outcome.as_ref());
+        if let Some(by) = outcomes().find_map(Outcome::canceled_by) {
+            return OperationResult::Canceled { by: by.clone() };
+        }
+        match outcomes().find(|outcome| outcome.is_failure()) {
+            Some(outcome) => OperationResult::Failed(outcome.clone()),
+            None => OperationResult::Succeeded,
+        }
+    }
+}
+
+impl Outcome {
+    fn is_failure(&self) -> bool {
+        match self {
+            Outcome::Failed(_) | Outcome::TimedOut | Outcome::Superseded | Outcome::ResourceGone => true,
+            Outcome::Completed | Outcome::NoEffect | Outcome::Canceled { .. } => false,
+        }
+    }
+
+    fn canceled_by(&self) -> Option<&Name> {
+        match self {
+            Outcome::Canceled { by } => Some(by),
+            Outcome::Completed
+            | Outcome::NoEffect
+            | Outcome::Failed(_)
+            | Outcome::TimedOut
+            | Outcome::Superseded
+            | Outcome::ResourceGone => None,
+        }
+    }
+}
+
+impl Cause {
+    fn description(self) -> &'static str {
+        match self {
+            Cause::HostMaintenance | Cause::SelfServiceMaintenance => "Host server is undergoing maintenance.",
+            Cause::LiveMigration => {
+                "Virtual machine is being paused because of a memory-preserving Live Migration operation."
+            }
+            Cause::UserRestart => "Virtual machine is going to be restarted as requested by authorized user.",
+            Cause::UserRedeploy => "Virtual machine is going to be redeployed as requested by authorized user.",
+            Cause::HardwareFailure => "Virtual machine has encountered a failure.",
+            Cause::Eviction | Cause::Deletion => "",
+        }
+    }
+
+    /// How long the impact is expected to last, as the document says it; -1: not known.
+    fn duration_secs(self) -> i64 {
+        match self {
+            Cause::HostMaintenance => 9,
+            Cause::LiveMigration => 5,
+            Cause::UserRestart
+            | Cause::UserRedeploy
+            | Cause::SelfServiceMaintenance
+            | Cause::HardwareFailure
+            | Cause::Eviction
+            | Cause::Deletion => -1,
+        }
+    }
+}

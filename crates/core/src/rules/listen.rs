@@ -1,0 +1,97 @@
+//! Scopes go on with the first request for their document and off after a long silence. Placement
+//! groups of one scale set do so together.
+
+use crate::ids::*;
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::settings::SEEN_EVERY;
+use crate::step::Step;
+use crate::transition::*;
+
+impl Step {
+    pub fn seen(&mut self, machine: MachineId) -> Result<Answer, Rejection> {
+        let scope = self.machine(machine)?.scope;
+        let switch = self.region.switch_of(scope);
+        let seen = self.region.running_time(self.now);
+        match self.region.scopes.get(&switch).map(|scope| scope.switch) {
+            Some(Switch::Off) => self.turn_on(switch),
+            Some(Switch::On { seen: before }) if seen.since(before) >= SEEN_EVERY => {
+                self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
+            }
+            Some(Switch::On { .. }) | None => {}
+        }
+        Ok(Answer::Done)
+    }
+
+    /// A request that was answered keeps a scope on, but does not turn it on.
+    pub fn keep_on(&mut self, machine: &Machine) {
+        if self.region.is_on(machine.scope) {
+            let _ = self.seen(machine.id);
+        }
+    }
+
+    fn turn_on(&mut self, switch: ScopeId) {
+        let seen = self.region.running_time(self.now);
+        self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
+        for scope in self.switched_by(switch) {
+            let first_time = self.region.scopes.get(&scope).is_some_and(|scope| scope.incarnation == 0);
+            self.show_what_waits(scope);
+            if first_time {
+                self.first_incarnation(scope);
+            }
+            self.unsettled.insert(scope);
+        }
+        self.fact(What::ScopeOn(switch));
+    }
+
+    /// Planned work that nobody was told of is told of now, with at least the notice of its kind.
+    fn show_what_waits(&mut self, scope: ScopeId) {
+        let live = self.region.scopes.get(&scope).map_or_else(Vec::new, |scope| scope.live.clone());
+        let events = live.into_iter().filter_map(|id| self.region.events.get(&id).cloned());
+        let waiting = events.filter(|event| !event.is_shown() && event.status == Status::Scheduled && !event.due);
+        for event in waiting.collect::<Vec<_>>() {
+            let seq = self.fresh_seq();
+            let earliest = (self.now + self.region.settings.notice_min(event.kind)).round_up_to_second();
+            let appeared = self.now;
+            let event = self.edit_event(event.id, |event| {
+                event.seq = seq;
+                event.visibility = Visibility::Shown;
+                event.appeared = appeared;
+                event.not_before = event.not_before.max(earliest);
+            });
+            let Some(event) = event else { continue };
+            self.edit_scope(scope, |scope| {
+                scope.live.retain(|id| *id != event.id);
+                scope.live.push(event.id);
+            });
+            self.fact(What::Appeared(event));
+        }
+    }
+
+    pub fn turn_off_idle_scopes(&mut self) {
+        while let Some((seen, switch)) = self.region.index.listening.get_min().copied() {
+            if self.region.idle_at(seen) > self.now {
+                break;
+            }
+            let busy = self.switched_by(switch).into_iter().any(|scope| self.region.document(scope).next().is_some());
+            if busy {
+                let look_again = self.region.running_time(self.now) - self.region.settings.idle_disable;
+                self.edit_scope(switch, |scope| scope.switch = Switch::On { seen: look_again });
+            } else {
+                self.edit_scope(switch, |scope| scope.switch = Switch::Off);
+                self.fact(What::ScopeOff(switch));
+            }
+        }
+    }
+
+    /// The scopes that this one's switch counts for.
+    fn switched_by(&self, switch: ScopeId) -> Vec<ScopeId> {
+        match self.region.scopes.get(&switch).map(|scope| scope.owner) {
+            Some(ScopeOwner::Group { group, .. }) => {
+                self.region.groups.get(&group).map_or_else(Vec::new, |group| group.scopes.clone())
+            }
+            Some(ScopeOwner::Machine(_)) => vec![switch],
+            None => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Maintenance: of one machine, of a host (everything on it together), or of a group (one update domain
+//! after the other).
+
+use std::sync::Arc;
+
+use crate::ids::*;
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::rules::life::Draft;
+use crate::rules::requests::by_domain;
+use crate::settings::{DESCRIPTION_BYTES_MAX, PLAN_AHEAD_MAX, Settings};
+use crate::step::Step;
+use crate::time::Timestamp;
+
+/// The longest impact that a plan may announce: a day.
+const DURATION_SECS_MAX: i64 = 86_400;
+
+impl Step {
+    pub fn maintain(
+        &mut self,
+        id: OperationId,
+        by: &Name,
+        target: &Target,
+        plan: &Plan,
+        event: Option<EventId>,
+    ) -> Result<(), Rejection> {
+        self.check_plan(plan)?;
+        let machines = self.machines_at(target)?;
+        let subscription = machines[0].home.subscription.clone();
+        for machine in &machines {
+            self.check_room(machine.scope)?;
+        }
+        self.open_operation(id, by, &subscription, Request::Maintain { target: target.clone(), plan: plan.clone() });
+        match target {
+            Target::Machine(_) => self.make_parts(id, plan, machines, plan.at, None, event),
+            Target::Host(_) => self.make_parts(id, plan, machines, plan.at, Some(id), event),
+            Target::Group(_) => {
+                self.edit_operation(id, |operation| operation.rollout = Some(Rollout { next_domain: 0, resume: None }));
+                self.visit_domain(id, event);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_plan(&self, plan: &Plan) -> Result<(), Rejection> {
+        let kinds = matches!(plan.kind, EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy);
+        if !kinds || !matches!(plan.cause, Cause::HostMaintenance | Cause::LiveMigration) {
+            return Err(Rejection::MaintenanceKind);
+        }
+        let least = Settings::default().notice_min(plan.kind);
+        if plan.notice.is_some_and(|notice| notice < least) {
+            return Err(Rejection::NoticeTooShort { secs_min: least.as_secs() });
+        }
+        let latest = self.now + PLAN_AHEAD_MAX;
+        if plan.at.is_some_and(|at| at > latest) || plan.notice.is_some_and(|notice| notice > PLAN_AHEAD_MAX) {
+            return Err(Rejection::PlanTooFar);
+        }
+        if plan.at.is_some_and(|at| at < self.now) {
+            return Err(Rejection::PlanPast);
+        }
+        if plan.duration_secs.is_some_and(|secs| !(-1..=DURATION_SECS_MAX).contains(&secs)) {
+            return Err(Rejection::DurationRange);
+        }
+        if plan.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
+            return Err(Rejection::DescriptionTooLong);
+        }
+        Ok(())
+    }
+
+    /// One event for each scope and update domain, all with one `NotBefore`.
+    fn make_parts(
+        &mut self,
+        operation: OperationId,
+        plan: &Plan,
+        machines: Vec<Arc<Machine>>,
+        at: Option<Timestamp>,
+        cohort: Option<OperationId>,
+        event: Option<EventId>,
+    ) {
+        let parts = by_domain(machines);
+        let anybody_listens = parts.iter().any(|machines| self.region.is_on(machines[0].scope));
+        let notice = plan
+            .notice
+            .map_or_else(|| self.region.settings.notice_min(plan.kind), |notice| self.region.settings.scaled(notice));
+        let earliest = if anybody_listens { (self.now + notice).round_up_to_second() } else { self.now };
+        let not_before = at.map_or(earliest, |at| at.round_up_to_second().max(earliest));
+        let mut event = event;
+        for machines in parts {
+            let scope = machines[0].scope;
+            let on = self.region.is_on(scope);
+            // Parts that nobody is told of wait with the others only when they start together.
+            let alone = cohort.is_none() && !on && at.is_none();
+            self.make_event(Draft {
+                operation,
+                id: event.take(),
+                kind: plan.kind,
+                cause: plan.cause,
+                scope,
+                machines: machines.iter().map(|machine| machine.id).collect(),
+                visibility: if on { Visibility::Shown } else { Visibility::Hidden },
+                not_before: if alone { self.now } else { not_before },
+                approval: None,
+                description: plan.description.clone(),
+                duration_secs: plan.duration_secs,
+                cohort,
+            });
+        }
+    }
+
+    // --- one update domain after the other -------------------------------------------------------
+
+    /// The pause is over.
+    pub fn next_domain(&mut self, id: OperationId) {
+        self.edit_operation(id, |operation| {
+            if let Some(rollout) = &mut operation.rollout {
+                rollout.resume = None;
+            }
+        });
+        self.visit_domain(id, None);
+        self.conclude(id);
+    }
+
+    /// Makes the events of the next update domain that has machines now.
+    fn visit_domain(&mut self, id: OperationId, event: Option<EventId>) {
+        let Some(operation) = self.region.operations.get(&id).cloned() else { return };
+        let Request::Maintain { plan, .. } = &operation.request else { return };
+        let Some((domain, machines)) = self.domain_ahead(&operation) else {
+            self.edit_operation(id, |operation| operation.rollout = None);
+            return;
+        };
+        self.edit_operation(id, |operation| {
+            operation.rollout = Some(Rollout { next_domain: domain + 1, resume: None })
+        });
+        let at = plan.at.filter(|_| operation.parts.is_empty());
+        self.make_parts(id, plan, machines, at, None, event);
+    }
+
+    fn domain_ahead(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {
+        let next = operation.rollout.as_ref()?.next_domain;
+        let Request::Maintain { target, .. } = &operation.request else { return None };
+        let mut machines = self.machines_at(target).ok()?;
+        let domain = machines.iter().map(|machine| machine.update_domain).filter(|domain| *domain >= next).min()?;
+        machines.retain(|machine| machine.update_domain == domain);
+        Some((domain, machines))
+    }
+
+    /// After a domain's last event: waits before the next one. False when there is none.
+    pub fn pause_rollout(&mut self, operation: &Operation) -> bool {
+        if self.domain_ahead(operation).is_none() {
+            return false;
+        }
+        let resume = self.now + self.region.settings.scaled(self.region.settings.update_domain_pause);
+        self.edit_operation(operation.id, |operation| {
+            if let Some(rollout) = &mut operation.rollout {
+                rollout.resume = Some(resume);
+            }
+        });
+        true
+    }
+}

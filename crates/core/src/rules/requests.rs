@@ -1,0 +1,341 @@
+//! What somebody asks for becomes an operation, and the operation makes events or joins those that
+//! exist. In a scope that is off nobody is told: the event is hidden and due at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ids::*;
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::rules::life::Draft;
+use crate::settings::JOINED_MAX;
+use crate::step::Step;
+use crate::time::Timestamp;
+use crate::transition::{Answer, Entity};
+
+impl Step {
+    pub fn request(
+        &mut self,
+        id: OperationId,
+        by: &Name,
+        request: &Request,
+        event: Option<EventId>,
+    ) -> Result<Answer, Rejection> {
+        if self.region.operations.contains_key(&id) {
+            return Err(Rejection::IdTaken(id));
+        }
+        if let Some(event) = event.filter(|event| self.region.events.contains_key(event)) {
+            return Err(Rejection::IdTaken(event));
+        }
+        match request {
+            Request::Restart { machine } => self.user_request(id, by, request, *machine, Cause::UserRestart, event)?,
+            Request::Redeploy { machine } => {
+                self.user_request(id, by, request, *machine, Cause::UserRedeploy, event)?
+            }
+            Request::PerformMaintenance { machine } => {
+                self.user_request(id, by, request, *machine, Cause::SelfServiceMaintenance, event)?;
+            }
+            Request::Evict { machine } => self.evict(id, by, *machine, event)?,
+            Request::Delete { machines, group } => self.delete_request(id, by, machines, *group, event)?,
+            Request::Maintain { target, plan } => self.maintain(id, by, target, plan, event)?,
+            Request::Fail { target, kind } => self.fail(id, by, target, *kind, event)?,
+        }
+        self.conclude(id);
+        Ok(Answer::Operation(id))
+    }
+
+    pub fn open_operation(&mut self, id: OperationId, by: &Name, subscription: &Name, request: Request) {
+        self.put(Entity::Operation(Arc::new(Operation {
+            id,
+            by: by.clone(),
+            subscription: subscription.clone(),
+            request,
+            asked: self.now,
+            state: OperationState::Running,
+            parts: Vec::new(),
+            rollout: None,
+            canceled: None,
+        })));
+    }
+
+    /// When notice of this length, asked for now, is over.
+    pub fn not_before(&self, notice: Duration) -> Timestamp {
+        (self.now + self.region.settings.scaled(notice)).round_up_to_second()
+    }
+
+    // --- restart, redeploy -----------------------------------------------------------------------
+
+    fn user_request(
+        &mut self,
+        id: OperationId,
+        by: &Name,
+        request: &Request,
+        machine: MachineId,
+        cause: Cause,
+        event: Option<EventId>,
+    ) -> Result<(), Rejection> {
+        let machine = self.machine(machine)?;
+        if machine.power != Power::Running {
+            return Err(Rejection::NotRunning(machine.name.clone()));
+        }
+        self.open_operation(id, by, &machine.home.subscription, request.clone());
+        let same =
+            self.region.events_of(machine.id).find(|event| event.cause == cause && event.status == Status::Scheduled);
+        if let Some(same) = same.map(|event| event.id) {
+            return self.join(same, id);
+        }
+        let policy = self.region.policy_of(&machine);
+        let (kind, automatic) = match request {
+            Request::Restart { .. } => (EventKind::Reboot, policy.approve_user_reboot),
+            Request::Redeploy { .. } => (EventKind::Redeploy, policy.approve_user_redeploy),
+            Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
+            | Request::Delete { .. }
+            | Request::Maintain { .. }
+            | Request::Fail { .. } => (EventKind::Redeploy, false),
+        };
+        let notice = self.region.settings.notice_min(kind);
+        let approval = automatic.then(|| Approval { by: Approver::Policy, at: self.now });
+        self.tell(id, event, kind, cause, &[machine], (self.now + notice).round_up_to_second(), approval)
+    }
+
+    /// Only now is it known whether the operation's event waits, and so counts.
+    pub fn check_user_operations(&self, id: OperationId) -> Result<(), Rejection> {
+        let max = self.region.settings.user_operations_max;
+        let Some(operation) = self.region.operations.get(&id).filter(|_| max > 0) else { return Ok(()) };
+        let counts = operation.parts.iter().filter_map(|part| self.region.events.get(&part.event)).any(|event| {
+            event.cause.is_limited()
+                && event.status == Status::Scheduled
+                && event.is_shown()
+                && event.operations.first() == Some(&id)
+        });
+        let waiting = self.region.index.user_operations.get(&operation.subscription).copied().unwrap_or(0);
+        if counts && waiting > max { Err(Rejection::UserOperationsFull { max }) } else { Ok(()) }
+    }
+
+    fn join(&mut self, event: EventId, operation: OperationId) -> Result<(), Rejection> {
+        let joined = self.region.events.get(&event).map_or(0, |event| event.operations.len());
+        if joined >= JOINED_MAX {
+            return Err(Rejection::TooManyJoined);
+        }
+        self.edit_event(event, |event| event.operations.push(operation));
+        self.edit_operation(operation, |operation| operation.parts.push(Part { event, outcome: None }));
+        Ok(())
+    }
+
+    /// Makes an event about these machines of one scope: shown with notice when the scope is on, else
+    /// hidden and due at once.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one sentence; a struct would name them twice")]
+    fn tell(
+        &mut self,
+        operation: OperationId,
+        id: Option<EventId>,
+        kind: EventKind,
+        cause: Cause,
+        machines: &[Arc<Machine>],
+        not_before: Timestamp,
+        approval: Option<Approval>,
+    ) -> Result<(), Rejection> {
+        let Some(scope) = machines.first().map(|machine| machine.scope) else { return Err(Rejection::NothingThere) };
+        self.check_room(scope)?;
+        let on = self.region.is_on(scope);
+        self.make_event(Draft {
+            operation,
+            id,
+            kind,
+            cause,
+            scope,
+            machines: machines.iter().map(|machine| machine.id).collect(),
+            visibility: if on { Visibility::Shown } else { Visibility::Hidden },
+            not_before: if on { not_before } else { self.now },
+            approval,
+            description: None,
+            duration_secs: None,
+            cohort: None,
+        });
+        Ok(())
+    }
+
+    // --- eviction --------------------------------------------------------------------------------
+
+    fn evict(
+        &mut self,
+        id: OperationId,
+        by: &Name,
+        machine: MachineId,
+        event: Option<EventId>,
+    ) -> Result<(), Rejection> {
+        let machine = self.machine(machine)?;
+        if machine.priority != Priority::Spot {
+            return Err(Rejection::NotSpot(machine.name.clone()));
+        }
+        if machine.power != Power::Running {
+            return Err(Rejection::NotRunning(machine.name.clone()));
+        }
+        self.open_operation(id, by, &machine.home.subscription, Request::Evict { machine: machine.id });
+        if let Some(same) = self.pending(machine.id, EventKind::Preempt) {
+            return self.join(same, id);
+        }
+        let not_before = (self.now + self.region.settings.notice_min(EventKind::Preempt)).round_up_to_second();
+        self.tell(id, event, EventKind::Preempt, Cause::Eviction, &[machine], not_before, None)
+    }
+
+    /// An event of this kind about the machine that is not over.
+    pub fn pending(&self, machine: MachineId, kind: EventKind) -> Option<EventId> {
+        self.region.events_of(machine).find(|event| event.kind == kind).map(|event| event.id)
+    }
+
+    // --- deletion --------------------------------------------------------------------------------
+
+    fn delete_request(
+        &mut self,
+        id: OperationId,
+        by: &Name,
+        machines: &[MachineId],
+        group: Option<GroupId>,
+        event: Option<EventId>,
+    ) -> Result<(), Rejection> {
+        let (machines, subscription) = match group {
+            Some(group) => {
+                let group = self.group(group)?;
+                let members = self.region.group_members(&group).cloned().collect::<Vec<_>>();
+                (members, group.home.subscription.clone())
+            }
+            None => {
+                let machines = self.distinct(machines)?;
+                let first = machines.first().ok_or(Rejection::NothingThere)?;
+                let subscription = first.home.subscription.clone();
+                (machines, subscription)
+            }
+        };
+        let ids = machines.iter().map(|machine| machine.id).collect();
+        self.open_operation(id, by, &subscription, Request::Delete { machines: ids, group });
+        if let Some(group) = group {
+            self.edit_group(group, |group| group.leaving = true);
+        }
+        self.delete_machines(id, &machines, event)
+    }
+
+    fn distinct(&self, ids: &[MachineId]) -> Result<Vec<Arc<Machine>>, Rejection> {
+        let mut machines = BTreeMap::new();
+        for id in ids {
+            machines.insert(*id, self.machine(*id)?);
+        }
+        Ok(machines.into_values().collect())
+    }
+
+    /// Each machine with an event of its own, or joining the one that it has.
+    pub fn delete_machines(
+        &mut self,
+        operation: OperationId,
+        machines: &[Arc<Machine>],
+        mut event: Option<EventId>,
+    ) -> Result<(), Rejection> {
+        for machine in machines {
+            if let Some(same) = self.pending(machine.id, EventKind::Terminate) {
+                self.join(same, operation)?;
+                continue;
+            }
+            self.check_room(machine.scope)?;
+            let notice = machine.terminate.as_ref().filter(|_| self.region.is_on(machine.scope));
+            self.make_event(Draft {
+                operation,
+                id: event.take(),
+                kind: EventKind::Terminate,
+                cause: Cause::Deletion,
+                scope: machine.scope,
+                machines: vec![machine.id],
+                visibility: if notice.is_some() { Visibility::Shown } else { Visibility::Hidden },
+                not_before: notice.map_or(self.now, |profile| self.not_before(profile.timeout)),
+                approval: None,
+                description: None,
+                duration_secs: None,
+                cohort: None,
+            });
+            self.change_capacity(machine, |capacity| capacity.saturating_sub(1));
+        }
+        Ok(())
+    }
+
+    /// A deletion that did not happen: the machine stays, and counts again.
+    pub fn stay(&mut self, event: &Event) {
+        for machine in self.machines_of(event) {
+            self.change_capacity(&machine, |capacity| capacity + 1);
+        }
+    }
+
+    pub fn change_capacity(&mut self, machine: &Machine, change: fn(u32) -> u32) {
+        if let Seat::Instance { set, .. } = machine.seat {
+            self.edit_set(set, |set| set.capacity = change(set.capacity));
+        }
+    }
+
+    /// With the end of its deletion a group goes, if all its machines did.
+    pub fn remove_group_of(&mut self, operation: &Operation) {
+        let Request::Delete { group: Some(id), .. } = operation.request else { return };
+        let Some(group) = self.region.groups.get(&id).cloned() else { return };
+        if self.region.group_members(&group).next().is_some() {
+            self.edit_group(id, |group| group.leaving = false);
+        } else {
+            self.remove_group(&group);
+        }
+    }
+
+    // --- hardware failure ------------------------------------------------------------------------
+
+    /// No notice: the events start in this very step.
+    fn fail(
+        &mut self,
+        id: OperationId,
+        by: &Name,
+        target: &Target,
+        kind: EventKind,
+        event: Option<EventId>,
+    ) -> Result<(), Rejection> {
+        if !matches!(kind, EventKind::Reboot | EventKind::Redeploy) {
+            return Err(Rejection::FailureKind);
+        }
+        let all = self.machines_at(target)?;
+        let hit: Vec<_> = all.iter().filter(|machine| !self.is_leaving(machine.id)).cloned().collect();
+        let Some(first) = hit.first() else {
+            return Err(all
+                .first()
+                .map_or(Rejection::NothingThere, |machine| Rejection::MachineLeaving(machine.name.clone())));
+        };
+        self.open_operation(id, by, &first.home.subscription, Request::Fail { target: target.clone(), kind });
+        let mut event = event;
+        for machines in by_domain(hit) {
+            self.tell(id, event.take(), kind, Cause::HardwareFailure, &machines, self.now, None)?;
+        }
+        Ok(())
+    }
+
+    /// In a deletion or eviction that has started.
+    fn is_leaving(&self, machine: MachineId) -> bool {
+        self.region
+            .events_of(machine)
+            .any(|event| event.urgency() > 1 && matches!(event.status, Status::Started { .. }))
+    }
+
+    pub fn machines_at(&self, target: &Target) -> Result<Vec<Arc<Machine>>, Rejection> {
+        let machines: Vec<_> = match target {
+            Target::Machine(machine) => vec![self.machine(*machine)?],
+            Target::Host(host) => {
+                self.region.hosts.get(host).ok_or_else(|| Rejection::UnknownHost(host.clone()))?;
+                self.region.machines_on(host).cloned().collect()
+            }
+            Target::Group(group) => self.region.group_members(&*self.group(*group)?).cloned().collect(),
+        };
+        if machines.is_empty() { Err(Rejection::NothingThere) } else { Ok(machines) }
+    }
+}
+
+/// Machines by scope and update domain: those that one event may be about.
+pub(crate) fn by_domain(machines: Vec<Arc<Machine>>) -> Vec<Vec<Arc<Machine>>> {
+    let mut parts: BTreeMap<(ScopeId, u32), Vec<Arc<Machine>>> = BTreeMap::new();
+    for machine in machines {
+        parts.entry((machine.scope, machine.update_domain)).or_default().push(machine);
+    }
+    parts.into_values().collect()
+}

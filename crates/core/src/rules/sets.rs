@@ -1,0 +1,345 @@
+//! Groups: availability sets, cloud services, and scale sets with their models and instances.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::command::*;
+use crate::ids::*;
+use crate::model::*;
+use crate::region::NameKey;
+use crate::rejection::Rejection;
+use crate::rules::fleet::{check_name, check_terminate};
+use crate::settings::*;
+use crate::step::Step;
+use crate::transition::*;
+
+/// How long one batch of a rolling upgrade takes before the next one follows.
+const BATCH_PAUSE: Duration = Duration::from_secs(60);
+
+/// A rolling upgrade brings a fifth of the instances to the new model at a time.
+const BATCHES: usize = 5;
+
+impl Step {
+    pub fn create_group(&mut self, new: &NewGroup) -> Result<Answer, Rejection> {
+        check_name("name", &new.name)?;
+        let key = NameKey::new(&new.name, &new.home.resource_group, &new.home.subscription);
+        if self.region.index.groups_by_name.contains_key(&key) {
+            return Err(Rejection::NameTaken(new.name.clone()));
+        }
+        let (updates, faults) = new.kind.domains();
+        let fault_domains = new.fault_domains.unwrap_or(faults);
+        let update_domains = if new.kind.is_flexible() { fault_domains } else { new.update_domains.unwrap_or(updates) };
+        check_domains("update domains", update_domains)?;
+        check_domains("fault domains", fault_domains)?;
+        let (kind, capacity) = group_kind(&new.kind)?;
+        let id = GroupId(self.fresh_id());
+        let scope = self.make_scope(ScopeOwner::Group { group: id, part: 0 });
+        self.put(Entity::Group(Arc::new(Group {
+            id,
+            name: new.name.clone(),
+            home: new.home.clone(),
+            kind,
+            policy: new.policy.clone(),
+            scopes: vec![scope],
+            update_domains,
+            fault_domains,
+            seats_given: 0,
+            leaving: false,
+        })));
+        let machines = self.add_instances(id, capacity, new.salt)?;
+        Ok(Answer::Group { group: id, machines })
+    }
+
+    pub fn remove_group(&mut self, group: &Group) {
+        for scope in &group.scopes {
+            self.remember_list(*scope);
+            self.delete(Key::Scope(*scope));
+        }
+        self.delete(Key::Group(group.id));
+    }
+
+    pub fn change_group(&mut self, id: GroupId, change: &GroupChange, salt: Guid) -> Result<Answer, Rejection> {
+        let group = self.group(id)?;
+        if group.leaving {
+            return Err(Rejection::GroupLeaving(group.name.clone()));
+        }
+        if let Some(policy) = &change.policy {
+            self.edit_group(id, |group| group.policy = policy.clone());
+            self.unsettled.extend(group.scopes.iter().copied());
+        }
+        if change.upgrade_mode.is_none() && change.model.is_none() && change.capacity.is_none() {
+            return Ok(Answer::Done);
+        }
+        self.scale_set(id)?;
+        if let Some(mode) = change.upgrade_mode {
+            self.edit_set(id, |set| set.upgrade_mode = mode);
+        }
+        if let Some(model) = &change.model {
+            self.change_model(id, model)?;
+        }
+        match &change.capacity {
+            Some(scale) => self.scale(id, scale, salt),
+            None => Ok(Answer::Done),
+        }
+    }
+
+    pub fn scale_set(&self, id: GroupId) -> Result<(Arc<Group>, ScaleSet), Rejection> {
+        let group = self.group(id)?;
+        match &group.kind {
+            GroupKind::ScaleSet(set) => Ok((group.clone(), (**set).clone())),
+            GroupKind::AvailabilitySet | GroupKind::CloudService => Err(Rejection::NotAScaleSet(group.name.clone())),
+        }
+    }
+
+    // --- the model -------------------------------------------------------------------------------
+
+    fn change_model(&mut self, id: GroupId, model: &SetModel) -> Result<(), Rejection> {
+        check_terminate(model.terminate.as_ref(), model.priority)?;
+        let (_, set) = self.scale_set(id)?;
+        if set.model == *model {
+            return Ok(());
+        }
+        self.edit_set(id, |set| {
+            set.model = model.clone();
+            set.model_version += 1;
+        });
+        match set.upgrade_mode {
+            UpgradeMode::Manual => {}
+            UpgradeMode::Automatic => drop(self.upgrade_instances(id, &[])?),
+            UpgradeMode::Rolling => self.next_batch(id),
+        }
+        Ok(())
+    }
+
+    pub fn upgrade_instances(&mut self, id: GroupId, machines: &[MachineId]) -> Result<Answer, Rejection> {
+        let (group, set) = self.scale_set(id)?;
+        let members = self.region.group_members(&group).map(|machine| machine.id).collect::<BTreeSet<_>>();
+        for machine in machines.iter().filter(|machine| !members.contains(machine)) {
+            return Err(Rejection::NotAMember(self.machine(*machine)?.name.clone()));
+        }
+        let chosen = if machines.is_empty() { members.into_iter().collect() } else { machines.to_vec() };
+        for machine in chosen {
+            self.upgrade(machine, &set);
+        }
+        Ok(Answer::Done)
+    }
+
+    fn upgrade(&mut self, machine: MachineId, set: &ScaleSet) {
+        self.edit_machine(machine, |machine| {
+            machine.model = set.model_version;
+            machine.terminate = set.model.terminate.clone();
+            machine.details = Arc::new(Details { mac: machine.details.mac.clone(), ..(*set.model.details).clone() });
+        });
+    }
+
+    /// One batch of a rolling upgrade, by update domain; the next one follows after a pause.
+    pub fn next_batch(&mut self, id: GroupId) {
+        let Ok((group, set)) = self.scale_set(id) else { return };
+        let mut members: Vec<_> = self.region.group_members(&group).cloned().collect();
+        let size = members.len().div_ceil(BATCHES);
+        members.retain(|machine| machine.model != set.model_version);
+        members.sort_by_key(|machine| (machine.update_domain, machine.id));
+        let more = members.len() > size;
+        for machine in members.iter().take(size) {
+            self.upgrade(machine.id, &set);
+        }
+        let next = more.then(|| self.now + self.region.settings.scaled(BATCH_PAUSE));
+        self.edit_set(id, |set| set.next_batch = next);
+    }
+
+    // --- the instances ---------------------------------------------------------------------------
+
+    fn scale(&mut self, id: GroupId, scale: &Scale, salt: Guid) -> Result<Answer, Rejection> {
+        let (group, set) = self.scale_set(id)?;
+        let active = self.active_instances(&group);
+        self.edit_set(id, |set| set.capacity = active.len() as u32);
+        let missing = scale.capacity.saturating_sub(active.len() as u32);
+        let added = self.add_instances(id, missing, salt)?;
+        let surplus = active.len().saturating_sub(scale.capacity as usize);
+        let leaving = choose_leaving(active, surplus, &set.zones);
+        let removing = leaving.iter().map(|machine| machine.id).collect::<Vec<_>>();
+        if !leaving.is_empty() {
+            self.check_operation_id(scale.operation)?;
+            let request = Request::Delete { machines: removing.clone(), group: None };
+            self.open_operation(scale.operation, &scale.by, &group.home.subscription, request);
+            self.delete_machines(scale.operation, &leaving, None)?;
+        }
+        Ok(Answer::Scaled { added, removing })
+    }
+
+    fn check_operation_id(&self, id: OperationId) -> Result<(), Rejection> {
+        if self.region.operations.contains_key(&id) { Err(Rejection::IdTaken(id)) } else { Ok(()) }
+    }
+
+    /// Instances that are not on their way out.
+    fn active_instances(&self, group: &Group) -> Vec<Arc<Machine>> {
+        let members = self.region.group_members(group);
+        members.filter(|machine| self.pending(machine.id, EventKind::Terminate).is_none()).cloned().collect()
+    }
+
+    fn add_instances(&mut self, id: GroupId, count: u32, salt: Guid) -> Result<Vec<MachineId>, Rejection> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        if count as usize > MACHINES_PER_GROUP_MAX {
+            return Err(Rejection::TooManyMachines);
+        }
+        let (group, set) = self.scale_set(id)?;
+        let mut room = Room::of(self, &group, &set);
+        let mut made = Vec::new();
+        for n in 0..count {
+            let scope = room.take(self, &group, &set);
+            let zone = room.emptiest_zone();
+            made.push(self.add_instance(&group, &set, scope, zone, salt.derive(u64::from(n)))?);
+        }
+        self.edit_set(id, |set| set.capacity += count);
+        Ok(made)
+    }
+
+    fn add_instance(
+        &mut self,
+        group: &Group,
+        set: &ScaleSet,
+        scope: ScopeId,
+        zone: Option<Name>,
+        vm_id: Guid,
+    ) -> Result<MachineId, Rejection> {
+        let id = MachineId(self.fresh_id());
+        let turn = self.group(group.id)?.seats_given;
+        let fault_domain = turn % group.fault_domains;
+        let (name, number, update_domain) = match set.orchestration {
+            Orchestration::Uniform => (format!("{}_{turn}", group.name), Some(turn), turn % group.update_domains),
+            Orchestration::Flexible => (format!("{}_{:08x}", group.name, (vm_id.0 >> 96) as u32), None, fault_domain),
+        };
+        let addresses = self.addresses(&AddressWish::FromPool)?;
+        self.add_machine(Machine {
+            id,
+            vm_id,
+            name: name.into(),
+            home: group.home.clone(),
+            scope,
+            seat: Seat::Instance { set: group.id, number },
+            host: None,
+            update_domain,
+            fault_domain,
+            zone,
+            priority: set.model.priority,
+            eviction: set.model.eviction,
+            power: Power::Running,
+            addresses,
+            terminate: set.model.terminate.clone(),
+            model: set.model_version,
+            protected: false,
+            policy: None,
+            details: set.model.details.clone(),
+        })?;
+        Ok(id)
+    }
+}
+
+/// Where new instances of a set still fit.
+struct Room {
+    scopes: Vec<(ScopeId, u32)>,
+    zones: BTreeMap<Name, u32>,
+}
+
+impl Room {
+    fn of(step: &Step, group: &Group, set: &ScaleSet) -> Room {
+        let count = |scope: &ScopeId| (*scope, step.region.members(*scope).count() as u32);
+        let mut zones: BTreeMap<Name, u32> = set.zones.iter().map(|zone| (zone.clone(), 0)).collect();
+        for machine in step.active_instances(group) {
+            if let Some(count) = machine.zone.as_ref().and_then(|zone| zones.get_mut(zone)) {
+                *count += 1;
+            }
+        }
+        Room { scopes: group.scopes.iter().map(count).collect(), zones }
+    }
+
+    /// The lowest placement group with room, or a new one. It is on when the set is.
+    fn take(&mut self, step: &mut Step, group: &Group, set: &ScaleSet) -> ScopeId {
+        let max = match set.orchestration {
+            Orchestration::Uniform => set.placement_group_max.unwrap_or(u32::MAX),
+            Orchestration::Flexible => u32::MAX,
+        };
+        if let Some((scope, count)) = self.scopes.iter_mut().find(|(_, count)| *count < max) {
+            *count += 1;
+            return *scope;
+        }
+        let scope = step.make_scope(ScopeOwner::Group { group: group.id, part: self.scopes.len() as u32 });
+        step.edit_group(group.id, |group| group.scopes.push(scope));
+        if step.region.is_on(scope) {
+            step.first_incarnation(scope);
+        }
+        self.scopes.push((scope, 1));
+        scope
+    }
+
+    fn emptiest_zone(&mut self) -> Option<Name> {
+        let (zone, count) = self.zones.iter_mut().min_by_key(|(_, count)| **count)?;
+        *count += 1;
+        Some(zone.clone())
+    }
+}
+
+/// The newest unprotected instances, each time from the zone that has most.
+fn choose_leaving(mut active: Vec<Arc<Machine>>, surplus: usize, zones: &[Name]) -> Vec<Arc<Machine>> {
+    let mut leaving = Vec::new();
+    while leaving.len() < surplus {
+        let in_zone = |zone: &Option<Name>| active.iter().filter(|machine| machine.zone == *zone).count();
+        let fullest = |machine: &&(usize, &Arc<Machine>)| (in_zone(&machine.1.zone), machine.1.id);
+        let unprotected = active.iter().enumerate().filter(|(_, machine)| !machine.protected).collect::<Vec<_>>();
+        let newest = if zones.is_empty() {
+            unprotected.iter().max_by_key(|(_, machine)| machine.id)
+        } else {
+            unprotected.iter().max_by_key(fullest)
+        };
+        let Some((place, _)) = newest.copied() else { break };
+        leaving.push(active.remove(place));
+    }
+    leaving
+}
+
+fn group_kind(new: &NewGroupKind) -> Result<(GroupKind, u32), Rejection> {
+    match new {
+        NewGroupKind::AvailabilitySet => Ok((GroupKind::AvailabilitySet, 0)),
+        NewGroupKind::CloudService => Ok((GroupKind::CloudService, 0)),
+        NewGroupKind::ScaleSet { orchestration, upgrade_mode, capacity, placement_group_max, zones, model } => {
+            check_terminate(model.terminate.as_ref(), model.priority)?;
+            if *placement_group_max == Some(0) {
+                return Err(Rejection::DomainsRange { what: "instances in a placement group" });
+            }
+            let set = ScaleSet {
+                orchestration: *orchestration,
+                upgrade_mode: *upgrade_mode,
+                capacity: 0,
+                placement_group_max: *placement_group_max,
+                zones: zones.clone(),
+                model: model.clone(),
+                model_version: 1,
+                next_batch: None,
+            };
+            Ok((GroupKind::ScaleSet(Box::new(set)), *capacity))
+        }
+    }
+}
+
+fn check_domains(what: &'static str, count: u32) -> Result<(), Rejection> {
+    if (1..=DOMAINS_MAX).contains(&count) { Ok(()) } else { Err(Rejection::DomainsRange { what }) }
+}
+
+impl NewGroupKind {
+    /// In a Flexible set the update domain is the fault domain.
+    fn is_flexible(&self) -> bool {
+        matches!(self, NewGroupKind::ScaleSet { orchestration: Orchestration::Flexible, .. })
+    }
+
+    /// Update domains and fault domains, when nothing else was asked for.
+    fn domains(&self) -> (u32, u32) {
+        match self {
+            NewGroupKind::AvailabilitySet | NewGroupKind::CloudService => (5, 2),
+            NewGroupKind::ScaleSet { orchestration: Orchestration::Uniform, .. } => (5, 5),
+            NewGroupKind::ScaleSet { orchestration: Orchestration::Flexible, .. } => (1, 1),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A region in the making. Every change goes through `put` and `delete`, which alter the region and
+//! record the write in one go, so that what is stored and what is shown cannot differ.
+//!
+//! One command is up to two steps: what was due, then the command. At the end of each, `finish` lets
+//! everything start that now can and counts the incarnation of every list that changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::*;
+use crate::model::*;
+use crate::region::Region;
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+use crate::transition::*;
+
+pub(crate) struct Step {
+    pub region: Region,
+    pub now: Timestamp,
+    /// Scopes in which something may be able to start.
+    pub unsettled: BTreeSet<ScopeId>,
+    changed: BTreeMap<Key, Change>,
+    /// The lists as they were when this step first touched them.
+    lists_before: BTreeMap<ScopeId, Vec<(EventId, bool)>>,
+    facts: Vec<Fact>,
+    effects: Vec<Effect>,
+}
+
+enum Change {
+    Put(Entity),
+    Delete,
+}
+
+impl Step {
+    pub fn new(region: Region, now: Timestamp) -> Step {
+        let mut step = Step {
+            region,
+            now,
+            unsettled: BTreeSet::new(),
+            changed: BTreeMap::new(),
+            lists_before: BTreeMap::new(),
+            facts: Vec::new(),
+            effects: Vec::new(),
+        };
+        step.edit_meta(|meta| meta.now = now);
+        step
+    }
+
+    /// Ends a step: what can start starts, and lists that differ get a new incarnation.
+    pub fn finish(&mut self) {
+        self.settle();
+        for (id, before) in std::mem::take(&mut self.lists_before) {
+            let changed = self.shown_list(id) != before;
+            let was_on = self.region.scopes.get(&id).is_some_and(|scope| scope.incarnation > 0);
+            if changed && was_on {
+                self.edit_scope(id, |scope| scope.incarnation += 1);
+            }
+        }
+    }
+
+    pub fn into_transition(self, answer: Answer) -> Transition {
+        let writes = self.changed.into_iter().map(|(key, change)| match change {
+            Change::Put(entity) => Write::Put(entity),
+            Change::Delete => Write::Delete(key),
+        });
+        Transition { answer, writes: writes.collect(), facts: self.facts, effects: self.effects, region: self.region }
+    }
+
+    // --- changing --------------------------------------------------------------------------------
+
+    pub fn put(&mut self, entity: Entity) {
+        self.region.insert(entity.clone());
+        self.changed.insert(entity.key(), Change::Put(entity));
+    }
+
+    pub fn delete(&mut self, key: Key) {
+        self.region.remove(&key);
+        self.changed.insert(key, Change::Delete);
+    }
+
+    pub fn edit_meta(&mut self, edit: impl FnOnce(&mut Meta)) {
+        let mut meta = self.region.meta;
+        edit(&mut meta);
+        self.put(Entity::Meta(meta));
+    }
+
+    pub fn edit_scope(&mut self, id: ScopeId, edit: impl FnOnce(&mut Scope)) {
+        if let Some(scope) = self.region.scopes.get(&id) {
+            let scope = edited(scope, edit);
+            self.put(Entity::Scope(scope));
+        }
+    }
+
+    pub fn edit_group(&mut self, id: GroupId, edit: impl FnOnce(&mut Group)) {
+        if let Some(group) = self.region.groups.get(&id) {
+            let group = edited(group, edit);
+            self.put(Entity::Group(group));
+        }
+    }
+
+    pub fn edit_set(&mut self, id: GroupId, edit: impl FnOnce(&mut ScaleSet)) {
+        self.edit_group(id, |group| {
+            if let GroupKind::ScaleSet(set) = &mut group.kind {
+                edit(set);
+            }
+        });
+    }
+
+    pub fn edit_machine(&mut self, id: MachineId, edit: impl FnOnce(&mut Machine)) {
+        if let Some(machine) = self.region.machines.get(&id) {
+            let machine = edited(machine, edit);
+            self.put(Entity::Machine(machine));
+        }
+    }
+
+    /// Also remembers the scope's list as it was, because an event is part of it.
+    pub fn edit_event(&mut self, id: EventId, edit: impl FnOnce(&mut Event)) -> Option<Arc<Event>> {
+        let event = self.region.events.get(&id)?;
+        let scope = event.scope;
+        let event = edited(event, edit);
+        self.remember_list(scope);
+        self.put(Entity::Event(event.clone()));
+        Some(event)
+    }
+
+    pub fn edit_operation(&mut self, id: OperationId, edit: impl FnOnce(&mut Operation)) {
+        if let Some(operation) = self.region.operations.get(&id) {
+            let operation = edited(operation, edit);
+            self.put(Entity::Operation(operation));
+        }
+    }
+
+    pub fn fresh_id(&mut self) -> u64 {
+        let id = self.region.meta.next_id.max(1);
+        self.edit_meta(|meta| meta.next_id = id + 1);
+        id
+    }
+
+    pub fn fresh_seq(&mut self) -> u64 {
+        let seq = self.region.meta.next_seq;
+        self.edit_meta(|meta| meta.next_seq = seq + 1);
+        seq
+    }
+
+    // --- telling ---------------------------------------------------------------------------------
+
+    pub fn fact(&mut self, what: What) {
+        self.facts.push(Fact { at: self.now, what });
+    }
+
+    pub fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Keeps the list of a scope as it is before the first change of this step.
+    pub fn remember_list(&mut self, scope: ScopeId) {
+        if !self.lists_before.contains_key(&scope) {
+            let list = self.shown_list(scope);
+            self.lists_before.insert(scope, list);
+        }
+    }
+
+    /// A scope that is turned on for the first time begins at 1, whatever it shows.
+    pub fn first_incarnation(&mut self, scope: ScopeId) {
+        self.edit_scope(scope, |scope| scope.incarnation = 1);
+        let list = self.shown_list(scope);
+        self.lists_before.insert(scope, list);
+    }
+
+    /// What a change of makes a new incarnation: which events are shown, and whether they have started.
+    fn shown_list(&self, scope: ScopeId) -> Vec<(EventId, bool)> {
+        self.region.document(scope).map(|event| (event.id, matches!(event.status, Status::Started { .. }))).collect()
+    }
+
+    // --- finding, with the refusal that follows when there is nothing -----------------------------
+
+    pub fn machine(&self, id: MachineId) -> Result<Arc<Machine>, Rejection> {
+        self.region.machines.get(&id).cloned().ok_or(Rejection::UnknownMachine(id))
+    }
+
+    pub fn group(&self, id: GroupId) -> Result<Arc<Group>, Rejection> {
+        self.region.groups.get(&id).cloned().ok_or(Rejection::UnknownGroup)
+    }
+}
+
+fn edited<T: Clone>(entity: &Arc<T>, edit: impl FnOnce(&mut T)) -> Arc<T> {
+    let mut entity = (**entity).clone();
+    edit(&mut entity);
+    Arc::new(entity)
+}

@@ -1,0 +1,207 @@
+//! The Scheduled Events document: compact JSON whose keys and order depend on the version asked
+//! for.
+//!
+//! ```text
+//! {"DocumentIncarnation":7,"Events":[<event>,<event>]}
+//! <event> = EventId EventStatus EventType ResourceType Resources NotBefore   since 2017-03-01
+//!           Description                                                     since 2019-04-01
+//!           EventSource                                                     since 2019-08-01
+//!           DurationInSeconds                                               since 2020-07-01
+//! ```
+//!
+//! Events are rendered one by one, so that whoever serves the document can keep the pieces and put
+//! them together again when the list changes. Which events there are, and when they start, is
+//! decided elsewhere.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::guid;
+use crate::version::Version;
+
+/// One event, as far as the wire is concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct EventView<'a> {
+    pub id: u128,
+    pub status: Status,
+    pub kind: Kind,
+    pub resources: &'a [Resource<'a>],
+    /// Shown only while the event is Scheduled. `None` shows as the empty string.
+    pub not_before_unix_secs: Option<i64>,
+    pub description: &'a str,
+    pub source: Source,
+    /// -1 when it is not known.
+    pub duration_secs: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Scheduled,
+    Started,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Freeze,
+    Reboot,
+    Redeploy,
+    Preempt,
+    Terminate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Platform,
+    User,
+}
+
+/// A machine that an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resource<'a> {
+    pub name: &'a str,
+    pub machine: Machine,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// A virtual machine, alone or in a set.
+    Iaas,
+    /// An instance of a role of a cloud service.
+    RoleInstance,
+}
+
+/// How 2017-03-01 shows the names of IaaS machines. Later versions show every name plain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Names {
+    /// With an underscore before them, as the original did.
+    #[default]
+    Original,
+    Plain,
+}
+
+/// Whether this version's list has events of this kind at all.
+pub fn is_shown(version: Version, kind: Kind) -> bool {
+    let since = match kind {
+        Kind::Freeze | Kind::Reboot | Kind::Redeploy => Version::V2017_03_01,
+        Kind::Preempt => Version::V2017_11_01,
+        Kind::Terminate => Version::V2019_01_01,
+    };
+    version >= since
+}
+
+/// One entry of the list. Does not ask [`is_shown`]: leaving events out is for whoever makes the
+/// list.
+pub fn render_event(version: Version, names: Names, event: &EventView<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(EVENT_BYTES_TYPICAL);
+    out.extend_from_slice(b"{\"EventId\":\"");
+    out.extend_from_slice(&guid::upper(event.id));
+    out.extend_from_slice(b"\",\"EventStatus\":\"");
+    out.extend_from_slice(event.status.as_str().as_bytes());
+    out.extend_from_slice(b"\",\"EventType\":\"");
+    out.extend_from_slice(event.kind.as_str().as_bytes());
+    out.extend_from_slice(b"\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[");
+    push_resources(&mut out, underscored(version, names), event.resources);
+    out.extend_from_slice(b"],\"NotBefore\":\"");
+    out.extend_from_slice(not_before(event).as_bytes());
+    out.push(b'"');
+    push_later_keys(&mut out, version, event);
+    out.push(b'}');
+    out
+}
+
+/// The whole document, the same in every version but for its events.
+pub fn render_document<F: AsRef<[u8]>>(incarnation: u64, events: impl IntoIterator<Item = F>) -> Vec<u8> {
+    let mut out = format!("{{\"DocumentIncarnation\":{incarnation},\"Events\":[").into_bytes();
+    for (index, event) in events.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(event.as_ref());
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+impl Status {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Scheduled => "Scheduled",
+            Status::Started => "Started",
+        }
+    }
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Freeze => "Freeze",
+            Kind::Reboot => "Reboot",
+            Kind::Redeploy => "Redeploy",
+            Kind::Preempt => "Preempt",
+            Kind::Terminate => "Terminate",
+        }
+    }
+}
+
+impl Source {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Source::Platform => "Platform",
+            Source::User => "User",
+        }
+    }
+}
+
+/// An event of one machine with a sentence for a description has some 330 bytes.
+const EVENT_BYTES_TYPICAL: usize = 384;
+
+/// The last second of the year 9999: RFC 1123 has room for four digits.
+const NOT_BEFORE_UNIX_SECS_MAX: i64 = 253_402_300_799;
+
+fn underscored(version: Version, names: Names) -> bool {
+    version == Version::V2017_03_01 && names == Names::Original
+}
+
+fn push_resources(out: &mut Vec<u8>, underscored: bool, resources: &[Resource<'_>]) {
+    for (index, resource) in resources.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        if underscored && resource.machine == Machine::Iaas {
+            push_string(out, &format!("_{}", resource.name));
+        } else {
+            push_string(out, resource.name);
+        }
+    }
+}
+
+fn not_before(event: &EventView<'_>) -> String {
+    match (event.status, event.not_before_unix_secs) {
+        (Status::Scheduled, Some(secs)) => {
+            let secs = secs.clamp(0, NOT_BEFORE_UNIX_SECS_MAX).unsigned_abs();
+            httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(secs))
+        }
+        (Status::Scheduled, None) | (Status::Started, _) => String::new(),
+    }
+}
+
+fn push_later_keys(out: &mut Vec<u8>, version: Version, event: &EventView<'_>) {
+    if version >= Version::V2019_04_01 {
+        out.extend_from_slice(b",\"Description\":");
+        push_string(out, event.description);
+    }
+    if version >= Version::V2019_08_01 {
+        out.extend_from_slice(b",\"EventSource\":\"");
+        out.extend_from_slice(event.source.as_str().as_bytes());
+        out.push(b'"');
+    }
+    if version >= Version::V2020_07_01 {
+        out.extend_from_slice(b",\"DurationInSeconds\":");
+        out.extend_from_slice(event.duration_secs.to_string().as_bytes());
+    }
+}
+
+fn push_string(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("a string can always be written to memory");
+}

@@ -1,0 +1,214 @@
+//! The query string of a metadata request: the three parameters that mean something, and none of
+//! them twice.
+//!
+//! The service refuses a request that repeats any parameter, known or not. Names are compared after
+//! decoding and without regard to case, so that no spelling of a name slips past that check; for
+//! the same reason `API-Version` is taken for `api-version`. Values are left as they are, but
+//! decoded. A `%` that no two hexadecimal digits follow stands for itself, `+` is a blank, bytes
+//! that are no UTF-8 become U+FFFD.
+//!
+//! This runs once per poll of every machine: nothing is allocated unless a value is encoded.
+
+use std::borrow::Cow;
+
+/// More than any client sends, few enough that comparing each name with each costs nothing.
+pub const PARAMETERS_MAX: usize = 16;
+
+/// The longest time that a GET may ask to be held: shorter than what proxies and clients take for a
+/// dead connection.
+pub const WAIT_SECS_MAX: u64 = 300;
+
+/// The parameters that we know. `Some("")` is a parameter without a value.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query<'a> {
+    pub api_version: Option<Cow<'a, str>>,
+    pub format: Option<Cow<'a, str>>,
+    pub wait: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueryError {
+    /// The name of a parameter that is there more than once.
+    Repeated(String),
+    TooMany,
+}
+
+impl<'a> Query<'a> {
+    /// Reads what follows the `?`, or the empty string when nothing does.
+    pub fn parse(raw: &'a str) -> Result<Query<'a>, QueryError> {
+        let mut query = Query::default();
+        for (index, (name, value)) in pairs(raw).enumerate() {
+            if index == PARAMETERS_MAX {
+                return Err(QueryError::TooMany);
+            }
+            if pairs(raw).take(index).any(|(earlier, _)| same_name(earlier, name)) {
+                return Err(QueryError::Repeated(decode(name).into_owned()));
+            }
+            query.set(name, value);
+        }
+        Ok(query)
+    }
+
+    fn set(&mut self, name: &str, value: &'a str) {
+        let slot = if same_name(name, "api-version") {
+            &mut self.api_version
+        } else if same_name(name, "format") {
+            &mut self.format
+        } else if same_name(name, "wait") {
+            &mut self.wait
+        } else {
+            return;
+        };
+        *slot = Some(decode(value));
+    }
+}
+
+/// Reads the value of `wait`: a whole number of seconds that is not above [`WAIT_SECS_MAX`].
+pub fn wait_secs(given: &str) -> Option<u64> {
+    // `parse` alone would take a sign.
+    let digits = given.bytes().all(|byte| byte.is_ascii_digit());
+    let secs = digits.then(|| given.parse().ok()).flatten();
+    secs.filter(|&secs| secs <= WAIT_SECS_MAX)
+}
+
+fn pairs(raw: &str) -> impl Iterator<Item = (&str, &str)> {
+    let parameters = raw.split('&').filter(|parameter| !parameter.is_empty());
+    parameters.map(|parameter| parameter.split_once('=').unwrap_or((parameter, "")))
+}
+
+fn same_name(left: &str, right: &str) -> bool {
+    let lower = |byte: u8| byte.to_ascii_lowercase();
+    decoded_bytes(left).map(lower).eq(decoded_bytes(right).map(lower))
+}
+
+fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains(['%', '+']) {
+        return Cow::Borrowed(text);
+    }
+    let bytes: Vec<u8> = decoded_bytes(text).collect();
+    Cow::Owned(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+fn decoded_bytes(text: &str) -> impl Iterator<Item = u8> {
+    let mut rest = text.as_bytes();
+    std::iter::from_fn(move || {
+        let (byte, length) = match *rest {
+            [] => return None,
+            [b'%', high, low, ..] => match (hex_digit(high), hex_digit(low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 3),
+                _ => (b'%', 1),
+            },
+            [b'+', ..] => (b' ', 1),
+            [byte, ..] => (byte, 1),
+        };
+        rest = &rest[length..];
+        Some(byte)
+    })
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `api-version|format|wait`, a `-` for what is not there, or the error.
+    fn shown(raw: &str) -> String {
+        let or_dash = |value: Option<Cow<'_, str>>| value.map_or("-".to_owned(), Cow::into_owned);
+        match Query::parse(raw) {
+            Ok(query) => [query.api_version, query.format, query.wait].map(or_dash).join("|"),
+            Err(QueryError::Repeated(name)) => format!("repeated {name}"),
+            Err(QueryError::TooMany) => "too many".to_owned(),
+        }
+    }
+
+    fn check(raw: &str, expected: &str) {
+        assert_eq!(shown(raw), expected, "{raw:?}");
+    }
+
+    #[test]
+    fn the_known_parameters_are_found_among_others() {
+        check("", "-|-|-");
+        check("api-version=2020-07-01", "2020-07-01|-|-");
+        check("api-version=2020-07-01&format=text&wait=30", "2020-07-01|text|30");
+        check("wait=1&x=y&&format=json&", "-|json|1");
+        check("api-version", "|-|-");
+        check("api-version=", "|-|-");
+        check("api-version=a=b", "a=b|-|-");
+        check("=2020-07-01", "-|-|-");
+    }
+
+    #[test]
+    fn names_and_values_are_decoded() {
+        check("api%2Dversion=2020%2d07%2D01", "2020-07-01|-|-");
+        check("%61pi-version=1", "1|-|-");
+        check("API-Version=2020-07-01", "2020-07-01|-|-");
+        check("format=te+xt", "-|te xt|-");
+        check("format=%", "-|%|-");
+        check("format=%4", "-|%4|-");
+        check("format=%zz%74", "-|%zzt|-");
+        check("format=%c3%a9", "-|é|-");
+        check("format=%ff", "-|\u{FFFD}|-");
+        check("wait=3%260", "-|-|3&0");
+    }
+
+    #[test]
+    fn a_repeated_name_is_refused_however_it_is_spelt() {
+        check("api-version=2020-07-01&api-version=2020-07-01", "repeated api-version");
+        check("api-version=1&x=2&API%2DVERSION=3", "repeated API-VERSION");
+        check("x=1&x=2", "repeated x");
+        check("x&x", "repeated x");
+        check("a=1&b=2&c=3&b=4", "repeated b");
+        check("a+b=1&a%20b=2", "repeated a b");
+        check("=1&=2", "repeated ");
+        check("xy=1&x=2", "-|-|-");
+    }
+
+    #[test]
+    fn the_number_of_parameters_has_a_limit() {
+        let many = |count: usize| (0..count).map(|n| format!("p{n}=")).collect::<Vec<_>>().join("&");
+        check(&many(PARAMETERS_MAX), "-|-|-");
+        check(&many(PARAMETERS_MAX + 1), "too many");
+    }
+
+    #[test]
+    fn a_wait_is_a_number_of_seconds_within_the_limit() {
+        assert_eq!(["0", "60", "300", "007"].map(wait_secs), [0, 60, 300, 7].map(Some));
+        for refused in ["", "301", "-1", "+5", "1.5", "5s", " 5", "99999999999999999999999"] {
+            assert_eq!(wait_secs(refused), None, "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn plain_values_are_borrowed() {
+        let query = Query::parse("api-version=2020-07-01&wait=5").unwrap();
+        assert!(matches!(query.api_version, Some(Cow::Borrowed("2020-07-01"))));
+        assert!(matches!(query.wait, Some(Cow::Borrowed("5"))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes: Vec<u8>) {
+            let _ = Query::parse(&String::from_utf8_lossy(&bytes));
+        }
+
+        #[test]
+        fn nor_do_bytes_that_look_like_a_query(raw in "([a-b%&=+2dD]|api-version=|wait=|format){0,12}") {
+            let _ = Query::parse(&raw);
+        }
+
+        #[test]
+        fn an_encoded_value_reads_back(value: String) {
+            let encoded: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            let raw = format!("format={encoded}");
+            let query = Query::parse(&raw).unwrap();
+            prop_assert_eq!(query.format.as_deref(), Some(value.as_str()));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The instance document: golden files per version, and the ways into it.
+
+use crate::support::check_golden;
+use forewarn_wire::error::Refusal;
+use forewarn_wire::instance::{
+    Format, Image, InstanceView, Interface, Ipv4, Media, Subnet, navigate, root_listing, tree, versions_body,
+};
+use forewarn_wire::version::InstanceVersion;
+use serde_json::Value;
+
+const MACHINE: InstanceView<'_> = InstanceView {
+    name: "web_3",
+    computer_name: "web000003",
+    vm_id: 0x5C08B38E_4D57_4C23_AC45_ACA61037F084,
+    resource_id: "/subscriptions/8d10da13-8125-4ba9-a717-bf7490507b3d/resourceGroups/shop/providers/Microsoft.Compute/virtualMachineScaleSets/web/virtualMachines/3",
+    subscription_id: "8d10da13-8125-4ba9-a717-bf7490507b3d",
+    resource_group_name: "shop",
+    location: "westeurope",
+    zone: "2",
+    physical_zone: "westeurope-AZ1",
+    vm_size: "Standard_D2s_v3",
+    os_type: "Linux",
+    image: Image { publisher: "debian", offer: "debian-13", sku: "13", version: "13.0.1" },
+    fault_domain: "1",
+    sub_fault_domain: "",
+    update_domain: "4",
+    placement_group_id: "a6d3c8a4-31d6-4a3e-9b7f-0d6f1f3c2b10",
+    scale_set_name: "web",
+    scale_set_id: "",
+    host_id: "",
+    host_group_id: "",
+    priority: "Spot",
+    eviction_policy: "Deallocate",
+    environment: "AzurePublicCloud",
+    provider: "Microsoft.Compute",
+    user_data: "",
+    tags: &[("owner", "shop \"team\""), ("env", "test")],
+    interfaces: &[Interface {
+        mac_address: "00:0d:3a:f8:06:ec",
+        ipv4: &[Ipv4 { private: "10.0.0.4", public: "203.0.113.7" }, Ipv4 { private: "10.0.0.5", public: "" }],
+        ipv4_subnets: &[Subnet { address: "10.0.0.0", prefix: "24" }],
+        ipv6: &["fd00::4"],
+    }],
+};
+
+fn version(text: &str) -> InstanceVersion {
+    InstanceVersion::parse(Some(text)).expect("the test names versions that are served")
+}
+
+fn newest() -> Value {
+    tree(version("2025-04-07"), &MACHINE)
+}
+
+#[test]
+fn every_version_that_added_something_renders_its_golden_file() {
+    let mut last = Value::Null;
+    for version in InstanceVersion::ALL {
+        let tree = tree(version, &MACHINE);
+        if tree != last {
+            check_golden(&format!("instance-{version}.json"), tree.to_string().as_bytes());
+            last = tree;
+        }
+    }
+}
+
+#[test]
+fn fields_are_there_from_their_first_version_on() {
+    let check = |pointer: &str, first: &str| {
+        let having = |&version: &InstanceVersion| tree(version, &MACHINE).pointer(pointer).is_some();
+        let found: Vec<_> = InstanceVersion::ALL.into_iter().filter(having).collect();
+        let expected: Vec<_> = InstanceVersion::ALL.into_iter().filter(|version| version.as_str() >= first).collect();
+        assert_eq!(found, expected, "{pointer}");
+    };
+    for pointer in ["name", "location", "osType", "platformFaultDomain", "platformUpdateDomain", "vmId", "vmSize"] {
+        check(&format!("/compute/{pointer}"), "2017-03-01");
+    }
+    check("/network/interface/0/macAddress", "2017-03-01");
+    for pointer in ["placementGroupId", "resourceGroupName", "subscriptionId", "tags"] {
+        check(&format!("/compute/{pointer}"), "2017-08-01");
+    }
+    check("/compute/vmScaleSetName", "2017-12-01");
+    check("/compute/zone", "2017-12-01");
+    check("/compute/azEnvironment", "2018-10-01");
+    check("/compute/provider", "2018-10-01");
+    check("/compute/resourceId", "2019-03-11");
+    check("/compute/tagsList", "2019-06-04");
+    check("/compute/osProfile/computerName", "2020-07-15");
+    check("/compute/priority", "2020-12-01");
+    check("/compute/evictionPolicy", "2020-12-01");
+    check("/compute/virtualMachineScaleSet/id", "2021-03-01");
+    check("/compute/platformSubFaultDomain", "2021-10-01");
+    check("/compute/host/id", "2021-11-15");
+    check("/compute/hostGroup/id", "2021-11-15");
+    check("/compute/physicalZone", "2023-11-15");
+}
+
+#[test]
+fn every_value_is_a_string_and_every_key_in_order() {
+    fn visit(node: &Value) {
+        match node {
+            Value::Object(members) => {
+                assert!(members.keys().is_sorted(), "{node}");
+                members.values().for_each(visit);
+            }
+            Value::Array(items) => items.iter().for_each(visit),
+            _ => assert!(node.is_string(), "{node}"),
+        }
+    }
+    for version in InstanceVersion::ALL {
+        visit(&tree(version, &MACHINE));
+        visit(&tree(version, &InstanceView::default()));
+    }
+}
+
+/// The answer as `json <body>` or `text <body>`, or the status of the refusal.
+fn answer(path: &str, format: Format) -> String {
+    match navigate(&newest(), path, format) {
+        Ok(answer) => {
+            let media = match answer.media {
+                Media::Json => "json",
+                Media::Text => "text",
+            };
+            format!("{media} {}", String::from_utf8(answer.body).unwrap())
+        }
+        Err(refusal) => refusal.status().to_string(),
+    }
+}
+
+fn check(path: &str, json: &str, text: &str) {
+    assert_eq!(answer(path, Format::Json), json, "{path} as JSON");
+    assert_eq!(answer(path, Format::Text), text, "{path} as text");
+}
+
+#[test]
+fn paths_lead_to_subtrees_values_and_listings() {
+    check("", &format!("json {}", newest()), "text compute/\nnetwork/");
+    check("/", &format!("json {}", newest()), "text compute/\nnetwork/");
+    check("/compute/name", "400", "text web_3");
+    check("/compute/name/", "400", "text web_3");
+    check("/compute/vmId", "400", "text 5c08b38e-4d57-4c23-ac45-aca61037f084");
+    check("/compute/platformFaultDomain", "400", "text 1");
+    check("/compute/platformSubFaultDomain", "400", "text ");
+    check("/compute/tags", "400", "text owner:shop \"team\";env:test");
+    check(
+        "/compute/tagsList",
+        r#"json [{"name":"owner","value":"shop \"team\""},{"name":"env","value":"test"}]"#,
+        "text 0/\n1/",
+    );
+    check("/compute/tagsList/1", r#"json {"name":"env","value":"test"}"#, "text name\nvalue");
+    check("/compute/osProfile/computerName", "400", "text web000003");
+    check("/compute/publicKeys", "json []", "text ");
+    check("/network/interface", &format!("json {}", newest()["network"]["interface"]), "text 0/");
+    check(
+        "/network/interface/0/ipv4/ipAddress/0",
+        r#"json {"privateIpAddress":"10.0.0.4","publicIpAddress":"203.0.113.7"}"#,
+        "text privateIpAddress\npublicIpAddress",
+    );
+    check("/network", &format!("json {}", newest()["network"]), "text interface/");
+    check("/network/interface/0/macAddress", "400", "text 000D3AF806EC");
+    check(
+        "/network/interface/0",
+        &format!("json {}", newest()["network"]["interface"][0]),
+        "text ipv4/\nipv6/\nmacAddress",
+    );
+}
+
+#[test]
+fn paths_that_lead_nowhere_are_not_found() {
+    for path in [
+        "/x",
+        "/Compute",
+        "/compute/Name",
+        "/compute/name/x",
+        "/compute/name/0",
+        "/network/interface/1",
+        "/network/interface/-1",
+        "/network/interface/+0",
+        "/network/interface/x",
+        "/network/interface/99999999999999999999999",
+    ] {
+        check(path, "404", "404");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_whole_path() {
+    let refusal = |path, format| navigate(&newest(), path, format).unwrap_err();
+    let path = "/metadata/instance/compute/name".to_owned();
+    assert_eq!(refusal("/compute/name", Format::Json), Refusal::TextFormatNeeded { path });
+    let path = "/metadata/instance/compute/x".to_owned();
+    assert_eq!(refusal("/compute/x", Format::Text), Refusal::UnknownElement { path });
+}
+
+#[test]
+fn the_format_is_json_or_text() {
+    assert_eq!(Format::parse(None), Ok(Format::Json));
+    assert_eq!(Format::parse(Some("json")), Ok(Format::Json));
+    assert_eq!(Format::parse(Some("TEXT")), Ok(Format::Text));
+    assert_eq!(Format::parse(Some("")), Err(Refusal::BadFormat { given: String::new() }));
+    assert_eq!(Format::parse(Some("xml")).unwrap_err().status(), 400);
+}
+
+#[test]
+fn the_root_is_a_listing_and_the_versions_a_list() {
+    let listing = root_listing(Format::Text).unwrap();
+    assert_eq!(listing.body, b"instance/\nscheduledevents/");
+    assert_eq!(root_listing(Format::Json).unwrap_err().status(), 400);
+    check_golden("versions.json", &versions_body());
+}

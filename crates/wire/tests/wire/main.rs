@@ -1,0 +1,6 @@
+//! The crate as its users see it, compared with files that hold the bytes.
+
+mod document;
+mod instance;
+mod refusals;
+mod support;

@@ -1,0 +1,125 @@
+//! Every refusal, with its status, its headers and its body.
+
+use crate::support::check_golden;
+use forewarn_wire::approval::{ApprovalError, RequestedId};
+use forewarn_wire::error::Refusal;
+use forewarn_wire::version::{Endpoint, InstanceVersion, Version, VersionError};
+use serde_json::Value;
+
+fn every_refusal() -> Vec<Refusal> {
+    let text = |text: &str| text.to_owned();
+    let version = |endpoint, given| {
+        let error = match endpoint {
+            Endpoint::ScheduledEvents => Version::parse(given).unwrap_err(),
+            Endpoint::Instance => InstanceVersion::parse(given).unwrap_err(),
+        };
+        Refusal::api_version(endpoint, given, error)
+    };
+    vec![
+        Refusal::MetadataHeaderMissing,
+        Refusal::Forwarded,
+        version(Endpoint::ScheduledEvents, None),
+        version(Endpoint::ScheduledEvents, Some("{latest}")),
+        version(Endpoint::ScheduledEvents, Some("2024-07-09")),
+        version(Endpoint::Instance, None),
+        version(Endpoint::Instance, Some("latest")),
+        version(Endpoint::Instance, Some("2020-07-01")),
+        Refusal::RepeatedParameter { name: text("api-version") },
+        Refusal::TooManyParameters,
+        Refusal::BadWait { given: text("301") },
+        Refusal::BadFormat { given: text("xml") },
+        Refusal::TextFormatNeeded { path: text("/metadata/instance/compute/name") },
+        Refusal::UnknownPath { path: text("/metadata/\"schedule\"") },
+        Refusal::UnknownElement { path: text("/metadata/instance/compute/Name") },
+        Refusal::MethodNotAllowed { method: text("PUT"), allow: "GET, POST" },
+        Refusal::MethodNotAllowed { method: text("POST"), allow: "GET" },
+        Refusal::MalformedApproval(ApprovalError::Empty),
+        Refusal::MalformedApproval(ApprovalError::NotJson { line: 1, column: 14 }),
+        Refusal::MalformedApproval(ApprovalError::NotAnObject),
+        Refusal::MalformedApproval(ApprovalError::NoStartRequests),
+        Refusal::MalformedApproval(ApprovalError::StartRequestsNotAList),
+        Refusal::MalformedApproval(ApprovalError::TooManyStartRequests { count: 1025 }),
+        Refusal::MalformedApproval(ApprovalError::EntryWithoutEventId { index: 0 }),
+        Refusal::MalformedApproval(ApprovalError::EventIdNotText { index: 2 }),
+        Refusal::UnknownEvents(vec![RequestedId::Guid(1)]),
+        Refusal::UnknownEvents(vec![RequestedId::Other(text("x")), RequestedId::Other("long ".repeat(50))]),
+        Refusal::UnknownEvents((0..12).map(RequestedId::Guid).collect()),
+        Refusal::from(ApprovalError::BodyTooLarge),
+        Refusal::HeaderTooLarge,
+        Refusal::TooManyRequests { retry_after_secs: 1 },
+        Refusal::UnknownCaller { address: text("10.0.0.9") },
+        Refusal::UnknownMachine { name: text("web") },
+        Refusal::AmbiguousName { name: text("web"), candidates: vec![text("shop/web"), text("test/web")] },
+        Refusal::Starting { retry_after_secs: 2 },
+        Refusal::Overloaded { retry_after_secs: 1 },
+        Refusal::OutcomeUnknown { retry_after_secs: 1 },
+        Refusal::Internal,
+    ]
+}
+
+#[test]
+fn every_refusal_renders_its_line_of_the_golden_file() {
+    let lines: String = every_refusal().iter().map(line).collect();
+    check_golden("refusals.txt", lines.as_bytes());
+}
+
+fn line(refusal: &Refusal) -> String {
+    let retry = refusal.retry_after_secs().map(|secs| format!(" Retry-After: {secs}"));
+    let allow = refusal.allow().map(|allow| format!(" Allow: {allow}"));
+    let headers = retry.or(allow).unwrap_or_default();
+    format!("{}{headers} {}\n", refusal.status(), refusal.body())
+}
+
+#[test]
+fn every_body_is_json_with_an_error_that_begins_as_its_status_is_called() {
+    for refusal in every_refusal() {
+        let body: Value = serde_json::from_str(&refusal.body()).expect("a body is JSON");
+        let error = body["error"].as_str().expect("an error is a string");
+        let called = match refusal.status() {
+            400 => "Bad request. ",
+            404 => "Not found. ",
+            405 => "Method not allowed. ",
+            409 => "Conflict. ",
+            413 => "Payload too large. ",
+            429 => "Too many requests. ",
+            431 => "Request header fields too large. ",
+            500 => "Internal server error. ",
+            503 => "Service unavailable. ",
+            other => panic!("{refusal:?} has the status {other}"),
+        };
+        assert!(error.starts_with(called), "{error}");
+        assert!(error.ends_with('.'), "{error}");
+    }
+}
+
+#[test]
+fn known_bodies_of_the_original_begin_ours() {
+    let check = |refusal: Refusal, status: u16, beginning: &str| {
+        assert_eq!(refusal.status(), status);
+        assert!(refusal.body().starts_with(beginning), "{}", refusal.body());
+    };
+    check(Refusal::MetadataHeaderMissing, 400, r#"{ "error": "Bad request. Required metadata header not specified"#);
+    let invalid = r#"{ "error": "Bad request. api-version is invalid or was not specified in the request. For more information refer to aka.ms/azureimds"#;
+    for error in [VersionError::Missing, VersionError::NotADate] {
+        check(Refusal::api_version(Endpoint::Instance, Some("x"), error), 400, invalid);
+        check(Refusal::api_version(Endpoint::ScheduledEvents, Some("x"), error), 400, invalid);
+    }
+    let given = Some("2024-07-09");
+    check(Refusal::api_version(Endpoint::Instance, given, VersionError::NotServed), 400, invalid);
+    check(
+        Refusal::api_version(Endpoint::ScheduledEvents, given, VersionError::NotServed),
+        404,
+        r#"{ "error": "Not found. Invalid version requested"#,
+    );
+}
+
+#[test]
+fn newest_versions_are_those_of_the_path() {
+    let newest = |endpoint| {
+        let refusal = Refusal::api_version(endpoint, None, VersionError::Missing);
+        let body: Value = serde_json::from_str(&refusal.body()).unwrap();
+        body["newest-versions"].clone()
+    };
+    assert_eq!(newest(Endpoint::ScheduledEvents), Value::from(vec!["2020-07-01", "2019-08-01", "2019-04-01"]));
+    assert_eq!(newest(Endpoint::Instance), Value::from(vec!["2025-04-07", "2024-07-17", "2024-03-15"]));
+}
