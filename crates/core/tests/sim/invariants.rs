@@ -47,6 +47,7 @@ const INVARIANTS: &[(&str, Invariant)] = &[
     ("no scope with a shown event goes off", no_off_with_events),
     ("NotBefore is a whole second and gives the least notice", notice_is_given),
     ("limits hold", limits_hold),
+    ("the capacity of a set is what stays of it", capacity_is_what_stays),
     ("placement groups are filled from the lowest", placement_groups_are_filled),
     ("indexes agree with the entities", indexes_agree),
     ("nothing due is left", nothing_due_is_left),
@@ -65,6 +66,7 @@ pub fn check(step: &Step<'_>, memory: &Memory) -> Result<(), String> {
 
 impl Memory {
     pub fn remember(&mut self, region: &Region) {
+        self.events.retain(|id, _| region.event(*id).is_some());
         for event in region.events() {
             let shown = Shown { event: event.clone(), stage: stage(event) };
             self.events.insert(event.id, shown);
@@ -212,7 +214,9 @@ fn only_on_scopes_show(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     for scope in step.after.scopes() {
         let on = step.after.is_on(scope.id);
         ensure(on || step.after.document(scope.id).next().is_none(), || format!("scope {} is off", scope.id.0))?;
-        let waiting = |id: &&EventId| step.after.event(**id).is_some_and(|it| !it.is_shown() && !is_started(it));
+        let waiting = |id: &&EventId| {
+            step.after.event(**id).is_some_and(|it| !it.is_shown() && it.status == Status::Scheduled && !it.due)
+        };
         ensure(!on || !scope.live.iter().any(|id| waiting(&id)), || format!("scope {} hides work", scope.id.0))?;
     }
     Ok(())
@@ -260,6 +264,16 @@ fn limits_hold(step: &Step<'_>, _: &Memory) -> Result<(), String> {
             let count = step.after.members(*scope).count();
             ensure(most.is_none_or(|most| count <= most as usize), || format!("scope {} has {count}", scope.0))?;
         }
+    }
+    Ok(())
+}
+
+fn capacity_is_what_stays(step: &Step<'_>, _: &Memory) -> Result<(), String> {
+    for group in step.after.groups() {
+        let Some(set) = scale_set(group) else { continue };
+        let goes = |machine: &Machine| step.after.events_of(machine.id).any(|it| it.kind == EventKind::Terminate);
+        let stay = step.after.group_members(group).filter(|machine| !goes(machine)).count();
+        ensure(set.capacity as usize == stay, || format!("{}: {} wanted, {stay} stay", group.name, set.capacity))?;
     }
     Ok(())
 }

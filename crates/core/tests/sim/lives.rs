@@ -93,12 +93,12 @@ impl Life {
         }
         for kind in [NewGroupKind::AvailabilitySet, NewGroupKind::CloudService] {
             let group = self.new_group(kind);
-            self.must(&Command::CreateGroup(Box::new(group)))?;
+            self.step(&Command::CreateGroup(Box::new(group)), Fate::Stored)?;
         }
         for orchestration in [Orchestration::Uniform, Orchestration::Flexible, Orchestration::Uniform] {
             let kind = self.new_set(orchestration);
             let group = self.new_group(kind);
-            self.must(&Command::CreateGroup(Box::new(group)))?;
+            self.step(&Command::CreateGroup(Box::new(group)), Fate::Stored)?;
         }
         for _ in 0..10 {
             let machine = self.new_machine();
@@ -274,7 +274,11 @@ impl Life {
             16..17 => Command::RemoveHost { name: self.rng.one(&["host0", "host9", "nowhere"]).into() },
             17..24 => self.set_power(),
             24..52 => self.request(),
-            52..57 => Command::Cancel { operation: self.operation_known(), by: "operator".into() },
+            52..53 => {
+                let event = self.event_of(|event| event.status == Status::Scheduled);
+                Command::CancelEvent { event, by: "operator".into() }
+            }
+            53..57 => Command::Cancel { operation: self.operation_known(), by: "operator".into() },
             57..72 => self.approve(),
             72..81 => Command::Seen { machine: self.machine() },
             81..95 => self.report(),
@@ -546,7 +550,7 @@ impl Life {
                 let still =
                     self.world.region.event(event).is_some_and(|it| matches!(it.status, Status::Started { .. }));
                 if still && self.rng.percent(80) {
-                    self.must(&Command::Report { event, report: Report::Done })?;
+                    self.step(&Command::Report { event, report: Report::Done }, Fate::Stored)?;
                 }
             }
             if self.is_over() {

@@ -22,6 +22,9 @@ pub struct Model {
     pub on: Vec<(ScopeId, Timestamp)>,
     pub events: Vec<Work>,
     pub operations: Vec<Asked>,
+    /// Who the region let start, in order. Which of several that exclude each other goes first is open.
+    pub first: Vec<(OperationId, Vec<MachineId>)>,
+    made: u64,
 }
 
 /// An event, seen or unseen.
@@ -69,6 +72,9 @@ impl Work {
     fn decided(&self) -> bool {
         self.approved || self.due
     }
+    fn takes_from(&self, other: &Work) -> bool {
+        self.rank() > other.rank() || (self.rank() == 1 && other.rank() == 1)
+    }
     /// How little it waits for others: what is higher takes the machine from what is lower.
     fn rank(&self) -> u32 {
         match (self.kind, self.cause) {
@@ -92,6 +98,8 @@ impl Model {
             on: vec![],
             events: vec![],
             operations: vec![],
+            first: vec![],
+            made: 0,
         }
     }
 
@@ -154,7 +162,6 @@ impl Model {
                 self.next_domain(asked.id, domain);
             }
         }
-        self.settle();
         for (key, seen) in self.on.clone() {
             let idle_at = (seen + self.set.idle_disable + SEEN_EVERY).0 + self.down_ms;
             if idle_at <= now.0 {
@@ -165,19 +172,24 @@ impl Model {
                 }
             }
         }
+        self.settle();
     }
 
     /// Whatever can go on by itself does, until nothing can.
     pub fn settle(&mut self) {
+        let exists = |scope: &ScopeId| {
+            self.machines.iter().any(|it| it.scope == *scope) || self.groups.iter().any(|it| it.scopes.contains(scope))
+        };
+        self.on = self.on.iter().filter(|(scope, _)| exists(scope)).cloned().collect();
         loop {
             let live: Vec<Work> = self.events.iter().filter(|event| event.live()).cloned().collect();
             if let Some(gone) = live.iter().find(|event| event.who.iter().all(|id| self.machine(*id).is_none())) {
                 self.end(gone.order, Outcome::ResourceGone);
             } else if let Some(moved) = live.iter().find(|event| self.moved_away(event)) {
-                self.end(moved.order, Outcome::Canceled { by: "moved".into() });
+                self.end(moved.order, Outcome::Canceled { by: "move to another host".into() });
             } else if let Some(down) = live.iter().find(|event| self.approved_by_stillness(event)) {
                 self.event(down.order).approved = true;
-            } else if let Some(first) = live.iter().find(|event| self.can_start(event)) {
+            } else if let Some(first) = live.iter().filter(|it| self.can_start(it)).min_by_key(|it| self.turn(it)) {
                 for event in self.together(first).into_iter().cloned().collect::<Vec<_>>() {
                     self.start(&event);
                 }
@@ -185,6 +197,11 @@ impl Model {
                 return;
             }
         }
+    }
+
+    fn turn(&self, event: &Work) -> usize {
+        let same = |one: &(OperationId, Vec<MachineId>)| one.0 == event.of[0] && one.1 == event.who;
+        self.first.iter().position(same).unwrap_or(usize::MAX)
     }
 
     /// A host event, none of whose machines is on the host any more.
@@ -215,7 +232,7 @@ impl Model {
         event.waits()
             && all.iter().all(|one| one.decided() || !one.shown)
             && (event.plan.is_none() || all.iter().any(|one| one.decided()))
-            && all.iter().all(|one| self.blockers(one).all(|other| other.rank() < one.rank()))
+            && all.iter().all(|one| self.blockers(one).all(|other| one.takes_from(other)))
             && !self.gated(event)
     }
 
@@ -282,8 +299,8 @@ impl Model {
     fn finish(&mut self, id: OperationId) {
         let at = self.now;
         if let Some((domain, _)) = self.operation(id).rollout
-            && let Request::Maintain { target: Target::Group(group), .. } = self.operation(id).request
-            && self.group(group).is_none_or(|group| domain >= group.update_domains)
+            && let Request::Maintain { target, .. } = self.operation(id).request.clone()
+            && !self.targets(&target).iter().any(|it| it.update_domain >= domain)
         {
             self.operation(id).rollout = None;
         }
@@ -293,13 +310,22 @@ impl Model {
         }
         use Outcome::*;
         let failing = |outcome: &&Outcome| matches!(outcome, Failed(_) | TimedOut | Superseded | ResourceGone);
-        let failed = asked.parts.iter().filter_map(|part| part.1.as_ref()).find(failing);
+        let outcomes = || asked.parts.iter().filter_map(|part| part.1.as_ref());
+        let failed = outcomes().find(failing);
+        let moved = outcomes().find_map(|outcome| if let Canceled { by } = outcome { Some(by.clone()) } else { None });
         let result = match (&asked.canceled, failed) {
             (Some(by), _) => OperationResult::Canceled { by: by.clone() },
             (None, Some(outcome)) => OperationResult::Failed(outcome.clone()),
-            (None, None) => OperationResult::Succeeded,
+            (None, None) => moved.map_or(OperationResult::Succeeded, |by| OperationResult::Canceled { by }),
         };
         asked.state = OperationState::Ended { at, result };
+        if let Request::Delete { group: Some(group), .. } = asked.request {
+            let inhabited = self.members(group).next().is_some();
+            self.groups.retain(|it| it.id != group || inhabited);
+            for it in self.groups.iter_mut().filter(|it| it.id == group) {
+                Arc::make_mut(it).leaving = false;
+            }
+        }
     }
 
     // --- requests ----------------------------------------------------------------------------------
@@ -312,7 +338,8 @@ impl Model {
         cause: Cause,
         who: Vec<MachineId>,
     ) -> &mut Work {
-        let order = self.events.last().map_or(0, |last| last.order + 1);
+        self.made += 1;
+        let order = self.made;
         let (shown, now) = (self.is_on(scope), self.now);
         let notice = self.set.notice_min(kind);
         let not_before = if shown { (now + notice).round_up_to_second() } else { now };
@@ -357,16 +384,15 @@ impl Model {
                 for machine in all {
                     self.leave(id, machine, EventKind::Terminate, Cause::Deletion);
                 }
-                self.clear_groups();
                 self.finish(id);
             }
             Request::Maintain { target: Target::Group(_), .. } => self.next_domain(id, 0),
             Request::Maintain { target, plan } => self.maintain(id, self.targets(target), plan, target),
             Request::Fail { target, kind } => {
-                let targets = self.targets(target);
+                let (targets, now) = (self.targets(target), self.now);
                 self.batches(targets.into_iter().filter(|it| !self.leaving(it.id)).collect(), |model, scope, who| {
                     let event = model.add(id, scope, *kind, Cause::HardwareFailure, who);
-                    event.due = true;
+                    (event.due, event.not_before) = (true, now);
                 });
             }
         }
@@ -402,7 +428,8 @@ impl Model {
         let event = self.add(id, it.scope, kind, cause, vec![machine]);
         event.approved = match cause {
             Cause::UserRestart => policy.approve_user_reboot,
-            _ => policy.approve_user_redeploy,
+            Cause::UserRedeploy => policy.approve_user_redeploy,
+            _ => false,
         };
     }
 
@@ -485,18 +512,21 @@ impl Model {
 
     pub fn seen(&mut self, machine: MachineId) {
         let key = self.switch(self.machine(machine).expect("known").scope);
-        let was_on = self.is_on(key);
-        self.on.retain(|(other, _)| *other != key);
-        self.on.push((key, Timestamp(self.now.0 - self.down_ms)));
-        if was_on {
+        let seen = Timestamp(self.now.0 - self.down_ms);
+        if let Some((_, before)) = self.on.iter_mut().find(|(other, _)| *other == key) {
+            if seen.since(*before) >= SEEN_EVERY {
+                *before = seen;
+            }
             return;
         }
-        let hidden = |event: &&Work| event.waits() && self.switch(event.scope) == key;
-        for event in self.events.iter().filter(hidden).cloned().collect::<Vec<_>>() {
+        self.on.push((key, seen));
+        let hidden = |event: &&Work| event.waits() && !event.shown && !event.due && self.switch(event.scope) == key;
+        for mut event in self.events.iter().filter(hidden).cloned().collect::<Vec<_>>() {
+            self.events.retain(|other| other.order != event.order);
             let noticed = (self.now + self.set.notice_min(event.kind)).round_up_to_second();
-            let event = self.event(event.order);
-            (event.shown, event.due, event.approved) = (true, false, false);
-            event.not_before = noticed.max(event.plan.unwrap_or(noticed));
+            event.shown = true;
+            event.not_before = event.not_before.max(noticed);
+            self.events.push(event);
         }
         self.settle();
     }
@@ -510,7 +540,6 @@ impl Model {
                     self.done(*machine, event.kind);
                 }
                 self.end(event.order, Outcome::Completed);
-                self.clear_groups();
             }
         }
         self.settle();
@@ -533,12 +562,5 @@ impl Model {
             }
             (EventKind::Preempt, EvictionPolicy::Delete) | (EventKind::Terminate, _) => drop(self.machines.remove(at)),
         }
-    }
-
-    /// A group that was deleted goes with its last machine.
-    fn clear_groups(&mut self) {
-        let machines = self.machines.clone();
-        let inhabited = |group: &Group| machines.iter().any(|machine| machine.seat.group() == Some(group.id));
-        self.groups.retain(|group| !group.leaving || inhabited(group));
     }
 }

@@ -32,31 +32,39 @@ impl Model {
             Command::RemoveHost { name } => {
                 !self.hosts.contains(name) || self.machines.iter().any(|machine| machine.host.as_ref() == Some(name))
             }
-            Command::SetPower { machine, .. } => self.machine(*machine).is_none() || self.leaving(*machine),
+            Command::SetPower { machine, .. } => self.machine(*machine).is_none(),
             Command::Request { operation, request, event, .. } => {
                 let taken = |id: EventId| self.events.iter().any(|event| event.id == Some(id));
                 self.operations.iter().any(|asked| asked.id == *operation)
                     || event.is_some_and(taken)
                     || self.refuses_request(request)
             }
-            Command::Cancel { operation, .. } => match self.operations.iter().find(|asked| asked.id == *operation) {
-                Some(asked) => {
-                    asked.state != OperationState::Running
-                        || asked.canceled.is_some()
-                        || matches!(
-                            asked.request,
-                            Request::Evict { .. } | Request::Delete { .. } | Request::Fail { .. }
-                        )
+            Command::Cancel { operation, .. } => self.refuses_cancel(*operation),
+            Command::CancelEvent { event, .. } => match self.events.iter().find(|it| it.id == Some(*event)) {
+                Some(it) => {
+                    let siblings = self.events.iter().filter(|other| other.waits() && other.of == it.of).count();
+                    !it.waits()
+                        || (it.host.is_some() && siblings > 1)
+                        || it.of.iter().any(|id| self.refuses_cancel(*id))
                 }
                 None => true,
             },
-            Command::Approve { within, events, .. } => self.refuses_approval(within, events),
+            Command::Approve { by, within, events } => self.refuses_approval(by, within, events),
             Command::Seen { machine } => self.machine(*machine).is_none(),
             Command::Report { event, .. } => {
                 !self.events.iter().any(|known| known.id == Some(*event) && known.started())
             }
             Command::Resume | Command::Tick => false,
         }
+    }
+
+    fn refuses_cancel(&self, id: OperationId) -> bool {
+        let Some(asked) = self.operations.iter().find(|asked| asked.id == id) else { return true };
+        let nothing_waits = !self.events.iter().any(|event| event.waits() && event.of.contains(&id));
+        asked.state != OperationState::Running
+            || asked.canceled.is_some()
+            || matches!(asked.request, Request::Evict { .. } | Request::Delete { .. })
+            || (nothing_waits && asked.rollout.is_none())
     }
 
     fn refuses_machine(&self, new: &NewMachine) -> bool {
@@ -111,10 +119,11 @@ impl Model {
             NewGroupKind::ScaleSet { model, .. } => bad_terminate(model.priority, model.terminate.as_ref()),
             NewGroupKind::AvailabilitySet | NewGroupKind::CloudService => false,
         };
+        let flexible = matches!(new.kind, NewGroupKind::ScaleSet { orchestration: Orchestration::Flexible, .. });
         let domains_bad = |n: Option<u32>| n.is_some_and(|n| n == 0 || n > DOMAINS_MAX);
         bad_name(&new.name)
             || self.groups.iter().any(|group| group.home == new.home && group.name.eq_ignore_ascii_case(&new.name))
-            || domains_bad(new.update_domains)
+            || domains_bad(new.update_domains.filter(|_| !flexible))
             || domains_bad(new.fault_domains)
             || model_bad
     }
@@ -125,7 +134,20 @@ impl Model {
         group.leaving
             || (for_sets && scale_set(group).is_none())
             || change.model.as_ref().is_some_and(|model| bad_terminate(model.priority, model.terminate.as_ref()))
-            || change.capacity.as_ref().is_some_and(|scale| taken(scale.operation))
+            || change
+                .capacity
+                .as_ref()
+                .is_some_and(|scale| taken(scale.operation) && self.shrinks(group.id, scale.capacity))
+    }
+
+    /// Whether somebody has to go for this capacity.
+    fn shrinks(&self, group: GroupId, capacity: u32) -> bool {
+        let staying: Vec<_> = self.members(group).filter(|machine| !self.deleted(machine.id)).collect();
+        staying.len() > capacity as usize && staying.iter().any(|machine| !machine.protected)
+    }
+
+    fn deleted(&self, id: MachineId) -> bool {
+        self.live_of(id).any(|event| event.kind == EventKind::Terminate)
     }
 
     fn is_member(&self, id: MachineId, group: GroupId) -> bool {
@@ -137,16 +159,11 @@ impl Model {
             Request::Restart { machine } => self.refuses_user(*machine, Cause::UserRestart),
             Request::Redeploy { machine } => self.refuses_user(*machine, Cause::UserRedeploy),
             Request::PerformMaintenance { machine } => self.refuses_user(*machine, Cause::SelfServiceMaintenance),
-            Request::Evict { machine } => match self.machine(*machine) {
-                Some(it) => {
-                    it.priority != Priority::Spot
-                        || match self.live_of(*machine).find(|event| event.kind == EventKind::Preempt) {
-                            Some(event) => full(event),
-                            None => self.leaving(*machine) || it.power == Power::Deallocated,
-                        }
-                }
-                None => true,
-            },
+            Request::Evict { machine } => self.machine(*machine).is_none_or(|it| {
+                it.priority != Priority::Spot
+                    || it.power != Power::Running
+                    || self.live_of(*machine).any(|event| event.kind == EventKind::Preempt && full(event))
+            }),
             Request::Delete { machines, group } => self.refuses_delete(machines, *group),
             Request::Maintain { target, plan } => self.refuses_target(target, false) || self.refuses_plan(plan),
             Request::Fail { target, kind } => {
@@ -157,51 +174,42 @@ impl Model {
 
     fn refuses_user(&self, machine: MachineId, cause: Cause) -> bool {
         let Some(it) = self.machine(machine) else { return true };
-        if it.power != Power::Running || self.leaving(machine) {
-            return true;
-        }
-        match self.live_of(machine).find(|event| event.cause == cause && event.waits()) {
-            Some(event) => full(event),
-            None => cause.is_limited() && self.users_full(&it.home.subscription),
-        }
+        let same = |event: &&Work| event.cause == cause && event.waits();
+        it.power != Power::Running || self.live_of(machine).find(same).is_some_and(full)
     }
 
-    /// Restart and redeploy operations with a Scheduled event, in one subscription.
-    fn users_full(&self, subscription: &Name) -> bool {
-        let of = |event: &&Work| {
-            let first = event.who.first().and_then(|id| self.machine(*id));
-            event.cause.is_limited()
-                && event.waits()
-                && event.shown
-                && first.is_some_and(|it| it.home.subscription == *subscription)
-        };
-        let count: usize = self.events.iter().filter(of).map(|event| event.of.len()).sum();
-        self.set.user_operations_max > 0 && count >= self.set.user_operations_max as usize
+    /// Whether this request is one more than may wait in its subscription; it has been followed already.
+    pub fn is_one_too_many(&self, command: &Command) -> bool {
+        let Command::Request { operation, .. } = command else { return false };
+        let counts = |event: &&Work| event.cause.is_limited() && event.waits() && event.shown;
+        let subscription = |event: &Work| self.machine(event.who[0]).map(|it| it.home.subscription.clone());
+        let own = self.events.iter().filter(counts).find(|event| event.of[0] == *operation);
+        own.is_some_and(|own| {
+            let same = self.events.iter().filter(counts).filter(|event| subscription(event) == subscription(own));
+            let waiting: usize = same.map(|event| event.of.len()).sum();
+            self.set.user_operations_max > 0 && waiting > self.set.user_operations_max as usize
+        })
     }
 
     fn refuses_delete(&self, machines: &[MachineId], group: Option<GroupId>) -> bool {
         let full_one =
             |id: &MachineId| self.live_of(*id).any(|event| event.kind == EventKind::Terminate && full(event));
         match group {
-            Some(id) => {
-                self.group(id).is_none()
-                    || machines.iter().any(|machine| !self.is_member(*machine, id))
-                    || self.members(id).any(|machine| full_one(&machine.id))
-            }
+            Some(id) => self.group(id).is_none() || self.members(id).any(|machine| full_one(&machine.id)),
             None => machines.is_empty() || machines.iter().any(|id| self.machine(*id).is_none() || full_one(id)),
         }
     }
 
     fn refuses_target(&self, target: &Target, failure: bool) -> bool {
         match target {
-            Target::Machine(id) => self.machine(*id).is_none() || self.leaving(*id),
+            Target::Machine(id) => self.machine(*id).is_none() || (failure && self.leaving(*id)),
             Target::Host(name) => {
                 let there = |machine: &&Arc<Machine>| machine.host.as_ref() == Some(name);
                 !self.hosts.contains(name)
                     || !self.machines.iter().filter(there).any(|machine| !(failure && self.leaving(machine.id)))
             }
             Target::Group(id) => match self.group(*id) {
-                Some(group) => group.leaving || self.members(*id).next().is_none(),
+                Some(_) => !self.members(*id).any(|machine| !(failure && self.leaving(machine.id))),
                 None => true,
             },
         }
@@ -216,7 +224,7 @@ impl Model {
             || plan.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX)
     }
 
-    fn refuses_approval(&self, within: &Within, events: &[EventId]) -> bool {
+    fn refuses_approval(&self, by: &Approver, within: &Within, events: &[EventId]) -> bool {
         let scopes: Option<Vec<ScopeId>> = match within {
             Within::ScopeOf(machine) => match self.machine(*machine) {
                 Some(machine) => Some(vec![machine.scope]),
@@ -230,7 +238,9 @@ impl Model {
         };
         let inside = |event: &&Work| scopes.as_ref().is_none_or(|scopes| scopes.contains(&event.scope));
         let known = |id: &EventId| self.events.iter().filter(inside).any(|event| event.id == Some(*id) && event.shown);
-        events.len() > APPROVALS_MAX || !events.iter().all(known)
+        let over = |event: &Work| !event.live() && event.id.is_some_and(|id| events.contains(&id));
+        let told = matches!(by, Approver::Management(_)) && self.events.iter().any(over);
+        events.len() > APPROVALS_MAX || !events.iter().all(known) || told
     }
 
     // --- doing -------------------------------------------------------------------------------------
@@ -277,7 +287,18 @@ impl Model {
             }
             Command::Request { operation, request, .. } => self.ask(*operation, request),
             Command::Cancel { operation, by } => self.cancel(*operation, by),
-            Command::Approve { events, .. } => {
+            Command::CancelEvent { event, by } => {
+                let of = self.events.iter().find(|it| it.id == Some(*event)).map(|it| it.of.clone());
+                for operation in of.into_iter().flatten() {
+                    self.cancel(operation, by);
+                }
+            }
+            Command::Approve { by, events, .. } => {
+                if let Approver::Guest { machine, .. } = by
+                    && self.machine(*machine).is_some_and(|it| self.is_on(it.scope))
+                {
+                    self.seen(*machine);
+                }
                 for event in self.events.iter_mut().filter(|event| event.waits()) {
                     event.approved |= event.id.is_some_and(|id| events.contains(&id));
                 }
@@ -342,8 +363,7 @@ impl Model {
         let Answer::Scaled { added, removing } = answer else {
             return Err("a change of capacity has no numbers".into());
         };
-        let going = |id: MachineId| self.live_of(id).any(|event| event.kind == EventKind::Terminate);
-        let staying: Vec<_> = self.members(group).filter(|machine| !going(machine.id)).collect();
+        let staying: Vec<_> = self.members(group).filter(|machine| !self.deleted(machine.id)).collect();
         let count = staying.len() - added.len();
         let free: Vec<_> =
             staying.iter().filter(|machine| !machine.protected && !added.contains(&machine.id)).collect();
@@ -399,7 +419,8 @@ impl Model {
             region.groups().map(|it| (it.id, it.leaving)),
         )?;
         differ("hosts", self.hosts.iter().map(|it| (it.clone(), ())), region.hosts().map(|it| (it.name.clone(), ())))?;
-        let switches = region.scopes().filter(|scope| region.is_on(scope.id)).map(|scope| region.switch_of(scope.id));
+        let own = |scope: &&Arc<Scope>| region.switch_of(scope.id) == scope.id && region.is_on(scope.id);
+        let switches = region.scopes().filter(own).map(|scope| scope.id);
         differ("scopes that are on", self.on.iter().map(|(key, _)| (*key, ())), switches.map(|key| (key, ())))?;
         differ(
             "events",
@@ -434,7 +455,7 @@ fn shape_of(it: &Work) -> Shape {
         shown: it.shown,
         status: without_author(&it.status),
         not_before: it.not_before,
-        approved: it.approved,
+        approved: it.approved && it.shown,
         who: it.who.clone(),
         of: it.of.clone(),
     }
@@ -447,7 +468,7 @@ fn shape(it: &Event) -> Shape {
         shown: it.is_shown(),
         status: without_author(&it.status),
         not_before: it.not_before,
-        approved: it.approval.is_some(),
+        approved: it.approval.is_some() && it.is_shown(),
         who: it.resources.iter().map(|resource| resource.machine).collect(),
         of: it.operations.clone(),
     }

@@ -51,11 +51,22 @@ impl World {
         let context = |what: String| format!("step {steps} at {now:?}, {command:?}: {what}");
         let mut model = self.model.clone();
         if *command == Command::Resume {
-            model.down_ms += (now.0 - model.now.0).max(0);
+            model.down_ms += if model.now.0 == 0 { 0 } else { (now.0 - model.now.0).max(0) };
         }
+        let due = before.next_deadline().is_some_and(|at| at <= now);
+        let tick = if due && result.is_err() { before.apply(&Command::Tick, now).ok() } else { None };
+        model.first = result.as_ref().ok().or(tick.as_ref()).map(started).unwrap_or_default();
         model.pass(now);
         let refuses = model.refuses(command);
         let transition = match result {
+            Err(Rejection::UserOperationsFull { .. }) if !refuses => {
+                let Command::Request { operation, request, .. } = command else { return Err(context("full".into())) };
+                model.ask(*operation, request);
+                if !model.is_one_too_many(command) {
+                    return Err(context("refused as one too many, the model accepts".into()));
+                }
+                return self.check_untouched().map(|()| false).map_err(context);
+            }
             Err(why) if !refuses => return Err(context(format!("refused ({why:?}), the model accepts"))),
             Err(_) => return self.check_untouched().map(|()| false).map_err(context),
             Ok(_) if refuses => return Err(context("accepted, the model refuses".into())),
@@ -65,6 +76,9 @@ impl World {
         let agreed =
             model.follow(command, &transition).and_then(|()| model.learn(after)).and_then(|()| model.agrees(after));
         agreed.map_err(|what| context(format!("disagreement with the model: {what}")))?;
+        if model.is_one_too_many(command) {
+            return Err(context("accepted, but it is one too many for the model".into()));
+        }
         self.check_steps(&before, command, &transition).map_err(context)?;
         let stored = self.check_writes(&transition).map_err(context)?;
         match fate {
@@ -163,6 +177,15 @@ impl World {
             println!("       {:?}", fact.what);
         }
     }
+}
+
+/// The events that a transition starts, in order, by who asked and for whom.
+fn started(transition: &Transition) -> Vec<(OperationId, Vec<MachineId>)> {
+    let events = transition.facts.iter().filter_map(|fact| match &fact.what {
+        What::Started(event) => Some(event),
+        _ => None,
+    });
+    events.map(|it| (it.operations[0], it.resources.iter().map(|resource| resource.machine).collect())).collect()
 }
 
 /// Two regions that hold, show and wait for the same.
