@@ -1,2 +1,36 @@
 //! `cargo xtask`: the one door for people and CI.
-fn main() {}
+//!
+//! ```text
+//! cargo xtask test           everything: format, lints, tidy, tests, optimised build, acceptance
+//! cargo xtask tidy           only the checks on the shape of the repository
+//! cargo xtask accept [NAME]  only the runs of other people's programs against ours
+//! cargo xtask sim [SEED]     the simulation of the rules: all seeds, or one with its trace
+//! cargo xtask planted        plants bugs in the rules and expects the simulation to find each
+//! cargo xtask bench [NAME]   measures, side by side with a yardstick
+//! ```
+
+use anyhow::{Result, bail};
+
+mod accept;
+mod setup;
+mod sh;
+mod test;
+mod tidy;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["accept", names @ ..] => accept::run(names),
+        ["sim"] => sh::cargo(&["test", "--package", "forewarn-core", "--test", "sim"]).run(),
+        ["sim", seed] => {
+            let mut simulation =
+                sh::cargo(&["test", "--package", "forewarn-core", "--test", "sim", "--", "--nocapture"]);
+            simulation.env("FOREWARN_SIM_SEED", seed).run()
+        }
+        ["planted"] => sh::program("crates/core/planted/run.sh").run(),
+        _ => bail!("usage: cargo xtask test | tidy | accept [NAME] | sim [SEED] | planted | bench [NAME]"),
+    }
+}

@@ -32,8 +32,8 @@ impl Step {
         }
         self.open_operation(id, by, &subscription, Request::Maintain { target: target.clone(), plan: plan.clone() });
         match target {
-            Target::Machine(_) => self.make_parts(id, plan, machines, plan.at, None, event),
-            Target::Host(_) => self.make_parts(id, plan, machines, plan.at, Some(id), event),
+            Target::Machine(_) => self.make_parts(id, plan, machines, None, event),
+            Target::Host(_) => self.make_parts(id, plan, machines, Some(id), event),
             Target::Group(_) => {
                 self.edit_operation(id, |operation| operation.rollout = Some(Rollout { next_domain: 0, resume: None }));
                 self.visit_domain(id, event);
@@ -73,7 +73,6 @@ impl Step {
         operation: OperationId,
         plan: &Plan,
         machines: Vec<Arc<Machine>>,
-        at: Option<Timestamp>,
         cohort: Option<OperationId>,
         event: Option<EventId>,
     ) {
@@ -83,13 +82,17 @@ impl Step {
             .notice
             .map_or_else(|| self.region.settings.notice_min(plan.kind), |notice| self.region.settings.scaled(notice));
         let earliest = if anybody_listens { (self.now + notice).round_up_to_second() } else { self.now };
-        let not_before = at.map_or(earliest, |at| at.round_up_to_second().max(earliest));
+        let not_before = plan.at.map_or(earliest, |at| at.round_up_to_second().max(earliest));
         let mut event = event;
         for machines in parts {
             let scope = machines[0].scope;
             let on = self.region.is_on(scope);
-            // Parts that nobody is told of wait with the others only when they start together.
-            let alone = cohort.is_none() && !on && at.is_none();
+            // What nobody is told of waits for the others only when they start together.
+            let not_before = if on || cohort.is_some() {
+                not_before
+            } else {
+                plan.at.map_or(self.now, Timestamp::round_up_to_second)
+            };
             self.make_event(Draft {
                 operation,
                 id: event.take(),
@@ -98,7 +101,7 @@ impl Step {
                 scope,
                 machines: machines.iter().map(|machine| machine.id).collect(),
                 visibility: if on { Visibility::Shown } else { Visibility::Hidden },
-                not_before: if alone { self.now } else { not_before },
+                not_before,
                 approval: None,
                 description: plan.description.clone(),
                 duration_secs: plan.duration_secs,
@@ -131,8 +134,7 @@ impl Step {
         self.edit_operation(id, |operation| {
             operation.rollout = Some(Rollout { next_domain: domain + 1, resume: None })
         });
-        let at = plan.at.filter(|_| operation.parts.is_empty());
-        self.make_parts(id, plan, machines, at, None, event);
+        self.make_parts(id, plan, machines, None, event);
     }
 
     fn domain_ahead(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {

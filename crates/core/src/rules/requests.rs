@@ -96,7 +96,7 @@ impl Step {
             | Request::Fail { .. } => (EventKind::Redeploy, false),
         };
         let notice = self.region.settings.notice_min(kind);
-        let approval = automatic.then(|| Approval { by: Approver::Policy, at: self.now });
+        let approval = automatic.then_some(Approval { by: Approver::Policy, at: self.now });
         self.tell(id, event, kind, cause, &[machine], (self.now + notice).round_up_to_second(), approval)
     }
 

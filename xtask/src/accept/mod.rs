@@ -1,0 +1,30 @@
+//! Runs of other people's programs, unchanged, against the optimised `forewarn`.
+
+use anyhow::{Result, bail, ensure};
+
+/// A run by its name.
+type Run = (&'static str, fn() -> Result<()>);
+
+const RUNS: &[Run] = &[];
+
+pub fn run(names: &[&str]) -> Result<()> {
+    let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        bail!(
+            "no acceptance run is called '{name}'; there are: {}",
+            RUNS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+        );
+    }
+    let chosen: Vec<&Run> = RUNS.iter().filter(|(name, _)| names.is_empty() || names.contains(name)).collect();
+    let mut failed = 0;
+    for (name, run) in &chosen {
+        eprintln!("── accept {name}");
+        if let Err(problem) = run() {
+            eprintln!("   {name} failed: {problem:?}");
+            failed += 1;
+        }
+    }
+    println!("{} passed, {failed} failed", chosen.len() - failed);
+    ensure!(failed == 0, "{failed} acceptance runs failed");
+    Ok(())
+}

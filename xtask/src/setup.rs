@@ -1,0 +1,73 @@
+//! What tests need beyond the Rust toolchain, installed into caches outside the work tree.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::sh;
+
+/// `$XDG_CACHE_HOME/forewarn`, made when missing.
+pub fn cache() -> Result<PathBuf> {
+    let base = match std::env::var_os("XDG_CACHE_HOME") {
+        Some(dir) => PathBuf::from(dir),
+        None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cache"),
+    };
+    let dir = base.join("forewarn");
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+/// Debian packages, by a program that each of them brings. Needs root only when one is missing.
+pub fn debian(packages: &[(&str, &str)]) -> Result<()> {
+    let missing: Vec<&str> = packages.iter().filter(|(_, program)| !on_path(program)).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    sh::program("apt-get").args(&["update", "-qq"]).run()?;
+    let mut install = sh::program("apt-get").args(&["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
+    install.env("DEBIAN_FRONTEND", "noninteractive").run()
+}
+
+/// A Python environment with one package, kept in the cache.
+pub fn python(package: &str, version: &str) -> Result<PathBuf> {
+    let venv = cache()?.join(format!("venv-{package}-{version}"));
+    let done = venv.join("installed");
+    if !done.exists() {
+        let path = venv.to_str().context("the cache's path is not text")?;
+        sh::program("python3").args(&["-m", "venv", "--clear", path]).run()?;
+        let pip = venv.join("bin/pip");
+        let wanted = format!("{package}=={version}");
+        sh::program(pip.to_str().context("path")?).args(&["install", "--quiet", &wanted]).run()?;
+        std::fs::write(done, "")?;
+    }
+    Ok(venv)
+}
+
+/// The files of a Debian package, unpacked into the cache without installing it.
+pub fn unpacked(package: &str) -> Result<PathBuf> {
+    let dir = cache()?.join(format!("deb-{package}"));
+    let done = dir.join(".unpacked");
+    if done.exists() {
+        return Ok(dir);
+    }
+    std::fs::create_dir_all(&dir)?;
+    let fetch = |dir: &PathBuf| Command::new("apt-get").args(["download", "-qq", package]).current_dir(dir).status();
+    if !fetch(&dir)?.success() {
+        sh::program("apt-get").args(&["update", "-qq"]).run()?;
+        ensure!(fetch(&dir)?.success(), "cannot download the Debian package {package}");
+    }
+    let files = std::fs::read_dir(&dir)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let deb = files
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "deb"))
+        .context("no .deb was downloaded")?;
+    sh::program("dpkg").args(&["-x", deb.to_str().context("path")?, dir.to_str().context("path")?]).run()?;
+    std::fs::write(done, "")?;
+    Ok(dir)
+}
+
+fn on_path(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status();
+    found.is_ok_and(|status| status.success())
+}

@@ -1,0 +1,14 @@
+//! Everything that must hold, cheapest first.
+
+use anyhow::Result;
+
+use crate::{accept, sh, tidy};
+
+pub fn run() -> Result<()> {
+    sh::cargo(&["fmt", "--all", "--check"]).run()?;
+    tidy::run()?;
+    sh::cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).run()?;
+    sh::cargo(&["test", "--workspace"]).run()?;
+    sh::cargo(&["build", "--release", "--workspace", "--bins"]).run()?;
+    accept::run(&[])
+}
