@@ -2,11 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use forewarn_core::settings::*;
+use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, PULSE_EVERY, SEEN_EVERY};
 use forewarn_core::*;
 
+use crate::model::notice;
 use crate::refusals::scale_set;
+
+/// What is over is known for an hour.
+const OVER_KEPT: Duration = Duration::from_secs(3600);
 
 /// One step: a command that was accepted, or time that passed.
 pub struct Step<'a> {
@@ -240,8 +245,8 @@ fn notice_is_given(step: &Step<'_>, memory: &Memory) -> Result<(), String> {
             continue;
         }
         let at = event.not_before;
-        ensure(at == at.round_up_to_second(), || format!("{} starts within a second", event.id))?;
-        let least = step.after.now() + settings.notice_min(event.kind);
+        ensure(at.0 % 1000 == 0, || format!("{} starts within a second", event.id))?;
+        let least = step.after.now() + notice(settings, event.kind);
         ensure(at >= least, || format!("{}: {at:?} is before {least:?}", event.id))?;
     }
     Ok(())

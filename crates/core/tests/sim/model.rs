@@ -7,8 +7,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::settings::{OVER_KEPT, SEEN_EVERY};
+use forewarn_core::settings::SEEN_EVERY;
 use forewarn_core::*;
+
+/// What is over is known for an hour.
+const OVER_KEPT: Duration = Duration::from_secs(3600);
+
+/// The least notice, divided by the scale.
+pub fn notice(set: &Settings, kind: EventKind) -> Duration {
+    let minutes = |n: u64| Duration::from_secs(60 * n);
+    let span = match kind {
+        EventKind::Freeze | EventKind::Reboot => minutes(15),
+        EventKind::Redeploy => minutes(10),
+        EventKind::Preempt => Duration::from_secs(30),
+        EventKind::Terminate => minutes(5),
+    };
+    scaled(set, span)
+}
+
+pub fn scaled(set: &Settings, span: Duration) -> Duration {
+    span / set.notice_scale
+}
+
+/// This second if it is whole, else the next one.
+pub fn whole(at: Timestamp) -> Timestamp {
+    let mut at = at;
+    while at.0 % 1000 != 0 {
+        at.0 += 1;
+    }
+    at
+}
 
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -281,7 +309,7 @@ impl Model {
     }
 
     fn end_part(&mut self, operation: OperationId, order: u64, outcome: &Outcome) {
-        let (now, pause) = (self.now, self.set.scaled(self.set.update_domain_pause));
+        let (now, pause) = (self.now, scaled(&self.set, self.set.update_domain_pause));
         let asked = self.operation(operation);
         for part in asked.parts.iter_mut().filter(|part| part.0 == order) {
             part.1 = Some(outcome.clone());
@@ -341,8 +369,8 @@ impl Model {
         self.made += 1;
         let order = self.made;
         let (shown, now) = (self.is_on(scope), self.now);
-        let notice = self.set.notice_min(kind);
-        let not_before = if shown { (now + notice).round_up_to_second() } else { now };
+        let notice = notice(&self.set, kind);
+        let not_before = if shown { whole(now + notice) } else { now };
         self.operation(id).parts.push((order, None));
         self.events.push(Work {
             id: None,
@@ -439,10 +467,10 @@ impl Model {
         }
         let it = self.machine(machine).expect("known").clone();
         let (now, terminate) = (self.now, it.terminate.clone().filter(|_| kind == EventKind::Terminate));
-        let notice = terminate.as_ref().map(|profile| self.set.scaled(profile.timeout));
+        let notice = terminate.as_ref().map(|profile| scaled(&self.set, profile.timeout));
         let event = self.add(id, it.scope, kind, cause, vec![machine]);
         match notice {
-            Some(notice) if event.shown => event.not_before = (now + notice).round_up_to_second(),
+            Some(notice) if event.shown => event.not_before = whole(now + notice),
             None if kind == EventKind::Terminate => {
                 (event.shown, event.due, event.not_before) = (false, true, now);
             }
@@ -460,17 +488,16 @@ impl Model {
     }
 
     fn maintain(&mut self, id: OperationId, machines: Vec<Arc<Machine>>, plan: &Plan, target: &Target) {
-        let notice = plan.notice.map_or(Duration::ZERO, |it| self.set.scaled(it)).max(self.set.notice_min(plan.kind));
-        let noticed = (self.now + notice).round_up_to_second();
-        let planned = plan.at.map(|at| at.round_up_to_second());
+        let notice = plan.notice.map_or(Duration::ZERO, |it| scaled(&self.set, it)).max(notice(&self.set, plan.kind));
+        let noticed = whole(self.now + notice);
+        let planned = plan.at.map(whole);
         let host = if let Target::Host(host) = target { Some(host.clone()) } else { None };
         let any_on = host.is_some() && machines.iter().any(|it| self.is_on(it.scope));
         let now = self.now;
         self.batches(machines, |model, scope, who| {
             let event = model.add(id, scope, plan.kind, plan.cause, who);
             let told = event.shown || any_on;
-            event.not_before =
-                if told { noticed.max(planned.unwrap_or(noticed)) } else { planned.unwrap_or(now).max(now) };
+            event.not_before = if told { noticed.max(planned.unwrap_or(noticed)) } else { planned.unwrap_or(now) };
             event.due = event.not_before <= now;
             (event.plan, event.host) = (planned, host.clone());
         });
@@ -523,7 +550,7 @@ impl Model {
         let hidden = |event: &&Work| event.waits() && !event.shown && !event.due && self.switch(event.scope) == key;
         for mut event in self.events.iter().filter(hidden).cloned().collect::<Vec<_>>() {
             self.events.retain(|other| other.order != event.order);
-            let noticed = (self.now + self.set.notice_min(event.kind)).round_up_to_second();
+            let noticed = whole(self.now + notice(&self.set, event.kind));
             event.shown = true;
             event.not_before = event.not_before.max(noticed);
             self.events.push(event);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use forewarn_core::settings::*;
 use forewarn_core::*;
 
-use crate::model::{Model, Work};
+use crate::model::{Model, Work, notice, scaled};
 
 impl Model {
     /// Whether the rules must say no, now that everything due has happened.
@@ -218,7 +218,7 @@ impl Model {
     fn refuses_plan(&self, plan: &Plan) -> bool {
         !matches!(plan.kind, EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy)
             || !matches!(plan.cause, Cause::HostMaintenance | Cause::LiveMigration)
-            || plan.notice.is_some_and(|notice| self.set.scaled(notice) < self.set.notice_min(plan.kind))
+            || plan.notice.is_some_and(|length| scaled(&self.set, length) < notice(&self.set, plan.kind))
             || plan.at.is_some_and(|at| at < self.now || at > self.now + PLAN_AHEAD_MAX)
             || plan.duration_secs.is_some_and(|secs| !(-1..=86_400).contains(&secs))
             || plan.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX)
@@ -547,6 +547,6 @@ fn bad_name(name: &str) -> bool {
 fn bad_terminate(priority: Priority, terminate: Option<&TerminateProfile>) -> bool {
     terminate.is_some_and(|profile| {
         let secs = profile.timeout.as_secs();
-        priority == Priority::Spot || !(TERMINATE_SECS_MIN..=TERMINATE_SECS_MAX).contains(&secs)
+        priority == Priority::Spot || !(300..=900).contains(&secs)
     })
 }
