@@ -27,7 +27,8 @@ pub struct World {
     pub clock: Timestamp,
     /// What happened so far, for those who must find out why.
     pub print: bool,
-    pub trace_hash: u64,
+    /// A hash of everything so far, when somebody wants to compare lives.
+    pub trace_hash: Option<u64>,
     store: BTreeMap<Key, Entity>,
     model: Model,
     memory: Memory,
@@ -39,7 +40,7 @@ impl World {
         let region = Region::new(settings.clone());
         let store = region.entities().map(|entity| (entity.key(), entity)).collect();
         let (model, memory) = (Model::new(settings.clone()), Memory::default());
-        World { settings, region, clock, print, trace_hash: 0xcbf2_9ce4_8422_2325, store, model, memory, steps: 0 }
+        World { settings, region, clock, print, trace_hash: None, store, model, memory, steps: 0 }
     }
 
     /// One command, checked from all sides.
@@ -158,6 +159,9 @@ impl World {
     }
 
     fn note(&mut self, command: &Command, fate: Fate, result: &Result<Transition, Rejection>) {
+        if !self.print && self.trace_hash.is_none() {
+            return;
+        }
         let mut text = String::new();
         match result {
             Ok(transition) => {
@@ -166,9 +170,8 @@ impl World {
             }
             Err(why) => drop(write!(text, "{:?} {command:?} -> refused {why:?}", self.clock)),
         }
-        for byte in text.bytes() {
-            self.trace_hash = (self.trace_hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.trace_hash = self.trace_hash.map(|hash| text.bytes().fold(hash, fnv));
         if !self.print {
             return;
         }
