@@ -394,3 +394,24 @@ async fn what_machines_ask_is_on_record() {
     let metrics = engine.telemetry().render();
     assert!(metrics.contains("forewarn_metadata_requests_total{status=\"2xx\"} 2"), "{metrics}");
 }
+
+#[tokio::test]
+async fn the_first_call_may_be_made_to_take_long() {
+    let delay = std::time::Duration::from_secs(120);
+    let world = World::with(Config { first_call_delay: delay, ..config() }).await;
+    let scope = world.engine().snapshot().region.machine(FIRST).unwrap().scope;
+    let mut first = world.connect().await;
+    first.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
+    until(|| world.engine().snapshot().region.is_on(scope)).await;
+    let mut second = world.connect().await;
+    second.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
+    // Other things of the same machine are not held.
+    assert_eq!(world.ask("GET /metadata/versions").await.status, 200);
+    until(|| world.engine().requests_of(FIRST).is_some_and(|record| record.gets == 3)).await;
+    assert!(first.try_read(&mut [0; 1]).is_err() && second.try_read(&mut [0; 1]).is_err());
+    world.running.stop().await;
+    assert_eq!(read_reply(&mut first).await.unwrap().status, 200);
+    assert_eq!(read_reply(&mut second).await.unwrap().status, 200);
+    let refused = start(Config { first_call_delay: delay * 2, ..config() }).await;
+    assert!(refused.err().unwrap().to_string().contains("120"));
+}

@@ -105,6 +105,8 @@ pub struct HistoryRow {
     pub outcome: Option<String>,
     /// What a management action was done to.
     pub target: Option<String>,
+    #[serde(default)]
+    pub detail: Value,
 }
 
 /// Reads an answer; a server that answers otherwise is of another version.
