@@ -390,8 +390,11 @@ impl Region {
     // --- changing: the only two doors --------------------------------------------------------------
 
     pub(crate) fn insert(&mut self, entity: Entity) {
-        self.unindex(&entity.key());
-        self.index(&entity);
+        let before = self.get(&entity.key());
+        if !before.as_ref().is_some_and(|before| is_found_alike(before, &entity)) {
+            self.unindex(before);
+            self.index(&entity);
+        }
         match entity {
             Entity::Meta(meta) => self.meta = meta,
             Entity::Host(host) => drop(self.hosts.insert(host.name.clone(), host)),
@@ -404,7 +407,7 @@ impl Region {
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {
-        self.unindex(key);
+        self.unindex(self.get(key));
         match key {
             Key::Meta => {}
             Key::Host(name) => drop(self.hosts.remove(name)),
@@ -446,8 +449,8 @@ impl Region {
         }
     }
 
-    fn unindex(&mut self, key: &Key) {
-        let Some(entity) = self.get(key) else { return };
+    fn unindex(&mut self, entity: Option<Entity>) {
+        let Some(entity) = entity else { return };
         if let Some(deadline) = self.deadline_of(&entity) {
             self.index.deadlines.remove(&deadline);
         }
@@ -586,6 +589,24 @@ impl NameKey {
 
     fn of_group(group: &Group) -> NameKey {
         NameKey::new(&group.name, &group.home.resource_group, &group.home.subscription)
+    }
+}
+
+/// Whether two states of an entity have the same places in every index. Most changes of machines and
+/// scopes are of this kind, and the indexes are most of what a change costs.
+fn is_found_alike(before: &Entity, after: &Entity) -> bool {
+    match (before, after) {
+        (Entity::Scope(before), Entity::Scope(after)) => before.switch == after.switch,
+        (Entity::Machine(before), Entity::Machine(after)) => {
+            before.vm_id == after.vm_id
+                && before.name == after.name
+                && before.home == after.home
+                && before.seat == after.seat
+                && before.scope == after.scope
+                && before.host == after.host
+                && before.addresses == after.addresses
+        }
+        _ => false,
     }
 }
 
