@@ -186,19 +186,6 @@ impl Region {
         &self.settings
     }
 
-    /// The same region under other settings. Events that exist keep their times.
-    #[must_use]
-    pub fn with_settings(mut self, settings: Settings) -> Region {
-        self.settings = Arc::new(settings);
-        self.index.deadlines = OrdSet::new();
-        for entity in self.entities().collect::<Vec<_>>() {
-            if let Some(deadline) = self.deadline_of(&entity) {
-                self.index.deadlines.insert(deadline);
-            }
-        }
-        self
-    }
-
     pub fn meta(&self) -> Meta {
         self.meta
     }

@@ -20,8 +20,8 @@ pub(crate) struct Step {
     /// Scopes in which something may be able to start.
     pub unsettled: BTreeSet<ScopeId>,
     changed: BTreeMap<Key, Change>,
-    /// The lists as they were when this step first touched them.
-    lists_before: BTreeMap<ScopeId, Vec<(EventId, bool)>>,
+    /// The lists as they were when this step first touched them; None: there was none to compare with.
+    lists_before: BTreeMap<ScopeId, Option<Vec<(EventId, bool)>>>,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
 }
@@ -50,7 +50,7 @@ impl Step {
     pub fn finish(&mut self) {
         self.settle();
         for (id, before) in std::mem::take(&mut self.lists_before) {
-            let changed = self.shown_list(id) != before;
+            let changed = before.is_some_and(|before| self.shown_list(id) != before);
             let was_on = self.region.scopes.get(&id).is_some_and(|scope| scope.incarnation > 0);
             if changed && was_on {
                 self.edit_scope(id, |scope| scope.incarnation += 1);
@@ -156,15 +156,14 @@ impl Step {
     pub fn remember_list(&mut self, scope: ScopeId) {
         if !self.lists_before.contains_key(&scope) {
             let list = self.shown_list(scope);
-            self.lists_before.insert(scope, list);
+            self.lists_before.insert(scope, Some(list));
         }
     }
 
     /// A scope that is turned on for the first time begins at 1, whatever it shows.
     pub fn first_incarnation(&mut self, scope: ScopeId) {
         self.edit_scope(scope, |scope| scope.incarnation = 1);
-        let list = self.shown_list(scope);
-        self.lists_before.insert(scope, list);
+        self.lists_before.insert(scope, None);
     }
 
     /// What a change of makes a new incarnation: which events are shown, and whether they have started.

@@ -20,6 +20,7 @@ impl Step {
         };
         let group = seat.group().map(|id| self.group(id)).transpose()?;
         check_kind(&seat, group.as_deref())?;
+        self.check_seats(group.as_deref(), 1)?;
         if group.is_some() && new.policy.is_some() {
             return Err(Rejection::PolicyOnMember(new.name.clone()));
         }
@@ -65,10 +66,6 @@ impl Step {
         if self.region.index.by_vm_id.contains_key(&machine.vm_id) {
             return Err(Rejection::VmIdTaken);
         }
-        let in_group = group.as_ref().map_or(0, |group| self.region.group_members(group).count());
-        if in_group >= MACHINES_PER_GROUP_MAX || self.region.machines.len() >= MACHINES_MAX {
-            return Err(Rejection::TooManyMachines);
-        }
         if let Some(group) = group {
             self.edit_group(group.id, |group| group.seats_given += 1);
         }
@@ -79,6 +76,15 @@ impl Step {
         let machine = Arc::new(machine);
         self.put(Entity::Machine(machine.clone()));
         self.fact(What::MachineAdded(machine));
+        Ok(())
+    }
+
+    /// Whether so many machines more are allowed.
+    pub fn check_seats(&self, group: Option<&Group>, more: usize) -> Result<(), Rejection> {
+        let in_group = group.map_or(0, |group| self.region.group_members(group).count());
+        if in_group + more > MACHINES_PER_GROUP_MAX || self.region.machines.len() + more > MACHINES_MAX {
+            return Err(Rejection::TooManyMachines);
+        }
         Ok(())
     }
 

@@ -88,8 +88,9 @@ impl Step {
         for machines in parts {
             let scope = machines[0].scope;
             let on = self.region.is_on(scope);
-            // Parts that nobody is told of wait with the others only when they start together.
-            let alone = cohort.is_none() && !on && at.is_none();
+            // What nobody is told of waits for the others only when they start together.
+            let not_before =
+                if on || cohort.is_some() { not_before } else { at.map_or(self.now, |at| at.round_up_to_second()) };
             self.make_event(Draft {
                 operation,
                 id: event.take(),
@@ -98,7 +99,7 @@ impl Step {
                 scope,
                 machines: machines.iter().map(|machine| machine.id).collect(),
                 visibility: if on { Visibility::Shown } else { Visibility::Hidden },
-                not_before: if alone { self.now } else { not_before },
+                not_before,
                 approval: None,
                 description: plan.description.clone(),
                 duration_secs: plan.duration_secs,

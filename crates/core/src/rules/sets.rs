@@ -151,13 +151,13 @@ impl Step {
     // --- the instances ---------------------------------------------------------------------------
 
     fn scale(&mut self, id: GroupId, scale: &Scale, salt: Guid) -> Result<Answer, Rejection> {
-        let (group, set) = self.scale_set(id)?;
+        let (group, _) = self.scale_set(id)?;
         let active = self.active_instances(&group);
         self.edit_set(id, |set| set.capacity = active.len() as u32);
         let missing = scale.capacity.saturating_sub(active.len() as u32);
         let added = self.add_instances(id, missing, salt)?;
         let surplus = active.len().saturating_sub(scale.capacity as usize);
-        let leaving = choose_leaving(active, surplus, &set.zones);
+        let leaving = choose_leaving(active, surplus);
         let removing = leaving.iter().map(|machine| machine.id).collect::<Vec<_>>();
         if !leaving.is_empty() {
             self.check_operation_id(scale.operation)?;
@@ -182,10 +182,8 @@ impl Step {
         if count == 0 {
             return Ok(Vec::new());
         }
-        if count as usize > MACHINES_PER_GROUP_MAX {
-            return Err(Rejection::TooManyMachines);
-        }
         let (group, set) = self.scale_set(id)?;
+        self.check_seats(Some(&group), count as usize)?;
         let mut room = Room::of(self, &group, &set);
         let mut made = Vec::new();
         for n in 0..count {
@@ -283,19 +281,22 @@ impl Room {
 }
 
 /// The newest unprotected instances, each time from the zone that has most.
-fn choose_leaving(mut active: Vec<Arc<Machine>>, surplus: usize, zones: &[Name]) -> Vec<Arc<Machine>> {
+fn choose_leaving(active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Machine>> {
+    let mut counts: BTreeMap<Option<Name>, usize> = BTreeMap::new();
+    let mut unprotected: BTreeMap<Option<Name>, Vec<Arc<Machine>>> = BTreeMap::new();
+    for machine in active {
+        *counts.entry(machine.zone.clone()).or_default() += 1;
+        if !machine.protected {
+            unprotected.entry(machine.zone.clone()).or_default().push(machine);
+        }
+    }
     let mut leaving = Vec::new();
     while leaving.len() < surplus {
-        let in_zone = |zone: &Option<Name>| active.iter().filter(|machine| machine.zone == *zone).count();
-        let fullest = |machine: &&(usize, &Arc<Machine>)| (in_zone(&machine.1.zone), machine.1.id);
-        let unprotected = active.iter().enumerate().filter(|(_, machine)| !machine.protected).collect::<Vec<_>>();
-        let newest = if zones.is_empty() {
-            unprotected.iter().max_by_key(|(_, machine)| machine.id)
-        } else {
-            unprotected.iter().max_by_key(fullest)
-        };
-        let Some((place, _)) = newest.copied() else { break };
-        leaving.push(active.remove(place));
+        let newest = |zone: &Option<Name>| unprotected[zone].last().map(|machine| (counts[zone], machine.id));
+        let fullest = unprotected.keys().filter_map(|zone| Some((newest(zone)?, zone.clone()))).max();
+        let Some((_, zone)) = fullest else { break };
+        *counts.entry(zone.clone()).or_default() -= 1;
+        leaving.extend(unprotected.get_mut(&zone).and_then(Vec::pop));
     }
     leaving
 }
