@@ -19,6 +19,15 @@ pub trait Store: Send {
     /// Removes history that is older than `before`; not more than `limit` rows at a time. Returns how many went.
     fn forget_history(&mut self, before: Timestamp, limit: u32) -> Result<u32, StoreError>;
 
+    /// The kind of clock that the stored times are of; None: nobody has said yet.
+    fn clock_kind(&mut self) -> Result<Option<ClockKind>, StoreError>;
+
+    fn set_clock_kind(&mut self, kind: ClockKind) -> Result<(), StoreError>;
+
+    /// Fills an empty store, all or nothing: an error in `history` leaves it empty. A store that is not
+    /// empty is refused.
+    fn restore(&mut self, contents: &Contents, history: &mut HistoryRows<'_>) -> Result<(), StoreError>;
+
     fn reader(&self) -> Arc<dyn Reader>;
 }
 
@@ -34,7 +43,47 @@ pub const HISTORY_PAGE_MAX: u32 = 1000;
 #[derive(Debug)]
 pub struct Loaded {
     pub revision: u64,
+    /// In the order of their keys; scopes without their live events, which `Region::load` finds.
     pub entities: Vec<Entity>,
+}
+
+/// What a store starts with when it is restored.
+#[derive(Debug)]
+pub struct Contents {
+    pub revision: u64,
+    pub clock: Option<ClockKind>,
+    pub entities: Vec<Entity>,
+}
+
+/// Rows in the order of their numbers.
+pub type HistoryRows<'a> = dyn Iterator<Item = Result<HistoryRow, StoreError>> + 'a;
+
+/// Times of the one mean nothing to the other, so a store is of one kind for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockKind {
+    Real,
+    Manual,
+}
+
+impl ClockKind {
+    /// The word that is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClockKind::Real => "real",
+            ClockKind::Manual => "manual",
+        }
+    }
+
+    pub(crate) fn parse(word: &str) -> Result<ClockKind, StoreError> {
+        match word {
+            "real" => Ok(ClockKind::Real),
+            "manual" => Ok(ClockKind::Manual),
+            _ => Err(StoreError::Message(format!(
+                "the clock is of kind '{word}', and this program knows 'real' and 'manual'. \
+                 Start the version of Forewarn that wrote it."
+            ))),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,33 +111,49 @@ pub struct HistoryQuery {
     /// Rows with a greater number.
     pub after: Option<u64>,
     pub event: Option<EventId>,
+    /// Rows of this operation, those of events that it joined included.
     pub operation: Option<OperationId>,
-    /// A machine's name, without regard to case.
+    /// A machine's name, without regard to case. Finds audits of which it is the target, too.
     pub machine: Option<String>,
+    /// Any of these; empty: all.
     pub kinds: Vec<String>,
+    /// At this time or later.
     pub since: Option<Timestamp>,
+    /// Before this time.
     pub until: Option<Timestamp>,
     /// The newest ones that fit instead of the oldest.
     pub newest: bool,
     pub limit: Option<u32>,
 }
 
+impl HistoryQuery {
+    pub(crate) fn page_size(&self) -> usize {
+        self.limit.unwrap_or(HISTORY_PAGE_MAX).min(HISTORY_PAGE_MAX) as usize
+    }
+}
+
 /// One line of history as it is kept: words, not types, because it outlives the program that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRow {
+    /// Grows, and is never given twice.
     pub number: u64,
+    /// Never before that of the row before: the clock does not go back.
     pub at: Timestamp,
     /// `appeared`, `approved`, `started`, `ended`, `operation-ended`, `machine-added`,
     /// `machine-removed`, `scope-on`, `scope-off`, `audit`.
     pub kind: String,
     pub event: Option<EventId>,
     pub operation: Option<OperationId>,
+    /// Further operations that joined the event.
+    pub joined: Vec<OperationId>,
     pub scope: Option<u64>,
     /// The machines concerned, by name.
     pub machines: Vec<String>,
-    /// Who did it, where somebody did: `guest:NAME`, `management:NAME`, `policy`.
+    /// Who did it, where somebody did: `guest:NAME`, `management:NAME`, `policy`; for `audit` as it was given.
     pub actor: Option<String>,
-    /// For `ended` how; for `appeared` the type; else empty or a word.
+    /// For `audit` what it was done to, as a person would name it.
+    pub target: Option<String>,
+    /// For `ended` and `operation-ended` how; for `appeared` the type; for `audit` the action.
     pub outcome: Option<String>,
     /// The rest, as a JSON object.
     pub detail: String,
@@ -115,4 +180,10 @@ pub enum CommitError {
     /// It may have been written or not: load to find out.
     #[error("the commit's fate is not known")]
     Doubt(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+pub(crate) fn not_empty() -> StoreError {
+    StoreError::Message(
+        "the store is not empty, and a restore would replace what is in it. Use a new data directory.".into(),
+    )
 }

@@ -1,5 +1,24 @@
 //! One contract for durable state, several stores, one conformance suite that each of them runs.
+//!
+//! ```text
+//!   contract   what the server asks of a store
+//!   memory     for servers to throw away, and tests
+//!   sqlite     one file that a person can open: the default
+//!   record     entities as they are kept, the same everywhere
+//!   archive    everything of a store as lines of JSON, and back
+//!   conformance, faulty   for tests: of every store, and of those who use one
+//! ```
 
+pub mod archive;
+pub mod conformance;
 mod contract;
+pub mod faulty;
+mod history;
+mod memory;
+pub mod record;
+mod sqlite;
+mod text;
 
 pub use contract::*;
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;

@@ -1,0 +1,199 @@
+//! Cases about history: every fact in words, every filter, pages, forgetting.
+
+use std::sync::Arc;
+
+use forewarn_core::{Fact, ScopeId, Status, What};
+
+use super::sample::{self, at, event_id, operation_id};
+use super::{Case, Fixture};
+use crate::*;
+
+pub(super) const ALL: &[Case] = &[
+    ("every fact has its words", every_fact_has_its_words),
+    ("each filter finds its rows", each_filter_finds_its_rows),
+    ("pages follow each other", pages_follow_each_other),
+    ("a page has its limit", a_page_has_its_limit),
+    ("history never goes back in time", history_never_goes_back),
+    ("the oldest is forgotten, a bounded number at a time", the_oldest_is_forgotten),
+];
+
+/// Number, kind, event, operation, scope, machines, actor, target, outcome.
+const ROWS: &[&str] = &[
+    "1 audit - - - [] token:admin Machine-3 restart",
+    "2 scope-on - - 3 [] - - -",
+    "3 machine-added - - 3 [Machine-3] - - -",
+    "4 appeared e001 f001+f065 2 [Machine-2] - - Reboot",
+    "5 approved e001 f001+f065 2 [Machine-2] guest:Machine-2 - -",
+    "6 approved e001 f001+f065 2 [Machine-2] management:bob - -",
+    "7 approved e001 f001+f065 2 [Machine-2] policy - -",
+    "8 started e001 f001+f065 2 [Machine-2] - - -",
+    "9 ended e002 f002 3 [Machine-3] - - completed",
+    "10 ended e003 f003+f067 4 [Machine-4] - - failed",
+    "11 ended e004 f004 5 [Machine-5] - - timed-out",
+    "12 ended e005 f005+f069 6 [Machine-6] - - superseded",
+    "13 ended e006 f006 1 [Machine-1] - - no-effect",
+    "14 ended e007 f007+f06b 2 [Machine-2] - - resource-gone",
+    "15 ended e008 f008 3 [Machine-3] management:ann - canceled",
+    "16 operation-ended - f032 - [] - - succeeded",
+    "17 operation-ended - f033 - [] - - failed",
+    "18 operation-ended - f034 - [] management:ann - canceled",
+    "19 machine-removed - - 3 [Machine-3] - - -",
+    "20 scope-off - - 3 [] - - -",
+];
+
+fn every_fact_has_its_words(fixture: &dyn Fixture) {
+    let store = filled(fixture);
+    let rows = store.reader().history(&HistoryQuery::default()).unwrap();
+    assert_eq!(rows.iter().map(words).collect::<Vec<_>>(), ROWS);
+    assert_eq!(rows[0].at, at(0));
+    assert!(rows[1..].iter().enumerate().all(|(n, row)| row.at == at(n as i64)), "{rows:?}");
+    let details: Vec<&str> = [1, 4, 8, 10, 17].map(|number: usize| &*rows[number - 1].detail).into();
+    let request = r#""request":{"restart":{"machine":1}},"subscription":"subscription-1""#;
+    assert_eq!(
+        details,
+        [
+            r#"{"reason":"why not"}"#,
+            r#"{"cause":"live-migration","description":"Virtual machine is being paused","duration_secs":0,"not_before":"2026-01-01T00:15:00.000Z","source":"Platform","subscription":"subscription-1","type":"Reboot","visibility":"shown"}"#,
+            r#"{"cause":"live-migration","type":"Reboot"}"#,
+            r#"{"cause":"user-redeploy","reason":"no power","type":"Preempt"}"#,
+            &format!(
+                r#"{{"asked":"2026-01-01T00:00:51.000Z","because":"timed-out","by":"ann","events":["{id}","{id}"],{request}}}"#,
+                id = event_id(51)
+            ),
+        ]
+    );
+}
+
+fn each_filter_finds_its_rows(fixture: &dyn Fixture) {
+    let store = filled(fixture);
+    let check = |query: HistoryQuery, expected: &[u64]| {
+        let rows = store.reader().history(&query).unwrap();
+        assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), expected, "{query:?}");
+    };
+    let all = HistoryQuery::default;
+    let event = Some(event_id(1));
+    let operation = Some(operation_id(1));
+    let machine = |name: &str| Some(name.to_string());
+    let kinds = |kinds: &[&str]| kinds.iter().map(ToString::to_string).collect::<Vec<_>>();
+
+    check(HistoryQuery { event, ..all() }, &[4, 5, 6, 7, 8]);
+    check(HistoryQuery { event: Some(event_id(99)), ..all() }, &[]);
+    check(HistoryQuery { operation, ..all() }, &[4, 5, 6, 7, 8]);
+    check(HistoryQuery { operation: Some(operation_id(103)), ..all() }, &[10]);
+    check(HistoryQuery { operation: Some(operation_id(51)), ..all() }, &[17]);
+    check(HistoryQuery { machine: machine("mAchine-3"), ..all() }, &[1, 3, 9, 15, 19]);
+    check(HistoryQuery { machine: machine("Machine"), ..all() }, &[]);
+    check(HistoryQuery { kinds: kinds(&["started"]), ..all() }, &[8]);
+    check(HistoryQuery { kinds: kinds(&["started", "audit", "started"]), ..all() }, &[1, 8]);
+    check(HistoryQuery { kinds: kinds(&["nothing"]), ..all() }, &[]);
+    check(HistoryQuery { since: Some(at(17)), ..all() }, &[19, 20]);
+    check(HistoryQuery { since: Some(at(99)), ..all() }, &[]);
+    check(HistoryQuery { until: Some(at(2)), ..all() }, &[1, 2, 3]);
+    check(HistoryQuery { until: Some(at(0)), ..all() }, &[]);
+    check(HistoryQuery { since: Some(at(3)), until: Some(at(5)), ..all() }, &[5, 6]);
+    check(HistoryQuery { since: Some(at(5)), until: Some(at(3)), ..all() }, &[]);
+    check(HistoryQuery { after: Some(18), ..all() }, &[19, 20]);
+    check(HistoryQuery { after: Some(u64::MAX), ..all() }, &[]);
+    check(HistoryQuery { limit: Some(2), ..all() }, &[1, 2]);
+    check(HistoryQuery { limit: Some(0), ..all() }, &[]);
+    check(HistoryQuery { newest: true, limit: Some(2), ..all() }, &[19, 20]);
+    check(HistoryQuery { newest: true, after: Some(19), limit: Some(2), ..all() }, &[20]);
+
+    check(HistoryQuery { event, operation, machine: machine("machine-2"), ..all() }, &[4, 5, 6, 7, 8]);
+    check(HistoryQuery { event, operation: Some(operation_id(2)), ..all() }, &[]);
+    check(HistoryQuery { event, machine: machine("machine-3"), ..all() }, &[]);
+    check(HistoryQuery { operation, machine: machine("machine-3"), ..all() }, &[]);
+    check(
+        HistoryQuery { event, kinds: kinds(&["approved", "started"]), newest: true, limit: Some(2), ..all() },
+        &[7, 8],
+    );
+    check(HistoryQuery { operation, since: Some(at(4)), until: Some(at(6)), ..all() }, &[6, 7]);
+    check(HistoryQuery { machine: machine("machine-3"), kinds: kinds(&["ended"]), ..all() }, &[9, 15]);
+    check(HistoryQuery { machine: machine("machine-3"), newest: true, limit: Some(1), ..all() }, &[19]);
+    check(HistoryQuery { kinds: kinds(&["ended", "audit"]), newest: true, limit: Some(3), ..all() }, &[13, 14, 15]);
+    check(HistoryQuery { kinds: kinds(&["ended", "audit"]), limit: Some(3), ..all() }, &[1, 9, 10]);
+    check(HistoryQuery { kinds: kinds(&["ended", "audit"]), after: Some(14), ..all() }, &[15]);
+}
+
+fn pages_follow_each_other(fixture: &dyn Fixture) {
+    let store = filled(fixture);
+    let reader = store.reader();
+    let mut query = HistoryQuery { limit: Some(3), ..HistoryQuery::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = reader.history(&query).unwrap();
+        let Some(last) = page.last() else { break };
+        query.after = Some(last.number);
+        found.extend(page.iter().map(words));
+    }
+    assert_eq!(found, ROWS);
+}
+
+fn a_page_has_its_limit(fixture: &dyn Fixture) {
+    let mut store = fixture.open();
+    let max = u64::from(HISTORY_PAGE_MAX);
+    store.commit(0, &Batch { facts: (0..max + 5).map(|n| on(n as i64)).collect(), ..Batch::default() }).unwrap();
+    let numbers = |query: HistoryQuery| {
+        let rows = store.reader().history(&query).unwrap();
+        (rows.len() as u64, rows[0].number, rows[rows.len() - 1].number)
+    };
+    assert_eq!(numbers(HistoryQuery::default()), (max, 1, max));
+    assert_eq!(numbers(HistoryQuery { limit: Some(u32::MAX), ..HistoryQuery::default() }), (max, 1, max));
+    assert_eq!(numbers(HistoryQuery { newest: true, ..HistoryQuery::default() }), (max, 6, max + 5));
+}
+
+fn history_never_goes_back(fixture: &dyn Fixture) {
+    let mut store = fixture.open();
+    store.commit(0, &Batch { facts: vec![on(10), on(5)], ..Batch::default() }).unwrap();
+    drop(store);
+    let mut store = fixture.open();
+    store.commit(1, &Batch { facts: vec![on(7), on(11)], ..Batch::default() }).unwrap();
+    let rows = store.reader().history(&HistoryQuery::default()).unwrap();
+    assert_eq!(rows.iter().map(|row| row.at).collect::<Vec<_>>(), [at(10), at(10), at(10), at(11)]);
+}
+
+fn the_oldest_is_forgotten(fixture: &dyn Fixture) {
+    let mut store = filled(fixture);
+    let left = |store: &dyn Store| store.reader().history(&HistoryQuery::default()).unwrap();
+    assert_eq!(store.forget_history(at(0), 100).unwrap(), 0);
+    assert_eq!(store.forget_history(at(5), 4).unwrap(), 4);
+    assert_eq!(left(&*store)[0].number, 5);
+    assert_eq!(store.forget_history(at(5), 4).unwrap(), 2);
+    assert_eq!(store.forget_history(at(5), 4).unwrap(), 0);
+    assert_eq!(left(&*store)[0].number, 7);
+    let machine = HistoryQuery { machine: Some("machine-3".into()), ..HistoryQuery::default() };
+    assert_eq!(store.reader().history(&machine).unwrap().len(), 3);
+    assert_eq!(store.load().unwrap().revision, 1);
+
+    assert_eq!(store.forget_history(at(1000), 100).unwrap(), 14);
+    assert_eq!(left(&*store), []);
+    drop(store);
+    let mut store = fixture.open();
+    let event = Arc::new(sample::event(1, Status::Scheduled));
+    let facts = vec![Fact { at: at(2000), what: What::Started(event) }];
+    store.commit(1, &Batch { facts, ..Batch::default() }).unwrap();
+    assert_eq!(left(&*store)[0].number, 21, "numbers are not given twice");
+}
+
+fn filled(fixture: &dyn Fixture) -> Box<dyn Store> {
+    let mut store = fixture.open();
+    store.commit(0, &sample::batch()).unwrap();
+    store
+}
+
+fn on(secs: i64) -> Fact {
+    Fact { at: at(secs), what: What::ScopeOn(ScopeId(1)) }
+}
+
+/// A row but for its time and detail; ids by their last digits.
+fn words(row: &HistoryRow) -> String {
+    let id = |id: forewarn_core::Guid| format!("{:x}", id.0);
+    let or = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let operations: Vec<_> = row.operation.iter().chain(&row.joined).copied().map(id).collect();
+    let operations = if operations.is_empty() { "-".into() } else { operations.join("+") };
+    let scope = or(row.scope.map(|scope| scope.to_string()));
+    let machines = row.machines.join(",");
+    let (actor, target, outcome) = (or(row.actor.clone()), or(row.target.clone()), or(row.outcome.clone()));
+    let (number, kind, event) = (row.number, &row.kind, or(row.event.map(id)));
+    format!("{number} {kind} {event} {operations} {scope} [{machines}] {actor} {target} {outcome}")
+}

@@ -1,0 +1,143 @@
+//! A store whose commits fail when a test says so, around one that works.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use forewarn_core::Timestamp;
+
+use crate::*;
+
+/// What happens to a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is written, and the answer says so.
+    Refused,
+    /// It is written, and the answer does not say whether it was.
+    DoneButDoubt,
+    /// Nothing is written, and the answer does not say whether it was.
+    NotDoneButDoubt,
+}
+
+pub struct FaultyStore<S> {
+    inner: S,
+    faults: Faults,
+}
+
+/// What a test keeps when the store has gone to its server.
+#[derive(Clone, Default)]
+pub struct Faults {
+    shared: Arc<Mutex<Pending>>,
+}
+
+#[derive(Default)]
+struct Pending {
+    commits: VecDeque<Option<Fault>>,
+    loads: u32,
+}
+
+impl<S: Store> FaultyStore<S> {
+    pub fn new(inner: S) -> (FaultyStore<S>, Faults) {
+        let faults = Faults::default();
+        (FaultyStore { inner, faults: faults.clone() }, faults)
+    }
+}
+
+impl Faults {
+    /// The next commit (after those that faults were already set for) fails like this; None: it works.
+    pub fn next_commit(&self, fault: impl Into<Option<Fault>>) {
+        self.pending().commits.push_back(fault.into());
+    }
+
+    /// So many loads fail from now on.
+    pub fn next_loads(&self, count: u32) {
+        self.pending().loads = count;
+    }
+
+    /// Faults that were set and have not happened.
+    pub fn left(&self) -> usize {
+        let pending = self.pending();
+        pending.commits.len() + pending.loads as usize
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_load(&self) -> bool {
+        let mut pending = self.pending();
+        let fails = pending.loads > 0;
+        pending.loads = pending.loads.saturating_sub(1);
+        fails
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn load(&mut self) -> Result<Loaded, StoreError> {
+        if self.faults.take_load() {
+            return Err(StoreError::Io(INJECTED.into()));
+        }
+        self.inner.load()
+    }
+
+    fn commit(&mut self, expected: u64, batch: &Batch) -> Result<u64, CommitError> {
+        let fault = self.faults.pending().commits.pop_front().flatten();
+        match fault {
+            None => self.inner.commit(expected, batch),
+            Some(Fault::Refused) => Err(CommitError::Refused(INJECTED.into())),
+            Some(Fault::NotDoneButDoubt) => Err(CommitError::Doubt(INJECTED.into())),
+            Some(Fault::DoneButDoubt) => {
+                self.inner.commit(expected, batch)?;
+                Err(CommitError::Doubt(INJECTED.into()))
+            }
+        }
+    }
+
+    fn forget_history(&mut self, before: Timestamp, limit: u32) -> Result<u32, StoreError> {
+        self.inner.forget_history(before, limit)
+    }
+
+    fn clock_kind(&mut self) -> Result<Option<ClockKind>, StoreError> {
+        self.inner.clock_kind()
+    }
+
+    fn set_clock_kind(&mut self, kind: ClockKind) -> Result<(), StoreError> {
+        self.inner.set_clock_kind(kind)
+    }
+
+    fn restore(&mut self, contents: &Contents, history: &mut HistoryRows<'_>) -> Result<(), StoreError> {
+        self.inner.restore(contents, history)
+    }
+
+    fn reader(&self) -> Arc<dyn Reader> {
+        self.inner.reader()
+    }
+}
+
+const INJECTED: &str = "a fault that a test asked for";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_happens_once_and_in_order() {
+        let (mut store, faults) = FaultyStore::new(MemoryStore::new());
+        faults.next_commit(Fault::Refused);
+        faults.next_commit(None);
+        faults.next_commit(Fault::DoneButDoubt);
+        faults.next_commit(Fault::NotDoneButDoubt);
+        let batch = Batch::default();
+        assert!(matches!(store.commit(0, &batch), Err(CommitError::Refused(_))));
+        assert_eq!(store.load().unwrap().revision, 0);
+        assert_eq!(store.commit(0, &batch).unwrap(), 1);
+        assert!(matches!(store.commit(1, &batch), Err(CommitError::Doubt(_))));
+        assert_eq!(store.load().unwrap().revision, 2);
+        assert!(matches!(store.commit(2, &batch), Err(CommitError::Doubt(_))));
+        assert_eq!(store.load().unwrap().revision, 2);
+        assert_eq!(faults.left(), 0);
+        assert_eq!(store.commit(2, &batch).unwrap(), 3);
+        faults.next_loads(1);
+        assert!(store.load().is_err());
+        assert!(store.load().is_ok());
+    }
+}

@@ -1,0 +1,214 @@
+//! Rows of history from what a batch says happened. Words and JSON, because the rows outlive the types;
+//! every store writes the same ones.
+
+use forewarn_core::{Approver, Event, Fact, Machine, Operation, OperationResult, OperationState, Outcome};
+use forewarn_core::{OperationId, Status, Timestamp, What};
+use serde_json::{Value, json};
+
+use crate::record::{RequestBody, Tagged};
+use crate::text::iso;
+use crate::{Audit, Batch, HistoryRow};
+
+/// The rows of a batch, in order, without their numbers. An action comes before what came of it. No row
+/// is earlier than `last`, the latest one that is stored.
+pub(crate) fn rows_of(batch: &Batch, mut last: Timestamp) -> Vec<HistoryRow> {
+    let mut rows = Vec::with_capacity(batch.facts.len() + batch.audit.len());
+    let mut audits = batch.audit.iter().peekable();
+    for fact in &batch.facts {
+        while let Some(audit) = audits.next_if(|audit| audit.at <= fact.at) {
+            rows.push(row_of_audit(audit));
+        }
+        rows.push(row_of(fact));
+    }
+    rows.extend(audits.map(row_of_audit));
+    for row in &mut rows {
+        last = last.max(row.at);
+        row.at = last;
+    }
+    rows
+}
+
+/// Names without regard to case.
+pub(crate) fn fold(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+/// The names that a row is found by, each once.
+pub(crate) fn search_names(row: &HistoryRow) -> Vec<String> {
+    unique(row.machines.iter().chain(&row.target).map(|name| fold(name)))
+}
+
+/// The operations that a row is found by, each once.
+pub(crate) fn search_operations(row: &HistoryRow) -> Vec<OperationId> {
+    unique(row.operation.iter().chain(&row.joined).copied())
+}
+
+fn unique<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort();
+    items.dedup();
+    items
+}
+
+fn row_of(fact: &Fact) -> HistoryRow {
+    let at = fact.at;
+    match &fact.what {
+        What::Appeared(event) => HistoryRow {
+            outcome: Some(event.kind.tag().to_string()),
+            detail: appeared_detail(event).to_string(),
+            ..event_row(at, "appeared", event)
+        },
+        What::Approved { event, by } => HistoryRow { actor: Some(actor(by)), ..event_row(at, "approved", event) },
+        What::Started(event) => event_row(at, "started", event),
+        What::Ended(event) => ended_row(at, event),
+        What::OperationEnded(operation) => operation_row(at, operation),
+        What::MachineAdded(machine) => machine_row(at, "machine-added", machine),
+        What::MachineRemoved(machine) => machine_row(at, "machine-removed", machine),
+        What::ScopeOn(scope) => HistoryRow { scope: Some(scope.0), ..blank(at, "scope-on") },
+        What::ScopeOff(scope) => HistoryRow { scope: Some(scope.0), ..blank(at, "scope-off") },
+    }
+}
+
+fn row_of_audit(audit: &Audit) -> HistoryRow {
+    HistoryRow {
+        actor: Some(audit.actor.clone()),
+        target: Some(audit.target.clone()),
+        outcome: Some(audit.action.clone()),
+        detail: audit.detail.clone(),
+        ..blank(audit.at, "audit")
+    }
+}
+
+fn blank(at: Timestamp, kind: &str) -> HistoryRow {
+    HistoryRow {
+        number: 0,
+        at,
+        kind: kind.to_string(),
+        event: None,
+        operation: None,
+        joined: Vec::new(),
+        scope: None,
+        machines: Vec::new(),
+        actor: None,
+        target: None,
+        outcome: None,
+        detail: "{}".to_string(),
+    }
+}
+
+fn event_row(at: Timestamp, kind: &str, event: &Event) -> HistoryRow {
+    HistoryRow {
+        event: Some(event.id),
+        operation: event.operations.first().copied(),
+        joined: event.operations.iter().skip(1).copied().collect(),
+        scope: Some(event.scope.0),
+        machines: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
+        detail: json!({ "type": event.kind.tag(), "cause": event.cause.tag() }).to_string(),
+        ..blank(at, kind)
+    }
+}
+
+fn appeared_detail(event: &Event) -> Value {
+    json!({
+        "type": event.kind.tag(),
+        "cause": event.cause.tag(),
+        "source": event.cause.source().tag(),
+        "visibility": event.visibility.tag(),
+        "not_before": iso(event.not_before),
+        "duration_secs": event.duration_secs,
+        "description": &*event.description,
+        "subscription": &*event.subscription,
+    })
+}
+
+fn ended_row(at: Timestamp, event: &Event) -> HistoryRow {
+    let row = event_row(at, "ended", event);
+    let Status::Ended { outcome, .. } = &event.status else { return row };
+    let mut detail = json!({ "type": event.kind.tag(), "cause": event.cause.tag() });
+    if let Outcome::Failed(reason) = outcome {
+        detail["reason"] = json!(&**reason);
+    }
+    HistoryRow {
+        outcome: Some(outcome_word(outcome).to_string()),
+        actor: canceled_by(outcome),
+        detail: detail.to_string(),
+        ..row
+    }
+}
+
+fn operation_row(at: Timestamp, operation: &Operation) -> HistoryRow {
+    let (outcome, actor, because) = match &operation.state {
+        OperationState::Running => (None, None, None),
+        OperationState::Ended { result: OperationResult::Succeeded, .. } => (Some("succeeded"), None, None),
+        OperationState::Ended { result: OperationResult::Failed(outcome), .. } => (Some("failed"), None, Some(outcome)),
+        OperationState::Ended { result: OperationResult::Canceled { by }, .. } => {
+            (Some("canceled"), Some(format!("management:{by}")), None)
+        }
+    };
+    let mut detail = json!({
+        "by": &*operation.by,
+        "asked": iso(operation.asked),
+        "subscription": &*operation.subscription,
+        "request": RequestBody::from(&operation.request),
+        "events": operation.parts.iter().map(|part| part.event.to_string()).collect::<Vec<_>>(),
+    });
+    if let Some(because) = because {
+        detail["because"] = json!(outcome_word(because));
+    }
+    HistoryRow {
+        operation: Some(operation.id),
+        outcome: outcome.map(String::from),
+        actor,
+        detail: detail.to_string(),
+        ..blank(at, "operation-ended")
+    }
+}
+
+fn machine_row(at: Timestamp, kind: &str, machine: &Machine) -> HistoryRow {
+    HistoryRow {
+        scope: Some(machine.scope.0),
+        machines: vec![machine.name.to_string()],
+        detail: json!({
+            "machine": machine.id.0,
+            "vm_id": machine.vm_id.to_string(),
+            "subscription": &*machine.home.subscription,
+            "resource_group": &*machine.home.resource_group,
+            "group": machine.seat.group().map(|group| group.0),
+        })
+        .to_string(),
+        ..blank(at, kind)
+    }
+}
+
+fn actor(by: &Approver) -> String {
+    match by {
+        Approver::Guest { name, .. } => format!("guest:{name}"),
+        Approver::Management(name) => format!("management:{name}"),
+        Approver::Policy => "policy".to_string(),
+    }
+}
+
+fn canceled_by(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Canceled { by } => Some(format!("management:{by}")),
+        Outcome::Completed
+        | Outcome::Failed(_)
+        | Outcome::TimedOut
+        | Outcome::Superseded
+        | Outcome::NoEffect
+        | Outcome::ResourceGone => None,
+    }
+}
+
+/// The same words as in records.
+fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Failed(_) => "failed",
+        Outcome::TimedOut => "timed-out",
+        Outcome::Superseded => "superseded",
+        Outcome::NoEffect => "no-effect",
+        Outcome::ResourceGone => "resource-gone",
+        Outcome::Canceled { .. } => "canceled",
+    }
+}

@@ -1,0 +1,260 @@
+//! Bodies of the records of events.
+
+use forewarn_core::*;
+use serde::{Deserialize, Serialize};
+
+use super::intern::Interner;
+use super::tag::{GuidText, Tag, Text};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventBody<'a> {
+    seq: u64,
+    #[serde(borrow)]
+    subscription: Text<'a>,
+    scope: u64,
+    #[serde(rename = "type")]
+    kind: Tag<EventKind>,
+    cause: Tag<Cause>,
+    visibility: Tag<Visibility>,
+    #[serde(borrow)]
+    status: StatusBody<'a>,
+    #[serde(borrow)]
+    resources: Vec<ResourceBody<'a>>,
+    appeared: i64,
+    not_before: i64,
+    due: bool,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    approval: Option<ApprovalBody<'a>>,
+    #[serde(borrow)]
+    description: Text<'a>,
+    duration_secs: i64,
+    operations: Vec<GuidText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cohort: Option<GuidText>,
+}
+
+impl<'a> From<&'a Event> for EventBody<'a> {
+    fn from(event: &'a Event) -> Self {
+        EventBody {
+            seq: event.seq,
+            subscription: (&event.subscription).into(),
+            scope: event.scope.0,
+            kind: Tag(event.kind),
+            cause: Tag(event.cause),
+            visibility: Tag(event.visibility),
+            status: (&event.status).into(),
+            resources: event.resources.iter().map(ResourceBody::from).collect(),
+            appeared: event.appeared.0,
+            not_before: event.not_before.0,
+            due: event.due,
+            approval: event.approval.as_ref().map(ApprovalBody::from),
+            description: (&event.description).into(),
+            duration_secs: event.duration_secs,
+            operations: event.operations.iter().copied().map(GuidText).collect(),
+            cohort: event.cohort.map(GuidText),
+        }
+    }
+}
+
+impl EventBody<'_> {
+    pub fn into_event(self, id: EventId, interner: &mut Interner) -> Event {
+        Event {
+            id,
+            seq: self.seq,
+            subscription: interner.name(self.subscription),
+            scope: ScopeId(self.scope),
+            kind: self.kind.0,
+            cause: self.cause.0,
+            visibility: self.visibility.0,
+            status: self.status.into_status(interner),
+            resources: self.resources.into_iter().map(ResourceBody::into_resource).collect(),
+            appeared: Timestamp(self.appeared),
+            not_before: Timestamp(self.not_before),
+            due: self.due,
+            approval: self.approval.map(|approval| approval.into_approval(interner)),
+            description: interner.name(self.description),
+            duration_secs: self.duration_secs,
+            operations: self.operations.into_iter().map(|id| id.0).collect(),
+            cohort: self.cohort.map(|id| id.0),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum StatusBody<'a> {
+    #[serde(rename = "scheduled")]
+    Scheduled,
+    #[serde(rename = "started")]
+    Started { at: i64 },
+    #[serde(rename = "ended")]
+    Ended {
+        at: i64,
+        #[serde(borrow)]
+        outcome: OutcomeBody<'a>,
+    },
+}
+
+impl<'a> From<&'a Status> for StatusBody<'a> {
+    fn from(status: &'a Status) -> Self {
+        match status {
+            Status::Scheduled => StatusBody::Scheduled,
+            Status::Started { at } => StatusBody::Started { at: at.0 },
+            Status::Ended { at, outcome } => StatusBody::Ended { at: at.0, outcome: outcome.into() },
+        }
+    }
+}
+
+impl StatusBody<'_> {
+    fn into_status(self, interner: &mut Interner) -> Status {
+        match self {
+            StatusBody::Scheduled => Status::Scheduled,
+            StatusBody::Started { at } => Status::Started { at: Timestamp(at) },
+            StatusBody::Ended { at, outcome } => {
+                Status::Ended { at: Timestamp(at), outcome: outcome.into_outcome(interner) }
+            }
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum OutcomeBody<'a> {
+    #[serde(rename = "completed")]
+    Completed,
+    #[serde(rename = "failed", borrow)]
+    Failed(Text<'a>),
+    #[serde(rename = "timed-out")]
+    TimedOut,
+    #[serde(rename = "superseded")]
+    Superseded,
+    #[serde(rename = "no-effect")]
+    NoEffect,
+    #[serde(rename = "resource-gone")]
+    ResourceGone,
+    #[serde(rename = "canceled")]
+    Canceled {
+        #[serde(borrow)]
+        by: Text<'a>,
+    },
+}
+
+impl<'a> From<&'a Outcome> for OutcomeBody<'a> {
+    fn from(outcome: &'a Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => OutcomeBody::Completed,
+            Outcome::Failed(reason) => OutcomeBody::Failed(reason.into()),
+            Outcome::TimedOut => OutcomeBody::TimedOut,
+            Outcome::Superseded => OutcomeBody::Superseded,
+            Outcome::NoEffect => OutcomeBody::NoEffect,
+            Outcome::ResourceGone => OutcomeBody::ResourceGone,
+            Outcome::Canceled { by } => OutcomeBody::Canceled { by: by.into() },
+        }
+    }
+}
+
+impl OutcomeBody<'_> {
+    pub fn into_outcome(self, interner: &mut Interner) -> Outcome {
+        match self {
+            OutcomeBody::Completed => Outcome::Completed,
+            OutcomeBody::Failed(reason) => Outcome::Failed(interner.name(reason)),
+            OutcomeBody::TimedOut => Outcome::TimedOut,
+            OutcomeBody::Superseded => Outcome::Superseded,
+            OutcomeBody::NoEffect => Outcome::NoEffect,
+            OutcomeBody::ResourceGone => Outcome::ResourceGone,
+            OutcomeBody::Canceled { by } => Outcome::Canceled { by: interner.name(by) },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResourceBody<'a> {
+    machine: u64,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    role_instance: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl<'a> From<&'a Resource> for ResourceBody<'a> {
+    fn from(resource: &'a Resource) -> Self {
+        ResourceBody {
+            machine: resource.machine.0,
+            name: (&resource.name).into(),
+            role_instance: resource.role_instance,
+        }
+    }
+}
+
+impl ResourceBody<'_> {
+    fn into_resource(self) -> Resource {
+        Resource {
+            machine: MachineId(self.machine),
+            name: Name::from(&*self.name.0),
+            role_instance: self.role_instance,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ApprovalBody<'a> {
+    #[serde(borrow)]
+    by: ApproverBody<'a>,
+    at: i64,
+}
+
+impl<'a> From<&'a Approval> for ApprovalBody<'a> {
+    fn from(approval: &'a Approval) -> Self {
+        ApprovalBody { by: (&approval.by).into(), at: approval.at.0 }
+    }
+}
+
+impl ApprovalBody<'_> {
+    fn into_approval(self, interner: &mut Interner) -> Approval {
+        Approval { by: self.by.into_approver(interner), at: Timestamp(self.at) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum ApproverBody<'a> {
+    #[serde(rename = "guest")]
+    Guest {
+        machine: u64,
+        #[serde(borrow)]
+        name: Text<'a>,
+    },
+    #[serde(rename = "management", borrow)]
+    Management(Text<'a>),
+    #[serde(rename = "policy")]
+    Policy,
+}
+
+impl<'a> From<&'a Approver> for ApproverBody<'a> {
+    fn from(approver: &'a Approver) -> Self {
+        match approver {
+            Approver::Guest { machine, name } => ApproverBody::Guest { machine: machine.0, name: name.into() },
+            Approver::Management(name) => ApproverBody::Management(name.into()),
+            Approver::Policy => ApproverBody::Policy,
+        }
+    }
+}
+
+impl ApproverBody<'_> {
+    fn into_approver(self, interner: &mut Interner) -> Approver {
+        match self {
+            ApproverBody::Guest { machine, name } => {
+                Approver::Guest { machine: MachineId(machine), name: Name::from(&*name.0) }
+            }
+            ApproverBody::Management(name) => Approver::Management(interner.name(name)),
+            ApproverBody::Policy => Approver::Policy,
+        }
+    }
+}

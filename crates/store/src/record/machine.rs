@@ -1,0 +1,267 @@
+//! The body of a machine's record, and what groups have in common with it.
+
+use std::net::IpAddr;
+
+use forewarn_core::*;
+use serde::{Deserialize, Serialize};
+
+use super::intern::Interner;
+use super::tag::{GuidText, Millis, Tag, Text};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MachineBody<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    vm_id: GuidText,
+    #[serde(borrow)]
+    subscription: Text<'a>,
+    #[serde(borrow)]
+    resource_group: Text<'a>,
+    scope: u64,
+    #[serde(borrow)]
+    seat: SeatBody<'a>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    host: Option<Text<'a>>,
+    update_domain: u32,
+    fault_domain: u32,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    zone: Option<Text<'a>>,
+    priority: Tag<Priority>,
+    eviction: Tag<EvictionPolicy>,
+    power: Tag<Power>,
+    #[serde(borrow)]
+    addresses: Vec<AddressBody<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    terminate: Option<TerminateBody<'a>>,
+    model: u64,
+    protected: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<PolicyBody>,
+    #[serde(borrow)]
+    details: DetailsBody<'a>,
+}
+
+impl<'a> From<&'a Machine> for MachineBody<'a> {
+    fn from(machine: &'a Machine) -> Self {
+        MachineBody {
+            name: (&machine.name).into(),
+            vm_id: GuidText(machine.vm_id),
+            subscription: (&machine.home.subscription).into(),
+            resource_group: (&machine.home.resource_group).into(),
+            scope: machine.scope.0,
+            seat: (&machine.seat).into(),
+            host: machine.host.as_ref().map(Text::from),
+            update_domain: machine.update_domain,
+            fault_domain: machine.fault_domain,
+            zone: machine.zone.as_ref().map(Text::from),
+            priority: Tag(machine.priority),
+            eviction: Tag(machine.eviction),
+            power: Tag(machine.power),
+            addresses: machine.addresses.iter().map(AddressBody::from).collect(),
+            terminate: machine.terminate.as_ref().map(TerminateBody::from),
+            model: machine.model,
+            protected: machine.protected,
+            policy: machine.policy.as_ref().map(PolicyBody::from),
+            details: (&*machine.details).into(),
+        }
+    }
+}
+
+impl MachineBody<'_> {
+    pub fn into_machine(self, id: MachineId, interner: &mut Interner) -> Machine {
+        Machine {
+            id,
+            vm_id: self.vm_id.0,
+            name: Name::from(&*self.name.0),
+            home: home(self.subscription, self.resource_group, interner),
+            scope: ScopeId(self.scope),
+            seat: self.seat.into_seat(interner),
+            host: self.host.map(|host| interner.name(host)),
+            update_domain: self.update_domain,
+            fault_domain: self.fault_domain,
+            zone: self.zone.map(|zone| interner.name(zone)),
+            priority: self.priority.0,
+            eviction: self.eviction.0,
+            power: self.power.0,
+            addresses: self.addresses.into_iter().map(|address| address.into_address(interner)).collect(),
+            terminate: self.terminate.map(|terminate| terminate.into_profile(interner)),
+            model: self.model,
+            protected: self.protected,
+            policy: self.policy.map(EventsPolicy::from),
+            details: interner.details(self.details.into_details()),
+        }
+    }
+}
+
+pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &mut Interner) -> Home {
+    Home { subscription: interner.name(subscription), resource_group: interner.name(resource_group) }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum SeatBody<'a> {
+    #[serde(rename = "standalone")]
+    Standalone,
+    #[serde(rename = "availability-set")]
+    AvailabilitySet(u64),
+    #[serde(rename = "role-instance")]
+    RoleInstance {
+        service: u64,
+        #[serde(borrow)]
+        role: Text<'a>,
+    },
+    #[serde(rename = "instance")]
+    Instance { set: u64, number: Option<u32> },
+}
+
+impl<'a> From<&'a Seat> for SeatBody<'a> {
+    fn from(seat: &'a Seat) -> Self {
+        match seat {
+            Seat::Standalone => SeatBody::Standalone,
+            Seat::AvailabilitySet(group) => SeatBody::AvailabilitySet(group.0),
+            Seat::RoleInstance { service, role } => SeatBody::RoleInstance { service: service.0, role: role.into() },
+            Seat::Instance { set, number } => SeatBody::Instance { set: set.0, number: *number },
+        }
+    }
+}
+
+impl SeatBody<'_> {
+    fn into_seat(self, interner: &mut Interner) -> Seat {
+        match self {
+            SeatBody::Standalone => Seat::Standalone,
+            SeatBody::AvailabilitySet(group) => Seat::AvailabilitySet(GroupId(group)),
+            SeatBody::RoleInstance { service, role } => {
+                Seat::RoleInstance { service: GroupId(service), role: interner.name(role) }
+            }
+            SeatBody::Instance { set, number } => Seat::Instance { set: GroupId(set), number },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddressBody<'a> {
+    #[serde(borrow)]
+    network: Text<'a>,
+    ip: IpAddr,
+}
+
+impl<'a> From<&'a Address> for AddressBody<'a> {
+    fn from(address: &'a Address) -> Self {
+        AddressBody { network: (&address.network).into(), ip: address.ip }
+    }
+}
+
+impl AddressBody<'_> {
+    fn into_address(self, interner: &mut Interner) -> Address {
+        Address { network: interner.name(self.network), ip: self.ip }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TerminateBody<'a> {
+    timeout_ms: Millis,
+    #[serde(borrow)]
+    text: Text<'a>,
+}
+
+impl<'a> From<&'a TerminateProfile> for TerminateBody<'a> {
+    fn from(profile: &'a TerminateProfile) -> Self {
+        TerminateBody { timeout_ms: profile.timeout.into(), text: (&profile.text).into() }
+    }
+}
+
+impl TerminateBody<'_> {
+    pub fn into_profile(self, interner: &mut Interner) -> TerminateProfile {
+        TerminateProfile { timeout: self.timeout_ms.into(), text: interner.name(self.text) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PolicyBody {
+    approve_user_reboot: bool,
+    approve_user_redeploy: bool,
+    approve_all_instances_down: bool,
+}
+
+impl From<&EventsPolicy> for PolicyBody {
+    fn from(policy: &EventsPolicy) -> Self {
+        PolicyBody {
+            approve_user_reboot: policy.approve_user_reboot,
+            approve_user_redeploy: policy.approve_user_redeploy,
+            approve_all_instances_down: policy.approve_all_instances_down,
+        }
+    }
+}
+
+impl From<PolicyBody> for EventsPolicy {
+    fn from(body: PolicyBody) -> Self {
+        EventsPolicy {
+            approve_user_reboot: body.approve_user_reboot,
+            approve_user_redeploy: body.approve_user_redeploy,
+            approve_all_instances_down: body.approve_all_instances_down,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DetailsBody<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    location: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    size: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    os_type: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    computer_name: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    publisher: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    offer: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    sku: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    image_version: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Text::is_empty")]
+    mac: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<(Text<'a>, Text<'a>)>,
+}
+
+impl<'a> From<&'a Details> for DetailsBody<'a> {
+    fn from(details: &'a Details) -> Self {
+        DetailsBody {
+            location: (&details.location).into(),
+            size: (&details.size).into(),
+            os_type: (&details.os_type).into(),
+            computer_name: (&details.computer_name).into(),
+            publisher: (&details.publisher).into(),
+            offer: (&details.offer).into(),
+            sku: (&details.sku).into(),
+            image_version: (&details.image_version).into(),
+            mac: (&details.mac).into(),
+            tags: details.tags.iter().map(|(key, value)| (key.into(), value.into())).collect(),
+        }
+    }
+}
+
+impl DetailsBody<'_> {
+    pub fn into_details(self) -> Details {
+        Details {
+            location: self.location.into_string(),
+            size: self.size.into_string(),
+            os_type: self.os_type.into_string(),
+            computer_name: self.computer_name.into_string(),
+            publisher: self.publisher.into_string(),
+            offer: self.offer.into_string(),
+            sku: self.sku.into_string(),
+            image_version: self.image_version.into_string(),
+            mac: self.mac.into_string(),
+            tags: self.tags.into_iter().map(|(key, value)| (key.into_string(), value.into_string())).collect(),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Entities as they are kept: a kind, a key, a version and a JSON body, the same in every store and in
+//! archives. The core's types are not serialisable; they are converted here, by hand, so that a change
+//! of the core never changes what is on somebody's disk unseen.
+//!
+//! What a record does not say is what can be derived: the id (it is the key) and a scope's list of live
+//! events. Fields that are new in a version are read by the code of that version only: a body with
+//! unknown fields, an unknown word or an unknown version is an error, never half an entity.
+
+mod event;
+mod group;
+mod intern;
+mod machine;
+mod operation;
+mod tag;
+
+use std::sync::Arc;
+
+use forewarn_core::*;
+use serde::{Deserialize, Serialize};
+
+use crate::StoreError;
+use crate::text::parse_guid;
+use event::EventBody;
+use group::{GroupBody, ScopeBody};
+pub use intern::Interner;
+use machine::MachineBody;
+use operation::OperationBody;
+pub(crate) use operation::RequestBody;
+pub(crate) use tag::Tagged;
+
+/// The version that records are written in.
+pub const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub kind: &'static str,
+    pub key: String,
+    pub version: u32,
+    pub body: String,
+}
+
+/// The name of an entity in the store.
+pub fn name_of(key: &Key) -> (&'static str, String) {
+    match key {
+        Key::Meta => (META, META_KEY.to_string()),
+        Key::Host(name) => (HOST, name.to_string()),
+        Key::Group(id) => (GROUP, id.0.to_string()),
+        Key::Scope(id) => (SCOPE, id.0.to_string()),
+        Key::Machine(id) => (MACHINE, id.0.to_string()),
+        Key::Event(id) => (EVENT, id.to_string()),
+        Key::Operation(id) => (OPERATION, id.to_string()),
+    }
+}
+
+pub fn encode(entity: &Entity) -> Record {
+    let (kind, key) = name_of(&entity.key());
+    let body = match entity {
+        Entity::Meta(meta) => json(&MetaBody::from(meta)),
+        Entity::Host(_) => json(&HostBody {}),
+        Entity::Group(group) => json(&GroupBody::from(&**group)),
+        Entity::Scope(scope) => json(&ScopeBody::from(&**scope)),
+        Entity::Machine(machine) => json(&MachineBody::from(&**machine)),
+        Entity::Event(event) => json(&EventBody::from(&**event)),
+        Entity::Operation(operation) => json(&OperationBody::from(&**operation)),
+    };
+    Record { kind, key, version: VERSION, body }
+}
+
+/// The entity of a record. Names that entities share come from `interner`: use one for a whole region.
+pub fn decode(kind: &str, key: &str, version: u32, body: &str, interner: &mut Interner) -> Result<Entity, StoreError> {
+    if version != VERSION {
+        return Err(StoreError::Message(format!(
+            "the record {kind} '{key}' is of version {version}, and this program knows version {VERSION}. \
+             Start the version of Forewarn that wrote it."
+        )));
+    }
+    decode_v1(kind, key, body, interner).map_err(|reason| {
+        StoreError::Message(format!(
+            "the record {kind} '{key}' cannot be read: {reason}. \
+             Restore the data from a backup, or start the version of Forewarn that wrote it."
+        ))
+    })
+}
+
+const META: &str = "meta";
+const META_KEY: &str = "region";
+const HOST: &str = "host";
+const GROUP: &str = "group";
+const SCOPE: &str = "scope";
+const MACHINE: &str = "machine";
+const EVENT: &str = "event";
+const OPERATION: &str = "operation";
+
+fn decode_v1(kind: &str, key: &str, body: &str, interner: &mut Interner) -> Result<Entity, String> {
+    Ok(match kind {
+        META if key == META_KEY => Entity::Meta(parse::<MetaBody>(body)?.into()),
+        META => return Err("there is only one of this kind, 'region'".into()),
+        HOST => {
+            parse::<HostBody>(body)?;
+            Entity::Host(Arc::new(Host { name: interner.name(key.into()) }))
+        }
+        GROUP => {
+            let id = GroupId(number(key)?);
+            Entity::Group(Arc::new(parse::<GroupBody<'_>>(body)?.into_group(id, interner)))
+        }
+        SCOPE => Entity::Scope(Arc::new(parse::<ScopeBody>(body)?.into_scope(ScopeId(number(key)?)))),
+        MACHINE => {
+            let id = MachineId(number(key)?);
+            Entity::Machine(Arc::new(parse::<MachineBody<'_>>(body)?.into_machine(id, interner)))
+        }
+        EVENT => Entity::Event(Arc::new(parse::<EventBody<'_>>(body)?.into_event(guid(key)?, interner))),
+        OPERATION => {
+            Entity::Operation(Arc::new(parse::<OperationBody<'_>>(body)?.into_operation(guid(key)?, interner)))
+        }
+        _ => return Err("its kind is unknown".into()),
+    })
+}
+
+fn json(body: &impl Serialize) -> String {
+    serde_json::to_string(body).expect("bodies have string keys only and do not fail")
+}
+
+fn parse<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, String> {
+    serde_json::from_str(body).map_err(|error| error.to_string())
+}
+
+/// Only the form that is written, so that two keys never name one entity.
+fn number(key: &str) -> Result<u64, String> {
+    key.parse::<u64>().ok().filter(|number| number.to_string() == key).ok_or_else(|| "its key is not a number".into())
+}
+
+fn guid(key: &str) -> Result<Guid, String> {
+    parse_guid(key).filter(|guid| guid.to_string() == key).ok_or_else(|| "its key is not a GUID".into())
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostBody {}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetaBody {
+    now: i64,
+    next_id: u64,
+    next_seq: u64,
+    downtime_ms: i64,
+    pool_given: u32,
+}
+
+impl From<&Meta> for MetaBody {
+    fn from(meta: &Meta) -> Self {
+        MetaBody {
+            now: meta.now.0,
+            next_id: meta.next_id,
+            next_seq: meta.next_seq,
+            downtime_ms: meta.downtime_ms,
+            pool_given: meta.pool_given,
+        }
+    }
+}
+
+impl From<MetaBody> for Meta {
+    fn from(body: MetaBody) -> Self {
+        Meta {
+            now: Timestamp(body.now),
+            next_id: body.next_id,
+            next_seq: body.next_seq,
+            downtime_ms: body.downtime_ms,
+            pool_given: body.pool_given,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! Bodies of the records of operations.
+
+use forewarn_core::*;
+use serde::{Deserialize, Serialize};
+
+use super::event::OutcomeBody;
+use super::intern::Interner;
+use super::tag::{GuidText, Millis, Tag, Text};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OperationBody<'a> {
+    #[serde(borrow)]
+    by: Text<'a>,
+    #[serde(borrow)]
+    subscription: Text<'a>,
+    #[serde(borrow)]
+    request: RequestBody<'a>,
+    asked: i64,
+    #[serde(borrow)]
+    state: StateBody<'a>,
+    #[serde(borrow)]
+    parts: Vec<PartBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<RolloutBody>,
+}
+
+impl<'a> From<&'a Operation> for OperationBody<'a> {
+    fn from(operation: &'a Operation) -> Self {
+        OperationBody {
+            by: (&operation.by).into(),
+            subscription: (&operation.subscription).into(),
+            request: (&operation.request).into(),
+            asked: operation.asked.0,
+            state: (&operation.state).into(),
+            parts: operation.parts.iter().map(PartBody::from).collect(),
+            rollout: operation.rollout.as_ref().map(RolloutBody::from),
+        }
+    }
+}
+
+impl OperationBody<'_> {
+    pub fn into_operation(self, id: OperationId, interner: &mut Interner) -> Operation {
+        Operation {
+            id,
+            by: interner.name(self.by),
+            subscription: interner.name(self.subscription),
+            request: self.request.into_request(interner),
+            asked: Timestamp(self.asked),
+            state: self.state.into_state(interner),
+            parts: self.parts.into_iter().map(|part| part.into_part(interner)).collect(),
+            rollout: self.rollout.map(Rollout::from),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum StateBody<'a> {
+    #[serde(rename = "running")]
+    Running,
+    #[serde(rename = "ended")]
+    Ended {
+        at: i64,
+        #[serde(borrow)]
+        result: ResultBody<'a>,
+    },
+}
+
+impl<'a> From<&'a OperationState> for StateBody<'a> {
+    fn from(state: &'a OperationState) -> Self {
+        match state {
+            OperationState::Running => StateBody::Running,
+            OperationState::Ended { at, result } => StateBody::Ended { at: at.0, result: result.into() },
+        }
+    }
+}
+
+impl StateBody<'_> {
+    fn into_state(self, interner: &mut Interner) -> OperationState {
+        match self {
+            StateBody::Running => OperationState::Running,
+            StateBody::Ended { at, result } => {
+                OperationState::Ended { at: Timestamp(at), result: result.into_result(interner) }
+            }
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum ResultBody<'a> {
+    #[serde(rename = "succeeded")]
+    Succeeded,
+    #[serde(rename = "failed", borrow)]
+    Failed(OutcomeBody<'a>),
+    #[serde(rename = "canceled")]
+    Canceled {
+        #[serde(borrow)]
+        by: Text<'a>,
+    },
+}
+
+impl<'a> From<&'a OperationResult> for ResultBody<'a> {
+    fn from(result: &'a OperationResult) -> Self {
+        match result {
+            OperationResult::Succeeded => ResultBody::Succeeded,
+            OperationResult::Failed(outcome) => ResultBody::Failed(outcome.into()),
+            OperationResult::Canceled { by } => ResultBody::Canceled { by: by.into() },
+        }
+    }
+}
+
+impl ResultBody<'_> {
+    fn into_result(self, interner: &mut Interner) -> OperationResult {
+        match self {
+            ResultBody::Succeeded => OperationResult::Succeeded,
+            ResultBody::Failed(outcome) => OperationResult::Failed(outcome.into_outcome(interner)),
+            ResultBody::Canceled { by } => OperationResult::Canceled { by: interner.name(by) },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartBody<'a> {
+    event: GuidText,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeBody<'a>>,
+}
+
+impl<'a> From<&'a Part> for PartBody<'a> {
+    fn from(part: &'a Part) -> Self {
+        PartBody { event: GuidText(part.event), outcome: part.outcome.as_ref().map(OutcomeBody::from) }
+    }
+}
+
+impl PartBody<'_> {
+    fn into_part(self, interner: &mut Interner) -> Part {
+        Part { event: self.event.0, outcome: self.outcome.map(|outcome| outcome.into_outcome(interner)) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RolloutBody {
+    next_domain: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<i64>,
+}
+
+impl From<&Rollout> for RolloutBody {
+    fn from(rollout: &Rollout) -> Self {
+        RolloutBody { next_domain: rollout.next_domain, resume: rollout.resume.map(|at| at.0) }
+    }
+}
+
+impl From<RolloutBody> for Rollout {
+    fn from(body: RolloutBody) -> Self {
+        Rollout { next_domain: body.next_domain, resume: body.resume.map(Timestamp) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) enum RequestBody<'a> {
+    #[serde(rename = "restart")]
+    Restart { machine: u64 },
+    #[serde(rename = "redeploy")]
+    Redeploy { machine: u64 },
+    #[serde(rename = "perform-maintenance")]
+    PerformMaintenance { machine: u64 },
+    #[serde(rename = "evict")]
+    Evict { machine: u64 },
+    #[serde(rename = "delete")]
+    Delete { machines: Vec<u64>, group: Option<u64> },
+    #[serde(rename = "maintain")]
+    Maintain {
+        #[serde(borrow)]
+        target: TargetBody<'a>,
+        #[serde(borrow)]
+        plan: PlanBody<'a>,
+    },
+    #[serde(rename = "fail")]
+    Fail {
+        #[serde(borrow)]
+        target: TargetBody<'a>,
+        #[serde(rename = "type")]
+        kind: Tag<EventKind>,
+    },
+}
+
+impl<'a> From<&'a Request> for RequestBody<'a> {
+    fn from(request: &'a Request) -> Self {
+        match request {
+            Request::Restart { machine } => RequestBody::Restart { machine: machine.0 },
+            Request::Redeploy { machine } => RequestBody::Redeploy { machine: machine.0 },
+            Request::PerformMaintenance { machine } => RequestBody::PerformMaintenance { machine: machine.0 },
+            Request::Evict { machine } => RequestBody::Evict { machine: machine.0 },
+            Request::Delete { machines, group } => RequestBody::Delete {
+                machines: machines.iter().map(|machine| machine.0).collect(),
+                group: group.map(|group| group.0),
+            },
+            Request::Maintain { target, plan } => RequestBody::Maintain { target: target.into(), plan: plan.into() },
+            Request::Fail { target, kind } => RequestBody::Fail { target: target.into(), kind: Tag(*kind) },
+        }
+    }
+}
+
+impl RequestBody<'_> {
+    fn into_request(self, interner: &mut Interner) -> Request {
+        match self {
+            RequestBody::Restart { machine } => Request::Restart { machine: MachineId(machine) },
+            RequestBody::Redeploy { machine } => Request::Redeploy { machine: MachineId(machine) },
+            RequestBody::PerformMaintenance { machine } => Request::PerformMaintenance { machine: MachineId(machine) },
+            RequestBody::Evict { machine } => Request::Evict { machine: MachineId(machine) },
+            RequestBody::Delete { machines, group } => {
+                Request::Delete { machines: machines.into_iter().map(MachineId).collect(), group: group.map(GroupId) }
+            }
+            RequestBody::Maintain { target, plan } => {
+                Request::Maintain { target: target.into_target(interner), plan: plan.into_plan(interner) }
+            }
+            RequestBody::Fail { target, kind } => Request::Fail { target: target.into_target(interner), kind: kind.0 },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) enum TargetBody<'a> {
+    #[serde(rename = "machine")]
+    Machine(u64),
+    #[serde(rename = "host", borrow)]
+    Host(Text<'a>),
+    #[serde(rename = "group")]
+    Group(u64),
+}
+
+impl<'a> From<&'a Target> for TargetBody<'a> {
+    fn from(target: &'a Target) -> Self {
+        match target {
+            Target::Machine(machine) => TargetBody::Machine(machine.0),
+            Target::Host(host) => TargetBody::Host(host.into()),
+            Target::Group(group) => TargetBody::Group(group.0),
+        }
+    }
+}
+
+impl TargetBody<'_> {
+    fn into_target(self, interner: &mut Interner) -> Target {
+        match self {
+            TargetBody::Machine(machine) => Target::Machine(MachineId(machine)),
+            TargetBody::Host(host) => Target::Host(interner.name(host)),
+            TargetBody::Group(group) => Target::Group(GroupId(group)),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanBody<'a> {
+    #[serde(rename = "type")]
+    kind: Tag<EventKind>,
+    cause: Tag<Cause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice_ms: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_secs: Option<i64>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    description: Option<Text<'a>>,
+}
+
+impl<'a> From<&'a Plan> for PlanBody<'a> {
+    fn from(plan: &'a Plan) -> Self {
+        PlanBody {
+            kind: Tag(plan.kind),
+            cause: Tag(plan.cause),
+            at: plan.at.map(|at| at.0),
+            notice_ms: plan.notice.map(Millis::from),
+            duration_secs: plan.duration_secs,
+            description: plan.description.as_ref().map(Text::from),
+        }
+    }
+}
+
+impl PlanBody<'_> {
+    fn into_plan(self, interner: &mut Interner) -> Plan {
+        Plan {
+            kind: self.kind.0,
+            cause: self.cause.0,
+            at: self.at.map(Timestamp),
+            notice: self.notice_ms.map(Into::into),
+            duration_secs: self.duration_secs,
+            description: self.description.map(|text| interner.name(text)),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+use crate::conformance::sample;
+
+fn round(entity: &Entity) -> Entity {
+    let record = encode(entity);
+    decode(record.kind, &record.key, record.version, &record.body, &mut Interner::default()).expect("it was encoded")
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for entity in sample::entities() {
+        assert_eq!(round(&entity), entity, "{:?}", encode(&entity));
+    }
+}
+
+#[test]
+fn a_scope_is_kept_without_its_live_events() {
+    let Entity::Scope(scope) = sample::scope(7) else { panic!("not a scope") };
+    let live = Entity::Scope(Arc::new(Scope { live: vec![Guid(1)], ..(*scope).clone() }));
+    assert_eq!(round(&live), Entity::Scope(scope));
+}
+
+#[test]
+fn text_of_any_kind_survives() {
+    for name in ["", "a \"quoted\" \\ name", "täst ✓", "\u{0}\n\t", "null"] {
+        let entity = Entity::Host(Arc::new(Host { name: name.into() }));
+        assert_eq!(round(&entity), entity);
+        let Entity::Machine(machine) = sample::machine(3) else { panic!("not a machine") };
+        let entity = Entity::Machine(Arc::new(Machine { name: name.into(), ..(*machine).clone() }));
+        assert_eq!(round(&entity), entity);
+    }
+}
+
+/// The words of a type, from what serde says when it meets none of them.
+fn words_of<'a, T: Deserialize<'a>>() -> Vec<String> {
+    let Err(error) = serde_json::from_str::<T>("\"no such word\"") else { panic!("there is no such word") };
+    error.to_string().split('`').skip(3).step_by(2).map(String::from).collect()
+}
+
+#[test]
+fn the_sample_has_every_variant_of_every_enum() {
+    let tags: [&[&str]; 8] = [
+        Priority::ALL,
+        EvictionPolicy::ALL,
+        Power::ALL,
+        Orchestration::ALL,
+        UpgradeMode::ALL,
+        EventKind::ALL,
+        Cause::ALL,
+        Visibility::ALL,
+    ];
+    let enums = [
+        words_of::<machine::SeatBody<'_>>(),
+        words_of::<group::GroupKindBody<'_>>(),
+        words_of::<group::OwnerBody>(),
+        words_of::<group::SwitchBody>(),
+        words_of::<event::StatusBody<'_>>(),
+        words_of::<event::OutcomeBody<'_>>(),
+        words_of::<event::ApproverBody<'_>>(),
+        words_of::<operation::StateBody<'_>>(),
+        words_of::<operation::ResultBody<'_>>(),
+        words_of::<operation::RequestBody<'_>>(),
+        words_of::<operation::TargetBody<'_>>(),
+    ];
+    assert!(enums.iter().all(|words| words.len() >= 2), "{enums:?}");
+    let bodies: String = sample::entities().iter().map(|entity| encode(entity).body).collect();
+    let missing: Vec<_> = tags
+        .iter()
+        .flat_map(|tags| tags.iter().map(ToString::to_string))
+        .chain(enums.into_iter().flatten())
+        .filter(|word| !bodies.contains(&format!("\"{word}\"")))
+        .collect();
+    assert_eq!(missing, Vec::<String>::new(), "variants that no sample has");
+}
+
+#[test]
+fn what_cannot_be_read_is_a_sentence() {
+    let machine = encode(&sample::machine(3)).body;
+    let cases = [
+        ("machine", "3", 2, machine.clone(), "the record machine '3' is of version 2"),
+        ("machine", "3", 1, machine.replace("\"running\"", "\"melted\""), "unknown power state 'melted'"),
+        ("machine", "3", 1, machine.replace("\"standalone\"", "\"couch\""), "unknown variant `couch`"),
+        ("machine", "3", 1, machine.replace("\"power\"", "\"pover\""), "unknown field `pover`"),
+        ("machine", "3", 1, machine.replace("\"power\":\"running\",", ""), "missing field `power`"),
+        ("machine", "3", 1, machine[..machine.len() / 2].to_string(), "the record machine '3' cannot be read: EOF"),
+        ("machine", "three", 1, machine.clone(), "its key is not a number"),
+        ("machine", "03", 1, machine.clone(), "its key is not a number"),
+        ("event", "3", 1, encode(&sample::events()[0]).body, "its key is not a GUID"),
+        ("meta", "other", 1, encode(&sample::meta()).body, "there is only one of this kind"),
+        ("unicorn", "1", 1, "{}".to_string(), "the record unicorn '1' cannot be read: its kind is unknown"),
+        ("host", "h", 1, "".to_string(), "the record host 'h' cannot be read: EOF"),
+    ];
+    for (kind, key, version, body, expected) in cases {
+        let error = decode(kind, key, version, &body, &mut Interner::default()).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(error.contains("Start") || error.contains("Restore"), "says what to do: {error}");
+    }
+}

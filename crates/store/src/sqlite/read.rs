@@ -1,0 +1,188 @@
+//! Queries of history, each along an index and never further than a page.
+//!
+//! The most telling filter leads; the others are checked on the rows it finds. Times become bounds of
+//! numbers first, because rows are in the order of time.
+
+use std::sync::{Mutex, PoisonError};
+
+use forewarn_core::{Guid, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params_from_iter};
+
+use super::error::read_error;
+use super::one;
+use crate::history::fold;
+use crate::text::parse_guid;
+use crate::{HistoryQuery, HistoryRow, Reader, StoreError};
+
+pub(super) struct SqliteReader {
+    /// Pages are small and indexed: one at a time is fast enough, and the server's threads are few.
+    connection: Mutex<Connection>,
+}
+
+impl SqliteReader {
+    pub fn new(connection: Connection) -> SqliteReader {
+        SqliteReader { connection: Mutex::new(connection) }
+    }
+}
+
+impl Reader for SqliteReader {
+    fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = connection.transaction().map_err(read_error)?;
+        history(&view, query).map_err(read_error)
+    }
+}
+
+/// The oldest rows from before a time.
+pub(super) fn oldest(connection: &Connection, before: Timestamp, limit: u32) -> rusqlite::Result<Vec<HistoryRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM history h WHERE h.at_ms < ?1 ORDER BY h.at_ms, h.number LIMIT ?2");
+    connection.prepare_cached(&sql)?.query_map([before.0, i64::from(limit)], row)?.collect()
+}
+
+fn history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<HistoryRow>> {
+    let Some(bounds) = bounds(connection, query)? else { return Ok(Vec::new()) };
+    let mut rows = Vec::new();
+    for select in selects(query, bounds) {
+        let found = connection
+            .prepare_cached(&select.sql)?
+            .query_map(params_from_iter(select.values), row)?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        rows.extend(found);
+    }
+    rows.sort_by_key(|row| row.number);
+    let limit = query.page_size();
+    if query.newest {
+        rows.drain(..rows.len().saturating_sub(limit));
+    } else {
+        rows.truncate(limit);
+    }
+    Ok(rows)
+}
+
+/// The numbers between which all rows are that the query can mean; None: there are none.
+fn bounds(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Option<(u64, u64)>> {
+    let mut first = query.after.map_or(0, |after| after.saturating_add(1));
+    let mut last = i64::MAX as u64;
+    if let Some(since) = query.since {
+        let sql = "SELECT number FROM history WHERE at_ms >= ?1 ORDER BY at_ms, number LIMIT 1";
+        let Some(number) = one::<u64>(connection, sql, [since.0])? else { return Ok(None) };
+        first = first.max(number);
+    }
+    if let Some(until) = query.until {
+        let sql = "SELECT number FROM history WHERE at_ms < ?1 ORDER BY at_ms DESC, number DESC LIMIT 1";
+        let Some(number) = one::<u64>(connection, sql, [until.0])? else { return Ok(None) };
+        last = last.min(number);
+    }
+    Ok((first <= last).then_some((first, last)))
+}
+
+const COLUMNS: &str = "h.number, h.at_ms, h.kind, h.event, h.operation, h.joined, h.scope, h.machines, h.actor, \
+                       h.target, h.outcome, h.detail";
+
+struct Select {
+    sql: String,
+    values: Vec<Value>,
+}
+
+/// One statement, or one for each kind when nothing tells more than the kinds.
+fn selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
+    let led = query.event.is_some() || query.operation.is_some() || query.machine.is_some();
+    let mut kinds = query.kinds.clone();
+    kinds.sort();
+    kinds.dedup();
+    if led || kinds.is_empty() {
+        vec![select(query, &kinds, bounds)]
+    } else {
+        kinds.chunks(1).map(|kind| select(query, kind, bounds)).collect()
+    }
+}
+
+fn select(query: &HistoryQuery, kinds: &[String], (first, last): (u64, u64)) -> Select {
+    let mut values = Vec::new();
+    let mut conditions = Vec::new();
+    let (from, number) = if let Some(event) = query.event {
+        conditions.push("h.event = ?".to_string());
+        values.push(Value::from(event.to_string()));
+        ("history h INDEXED BY history_event", "h.number")
+    } else if let Some(operation) = query.operation {
+        conditions.push("o.operation = ?".to_string());
+        values.push(Value::from(operation.to_string()));
+        ("history_operations o CROSS JOIN history h ON h.number = o.number", "o.number")
+    } else if let Some(machine) = &query.machine {
+        conditions.push("m.name = ?".to_string());
+        values.push(Value::from(fold(machine)));
+        ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
+    } else if !kinds.is_empty() {
+        ("history h INDEXED BY history_kind", "h.number")
+    } else {
+        ("history h", "h.number")
+    };
+    conditions.push(format!("{number} BETWEEN ? AND ?"));
+    values.extend([first, last].map(|bound| Value::from(bound.min(i64::MAX as u64) as i64)));
+    also(query, &mut conditions, &mut values);
+    if !kinds.is_empty() {
+        conditions.push(format!("h.kind IN ({})", vec!["?"; kinds.len()].join(", ")));
+        values.extend(kinds.iter().cloned().map(Value::from));
+    }
+    values.push(Value::from(query.page_size() as i64));
+    let order = if query.newest { "DESC" } else { "ASC" };
+    let conditions = conditions.join(" AND ");
+    let sql = format!("SELECT {COLUMNS} FROM {from} WHERE {conditions} ORDER BY {number} {order} LIMIT ?");
+    Select { sql, values }
+}
+
+/// The filters that do not lead.
+fn also(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
+    if let (Some(_), Some(operation)) = (query.event, query.operation) {
+        let found = "SELECT 1 FROM history_operations o WHERE o.operation = ? AND o.number = h.number";
+        conditions.push(format!("EXISTS ({found})"));
+        values.push(Value::from(operation.to_string()));
+    }
+    if let (true, Some(machine)) = (query.event.is_some() || query.operation.is_some(), &query.machine) {
+        let found = "SELECT 1 FROM history_machines m WHERE m.name = ? AND m.number = h.number";
+        conditions.push(format!("EXISTS ({found})"));
+        values.push(Value::from(fold(machine)));
+    }
+}
+
+fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
+    Ok(HistoryRow {
+        number: row.get(0)?,
+        at: Timestamp(row.get(1)?),
+        kind: row.get(2)?,
+        event: guid(row, 3)?,
+        operation: guid(row, 4)?,
+        joined: list(row, 5)?
+            .iter()
+            .map(|text| parse_guid(text).ok_or_else(|| bad(5, text)))
+            .collect::<Result<_, _>>()?,
+        scope: row.get(6)?,
+        machines: list(row, 7)?,
+        actor: row.get(8)?,
+        target: row.get(9)?,
+        outcome: row.get(10)?,
+        detail: row.get(11)?,
+    })
+}
+
+fn guid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Guid>> {
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| parse_guid(&text).ok_or_else(|| bad(column, &text))).transpose()
+}
+
+fn list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+    let text: Option<String> = row.get(column)?;
+    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|_| bad(column, &text)))
+}
+
+fn bad(column: usize, text: &str) -> rusqlite::Error {
+    let reason = format!("'{text}' in the table 'history' is not what belongs there");
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, reason.into())
+}
+
+/// The statements of a query, for tests of their plans.
+#[cfg(test)]
+pub(super) fn statements(query: &HistoryQuery) -> Vec<String> {
+    selects(query, (0, 1)).into_iter().map(|select| select.sql).collect()
+}

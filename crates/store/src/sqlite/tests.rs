@@ -1,0 +1,277 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use forewarn_core::{Host, MachineId, Write};
+use rusqlite::ffi;
+use tempfile::TempDir;
+
+use super::*;
+use crate::conformance::sample;
+
+/// A directory with the sample in it, and no server on it.
+fn filled() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    SqliteStore::open(directory.path()).unwrap().commit(0, &sample::batch()).unwrap();
+    directory
+}
+
+fn database(directory: &TempDir) -> std::path::PathBuf {
+    directory.path().join("forewarn.db")
+}
+
+fn check_opening(directory: &Path, expected: &str) {
+    let error = match SqliteStore::open(directory).map(|mut store| store.load()) {
+        Err(error) | Ok(Err(error)) => error.to_string(),
+        Ok(Ok(loaded)) => panic!("it was loaded, with {} entities; expected: {expected}", loaded.entities.len()),
+    };
+    assert!(error.contains(expected), "{error}\nexpected: {expected}");
+}
+
+#[test]
+fn a_file_that_is_no_store_is_a_sentence() {
+    type Damage = fn(&Path);
+    let cases: [(&str, Damage); 12] = [
+        ("is not a database", |path| fs::write(path, "not a database, whatever its name says".repeat(100)).unwrap()),
+        ("is empty. Restore", |path| fs::write(path, "").unwrap()),
+        ("is damaged", |path| cut(path, |length| length / 2)),
+        ("is damaged", |path| cut(path, |length| length - 4096)),
+        ("is missing, but forewarn.db-wal", |path| fs::rename(path, path.with_extension("db-wal")).unwrap()),
+        ("not one of Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
+        ("its format is 2, and this program knows 1", |path| {
+            sql(path, "UPDATE meta SET value = 2 WHERE key = 'format'")
+        }),
+        ("its format is ''", |path| sql(path, "DELETE FROM meta WHERE key = 'format'")),
+        ("its revision is 'x'", |path| sql(path, "UPDATE meta SET value = 'x' WHERE key = 'revision'")),
+        ("the record machine '3' is of version 2", |path| {
+            sql(path, "UPDATE records SET version = 2 WHERE kind = 'machine' AND key = '3'");
+        }),
+        ("the record machine '3' cannot be read", |path| {
+            sql(path, "UPDATE records SET body = '{' WHERE kind = 'machine' AND key = '3'");
+        }),
+        ("the record host 'host-a' cannot be read: its version", |path| {
+            sql(path, "UPDATE records SET body = x'ff' WHERE key = 'host-a'");
+        }),
+    ];
+    for (expected, damage) in cases {
+        let directory = filled();
+        damage(&database(&directory));
+        check_opening(directory.path(), expected);
+    }
+}
+
+fn cut(path: &Path, length: fn(u64) -> u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(length(file.metadata().unwrap().len())).unwrap();
+}
+
+fn sql(path: &Path, sql: &str) {
+    Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+#[test]
+fn an_unknown_kind_of_clock_is_a_sentence() {
+    let directory = filled();
+    sql(&database(&directory), "INSERT INTO meta VALUES ('clock', 'sundial')");
+    let error = SqliteStore::open(directory.path()).unwrap().clock_kind().unwrap_err().to_string();
+    assert!(error.contains("'sundial'"), "{error}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_a_sentence() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("file"), "").unwrap();
+    check_opening(&directory.path().join("file/data"), "cannot be made");
+}
+
+#[test]
+fn one_server_at_a_time_and_no_stale_lock() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = SqliteStore::open(directory.path()).unwrap();
+    check_opening(directory.path(), &format!("another server (process {}) uses", std::process::id()));
+    drop(first);
+    assert!(directory.path().join("lock").exists());
+    SqliteStore::open(directory.path()).expect("a lock that nobody holds stops nobody");
+}
+
+#[test]
+fn a_start_that_was_interrupted_is_no_obstacle() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["forewarn.db.new", "forewarn.db.new-wal"] {
+        fs::write(directory.path().join(name), "half").unwrap();
+    }
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    assert_eq!(store.load().unwrap().revision, 0);
+    assert!(!directory.path().join("forewarn.db.new").exists());
+}
+
+#[test]
+fn nobody_else_can_read_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("a/b");
+    let mut store = SqliteStore::open(&directory).unwrap();
+    store.commit(0, &sample::batch()).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&directory), 0o700);
+    for entry in fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    drop(store);
+    let database = directory.join("forewarn.db");
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o644)).unwrap();
+    SqliteStore::open(&directory).unwrap();
+    assert_eq!(mode(&database), 0o600);
+}
+
+#[test]
+fn a_store_that_was_closed_is_one_file() {
+    let directory = filled();
+    let mut names: Vec<_> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["forewarn.db", "lock"]);
+}
+
+#[test]
+fn commits_are_synced() {
+    let directory = filled();
+    let store = SqliteStore::open(directory.path()).unwrap();
+    let pragma = |name| store.connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+    assert_eq!(pragma("journal_mode").unwrap(), "wal".to_string().into());
+    assert_eq!(pragma("synchronous").unwrap(), 2.into(), "FULL");
+}
+
+#[test]
+fn a_full_disk_refuses_and_writes_nothing() {
+    let directory = filled();
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    let before = store.load().unwrap().entities;
+    let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    store.connection.pragma_update(None, "max_page_count", pages).unwrap();
+    let writes = (0..1000).map(|n| format!("host-{n}").into()).map(|name| Host { name });
+    let mut batch = sample::batch();
+    batch.writes.extend(writes.map(|host| Write::Put(Entity::Host(Arc::new(host)))));
+    let Err(CommitError::Refused(source)) = store.commit(1, &batch) else { panic!("not refused") };
+    assert!(source.to_string().contains("full"), "{source}");
+    assert_eq!(store.load().unwrap().entities, before);
+    assert_eq!(store.reader().history(&HistoryQuery::default()).unwrap().len(), 20);
+
+    store.connection.pragma_update(None, "max_page_count", i64::from(u32::MAX - 1)).unwrap();
+    assert_eq!(store.commit(1, &batch).unwrap(), 2);
+}
+
+#[test]
+fn a_busy_database_refuses() {
+    let directory = filled();
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    store.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let person = Connection::open(database(&directory)).unwrap();
+    person.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(matches!(store.commit(1, &sample::batch()), Err(CommitError::Refused(_))));
+    person.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
+}
+
+#[test]
+fn what_a_failed_commit_means() {
+    let directory = filled();
+    let store = SqliteStore::open(directory.path()).unwrap();
+    let fate = |expected, code| {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        match store.fate(expected, error) {
+            CommitError::Refused(_) => "refused",
+            CommitError::Doubt(_) => "doubt",
+            CommitError::Conflict { .. } => "conflict",
+        }
+    };
+    assert_eq!(fate(1, ffi::SQLITE_FULL), "refused");
+    assert_eq!(fate(1, ffi::SQLITE_BUSY), "refused");
+    assert_eq!(fate(0, ffi::SQLITE_FULL), "doubt", "the revision is not the one from before");
+    for code in [ffi::SQLITE_IOERR, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT] {
+        assert_eq!(fate(1, code), "doubt", "{code}");
+    }
+}
+
+#[test]
+fn no_query_of_history_reads_more_than_it_must() {
+    let directory = filled();
+    let store = SqliteStore::open(directory.path()).unwrap();
+    let event = Some(sample::event_id(1));
+    let operation = Some(sample::operation_id(1));
+    let machine = Some("machine-1".to_string());
+    let kinds = vec!["ended".to_string(), "started".to_string()];
+    let all = HistoryQuery::default;
+    for query in [
+        all(),
+        HistoryQuery { event, ..all() },
+        HistoryQuery { event, operation, machine: machine.clone(), kinds: kinds.clone(), ..all() },
+        HistoryQuery { operation, machine: machine.clone(), ..all() },
+        HistoryQuery { machine, kinds: kinds.clone(), ..all() },
+        HistoryQuery { kinds, ..all() },
+    ] {
+        for newest in [false, true] {
+            for sql in read::statements(&HistoryQuery { newest, ..query.clone() }) {
+                check_plan(&store.connection, &sql);
+            }
+        }
+    }
+}
+
+fn check_plan(connection: &Connection, sql: &str) {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let steps: Vec<String> = statement.raw_query().mapped(|row| row.get("detail")).collect::<Result<_, _>>().unwrap();
+    assert!(!steps.is_empty());
+    for step in &steps {
+        assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{sql}\n{steps:#?}");
+    }
+}
+
+#[test]
+fn forgetting_leaves_nothing_to_be_found_by() {
+    let directory = filled();
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    assert_eq!(store.forget_history(sample::at(1000), 1000).unwrap(), 20);
+    for table in ["history", "history_machines", "history_operations"] {
+        let left: i64 = one(&store.connection, &format!("SELECT count(*) FROM {table}"), []).unwrap().unwrap();
+        assert_eq!(left, 0, "{table}");
+    }
+}
+
+#[test]
+fn a_person_finds_machines_and_events() {
+    let directory = filled();
+    let person = Connection::open(database(&directory)).unwrap();
+    let text = |sql: &str| one::<String>(&person, sql, []).unwrap().unwrap();
+    assert_eq!(
+        text("SELECT name || ' ' || power || ' ' || host FROM machines WHERE id = 5"),
+        "Machine-5 deallocated host-a"
+    );
+    assert_eq!(
+        text("SELECT type || ' ' || status || ' ' || not_before || ' ' || machines FROM events WHERE seq = 1"),
+        "Freeze scheduled 2026-01-01T00:15:00.000Z Machine-1"
+    );
+    assert_eq!(
+        text("SELECT at || ' ' || machines FROM history WHERE kind = 'started'"),
+        "2026-01-01T00:00:06.000Z [\"Machine-2\"]"
+    );
+}
+
+#[test]
+fn names_are_shared_between_the_machines_that_are_loaded() {
+    let directory = filled();
+    let entities = SqliteStore::open(directory.path()).unwrap().load().unwrap().entities;
+    let machine = |id| {
+        entities.iter().find_map(|entity| match entity {
+            Entity::Machine(machine) if machine.id == MachineId(id) => Some(machine.clone()),
+            _ => None,
+        })
+    };
+    let (one, other) = (machine(1).unwrap(), machine(2).unwrap());
+    assert!(Arc::ptr_eq(&one.home.subscription, &other.home.subscription));
+    assert!(Arc::ptr_eq(&one.home.resource_group, &other.home.resource_group));
+    assert!(Arc::ptr_eq(one.host.as_ref().unwrap(), other.host.as_ref().unwrap()));
+    assert!(Arc::ptr_eq(&one.addresses[0].network, &other.addresses[0].network));
+}

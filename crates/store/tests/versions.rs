@@ -1,0 +1,76 @@
+//! Data directories and archives of every version of the format are kept under `fixtures/`, made by the
+//! version they are of, and must stay readable. They hold the sample of the conformance suite.
+//!
+//! To make those of a new version: `FOREWARN_MAKE_FIXTURE=1 cargo test -p forewarn-store --test versions`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use forewarn_core::{Region, Settings};
+use forewarn_store::conformance::sample;
+use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
+
+const CURRENT: &str = "v1";
+
+#[test]
+fn this_version_writes_what_is_kept_of_it() {
+    let kept = fixture(CURRENT).join("archive.jsonl");
+    let mut store = MemoryStore::new();
+    fill(&mut store);
+    if std::env::var_os("FOREWARN_MAKE_FIXTURE").is_some() {
+        make(&fixture(CURRENT), &exported(&mut store));
+    }
+    assert_eq!(exported(&mut store), fs::read_to_string(kept).unwrap());
+}
+
+#[test]
+fn a_directory_of_v1_opens() {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(fixture("v1").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
+    let mut store = SqliteStore::open(copy.path()).unwrap();
+    check_v1(&mut store);
+    assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
+}
+
+#[test]
+fn an_archive_of_v1_is_imported() {
+    let mut store = MemoryStore::new();
+    let lines = fs::read(fixture("v1").join("archive.jsonl")).unwrap();
+    archive::import(&*lines, &mut store).unwrap();
+    check_v1(&mut store);
+}
+
+/// As long as records are of version 1, what is read is written again byte for byte.
+fn check_v1(store: &mut dyn Store) {
+    assert_eq!(store.clock_kind().unwrap(), Some(ClockKind::Manual));
+    let loaded = store.load().unwrap();
+    assert_eq!(loaded.revision, 1);
+    let region = Region::load(Settings::default(), loaded.entities).unwrap();
+    assert_eq!((region.machines().len(), region.events().count(), region.operations().count()), (6, 9, 12));
+    assert_eq!(exported(store), fs::read_to_string(fixture("v1").join("archive.jsonl")).unwrap());
+}
+
+fn make(directory: &Path, archive: &str) {
+    fs::create_dir_all(directory).unwrap();
+    let made = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(made.path()).unwrap();
+    fill(&mut store);
+    drop(store);
+    fs::copy(made.path().join("forewarn.db"), directory.join("forewarn.db")).unwrap();
+    fs::write(directory.join("archive.jsonl"), archive).unwrap();
+}
+
+fn fill(store: &mut dyn Store) {
+    store.set_clock_kind(ClockKind::Manual).unwrap();
+    store.commit(0, &sample::batch()).unwrap();
+}
+
+fn exported(store: &mut dyn Store) -> String {
+    let mut out = Vec::new();
+    archive::export(store, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn fixture(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(version)
+}
