@@ -1,10 +1,18 @@
 //! The rest of the program's view of the single writer: submit a command, look at the newest snapshot.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
 
-use forewarn_core::{Answer, Command, Region, Rejection};
+use forewarn_core::{Answer, Command, MachineId, Region, Rejection, Timestamp};
 use forewarn_store::{Audit, Reader};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+
+use crate::clock::{self, Clock};
+use crate::publish::Board;
+use crate::requests::{RequestRecord, Requests};
+use crate::telemetry::Telemetry;
 
 /// The region at one revision. Immutable; keep it as long as you like.
 #[derive(Debug)]
@@ -44,7 +52,171 @@ pub struct Asked {
     pub detail: String,
 }
 
+impl Asked {
+    pub(crate) fn at(&self, at: Timestamp) -> Audit {
+        let Asked { actor, action, target, detail } = self.clone();
+        Audit { at, actor, action, target, detail }
+    }
+}
+
+/// How to move a manual clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    By(Duration),
+    To(Timestamp),
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdvanceError {
+    #[error("The clock is the real one, which nobody can move. Start the server with --clock manual to move it.")]
+    RealClock,
+    #[error("The clock never goes back. Give a later time than the one it shows.")]
+    Backwards { now: Timestamp },
+    #[error("The clock moves {} days at a time at the most.", ADVANCE_MAX.as_secs() / 86_400)]
+    TooFar,
+    #[error("The change could not be stored. The clock stands where the last step that was stored put it.")]
+    Unavailable,
+    #[error("The server has more to do than it can take. Try again in a second.")]
+    Busy,
+    #[error("The server is stopping.")]
+    Stopping,
+}
+
+/// A longer way would keep the writer busy with its steps while everybody waits.
+pub const ADVANCE_MAX: Duration = Duration::from_secs(500 * 86_400);
+
+/// Commands that wait for the writer. More are refused with Busy: a queue longer than this is some
+/// seconds of commits, and its askers have given up by then.
+pub const MAILBOX_MAX: usize = 4096;
+
+/// What the writer finds in its mailbox.
+pub(crate) enum Letter {
+    Command(Pending),
+    Advance {
+        how: Advance,
+        reply: oneshot::Sender<Result<Timestamp, AdvanceError>>,
+    },
+    /// Look up: something outside the mailbox has changed.
+    Wake,
+}
+
+pub(crate) struct Pending {
+    pub command: Command,
+    pub asked: Option<Asked>,
+    pub reply: oneshot::Sender<Result<Done, SubmitError>>,
+}
+
 #[derive(Clone)]
 pub struct Engine {
-    // The mailbox, the newest snapshot, the clock.
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub mailbox: SyncSender<Letter>,
+    pub board: Arc<Board>,
+    pub clock: Arc<Clock>,
+    pub reader: Arc<dyn Reader>,
+    pub telemetry: Arc<Telemetry>,
+    pub requests: Requests,
+    pub health: Arc<Health>,
+}
+
+/// What the writer says about itself.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    pub stopping: AtomicBool,
+    pub store_fails: AtomicBool,
+}
+
+impl Engine {
+    pub(crate) fn new(inner: Inner) -> Engine {
+        Engine { inner: Arc::new(inner) }
+    }
+
+    /// The newest region that is durable.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.inner.board.newest()
+    }
+
+    /// Carries out `command`; when this returns it is durable and visible. A refusal has changed nothing.
+    pub async fn submit(&self, command: Command, asked: Option<Asked>) -> Result<Done, SubmitError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Letter::Command(Pending { command, asked, reply }))?;
+        answer.await.unwrap_or(Err(SubmitError::Stopping))
+    }
+
+    /// The number of the newest snapshot, as it changes.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.inner.board.revisions()
+    }
+
+    /// The time on the program's clock.
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    pub fn clock_kind(&self) -> clock::Kind {
+        self.inner.clock.kind()
+    }
+
+    /// Moves a manual clock, past every deadline on the way, each its own step. Returns the time then.
+    pub async fn advance(&self, how: Advance) -> Result<Timestamp, AdvanceError> {
+        if self.clock_kind() == clock::Kind::Real {
+            return Err(AdvanceError::RealClock);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Letter::Advance { how, reply }).map_err(|error| match error {
+            SubmitError::Busy => AdvanceError::Busy,
+            SubmitError::Stopping | SubmitError::Rejected(_) | SubmitError::Unavailable => AdvanceError::Stopping,
+        })?;
+        answer.await.unwrap_or(Err(AdvanceError::Stopping))
+    }
+
+    /// History, beside the writer. Blocking: call it where blocking is allowed.
+    pub fn reader(&self) -> Arc<dyn Reader> {
+        self.inner.reader.clone()
+    }
+
+    /// What a machine has asked of the metadata endpoint since the server started.
+    pub fn requests_of(&self, machine: MachineId) -> Option<RequestRecord> {
+        self.inner.requests.of(machine)
+    }
+
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.inner.telemetry
+    }
+
+    /// Whether changes can be taken: the writer runs and its last commit did not fail.
+    pub fn is_healthy(&self) -> bool {
+        let health = &self.inner.health;
+        !health.stopping.load(Ordering::Relaxed) && !health.store_fails.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn board(&self) -> &Arc<Board> {
+        &self.inner.board
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.inner.requests
+    }
+
+    /// Asks the writer to stop. What waits in the mailbox is answered with Stopping.
+    pub(crate) fn begin_stop(&self) {
+        self.inner.health.stopping.store(true, Ordering::Relaxed);
+        // A full mailbox wakes the writer as well.
+        let _ = self.inner.mailbox.try_send(Letter::Wake);
+    }
+
+    fn send(&self, letter: Letter) -> Result<(), SubmitError> {
+        if self.inner.health.stopping.load(Ordering::Relaxed) {
+            return Err(SubmitError::Stopping);
+        }
+        self.inner.mailbox.try_send(letter).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                self.inner.telemetry.mailbox_full.inc();
+                SubmitError::Busy
+            }
+            TrySendError::Disconnected(_) => SubmitError::Stopping,
+        })
+    }
 }

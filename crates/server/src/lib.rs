@@ -1,6 +1,19 @@
 //! The shell around the rules: the single writer, the metadata listeners, the management API, drivers,
 //! clock and telemetry.
 
+pub mod clock;
 mod config;
+mod driver;
+mod engine;
+mod metadata;
+mod publish;
+mod requests;
+mod start;
+mod telemetry;
+mod writer;
 
 pub use config::*;
+pub use engine::*;
+pub use requests::RequestRecord;
+pub use start::{BoundAddress, Running, start, start_with};
+pub use telemetry::Telemetry;

@@ -1,0 +1,111 @@
+//! Answers as they leave: a status, the headers that every answer has, a body that exists already.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use forewarn_core::Guid;
+use forewarn_wire::error::Refusal;
+use forewarn_wire::guid;
+use forewarn_wire::instance::{self, Media};
+use http::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, SERVER};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use super::documents::Rendered;
+
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+/// Some clients refuse answers whose `Server` does not contain IMDS.
+const SERVER_NAME: HeaderValue = HeaderValue::from_static("IMDS/Forewarn");
+const JSON: HeaderValue = HeaderValue::from_static(Media::Json.content_type());
+const TEXT: HeaderValue = HeaderValue::from_static(Media::Text.content_type());
+
+/// Room for our own headers and those that hyper adds.
+const HEADERS: usize = 8;
+
+pub(crate) struct Answers {
+    seed: Guid,
+    given: AtomicU64,
+}
+
+impl Answers {
+    pub fn new(seed: Guid) -> Answers {
+        Answers { seed, given: AtomicU64::new(0) }
+    }
+
+    pub fn document(&self, document: &Rendered) -> Answer {
+        let mut answer = self.answer(StatusCode::OK, document.body.clone());
+        answer.headers_mut().insert(CONTENT_TYPE, JSON);
+        answer.headers_mut().insert(ETAG, document.etag.clone());
+        answer
+    }
+
+    pub fn unchanged(&self, etag: HeaderValue) -> Answer {
+        let mut answer = self.answer(StatusCode::NOT_MODIFIED, Bytes::new());
+        answer.headers_mut().insert(ETAG, etag);
+        answer
+    }
+
+    /// A 200 without a body: some clients read whatever text there is as JSON.
+    pub fn taken(&self) -> Answer {
+        self.answer(StatusCode::OK, Bytes::new())
+    }
+
+    pub fn of(&self, answer: instance::Answer) -> Answer {
+        self.body(answer.media, answer.body)
+    }
+
+    pub fn json(&self, body: Vec<u8>) -> Answer {
+        self.body(Media::Json, body)
+    }
+
+    pub fn refusal(&self, refusal: &Refusal) -> Answer {
+        let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut answer = self.answer(status, refusal.body().into());
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, JSON);
+        if let Some(secs) = refusal.retry_after_secs() {
+            headers.insert(RETRY_AFTER, HeaderValue::from(secs));
+        }
+        if let Some(allow) = refusal.allow() {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        answer
+    }
+
+    /// The body did not come in time.
+    pub fn too_slow(&self) -> Answer {
+        let body =
+            r#"{ "error": "Request timeout. The body did not arrive in time. Send it together with the headers." }"#;
+        let mut answer = self.answer(StatusCode::REQUEST_TIMEOUT, Bytes::from_static(body.as_bytes()));
+        answer.headers_mut().insert(CONTENT_TYPE, JSON);
+        answer.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+        answer
+    }
+
+    fn body(&self, media: Media, body: Vec<u8>) -> Answer {
+        let mut answer = self.answer(StatusCode::OK, body.into());
+        let media = match media {
+            Media::Json => JSON,
+            Media::Text => TEXT,
+        };
+        answer.headers_mut().insert(CONTENT_TYPE, media);
+        answer
+    }
+
+    fn answer(&self, status: StatusCode, body: Bytes) -> Answer {
+        let mut answer = Response::new(Full::new(body));
+        *answer.status_mut() = status;
+        let headers = answer.headers_mut();
+        headers.reserve(HEADERS);
+        headers.insert(SERVER, SERVER_NAME);
+        headers.insert(REQUEST_ID, self.request_id());
+        answer
+    }
+
+    fn request_id(&self) -> HeaderValue {
+        let id = self.seed.derive(self.given.fetch_add(1, Ordering::Relaxed));
+        HeaderValue::from_bytes(&guid::lower(id.0)).expect("hexadecimal digits are good for a header")
+    }
+}

@@ -1,0 +1,123 @@
+//! Who is asking: the listener says it, the source address, the path, or the configuration, in this order.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use forewarn_core::{Address, Found, Guid, Machine, MachineId, Name, Region, Seat};
+use forewarn_wire::error::Refusal;
+use forewarn_wire::guid;
+
+use super::route::Named;
+
+/// What a listener says about its callers.
+#[derive(Debug)]
+pub(crate) struct Door {
+    /// Every caller is this machine.
+    pub machine: Option<String>,
+    /// Source addresses are looked up on this network.
+    pub network: Name,
+    pub prefix_allowed: bool,
+    /// Whom loopback callers are when nothing else says it.
+    pub default: DefaultMachine,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum DefaultMachine {
+    Named(String),
+    /// The one that an empty store starts with.
+    First,
+}
+
+/// Where a connection comes from.
+#[derive(Debug)]
+pub(crate) enum Peer {
+    Address(Address),
+    /// A Unix socket.
+    Local,
+}
+
+impl Peer {
+    fn is_loopback(&self) -> bool {
+        match self {
+            Peer::Address(address) => address.ip.is_loopback(),
+            Peer::Local => true,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Peer::Address(address) => address.ip.to_string(),
+            Peer::Local => "of this Unix socket".to_owned(),
+        }
+    }
+}
+
+impl Door {
+    pub fn peer(&self, ip: IpAddr) -> Peer {
+        Peer::Address(Address { network: self.network.clone(), ip: ip.to_canonical() })
+    }
+
+    pub fn who<'r>(
+        &self,
+        region: &'r Region,
+        peer: &Peer,
+        named: Option<&Named<'_>>,
+    ) -> Result<&'r Arc<Machine>, Refusal> {
+        if let Some(machine) = &self.machine {
+            return find(region, &Named::plain(machine));
+        }
+        if let Peer::Address(address) = peer
+            && let Some(machine) = region.machine_by_address(address).and_then(|id| region.machine(id))
+        {
+            return Ok(machine);
+        }
+        if let Some(named) = named {
+            return find(region, named);
+        }
+        let default = match &self.default {
+            _ if !peer.is_loopback() => None,
+            DefaultMachine::Named(name) => Some(find(region, &Named::plain(name))?),
+            DefaultMachine::First => region.machine(FIRST_MACHINE).filter(|machine| is_first(machine)),
+        };
+        default.ok_or_else(|| Refusal::UnknownCaller { address: peer.text() })
+    }
+}
+
+/// The number of the machine that the server registers in an empty store, before anything else.
+pub(crate) const FIRST_MACHINE: MachineId = MachineId(1);
+
+/// A store that was begun otherwise may have given the number to a machine of the fleet.
+fn is_first(machine: &Machine) -> bool {
+    machine.seat == Seat::Standalone && machine.addresses.is_empty()
+}
+
+fn find<'r>(region: &'r Region, named: &Named<'_>) -> Result<&'r Arc<Machine>, Refusal> {
+    let unknown = || Refusal::UnknownMachine { name: named.to_string() };
+    if named.group.is_none()
+        && let Some(vm_id) = guid::parse(&named.name)
+        && let Some(machine) = region.machine_by_vm_id(Guid(vm_id)).and_then(|id| region.machine(id))
+    {
+        return Ok(machine);
+    }
+    match region.machine_by_name(&named.name, named.group.as_deref()) {
+        Found::One(id) => region.machine(id).ok_or_else(unknown),
+        Found::Nothing => Err(unknown()),
+        Found::Many(ids) => Err(Refusal::AmbiguousName {
+            name: named.to_string(),
+            candidates: ids.iter().filter_map(|id| region.machine(*id)).map(|m| full_name(region, m)).collect(),
+        }),
+    }
+}
+
+/// A path to this machine and no other; the vmId where group and name do not tell.
+fn full_name(region: &Region, machine: &Machine) -> String {
+    let service = match &machine.seat {
+        Seat::RoleInstance { service, .. } => region.group(*service).map(|group| &group.name),
+        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
+    };
+    let within = service.unwrap_or(&machine.home.resource_group);
+    match region.machine_by_name(&machine.name, Some(within)) {
+        Found::One(_) => format!("/vm/{within}/{}", machine.name),
+        Found::Many(_) | Found::Nothing => format!("/vm/{}", machine.vm_id),
+    }
+}

@@ -1,0 +1,150 @@
+//! What a machine may know about itself, put into the words of the instance document.
+
+use std::net::IpAddr;
+
+use forewarn_core::{EvictionPolicy, GroupKind, Machine, Orchestration, Priority, Region, Seat};
+use forewarn_wire::error::Refusal;
+use forewarn_wire::instance::{self, Answer, Format, Image, InstanceView, Interface, Ipv4, Subnet};
+use forewarn_wire::version::InstanceVersion;
+
+/// What is at `path` below `/metadata/instance`.
+pub(crate) fn answer(
+    region: &Region,
+    machine: &Machine,
+    version: InstanceVersion,
+    path: &str,
+    format: Format,
+) -> Result<Answer, Refusal> {
+    let details = &machine.details;
+    let set = ScaleSetFacts::of(region, machine);
+    let resource_id = resource_id(region, machine);
+    let host_id = machine.host.as_deref().unwrap_or_default();
+    let (fault_domain, update_domain) = (machine.fault_domain.to_string(), machine.update_domain.to_string());
+    let (ipv4, ipv6) = addresses(machine);
+    let ipv4: Vec<_> = ipv4.iter().map(|ip| Ipv4 { private: ip, public: "" }).collect();
+    let ipv6: Vec<_> = ipv6.iter().map(String::as_str).collect();
+    let subnet = subnet(machine);
+    let subnets: Vec<_> = subnet.iter().map(|address| Subnet { address, prefix: "24" }).collect();
+    let mac = if details.mac.is_empty() { made_up_mac(machine) } else { details.mac.clone() };
+    let tags: Vec<_> = details.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let (priority, eviction_policy) = priority(machine);
+    let view = InstanceView {
+        name: &machine.name,
+        computer_name: or(&details.computer_name, &machine.name),
+        vm_id: machine.vm_id.0,
+        resource_id: &resource_id,
+        subscription_id: &machine.home.subscription,
+        resource_group_name: &machine.home.resource_group,
+        location: or(&details.location, LOCATION),
+        zone: machine.zone.as_deref().unwrap_or_default(),
+        physical_zone: "",
+        vm_size: or(&details.size, SIZE),
+        os_type: or(&details.os_type, OS_TYPE),
+        image: Image {
+            publisher: &details.publisher,
+            offer: &details.offer,
+            sku: &details.sku,
+            version: &details.image_version,
+        },
+        fault_domain: &fault_domain,
+        sub_fault_domain: "",
+        update_domain: &update_domain,
+        placement_group_id: &set.placement_group,
+        scale_set_name: &set.name,
+        scale_set_id: &set.id,
+        host_id,
+        host_group_id: "",
+        priority,
+        eviction_policy,
+        environment: "AzurePublicCloud",
+        provider: "Microsoft.Compute",
+        user_data: "",
+        tags: &tags,
+        interfaces: &[Interface { mac_address: &mac, ipv4: &ipv4, ipv4_subnets: &subnets, ipv6: &ipv6 }],
+    };
+    instance::navigate(&instance::tree(version, &view), path, format)
+}
+
+/// Agents want these not to be empty.
+const LOCATION: &str = "local";
+const SIZE: &str = "Standard_D2s_v3";
+const OS_TYPE: &str = "Linux";
+
+fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}
+
+#[derive(Default)]
+struct ScaleSetFacts {
+    name: String,
+    id: String,
+    placement_group: String,
+}
+
+impl ScaleSetFacts {
+    fn of(region: &Region, machine: &Machine) -> ScaleSetFacts {
+        let Seat::Instance { set, .. } = machine.seat else { return ScaleSetFacts::default() };
+        let Some(group) = region.group(set) else { return ScaleSetFacts::default() };
+        let GroupKind::ScaleSet(model) = &group.kind else { return ScaleSetFacts::default() };
+        let id = format!("{}/virtualMachineScaleSets/{}", provider(machine), group.name);
+        match model.orchestration {
+            Orchestration::Flexible => ScaleSetFacts { name: group.name.to_string(), id, ..Default::default() },
+            Orchestration::Uniform => ScaleSetFacts {
+                name: group.name.to_string(),
+                id: String::new(),
+                placement_group: forewarn_core::Guid(u128::from(set.0)).derive(machine.scope.0).to_string(),
+            },
+        }
+    }
+}
+
+fn provider(machine: &Machine) -> String {
+    let home = &machine.home;
+    format!("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute", home.subscription, home.resource_group)
+}
+
+fn resource_id(region: &Region, machine: &Machine) -> String {
+    let provider = provider(machine);
+    let group = |id| region.group(id).map(|group| group.name.to_string()).unwrap_or_default();
+    match &machine.seat {
+        Seat::Instance { set, number: Some(number) } => {
+            format!("{provider}/virtualMachineScaleSets/{}/virtualMachines/{number}", group(*set))
+        }
+        Seat::RoleInstance { service, .. } => {
+            format!("{provider}/cloudServices/{}/roleInstances/{}", group(*service), machine.name)
+        }
+        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { number: None, .. } => {
+            format!("{provider}/virtualMachines/{}", machine.name)
+        }
+    }
+}
+
+fn addresses(machine: &Machine) -> (Vec<String>, Vec<String>) {
+    let (v4, v6): (Vec<_>, Vec<_>) = machine.addresses.iter().partition(|address| address.ip.is_ipv4());
+    let text = |addresses: Vec<&forewarn_core::Address>| addresses.iter().map(|a| a.ip.to_string()).collect();
+    (text(v4), text(v6))
+}
+
+/// The region knows no subnets: the first address's neighbours, as most networks have it.
+fn subnet(machine: &Machine) -> Option<String> {
+    machine.addresses.iter().find_map(|address| match address.ip {
+        IpAddr::V4(ip) => {
+            let [a, b, c, _] = ip.octets();
+            Some(format!("{a}.{b}.{c}.0"))
+        }
+        IpAddr::V6(_) => None,
+    })
+}
+
+/// Azure's prefix, and the machine's own digits.
+fn made_up_mac(machine: &Machine) -> String {
+    format!("000D3A{:06X}", machine.vm_id.0 & 0xff_ffff)
+}
+
+fn priority(machine: &Machine) -> (&'static str, &'static str) {
+    match (machine.priority, machine.eviction) {
+        (Priority::Regular, _) => ("Regular", ""),
+        (Priority::Spot, EvictionPolicy::Deallocate) => ("Spot", "Deallocate"),
+        (Priority::Spot, EvictionPolicy::Delete) => ("Spot", "Delete"),
+    }
+}

@@ -1,0 +1,182 @@
+//! Answers that must wait: for the commit that turns a scope on, for a change of the document, for an
+//! approval to be durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use forewarn_core::{Approver, Command, EventId, Guid, Machine, Rejection, Within};
+use forewarn_wire::approval::{self, ApprovalError, BODY_BYTES_MAX, RequestedId};
+use forewarn_wire::error::Refusal;
+use http::HeaderValue;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::answer::Answer;
+use super::seen::Untold;
+use super::service::{Get, Post, Shared};
+use crate::engine::SubmitError;
+
+/// How long the body of an approval may take to arrive.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What to advise those whom we cannot serve right now.
+const RETRY_AFTER_SECS: u32 = 1;
+
+pub(crate) async fn get(shared: Arc<Shared>, get: Get) -> Answer {
+    match get_or_refuse(&shared, &get).await {
+        Ok(answer) => answer,
+        Err(refusal) => shared.answers.refusal(&refusal),
+    }
+}
+
+async fn get_or_refuse(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
+    let snapshot = shared.engine.snapshot();
+    if !snapshot.region.is_on(get.scope) {
+        shared
+            .seen
+            .turn_on(&snapshot.region, get.machine, get.scope)
+            .await
+            .map_err(|why| untold(why, &snapshot, get))?;
+    }
+    if let Some(until) = shared.seen.held_until(&snapshot.region, get.scope) {
+        tokio::select! {
+            () = sleep_until(until) => {}
+            () = shared.stop.cancelled() => {}
+        }
+    }
+    drop(snapshot);
+    hold(shared, get).await
+}
+
+/// Waits until the document is another one than the caller has, or the time is over.
+async fn hold(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
+    let until = Instant::now() + Duration::from_secs(get.wait_secs);
+    let mut watch = shared.engine.board().watch(get.scope);
+    let _held = Held::new(shared);
+    loop {
+        let snapshot = shared.engine.snapshot();
+        let scope = snapshot.region.scope(get.scope);
+        let scope = scope.ok_or_else(|| Refusal::UnknownMachine { name: "that this was".to_owned() })?;
+        if !get.condition.matches(scope.incarnation) {
+            return Ok(shared.answers.document(&shared.documents.get(&snapshot.region, scope, get.version)));
+        }
+        let unchanged = HeaderValue::from(scope.incarnation);
+        drop(snapshot);
+        tokio::select! {
+            biased;
+            () = shared.stop.cancelled() => return Ok(shared.answers.unchanged(unchanged)),
+            () = watch.changed() => {}
+            () = sleep_until(until) => return Ok(shared.answers.unchanged(unchanged)),
+        }
+    }
+}
+
+/// Counts a request that is held.
+struct Held<'a>(&'a Shared);
+
+impl<'a> Held<'a> {
+    fn new(shared: &'a Shared) -> Held<'a> {
+        shared.engine.telemetry().held.inc();
+        Held(shared)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.engine.telemetry().held.dec();
+    }
+}
+
+pub(crate) async fn post(shared: Arc<Shared>, post: Post, body: Incoming) -> Answer {
+    let body = match timeout(BODY_TIMEOUT, read(body)).await {
+        Err(_) => return shared.answers.too_slow(),
+        Ok(Err(refusal)) => return shared.answers.refusal(&refusal),
+        Ok(Ok(body)) => body,
+    };
+    match approve(&shared, &post.machine, &body).await {
+        Ok(()) => shared.answers.taken(),
+        Err(refusal) => shared.answers.refusal(&refusal),
+    }
+}
+
+async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
+    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(Refusal::BodyTooLarge);
+    }
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        // A body that breaks off in the middle is malformed, wherever it does.
+        let frame = frame.map_err(|_| Refusal::MalformedApproval(ApprovalError::Empty))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > BODY_BYTES_MAX {
+            return Err(Refusal::BodyTooLarge);
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+async fn approve(shared: &Shared, machine: &Machine, body: &[u8]) -> Result<(), Refusal> {
+    let events = ids(approval::parse(body)?)?;
+    let engine = &shared.engine;
+    if !events.is_empty() {
+        let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
+        let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events };
+        engine.submit(approve, None).await.map_err(|error| refusal(error, machine))?;
+        engine.telemetry().approvals.inc();
+    }
+    let snapshot = engine.snapshot();
+    let region = &snapshot.region;
+    if region.is_on(machine.scope) && region.wants_seen(machine.scope, engine.now()) {
+        shared.seen.refresh(region, machine.id, machine.scope);
+    }
+    Ok(())
+}
+
+/// The events that are named, each once; a refusal if anything else is.
+fn ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, Refusal> {
+    let mut events = Vec::with_capacity(requested.len());
+    let mut others = Vec::new();
+    for id in requested {
+        match id {
+            RequestedId::Guid(id) => events.push(Guid(id)),
+            RequestedId::Other(_) => others.push(id),
+        }
+    }
+    if !others.is_empty() {
+        return Err(Refusal::UnknownEvents(others));
+    }
+    let mut known = std::collections::HashSet::with_capacity(events.len());
+    events.retain(|id| known.insert(*id));
+    Ok(events)
+}
+
+fn refusal(error: SubmitError, machine: &Machine) -> Refusal {
+    match error {
+        SubmitError::Rejected(Rejection::UnknownEvents(ids)) => {
+            Refusal::UnknownEvents(ids.into_iter().map(|id| RequestedId::Guid(id.0)).collect())
+        }
+        SubmitError::Rejected(Rejection::UnknownMachine(_)) => {
+            Refusal::UnknownMachine { name: machine.name.to_string() }
+        }
+        SubmitError::Rejected(rejection) => {
+            tracing::error!(%rejection, "an approval was refused for a reason that it cannot have");
+            Refusal::Internal
+        }
+        SubmitError::Busy | SubmitError::Stopping => Refusal::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
+        SubmitError::Unavailable => Refusal::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
+    }
+}
+
+fn untold(why: Untold, snapshot: &crate::engine::Snapshot, get: &Get) -> Refusal {
+    match why {
+        Untold::Busy => Refusal::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
+        Untold::Unavailable => Refusal::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
+        Untold::Gone => {
+            let machine = snapshot.region.machine(get.machine);
+            Refusal::UnknownMachine { name: machine.map(|machine| machine.name.to_string()).unwrap_or_default() }
+        }
+    }
+}

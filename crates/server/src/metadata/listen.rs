@@ -1,0 +1,152 @@
+//! Listeners: bound first, all of them, and only then asked to accept.
+
+use std::io;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use super::caller::{DefaultMachine, Door, Peer};
+use super::connection;
+use super::service::Shared;
+use crate::config::{ListenAddress, MetadataListener};
+use crate::start::BoundAddress;
+
+/// Connections of all metadata listeners together. More wait until one closes.
+pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// Listeners: each is a task and a socket.
+pub const LISTENERS_MAX: usize = 4096;
+
+/// Connections that the system keeps for us until we accept them.
+const BACKLOG: u32 = 4096;
+
+/// How long to wait when accepting fails: mostly a lack of file descriptors, which takes time to cure.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+pub(crate) struct Bound {
+    socket: Socket,
+    door: Arc<Door>,
+}
+
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Bound {
+    pub fn new(listener: &MetadataListener, default: &DefaultMachine) -> anyhow::Result<Bound> {
+        let (socket, is_local) = match &listener.address {
+            ListenAddress::Tcp(address) => {
+                let socket = bind_tcp(*address).with_context(|| {
+                    format!("The metadata listener cannot be opened at {address}. Choose another address, or end the program that has it")
+                })?;
+                (Socket::Tcp(socket), address.ip().is_loopback())
+            }
+            ListenAddress::Unix(path) => (Socket::Unix(bind_unix(path)?, path.clone()), true),
+        };
+        let prefix_allowed = listener.prefix.unwrap_or(is_local && listener.machine.is_none());
+        let door = Door {
+            machine: listener.machine.clone(),
+            network: listener.network.as_str().into(),
+            prefix_allowed,
+            default: default.clone(),
+        };
+        Ok(Bound { socket, door: Arc::new(door) })
+    }
+
+    pub fn address(&self) -> io::Result<BoundAddress> {
+        match &self.socket {
+            Socket::Tcp(listener) => listener.local_addr().map(BoundAddress::Tcp),
+            Socket::Unix(_, path) => Ok(BoundAddress::Unix(path.clone())),
+        }
+    }
+
+    /// Accepts until stopped. Connections live on in `tasks`.
+    pub async fn serve(self, shared: Arc<Shared>, room: Arc<Semaphore>, tasks: TaskTracker) {
+        loop {
+            tokio::select! {
+                () = shared.stop.cancelled() => break,
+                () = self.accept(&shared, &room, &tasks) => {}
+            }
+        }
+        if let Socket::Unix(_, path) = &self.socket {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    async fn accept(&self, shared: &Arc<Shared>, room: &Arc<Semaphore>, tasks: &TaskTracker) {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let accepted = match &self.socket {
+            Socket::Tcp(listener) => listener.accept().await.map(|(stream, from)| {
+                let _ = stream.set_nodelay(true);
+                let (shared, door, peer) = (shared.clone(), self.door.clone(), self.door.peer(from.ip()));
+                tasks.spawn(async move {
+                    let _counted = Counted::new(&shared);
+                    connection::serve(stream, shared.clone(), door, peer).await;
+                    drop(place);
+                });
+            }),
+            Socket::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
+                let (shared, door) = (shared.clone(), self.door.clone());
+                tasks.spawn(async move {
+                    let _counted = Counted::new(&shared);
+                    connection::serve(stream, shared.clone(), door, Peer::Local).await;
+                    drop(place);
+                });
+            }),
+        };
+        if let Err(error) = accepted {
+            tracing::warn!(%error, "a connection could not be accepted");
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+        }
+    }
+}
+
+struct Counted(Arc<Shared>);
+
+impl Counted {
+    fn new(shared: &Arc<Shared>) -> Counted {
+        shared.engine.telemetry().connections.inc();
+        Counted(shared.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.engine.telemetry().connections.dec();
+    }
+}
+
+fn bind_tcp(address: std::net::SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// A server that was killed leaves its socket's file behind: one that nobody listens at is removed.
+fn bind_unix(path: &Path) -> anyhow::Result<UnixListener> {
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        use std::os::unix::fs::FileTypeExt;
+        if !found.file_type().is_socket() {
+            bail!("{} is there and is not a socket. Choose another path for the metadata listener.", path.display());
+        }
+        if StdUnixStream::connect(path).is_ok() {
+            bail!("Another program listens at {}. End it, or choose another path.", path.display());
+        }
+        std::fs::remove_file(path)
+            .with_context(|| format!("{} is left from an earlier run and cannot be removed", path.display()))?;
+    }
+    UnixListener::bind(path).with_context(|| {
+        format!(
+            "The metadata listener cannot be opened at {}. Is the directory there, and may it be written?",
+            path.display()
+        )
+    })
+}

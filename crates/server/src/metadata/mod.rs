@@ -1,0 +1,81 @@
+//! The metadata endpoint: what machines see.
+//!
+//! ```text
+//!  listen ─▶ connection (hyper) ─▶ service: route, method, headers, query, version, caller
+//!                                     │ here and now: documents, instance
+//!                                     └ later: turn a scope on (seen), hold, approve
+//! ```
+//!
+//! It sits on hyper directly: this is the path that every machine of the fleet walks every second.
+//! It decides no rule. Nothing of the management side can be reached from here.
+
+mod answer;
+mod caller;
+mod connection;
+mod documents;
+mod instance;
+mod later;
+mod listen;
+mod route;
+mod seen;
+mod service;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forewarn_core::Guid;
+use forewarn_wire::document::Names;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
+pub(crate) use listen::{Bound, LISTENERS_MAX};
+
+use crate::engine::Engine;
+use answer::Answers;
+use documents::Documents;
+use listen::CONNECTIONS_MAX;
+use seen::Seen;
+use service::Shared;
+
+/// How often documents that nobody asks for are forgotten.
+const SWEEP_EVERY: Duration = Duration::from_secs(300);
+
+pub(crate) struct Options {
+    pub names: Names,
+    pub first_call_delay: Duration,
+    /// Request ids are derived from this.
+    pub seed: Guid,
+}
+
+/// Serves on all listeners until `stop`; everything it starts is in `tasks`.
+pub(crate) fn serve(
+    listeners: Vec<Bound>,
+    engine: Engine,
+    options: Options,
+    stop: CancellationToken,
+    tasks: &TaskTracker,
+) {
+    let shared = Arc::new(Shared {
+        documents: Documents::new(options.names),
+        answers: Answers::new(options.seed),
+        seen: Seen::new(engine.clone(), options.first_call_delay),
+        engine,
+        stop,
+    });
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    for listener in listeners {
+        tasks.spawn(listener.serve(shared.clone(), room.clone(), tasks.clone()));
+    }
+    tasks.spawn(sweep(shared));
+}
+
+async fn sweep(shared: Arc<Shared>) {
+    loop {
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = tokio::time::sleep(SWEEP_EVERY) => shared.documents.sweep(),
+        }
+    }
+}

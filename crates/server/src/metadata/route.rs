@@ -1,0 +1,190 @@
+//! What a path asks for: perhaps a machine, named in front, and one of four things.
+
+use std::borrow::Cow;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// The machine that the path names with `/vm/…`.
+    pub machine: Option<Named<'a>>,
+    pub route: Route<'a>,
+}
+
+/// A machine as a path or the configuration names it: `vmId`, `name` or `group/name`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Named<'a> {
+    pub group: Option<Cow<'a, str>>,
+    pub name: Cow<'a, str>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Route<'a> {
+    ScheduledEvents,
+    /// With what follows `/metadata/instance`.
+    Instance(&'a str),
+    Versions,
+    Root,
+}
+
+/// Reads a path; None when there is nothing there.
+pub(crate) fn parse(path: &str, prefix_allowed: bool) -> Option<Target<'_>> {
+    if let Some(route) = route(path) {
+        return Some(Target { machine: None, route });
+    }
+    if !prefix_allowed {
+        return None;
+    }
+    let (machine, rest) = prefix(strip(path, "/vm/")?)?;
+    Some(Target { machine: Some(machine), route: route(rest)? })
+}
+
+impl<'a> Named<'a> {
+    /// A name in the configuration: the same grammar without encoding.
+    pub fn plain(text: &'a str) -> Named<'a> {
+        match text.split_once('/') {
+            Some((group, name)) => Named { group: Some(group.into()), name: name.into() },
+            None => Named { group: None, name: text.into() },
+        }
+    }
+}
+
+impl std::fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.group {
+            Some(group) => write!(f, "{group}/{}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+fn route(path: &str) -> Option<Route<'_>> {
+    let rest = strip(path, "/metadata")?;
+    if rest.is_empty() || rest == "/" {
+        return Some(Route::Root);
+    }
+    if let Some(end) = strip(rest, "/scheduledevents") {
+        return is_end(end).then_some(Route::ScheduledEvents);
+    }
+    if let Some(end) = strip(rest, "/versions") {
+        return is_end(end).then_some(Route::Versions);
+    }
+    let below = strip(rest, "/instance")?;
+    (below.is_empty() || below.starts_with('/')).then_some(Route::Instance(below))
+}
+
+/// `name/metadata…` or `group/name/metadata…`; the rest begins with the slash before `metadata`.
+fn prefix(path: &str) -> Option<(Named<'_>, &str)> {
+    let (first, after_first) = path.split_once('/')?;
+    if let Some((second, after_second)) = after_first.split_once('/')
+        && begins_with_metadata(after_second)
+    {
+        let rest = &path[path.len() - after_second.len() - 1..];
+        return Some((Named { group: Some(decode(first)?), name: decode(second)? }, rest));
+    }
+    let rest = &path[first.len()..];
+    begins_with_metadata(after_first).then_some(())?;
+    Some((Named { group: None, name: decode(first)? }, rest))
+}
+
+fn begins_with_metadata(path: &str) -> bool {
+    strip(path, "metadata").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn is_end(rest: &str) -> bool {
+    rest.is_empty() || rest == "/"
+}
+
+/// What follows `prefix`, which is compared without regard to case.
+fn strip<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
+    let head = path.get(..prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then(|| &path[prefix.len()..])
+}
+
+/// A segment with its `%xx` read. None when it is empty or not UTF-8.
+fn decode(segment: &str) -> Option<Cow<'_, str>> {
+    if segment.is_empty() {
+        return None;
+    }
+    if !segment.contains('%') {
+        return Some(Cow::Borrowed(segment));
+    }
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        match (byte, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let digit = |digit: &u8| char::from(*digit).to_digit(16);
+                bytes.push((digit(high)? << 4 | digit(low)?) as u8);
+                rest = tail;
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: &str) {
+        let shown = match parse(path, true) {
+            None => "nothing".to_owned(),
+            Some(Target { machine, route }) => {
+                let machine = machine.map_or("-".to_owned(), |machine| machine.to_string());
+                format!("{machine} {route:?}")
+            }
+        };
+        assert_eq!(shown, expected, "{path}");
+    }
+
+    #[test]
+    fn the_four_things_are_found_without_regard_to_case() {
+        check("/metadata/scheduledevents", "- ScheduledEvents");
+        check("/Metadata/scheduledEvents/", "- ScheduledEvents");
+        check("/metadata/versions", "- Versions");
+        check("/metadata", "- Root");
+        check("/metadata/", "- Root");
+        check("/metadata/instance", "- Instance(\"\")");
+        check("/metadata/INSTANCE/compute/vmId", "- Instance(\"/compute/vmId\")");
+    }
+
+    #[test]
+    fn other_paths_are_nothing() {
+        for path in [
+            "/",
+            "",
+            "*",
+            "/metadat",
+            "/metadatas",
+            "/metadata/scheduledeventsx",
+            "/metadata/scheduledevents/x",
+            "/metadata/scheduledevents//",
+            "/metadata/instances",
+            "/metadata/latest/scheduledevents",
+            "//metadata",
+            "/api/v1/machines",
+            "/vm/",
+            "/vm/a",
+            "/vm//metadata",
+            "/vm/a/b/c/metadata",
+            "/vm/a%f/metadata",
+            "/vm/%ff/metadata",
+            "/métadata",
+        ] {
+            check(path, "nothing");
+        }
+    }
+
+    #[test]
+    fn a_machine_may_be_named_in_front() {
+        check("/vm/web-1/metadata/scheduledevents", "web-1 ScheduledEvents");
+        check("/VM/rg/web-1/metadata/versions", "rg/web-1 Versions");
+        check("/vm/a%20b/metadata", "a b Root");
+        check("/vm/metadata/metadata/instance/x", "metadata Instance(\"/x\")");
+        check("/vm/rg/metadata/metadata/instance", "rg/metadata Instance(\"\")");
+        assert_eq!(parse("/vm/a/metadata", false), None);
+    }
+}

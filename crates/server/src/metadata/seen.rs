@@ -1,0 +1,95 @@
+//! Telling the region that a scope asks. Polls are not commands: only the GET that turns a scope on is,
+//! and about twice an hour one of those that keep it on. Requests that come meanwhile join it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use forewarn_core::{Command, MachineId, Region, ScopeId};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::engine::{Engine, SubmitError};
+
+/// Why a scope could not be turned on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Untold {
+    Busy,
+    Unavailable,
+    Gone,
+}
+
+#[derive(Clone)]
+pub(crate) struct Seen(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    first_call_delay: Duration,
+    under_way: Mutex<HashMap<ScopeId, watch::Receiver<Option<Result<(), Untold>>>>>,
+    /// When scopes were turned on, for as long as that holds requests up.
+    turned_on: Mutex<HashMap<ScopeId, Instant>>,
+}
+
+impl Seen {
+    pub fn new(engine: Engine, first_call_delay: Duration) -> Seen {
+        Seen(Arc::new(Inner { engine, first_call_delay, under_way: Mutex::default(), turned_on: Mutex::default() }))
+    }
+
+    /// Tells the region without waiting for it.
+    pub fn refresh(&self, region: &Region, machine: MachineId, scope: ScopeId) {
+        self.begin(region.switch_of(scope), machine);
+    }
+
+    /// Turns the scope on; durable when this returns.
+    pub async fn turn_on(&self, region: &Region, machine: MachineId, scope: ScopeId) -> Result<(), Untold> {
+        let switch = region.switch_of(scope);
+        let arrived = Instant::now();
+        let mut outcome = self.begin(switch, machine);
+        let outcome = match outcome.wait_for(Option::is_some).await {
+            Ok(outcome) => outcome.unwrap_or(Err(Untold::Unavailable)),
+            Err(_) => Err(Untold::Unavailable),
+        };
+        if outcome.is_ok() && !self.0.first_call_delay.is_zero() {
+            let mut turned_on = lock(&self.0.turned_on);
+            let delay = self.0.first_call_delay;
+            turned_on.retain(|_, at| at.elapsed() < delay);
+            turned_on.entry(switch).or_insert(arrived);
+        }
+        outcome
+    }
+
+    /// Until when requests of this scope are held because it was turned on only just now.
+    pub fn held_until(&self, region: &Region, scope: ScopeId) -> Option<Instant> {
+        if self.0.first_call_delay.is_zero() {
+            return None;
+        }
+        let turned_on = lock(&self.0.turned_on).get(&region.switch_of(scope)).copied()?;
+        Some(turned_on + self.0.first_call_delay).filter(|until| *until > Instant::now())
+    }
+
+    fn begin(&self, switch: ScopeId, machine: MachineId) -> watch::Receiver<Option<Result<(), Untold>>> {
+        let mut under_way = lock(&self.0.under_way);
+        if let Some(outcome) = under_way.get(&switch) {
+            return outcome.clone();
+        }
+        let (tell, outcome) = watch::channel(None);
+        under_way.insert(switch, outcome.clone());
+        let seen = self.clone();
+        // A task of its own: the request that began it may go away, others may have joined.
+        tokio::spawn(async move {
+            let done = seen.0.engine.submit(Command::Seen { machine }, None).await;
+            lock(&seen.0.under_way).remove(&switch);
+            let _ = tell.send(Some(match done {
+                Ok(_) => Ok(()),
+                Err(SubmitError::Busy | SubmitError::Stopping) => Err(Untold::Busy),
+                Err(SubmitError::Unavailable) => Err(Untold::Unavailable),
+                Err(SubmitError::Rejected(_)) => Err(Untold::Gone),
+            }));
+        });
+        outcome
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

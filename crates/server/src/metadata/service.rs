@@ -1,0 +1,255 @@
+//! One request at the metadata endpoint: the checks, in their fixed order, and the answer.
+//!
+//! A GET of a document that nobody has to be told of is answered here and now; what must wait (turning
+//! a scope on, `wait=`, an approval) becomes a future in `later`.
+
+use std::sync::Arc;
+
+use forewarn_core::{Machine, MachineId, ScopeId};
+use forewarn_wire::error::Refusal;
+use forewarn_wire::instance::{self, Format};
+use forewarn_wire::query::{self, Query, QueryError};
+use forewarn_wire::version::{Endpoint, InstanceVersion, Version};
+use http::header::{HeaderName, IF_NONE_MATCH, ORIGIN};
+use http::{HeaderMap, HeaderValue, Method, Request};
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{Answer, Answers};
+use super::caller::{Door, Peer};
+use super::documents::Documents;
+use super::route::{self, Route, Target};
+use super::seen::Seen;
+use crate::engine::Engine;
+use crate::requests::Asking;
+
+/// What all listeners share.
+pub(crate) struct Shared {
+    pub engine: Engine,
+    pub documents: Documents,
+    pub answers: Answers,
+    pub seen: Seen,
+    pub stop: CancellationToken,
+}
+
+const METADATA: HeaderName = HeaderName::from_static("metadata");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What comes of a look at a request.
+pub(crate) enum Look {
+    Answer(Answer),
+    /// A GET that must wait for something.
+    Get(Get),
+    /// An approval: its body is still to be read.
+    Post(Post),
+}
+
+pub(crate) struct Get {
+    pub machine: MachineId,
+    pub scope: ScopeId,
+    pub version: Version,
+    pub condition: Condition,
+    pub wait_secs: u64,
+}
+
+pub(crate) struct Post {
+    pub machine: Arc<Machine>,
+}
+
+impl Shared {
+    pub fn look<B>(&self, door: &Door, peer: &Peer, request: &Request<B>) -> Result<Look, Refusal> {
+        let path = request.uri().path();
+        let target =
+            route::parse(path, door.prefix_allowed).ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;
+        let asking = check_method(&target.route, request.method())?;
+        let query = check_head(request, asking)?;
+        match target.route {
+            Route::ScheduledEvents => {
+                let given = query.api_version.as_deref();
+                let version = Version::parse(given)
+                    .map_err(|error| Refusal::api_version(Endpoint::ScheduledEvents, given, error))?;
+                match asking {
+                    Asking::Get => self.look_at_document(door, peer, &target, request, version, &query),
+                    Asking::Post => self.look_at_approval(door, peer, &target),
+                }
+            }
+            Route::Versions => {
+                self.check_caller(door, peer, &target)?;
+                Ok(Look::Answer(self.answers.json(instance::versions_body())))
+            }
+            Route::Root => {
+                let format = check_instance_query(&query)?.1;
+                self.check_caller(door, peer, &target)?;
+                Ok(Look::Answer(self.answers.of(instance::root_listing(format)?)))
+            }
+            Route::Instance(below) => {
+                let (version, format) = check_instance_query(&query)?;
+                let snapshot = self.engine.board().peek();
+                let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
+                self.note(machine.id, Asking::Get)?;
+                let answer = super::instance::answer(&snapshot.region, machine, version, below, format)?;
+                Ok(Look::Answer(self.answers.of(answer)))
+            }
+        }
+    }
+
+    fn look_at_document<B>(
+        &self,
+        door: &Door,
+        peer: &Peer,
+        target: &Target<'_>,
+        request: &Request<B>,
+        version: Version,
+        query: &Query<'_>,
+    ) -> Result<Look, Refusal> {
+        let wait_secs = check_wait(query)?;
+        let snapshot = self.engine.board().peek();
+        let region = &snapshot.region;
+        let machine = door.who(region, peer, target.machine.as_ref())?;
+        let now = self.note(machine.id, Asking::Get)?;
+        let gone = || Refusal::UnknownMachine { name: machine.name.to_string() };
+        let scope = region.scope(machine.scope).ok_or_else(gone)?;
+        let later = || {
+            Ok(Look::Get(Get {
+                machine: machine.id,
+                scope: scope.id,
+                version,
+                condition: Condition::of(request.headers()),
+                wait_secs,
+            }))
+        };
+        if region.wants_seen(scope.id, now) {
+            if !region.is_on(scope.id) {
+                return later();
+            }
+            self.seen.refresh(region, machine.id, scope.id);
+        }
+        if self.seen.held_until(region, scope.id).is_some() {
+            return later();
+        }
+        if request.headers().contains_key(IF_NONE_MATCH)
+            && Condition::matches_any(request.headers().get_all(IF_NONE_MATCH).iter(), scope.incarnation)
+        {
+            if wait_secs > 0 {
+                return later();
+            }
+            return Ok(Look::Answer(self.answers.unchanged(HeaderValue::from(scope.incarnation))));
+        }
+        let document = self.documents.get(region, scope, version);
+        Ok(Look::Answer(self.answers.document(&document)))
+    }
+
+    fn look_at_approval(&self, door: &Door, peer: &Peer, target: &Target<'_>) -> Result<Look, Refusal> {
+        let snapshot = self.engine.board().peek();
+        let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
+        self.note(machine.id, Asking::Post)?;
+        Ok(Look::Post(Post { machine: machine.clone() }))
+    }
+
+    fn check_caller(&self, door: &Door, peer: &Peer, target: &Target<'_>) -> Result<(), Refusal> {
+        let snapshot = self.engine.board().peek();
+        let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
+        self.note(machine.id, Asking::Get).map(drop)
+    }
+
+    fn note(&self, machine: MachineId, asking: Asking) -> Result<forewarn_core::Timestamp, Refusal> {
+        let now = self.engine.now();
+        match self.engine.requests().note(machine, asking, now) {
+            Ok(()) => Ok(now),
+            Err(limited) => Err(Refusal::TooManyRequests { retry_after_secs: limited.0 }),
+        }
+    }
+}
+
+fn check_method(route: &Route<'_>, method: &Method) -> Result<Asking, Refusal> {
+    let refuse = |allow| Err(Refusal::MethodNotAllowed { method: method.to_string(), allow });
+    match (route, method) {
+        (_, &Method::GET) => Ok(Asking::Get),
+        (Route::ScheduledEvents, &Method::POST) => Ok(Asking::Post),
+        (Route::ScheduledEvents, _) => refuse("GET, POST"),
+        (Route::Instance(_) | Route::Versions | Route::Root, _) => refuse("GET"),
+    }
+}
+
+/// X-Forwarded-For, then Metadata, then parameters that are there twice.
+fn check_head<B>(request: &Request<B>, asking: Asking) -> Result<Query<'_>, Refusal> {
+    let headers = request.headers();
+    if headers.contains_key(FORWARDED_FOR) {
+        return Err(Refusal::Forwarded);
+    }
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    if !says_metadata(headers) && !may_omit_metadata(headers, asking, &query) {
+        return Err(Refusal::MetadataHeaderMissing);
+    }
+    Ok(query?)
+}
+
+fn says_metadata(headers: &HeaderMap) -> bool {
+    headers.get(METADATA).is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"true"))
+}
+
+/// The oldest version took approvals without the header. A browser that is led astray says where it was.
+fn may_omit_metadata(headers: &HeaderMap, asking: Asking, query: &Result<Query<'_>, QueryError>) -> bool {
+    let oldest = |query: &Query<'_>| query.api_version.as_deref() == Some(Version::V2017_03_01.as_str());
+    matches!(asking, Asking::Post)
+        && query.as_ref().is_ok_and(oldest)
+        && !headers.contains_key(ORIGIN)
+        && !headers.contains_key(FETCH_SITE)
+        && !headers.contains_key(METADATA)
+}
+
+fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), Refusal> {
+    let given = query.api_version.as_deref();
+    let version =
+        InstanceVersion::parse(given).map_err(|error| Refusal::api_version(Endpoint::Instance, given, error))?;
+    Ok((version, Format::parse(query.format.as_deref())?))
+}
+
+fn check_wait(query: &Query<'_>) -> Result<u64, Refusal> {
+    let Some(given) = query.wait.as_deref() else { return Ok(0) };
+    query::wait_secs(given).ok_or_else(|| Refusal::BadWait { given: given.to_owned() })
+}
+
+/// The values of `If-None-Match`.
+pub(crate) struct Condition(Vec<HeaderValue>);
+
+impl Condition {
+    pub fn of(headers: &HeaderMap) -> Condition {
+        Condition(headers.get_all(IF_NONE_MATCH).iter().cloned().collect())
+    }
+
+    pub fn matches(&self, incarnation: u64) -> bool {
+        Condition::matches_any(self.0.iter(), incarnation)
+    }
+
+    fn matches_any<'a>(values: impl Iterator<Item = &'a HeaderValue>, incarnation: u64) -> bool {
+        let mut tags = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        tags.any(|tag| is_tag_of(tag.trim_ascii(), incarnation))
+    }
+}
+
+fn is_tag_of(tag: &[u8], incarnation: u64) -> bool {
+    if tag == b"*" {
+        return true;
+    }
+    let strong = tag.strip_prefix(b"W/").unwrap_or(tag);
+    let bare = strong.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(strong);
+    let is_canonical = bare == b"0" || !bare.starts_with(b"0");
+    let digits = is_canonical && !bare.is_empty() && bare.iter().all(u8::is_ascii_digit);
+    digits && std::str::from_utf8(bare).ok().and_then(|text| text.parse().ok()) == Some(incarnation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_matches_quoted_weak_or_bare() {
+        for tag in ["7", "\"7\"", "W/\"7\"", "W/7", "*"] {
+            assert!(is_tag_of(tag.as_bytes(), 7), "{tag}");
+        }
+        for tag in ["8", "", "\"\"", "07", "+7", "7x", "\"7", "w/7", "99999999999999999999"] {
+            assert!(!is_tag_of(tag.as_bytes(), 7), "{tag}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! From a configuration to a server that runs, and from there to one that has stopped.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use forewarn_core::{
+    AddressWish, Answer, Command, Details, EvictionPolicy, Guid, Home, NewMachine, Place, Priority, Region, Timestamp,
+};
+use forewarn_store::{MemoryStore, SqliteStore, Store};
+use forewarn_wire::document::Names;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::{self, Clock};
+use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
+use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
+use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
+use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
+use crate::publish::Board;
+use crate::requests::Requests;
+use crate::telemetry::Telemetry;
+use crate::writer::{Rest, Writer};
+
+/// Where a listener came to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BoundAddress {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// A server that serves.
+pub struct Running {
+    /// In the order of the configuration.
+    pub metadata: Vec<BoundAddress>,
+    pub management: SocketAddr,
+    pub engine: Engine,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    writer: JoinHandle<()>,
+}
+
+/// The longest delay of the original's first call.
+const FIRST_CALL_DELAY_MAX: Duration = Duration::from_secs(120);
+
+/// What connections have to finish when the server stops.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+
+/// What the writer has for its last commit.
+const STOP_COMMIT: Duration = Duration::from_millis(1500);
+
+const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
+const RESOURCE_GROUP: &str = "default";
+
+/// Starts a server on the current runtime. Every listener is bound, and the store is loaded and writable,
+/// before the first request is taken.
+pub async fn start(config: Config) -> anyhow::Result<Running> {
+    let store: Box<dyn Store> = match &config.store {
+        StoreChoice::Memory => Box::new(MemoryStore::new()),
+        StoreChoice::Directory(directory) => Box::new(SqliteStore::open(directory)?),
+    };
+    start_with(config, store).await
+}
+
+/// The same with a store that is open already.
+pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
+    check(&config)?;
+    raise_file_limit();
+    let listeners = bind_metadata(&config)?;
+    let management = bind_management(&config).await?;
+    let (engine, writer, runner) = open(&config, store).await?;
+    register_first(&engine).await?;
+
+    let stop = CancellationToken::new();
+    let tasks = TaskTracker::new();
+    let running = Running {
+        metadata: listeners.iter().map(Bound::address).collect::<Result<_, _>>()?,
+        management: management.local_addr()?,
+        engine: engine.clone(),
+        stop: stop.clone(),
+        tasks: tasks.clone(),
+        writer,
+    };
+    let options = metadata::Options {
+        names: if config.plain_names { Names::Plain } else { Names::Original },
+        first_call_delay: config.first_call_delay,
+        seed: random_guid(),
+    };
+    metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
+    serve_management(management, &engine, &config, &stop, &tasks);
+    if let Some(runner) = runner {
+        tasks.spawn(runner.run(stop));
+    }
+    Ok(running)
+}
+
+impl Running {
+    /// Stops within five seconds: held requests are answered, connections closed, time written down.
+    /// What drivers were about is taken up at the next start.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if timeout(STOP_GRACE, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some connections did not end in time and are cut off");
+        }
+        self.engine.begin_stop();
+        let writer = tokio::task::spawn_blocking(move || self.writer.join());
+        if timeout(STOP_COMMIT, writer).await.is_err() {
+            tracing::warn!("the last commit did not end in time");
+        }
+    }
+
+    /// Returns when the writer has ended without being asked to: nothing can be changed any more.
+    pub async fn failed(&self) {
+        let mut revisions = self.engine.subscribe();
+        while !self.writer.is_finished() {
+            let _ = timeout(Duration::from_secs(1), revisions.changed()).await;
+        }
+    }
+}
+
+fn check(config: &Config) -> anyhow::Result<()> {
+    if config.first_call_delay > FIRST_CALL_DELAY_MAX {
+        bail!("first_call_delay is at most {} seconds.", FIRST_CALL_DELAY_MAX.as_secs());
+    }
+    if config.metadata.len() > LISTENERS_MAX {
+        bail!("There may be {LISTENERS_MAX} metadata listeners.");
+    }
+    if config.rules.notice_scale == 0 {
+        bail!("The notice scale is a whole number from 1: notice is divided by it.");
+    }
+    Ok(())
+}
+
+/// Ten thousand connections need as many descriptors; most systems start programs with 1024.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::warn!(%error, "the limit on open files could not be raised");
+        }
+    }
+}
+
+fn bind_metadata(config: &Config) -> anyhow::Result<Vec<Bound>> {
+    let default = match &config.default_machine {
+        Some(name) => DefaultMachine::Named(name.clone()),
+        None => DefaultMachine::First,
+    };
+    config.metadata.iter().map(|listener| Bound::new(listener, &default)).collect()
+}
+
+async fn bind_management(config: &Config) -> anyhow::Result<tokio::net::TcpListener> {
+    let address = config.management;
+    tokio::net::TcpListener::bind(address).await.with_context(|| {
+        format!("The management listener cannot be opened at {address}. Choose another address, or end the program that has it")
+    })
+}
+
+/// Loads the store and sets the writer to work.
+async fn open(
+    config: &Config,
+    mut store: Box<dyn Store>,
+) -> anyhow::Result<(Engine, JoinHandle<()>, Option<CommandRunner>)> {
+    check_clock(config, &mut *store)?;
+    let loaded = store.load()?;
+    let region = Region::load(config.rules.clone(), loaded.entities)?;
+    let newest = Arc::new(Snapshot { revision: loaded.revision, region });
+    let reruns: HashSet<_> = newest.region.wanted_effects().map(|event| event.id).collect();
+
+    let clock = Arc::new(Clock::new(config.clock, newest.region.now()));
+    let board = Arc::new(Board::new(newest.clone()));
+    let telemetry = Arc::new(Telemetry::new());
+    telemetry.look_at(board.clone());
+    let health = Arc::new(Health::default());
+    let (mailbox, letters) = sync_channel(MAILBOX_MAX);
+    let engine = Engine::new(Inner {
+        mailbox,
+        board: board.clone(),
+        clock: clock.clone(),
+        reader: store.reader(),
+        telemetry: telemetry.clone(),
+        requests: Requests::new(config.rate_limit),
+        health: health.clone(),
+    });
+    let (driver, runner) = driver(config, &engine, clock.kind(), reruns);
+    let writer = Writer {
+        store,
+        settings: config.rules.clone(),
+        newest,
+        mailbox: letters,
+        board,
+        clock,
+        driver,
+        telemetry,
+        health,
+        history_kept: Duration::from_secs(u64::from(config.history_days) * 86_400),
+        rest: Rest::default(),
+    };
+    let (ready, taken) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run(ready))?;
+    if !taken.await.unwrap_or(false) {
+        engine.begin_stop();
+        bail!("The store could be read but not written, so nothing could be promised. The log says why.");
+    }
+    Ok((engine, thread, runner))
+}
+
+fn check_clock(config: &Config, store: &mut dyn Store) -> anyhow::Result<()> {
+    use forewarn_store::ClockKind as Stored;
+    let asked = match config.clock {
+        ClockKind::Real => Stored::Real,
+        ClockKind::Manual { .. } => Stored::Manual,
+    };
+    match (store.clock_kind()?, asked) {
+        (None, _) => Ok(store.set_clock_kind(asked)?),
+        (Some(stored), asked) if stored == asked => Ok(()),
+        (Some(Stored::Real), _) => {
+            bail!(
+                "This store was made with the real clock. Start without --clock manual, or choose another data directory."
+            )
+        }
+        (Some(Stored::Manual), _) => {
+            bail!(
+                "This store was made with a manual clock. Start with --clock manual, or choose another data directory."
+            )
+        }
+    }
+}
+
+fn driver(
+    config: &Config,
+    engine: &Engine,
+    clock: clock::Kind,
+    reruns: HashSet<Guid>,
+) -> (Box<dyn Driver>, Option<CommandRunner>) {
+    match &config.driver {
+        DriverChoice::Simulated(impacts) => {
+            (Box::new(Simulated::new(impacts.clone(), config.rules.notice_scale, clock)), None)
+        }
+        DriverChoice::Command(command) => {
+            let signal = Arc::new(Notify::new());
+            let runner = CommandRunner {
+                engine: engine.clone(),
+                config: Arc::new(command.clone()),
+                signal: signal.clone(),
+                reruns,
+            };
+            (Box::new(CommandSignal(signal)), Some(runner))
+        }
+    }
+}
+
+/// A store that never had a machine gets this one, so that the first curl works.
+async fn register_first(engine: &Engine) -> anyhow::Result<()> {
+    if engine.snapshot().region.meta().next_id != 0 {
+        return Ok(());
+    }
+    let name = hostname();
+    let machine = NewMachine {
+        vm_id: random_guid(),
+        name: name.as_str().into(),
+        home: Home { subscription: SUBSCRIPTION.into(), resource_group: RESOURCE_GROUP.into() },
+        place: Place::Standalone,
+        host: None,
+        update_domain: None,
+        fault_domain: None,
+        zone: None,
+        priority: Priority::Regular,
+        eviction: EvictionPolicy::Deallocate,
+        addresses: AddressWish::None,
+        terminate: None,
+        policy: None,
+        details: Arc::new(Details::default()),
+    };
+    let done = engine
+        .submit(Command::RegisterMachine(Box::new(machine)), None)
+        .await
+        .with_context(|| format!("This computer, '{name}', could not be registered as the first machine"))?;
+    match done.answer {
+        Answer::Machine(FIRST_MACHINE) => Ok(()),
+        other => Err(anyhow!("The first machine has an unexpected number: {other:?}")),
+    }
+}
+
+fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn random_guid() -> Guid {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    Guid::random_shaped(u128::from_le_bytes(bytes))
+}
+
+/// The management API is attached here.
+fn serve_management(
+    listener: tokio::net::TcpListener,
+    engine: &Engine,
+    config: &Config,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) {
+    let _ = (engine, config.auth, Timestamp::default());
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        stop.cancelled().await;
+        drop(listener);
+    });
+}
