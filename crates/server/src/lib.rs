@@ -1,6 +1,7 @@
 //! The shell around the rules: the single writer, the metadata listeners, the management API, drivers,
 //! clock and telemetry.
 
+pub mod api;
 pub mod clock;
 mod config;
 mod driver;

@@ -1,0 +1,155 @@
+//! The stream of changes: Server-Sent Events over rows of history. A row's number is the message's id,
+//! so a reader that comes back says where it was, and nothing is lost in between.
+//!
+//! ```text
+//!   subscribe ─▶ read a page after `last` ─▶ send it ─▶ was it full? ─yes─▶ read on
+//!                       ▲                                   │ no
+//!                       └─ a commit · heartbeat · stop ◀────┘
+//! ```
+//!
+//! A reader that is slow costs one page: what it has not taken is still in history.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use forewarn_store::{HistoryQuery, HistoryRow as StoredRow};
+use http::{HeaderMap, header};
+use hyper::body::Frame;
+use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::timeout;
+use utoipa::IntoParams;
+
+use super::error::{ApiError, Refusal};
+use super::extract::Params;
+use super::history::{self, HistoryRow};
+use super::{Api, STREAMS_MAX};
+
+/// So that proxies and clients see that the connection lives.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Rows that are read and sent together.
+pub const ROWS_PER_PAGE: u32 = 100;
+
+/// A reader that takes nothing for so long is let go; it may come back for the rest.
+pub const STALLED_AFTER: Duration = Duration::from_secs(60);
+
+/// Pages that wait for the connection to take them.
+const PAGES_WAITING_MAX: usize = 1;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ChangesQuery {
+    /// Begin with the row after this one; the header `Last-Event-ID` counts first.
+    pub after: Option<u64>,
+}
+
+pub async fn stream(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    Params(query): Params<ChangesQuery>,
+) -> Result<Response, ApiError> {
+    let permit = api.0.streams.clone().try_acquire_owned().map_err(|_| {
+        let message =
+            format!("{STREAMS_MAX} streams of changes are open, which is the limit. Close one, or try again.");
+        ApiError::new(Refusal::TooManyStreams, message)
+    })?;
+    // Before the first look at history, so that no commit falls between the two.
+    let commits = api.engine().subscribe();
+    let last = match last_event_id(&headers)?.or(query.after) {
+        Some(last) => last,
+        None => newest(&api).await?,
+    };
+    let (pages, body) = mpsc::channel(PAGES_WAITING_MAX);
+    tokio::spawn(Feed { api, pages, commits, last, _permit: permit }.run());
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::new(Pages(body))).into_response())
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    match value.to_str().ok().and_then(|text| text.trim().parse().ok()) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let message = "The header Last-Event-ID must be the id of a message of this stream, which is a number.";
+            Err(ApiError::new(Refusal::InvalidQuery, message).about("Last-Event-ID"))
+        }
+    }
+}
+
+async fn newest(api: &Api) -> Result<u64, ApiError> {
+    let query = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
+    Ok(history::read(api, query).await?.last().map_or(0, |row| row.number))
+}
+
+struct Feed {
+    api: Api,
+    pages: mpsc::Sender<Bytes>,
+    commits: watch::Receiver<u64>,
+    last: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Feed {
+    /// Ends when the reader goes, stalls, or the server stops.
+    async fn run(mut self) {
+        let stop = self.api.0.stop.clone();
+        let _ = stop.run_until_cancelled(self.feed()).await;
+    }
+
+    async fn feed(&mut self) -> Option<Infallible> {
+        self.send(Bytes::from_static(b": these are the changes from now on\n\n")).await?;
+        loop {
+            self.commits.borrow_and_update();
+            let query = HistoryQuery { after: Some(self.last), limit: Some(ROWS_PER_PAGE), ..HistoryQuery::default() };
+            let rows = history::read(&self.api, query).await.ok()?;
+            let full = rows.len() == ROWS_PER_PAGE as usize;
+            if let Some(newest) = rows.last() {
+                self.last = newest.number;
+                self.send(rows.into_iter().map(message).collect::<String>().into()).await?;
+            }
+            if !full {
+                self.wait().await?;
+            }
+        }
+    }
+
+    /// Until something was committed; a heartbeat meanwhile.
+    async fn wait(&mut self) -> Option<()> {
+        loop {
+            tokio::select! {
+                changed = self.commits.changed() => return changed.ok(),
+                () = self.pages.closed() => return None,
+                () = tokio::time::sleep(HEARTBEAT) => self.send(Bytes::from_static(b": still here\n\n")).await?,
+            }
+        }
+    }
+
+    async fn send(&self, page: Bytes) -> Option<()> {
+        timeout(STALLED_AFTER, self.pages.send(page)).await.ok()?.ok()
+    }
+}
+
+fn message(row: StoredRow) -> String {
+    let (number, kind) = (row.number, row.kind.clone());
+    let data = serde_json::to_string(&HistoryRow::of(row)).unwrap_or_else(|_| "{}".into());
+    format!("id: {number}\nevent: {kind}\ndata: {data}\n\n")
+}
+
+/// A body that is whatever comes out of a channel.
+struct Pages(mpsc::Receiver<Bytes>);
+
+impl HttpBody for Pages {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|page| page.map(|page| Ok(Frame::data(page))))
+    }
+}

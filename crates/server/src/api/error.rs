@@ -1,0 +1,223 @@
+//! Every way in which a request is refused: its code and its status, in ARM's shape.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use forewarn_core::Rejection;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::engine::SubmitError;
+
+/// What a client is told to wait after a 503, in seconds.
+pub const RETRY_AFTER_SECS: u32 = 1;
+
+#[derive(Debug)]
+pub struct ApiError {
+    pub status: StatusCode,
+    pub code: &'static str,
+    pub message: String,
+    /// The field, parameter or thing that it is about.
+    pub target: Option<String>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+/// The body of every refusal.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorDetail {
+    /// One word for programs.
+    pub code: String,
+    /// What is wrong and what to do, for people.
+    pub message: String,
+    /// The field, parameter or thing that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+/// Refusals that come of the request itself, before the rules are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    InvalidJson,
+    InvalidField,
+    InvalidQuery,
+    InvalidPath,
+    Unauthorized,
+    ForeignHost,
+    ForeignOrigin,
+    NotFound,
+    MachineNotFound,
+    GroupNotFound,
+    HostNotFound,
+    OperationNotFound,
+    EventNotFound,
+    MethodNotAllowed,
+    RequestTimeout,
+    AmbiguousName,
+    ClockIsReal,
+    ClockBackwards,
+    ClockTooFar,
+    BodyTooLarge,
+    UnsupportedMediaType,
+    TooManyStreams,
+    StoreUnreadable,
+}
+
+impl Refusal {
+    pub fn status_and_code(self) -> (StatusCode, &'static str) {
+        match self {
+            Refusal::InvalidJson => (StatusCode::BAD_REQUEST, "InvalidJson"),
+            Refusal::InvalidField => (StatusCode::BAD_REQUEST, "InvalidField"),
+            Refusal::InvalidQuery => (StatusCode::BAD_REQUEST, "InvalidQuery"),
+            Refusal::InvalidPath => (StatusCode::BAD_REQUEST, "InvalidPath"),
+            Refusal::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+            Refusal::ForeignHost => (StatusCode::FORBIDDEN, "ForeignHost"),
+            Refusal::ForeignOrigin => (StatusCode::FORBIDDEN, "ForeignOrigin"),
+            Refusal::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
+            Refusal::MachineNotFound => (StatusCode::NOT_FOUND, "MachineNotFound"),
+            Refusal::GroupNotFound => (StatusCode::NOT_FOUND, "GroupNotFound"),
+            Refusal::HostNotFound => (StatusCode::NOT_FOUND, "HostNotFound"),
+            Refusal::OperationNotFound => (StatusCode::NOT_FOUND, "OperationNotFound"),
+            Refusal::EventNotFound => (StatusCode::NOT_FOUND, "EventNotFound"),
+            Refusal::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            Refusal::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "RequestTimeout"),
+            Refusal::AmbiguousName => (StatusCode::CONFLICT, "AmbiguousName"),
+            Refusal::ClockIsReal => (StatusCode::CONFLICT, "ClockIsReal"),
+            Refusal::ClockBackwards => (StatusCode::CONFLICT, "ClockBackwards"),
+            Refusal::ClockTooFar => (StatusCode::BAD_REQUEST, "ClockTooFar"),
+            Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge"),
+            Refusal::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
+            Refusal::TooManyStreams => (StatusCode::SERVICE_UNAVAILABLE, "TooManyStreams"),
+            Refusal::StoreUnreadable => (StatusCode::INTERNAL_SERVER_ERROR, "StoreUnreadable"),
+        }
+    }
+}
+
+/// Which refusal of the rules is which status and code.
+pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
+    const NOT_THERE: StatusCode = StatusCode::NOT_FOUND;
+    const CONFLICT: StatusCode = StatusCode::CONFLICT;
+    const BAD: StatusCode = StatusCode::BAD_REQUEST;
+    match rejection {
+        Rejection::UnknownMachine(_) => (NOT_THERE, "MachineNotFound"),
+        Rejection::UnknownGroup => (NOT_THERE, "GroupNotFound"),
+        Rejection::UnknownHost(_) => (NOT_THERE, "HostNotFound"),
+        Rejection::UnknownOperation(_) => (NOT_THERE, "OperationNotFound"),
+        Rejection::UnknownEvents(_) => (NOT_THERE, "EventNotFound"),
+        Rejection::NameTaken(_) => (CONFLICT, "NameTaken"),
+        Rejection::VmIdTaken => (CONFLICT, "VmIdTaken"),
+        Rejection::AddressTaken { .. } => (CONFLICT, "AddressTaken"),
+        Rejection::HostInUse(_) => (CONFLICT, "HostInUse"),
+        Rejection::IdTaken(_) => (CONFLICT, "IdTaken"),
+        Rejection::NotRunning(_) => (CONFLICT, "MachineNotRunning"),
+        Rejection::MachineLeaving(_) => (CONFLICT, "MachineLeaving"),
+        Rejection::GroupLeaving(_) => (CONFLICT, "GroupLeaving"),
+        Rejection::MachineBusy(_) => (CONFLICT, "MachineBusy"),
+        Rejection::UserOperationsFull { .. } => (CONFLICT, "TooManyUserOperations"),
+        Rejection::OperationOver(_) => (CONFLICT, "OperationOver"),
+        Rejection::NotCancellable(_) => (CONFLICT, "NotCancellable"),
+        Rejection::PartOfHostOperation(_) => (CONFLICT, "PartOfHostOperation"),
+        Rejection::EventOver(_) => (CONFLICT, "EventOver"),
+        Rejection::NotStarted(_) => (CONFLICT, "EventNotStarted"),
+        Rejection::NotSpot(_) => (CONFLICT, "NotSpot"),
+        Rejection::TerminateOnSpot => (BAD, "TerminateNotificationOnSpot"),
+        Rejection::TerminateRange => (BAD, "InvalidTerminateNotification"),
+        Rejection::BadName { .. } => (BAD, "InvalidName"),
+        Rejection::DomainRange { .. } => (BAD, "InvalidDomain"),
+        Rejection::DomainsRange { .. } => (BAD, "InvalidDomainCount"),
+        Rejection::NotAScaleSet(_) => (CONFLICT, "NotAScaleSet"),
+        Rejection::NotAnAvailabilitySet(_) => (CONFLICT, "NotAnAvailabilitySet"),
+        Rejection::NotACloudService(_) => (CONFLICT, "NotACloudService"),
+        Rejection::NotAMember(_) => (CONFLICT, "NotAMember"),
+        Rejection::PolicyOnMember(_) => (CONFLICT, "PolicyOnMember"),
+        Rejection::MaintenanceKind | Rejection::FailureKind => (BAD, "InvalidEventType"),
+        Rejection::NoticeTooShort { .. } => (BAD, "NoticeTooShort"),
+        Rejection::PlanTooFar => (BAD, "PlanTooFar"),
+        Rejection::PlanPast => (BAD, "PlanInThePast"),
+        Rejection::DurationRange => (BAD, "InvalidDuration"),
+        Rejection::DescriptionTooLong => (BAD, "DescriptionTooLong"),
+        Rejection::NothingThere => (CONFLICT, "NothingThere"),
+        Rejection::TooManyEvents => (CONFLICT, "TooManyEvents"),
+        Rejection::TooManyMachines => (CONFLICT, "TooManyMachines"),
+        Rejection::TooManyJoined => (CONFLICT, "TooManyJoined"),
+        Rejection::TooManyApprovals => (BAD, "TooManyApprovals"),
+        Rejection::PoolEmpty => (CONFLICT, "AddressPoolEmpty"),
+    }
+}
+
+impl ApiError {
+    pub fn new(refusal: Refusal, message: impl Into<String>) -> Self {
+        let (status, code) = refusal.status_and_code();
+        let mut error = ApiError { status, code, message: message.into(), target: None, header: None };
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            error.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECS.into()));
+        }
+        error
+    }
+
+    #[must_use]
+    pub fn about(mut self, target: impl Into<String>) -> Self {
+        self.target = Some(target.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+
+    /// A field of the body that says something impossible.
+    pub fn field(name: &str, message: impl std::fmt::Display) -> Self {
+        ApiError::new(Refusal::InvalidField, format!("The field '{name}': {message}.")).about(name)
+    }
+
+    /// A query parameter that says something impossible.
+    pub fn query(name: &str, message: impl std::fmt::Display) -> Self {
+        ApiError::new(Refusal::InvalidQuery, format!("The query parameter '{name}': {message}.")).about(name)
+    }
+
+    fn unavailable(code: &'static str, message: String) -> Self {
+        ApiError {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code,
+            message,
+            target: None,
+            header: Some((header::RETRY_AFTER, RETRY_AFTER_SECS.into())),
+        }
+    }
+}
+
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> Self {
+        let (status, code) = of_rejection(&rejection);
+        ApiError { status, code, message: rejection.to_string(), target: None, header: None }
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(error: SubmitError) -> Self {
+        let message = error.to_string();
+        match error {
+            SubmitError::Rejected(rejection) => rejection.into(),
+            SubmitError::Busy => ApiError::unavailable("Busy", message),
+            SubmitError::Unavailable => ApiError::unavailable("Unavailable", message),
+            SubmitError::Stopping => ApiError::unavailable("Stopping", message),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let detail = ErrorDetail { code: self.code.into(), message: self.message, target: self.target };
+        let mut response = (self.status, Json(ErrorBody { error: detail })).into_response();
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}

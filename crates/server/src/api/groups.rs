@@ -1,0 +1,211 @@
+//! Availability sets and cloud services: groups whose machines are registered one by one.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use forewarn_core as core;
+use forewarn_core::{Command, GroupChange, GroupId, NewGroupKind, Region, Request};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::error::ApiError;
+use super::extract::{self, Body, InGroup, NoQuery, Page, Paging, Params, Segment};
+use super::machine_actions::DeleteQuery;
+use super::machines::home;
+use super::names::{self, Kind};
+use super::values::Policy;
+use super::{Api, Note, new_guid};
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Group {
+    pub id: u64,
+    pub name: String,
+    pub subscription: String,
+    pub resource_group: String,
+    pub policy: Policy,
+    pub update_domains: u32,
+    pub fault_domains: u32,
+    /// How many machines it has.
+    pub machines: usize,
+    /// Its documents.
+    pub scopes: Vec<Scope>,
+    /// It is being deleted.
+    pub leaving: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Scope {
+    pub id: u64,
+    /// One of its machines asks for the document.
+    pub listening: bool,
+    pub incarnation: u64,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewGroup {
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+    pub name: String,
+    pub subscription: Option<String>,
+    pub resource_group: Option<String>,
+    pub policy: Option<Policy>,
+    #[schema(minimum = 1, maximum = 100)]
+    pub update_domains: Option<u32>,
+    #[schema(minimum = 1, maximum = 100)]
+    pub fault_domains: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PolicyChange {
+    pub policy: Option<Policy>,
+}
+
+/// The five handlers of one kind of group.
+macro_rules! resource {
+    ($module:ident, $kind:ident, $word:literal) => {
+        pub mod $module {
+            use super::*;
+
+            pub async fn list(api: State<Api>, query: Params<Paging>) -> Result<Response, ApiError> {
+                list_of(Kind::$kind, &api, query, Group::of)
+            }
+
+            pub async fn get(api: State<Api>, name: Segment, within: Params<InGroup>) -> Result<Response, ApiError> {
+                let snapshot = api.engine().snapshot();
+                let group = names::group(&snapshot.region, &name.0, within.0.group.as_deref(), Kind::$kind)?;
+                Ok(extract::ok(Group::of(&snapshot.region, &group)))
+            }
+
+            pub async fn create(
+                State(api): State<Api>,
+                Params(NoQuery {}): Params<NoQuery>,
+                Body(body): Body<NewGroup>,
+            ) -> Result<Response, ApiError> {
+                let note = Note::new(concat!($word, ".create"), body.name.as_str());
+                let new = body.into_core(NewGroupKind::$kind);
+                create_one(&api, new, note, Group::of).await
+            }
+
+            pub async fn change(
+                State(api): State<Api>,
+                Segment(name): Segment,
+                Params(within): Params<InGroup>,
+                Body(body): Body<PolicyChange>,
+            ) -> Result<Response, ApiError> {
+                let snapshot = api.engine().snapshot();
+                let group = names::group(&snapshot.region, &name, within.group.as_deref(), Kind::$kind)?;
+                let change = GroupChange { policy: body.policy.map(Into::into), ..GroupChange::default() };
+                let note = Note::new(concat!($word, ".change"), group.name.as_ref());
+                let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: new_guid() };
+                let done = api.submit(command, note).await?;
+                let region = &done.snapshot.region;
+                Ok(extract::ok(Group::of(region, region.group(group.id).unwrap_or(&group))))
+            }
+
+            pub async fn delete(
+                api: State<Api>,
+                name: Segment,
+                query: Params<DeleteQuery>,
+            ) -> Result<Response, ApiError> {
+                delete_one(Kind::$kind, concat!($word, ".delete"), &api, &name.0, query.0).await
+            }
+        }
+    };
+}
+
+resource!(availability_sets, AvailabilitySet, "availability-set");
+resource!(cloud_services, CloudService, "cloud-service");
+
+pub fn list_of<T: Serialize>(
+    kind: Kind,
+    api: &Api,
+    Params(query): Params<Paging>,
+    show: fn(&Region, &core::Group) -> T,
+) -> Result<Response, ApiError> {
+    let limit = extract::limit(query.limit)?;
+    let after = extract::after_number(query.after.as_deref())?.map(GroupId);
+    let snapshot = api.engine().snapshot();
+    let region = &snapshot.region;
+    let found = region
+        .groups()
+        .filter(|group| Kind::of(group) == kind)
+        .filter(|group| after.is_none_or(|after| group.id > after));
+    let cursor = |group: &&Arc<core::Group>| group.id.0.to_string();
+    Ok(extract::ok(Page::cut(found, limit, cursor, |group| show(region, group))))
+}
+
+pub async fn create_one<T: Serialize>(
+    api: &Api,
+    new: core::NewGroup,
+    note: Note,
+    show: fn(&Region, &core::Group) -> T,
+) -> Result<Response, ApiError> {
+    let (home, name) = (new.home.clone(), new.name.clone());
+    let done = api.submit(Command::CreateGroup(Box::new(new)), note).await?;
+    let region = &done.snapshot.region;
+    let id = match done.answer {
+        core::Answer::Group { group, .. } => Some(group),
+        core::Answer::Done | core::Answer::Machine(_) | core::Answer::Operation(_) | core::Answer::Scaled { .. } => {
+            region.group_by_name(&home, &name)
+        }
+    };
+    let group = id.and_then(|id| region.group(id)).ok_or(core::Rejection::UnknownGroup)?;
+    Ok(extract::created(show(region, group)))
+}
+
+/// Deletes the group and every machine in it.
+pub async fn delete_one(
+    kind: Kind,
+    action: &'static str,
+    api: &Api,
+    name: &str,
+    query: DeleteQuery,
+) -> Result<Response, ApiError> {
+    let snapshot = api.engine().snapshot();
+    let region = &snapshot.region;
+    let group = names::group(region, name, query.group.as_deref(), kind)?;
+    let machines = region.group_members(&group).map(|machine| machine.id).collect();
+    let request = Request::Delete { machines, group: Some(group.id) };
+    api.request(request, query.event_id.map(|id| id.0), Note::new(action, group.name.as_ref())).await
+}
+
+impl Group {
+    pub fn of(region: &Region, group: &core::Group) -> Group {
+        Group {
+            id: group.id.0,
+            name: group.name.to_string(),
+            subscription: group.home.subscription.to_string(),
+            resource_group: group.home.resource_group.to_string(),
+            policy: (&group.policy).into(),
+            update_domains: group.update_domains,
+            fault_domains: group.fault_domains,
+            machines: region.group_members(group).count(),
+            scopes: group.scopes.iter().map(|id| Scope::of(region, *id)).collect(),
+            leaving: group.leaving,
+        }
+    }
+}
+
+impl Scope {
+    fn of(region: &Region, id: core::ScopeId) -> Scope {
+        let incarnation = region.scope(id).map_or(0, |scope| scope.incarnation);
+        Scope { id: id.0, listening: region.is_on(id), incarnation }
+    }
+}
+
+impl NewGroup {
+    fn into_core(self, kind: NewGroupKind) -> core::NewGroup {
+        core::NewGroup {
+            name: self.name.into(),
+            home: home(self.subscription, self.resource_group),
+            kind,
+            policy: self.policy.map(Into::into).unwrap_or_default(),
+            update_domains: self.update_domains,
+            fault_domains: self.fault_domains,
+            salt: new_guid(),
+        }
+    }
+}

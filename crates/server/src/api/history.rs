@@ -1,0 +1,141 @@
+//! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
+
+use axum::extract::State;
+use axum::response::Response;
+use forewarn_store::{HistoryQuery, HistoryRow as StoredRow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::Api;
+use super::error::{ApiError, Refusal};
+use super::extract::{self, Page, Params};
+use super::values::{EventName, Id, When};
+
+/// Every kind of row.
+pub const KINDS: [&str; 10] = [
+    "appeared",
+    "approved",
+    "started",
+    "ended",
+    "operation-ended",
+    "machine-added",
+    "machine-removed",
+    "scope-on",
+    "scope-off",
+    "audit",
+];
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HistoryRow {
+    pub number: u64,
+    pub at: When,
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<u64>,
+    pub machines: Vec<String>,
+    /// `guest:NAME`, `management:NAME`, `policy`; of an audit the actor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Of an audit: what it was done to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// The rest.
+    #[schema(value_type = Object)]
+    pub detail: Value,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    #[param(inline)]
+    pub event: Option<EventName>,
+    #[param(inline)]
+    pub operation: Option<Id>,
+    /// A machine's name.
+    pub machine: Option<String>,
+    /// Kinds of rows, separated by commas.
+    #[param(
+        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)$"
+    )]
+    pub kind: Option<String>,
+    #[param(inline)]
+    pub since: Option<When>,
+    #[param(inline)]
+    pub until: Option<When>,
+    /// The newest ones that fit instead of the oldest.
+    pub newest: Option<bool>,
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+    /// `next` of the page before.
+    pub after: Option<String>,
+}
+
+pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+    let limit = extract::limit(query.limit)?;
+    let newest = query.newest == Some(true);
+    let wanted = HistoryQuery {
+        after: extract::after_number(query.after.as_deref())?,
+        event: query.event.map(|id| id.0),
+        operation: query.operation.map(|id| id.0),
+        machine: query.machine,
+        kinds: kinds(query.kind.as_deref())?,
+        since: query.since.map(|when| when.0),
+        until: query.until.map(|when| when.0),
+        newest,
+        limit: Some(limit as u32),
+    };
+    let rows = read(&api, wanted).await?;
+    // A full page may have a next one, which then may be empty; the newest rows have none.
+    let next = rows.last().filter(|_| rows.len() == limit && !newest).map(|row| row.number.to_string());
+    Ok(extract::ok(Page { value: rows.into_iter().map(HistoryRow::of).collect(), next }))
+}
+
+fn kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
+    let kinds: Vec<String> = text.map_or_else(Vec::new, |text| text.split(',').map(str::to_owned).collect());
+    match kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
+        Some(unknown) => {
+            let message = format!("there is no kind '{unknown}'. The kinds are {}", KINDS.join(", "));
+            Err(ApiError::query("kind", message))
+        }
+        None => Ok(kinds),
+    }
+}
+
+/// Rows of history, read where blocking is allowed.
+pub async fn read(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
+    let reader = api.engine().reader();
+    let read = tokio::task::spawn_blocking(move || reader.history(&query)).await;
+    let problem = match read {
+        Ok(Ok(rows)) => return Ok(rows),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the reader stopped".to_owned(),
+    };
+    tracing::error!(problem, "history cannot be read");
+    Err(ApiError::new(Refusal::StoreUnreadable, "History cannot be read. The server's log says why."))
+}
+
+impl HistoryRow {
+    pub fn of(row: StoredRow) -> HistoryRow {
+        HistoryRow {
+            number: row.number,
+            at: When(row.at),
+            kind: row.kind,
+            event: row.event.map(EventName),
+            operation: row.operation.map(Id),
+            scope: row.scope,
+            machines: row.machines,
+            actor: row.actor,
+            target: row.target,
+            outcome: row.outcome,
+            detail: serde_json::from_str(&row.detail).unwrap_or_else(|_| Value::Object(serde_json::Map::new())),
+        }
+    }
+}

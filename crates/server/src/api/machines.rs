@@ -1,0 +1,486 @@
+//! Machines: registering, listing, changing. What is done to them is in `machine_actions`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use forewarn_core as core;
+use forewarn_core::{AddressWish, Command, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Seat};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::error::ApiError;
+use super::extract::{self, Body, InGroup, NoQuery, Page, Params, Segment};
+use super::names::{self, Kind};
+use super::values::*;
+use super::{Api, Note, RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
+
+/// Tags of one machine, and the bytes of their parts, as the original allows.
+pub const TAGS_MAX: usize = 50;
+pub const TAG_KEY_BYTES_MAX: usize = 512;
+pub const TAG_VALUE_BYTES_MAX: usize = 256;
+
+/// A text of `details`, in bytes: more than any size, image or location has.
+pub const DETAIL_BYTES_MAX: usize = 256;
+
+/// Addresses of one machine: the original has up to eight network cards.
+pub const ADDRESSES_MAX: usize = 64;
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// In order of registration.
+    pub id: u64,
+    pub vm_id: Id,
+    pub name: String,
+    pub subscription: String,
+    pub resource_group: String,
+    /// Machines of one scope see one document.
+    pub scope: u64,
+    /// Whether the scope is on: one of its machines asks for the document.
+    pub listening: bool,
+    pub incarnation: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub availability_set: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cloud_service: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_set: Option<String>,
+    /// Of an instance of a Uniform scale set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<u32>,
+    /// Of an instance of a scale set: whether it has the set's latest model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest_model_applied: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    pub update_domain: u32,
+    pub fault_domain: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    pub priority: PriorityWord,
+    pub eviction_policy: EvictionWord,
+    pub power: PowerState,
+    pub addresses: Vec<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminate_notification: Option<TerminateNotification>,
+    /// Scale-in leaves it alone.
+    pub protected: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+    pub details: Details,
+    pub tags: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// The network of a metadata listener.
+    #[serde(default = "default_network")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub network: String,
+    #[schema(value_type = String, format = Ipv4)]
+    pub ip: IpAddr,
+}
+
+fn default_network() -> String {
+    "default".into()
+}
+
+/// What instance metadata shows and no rule reads.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Details {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub location: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub size: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub os_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub computer_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub publisher: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub offer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub sku: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub image_version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub mac: Option<String>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewMachine {
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+    pub name: String,
+    pub vm_id: Option<Id>,
+    pub subscription: Option<String>,
+    pub resource_group: Option<String>,
+    /// Puts it into this availability set.
+    pub availability_set: Option<String>,
+    /// Makes it an instance of a role of this cloud service.
+    pub cloud_service: Option<String>,
+    /// Left out for names like `FrontEnd_IN_0`: what stands before `_IN_`.
+    pub role: Option<String>,
+    pub host: Option<String>,
+    pub update_domain: Option<u32>,
+    pub fault_domain: Option<u32>,
+    pub zone: Option<String>,
+    pub priority: Option<PriorityWord>,
+    pub eviction_policy: Option<EvictionWord>,
+    /// Left out: one from the pool. Empty: none.
+    pub addresses: Option<Vec<Address>>,
+    pub terminate_notification: Option<TerminateNotification>,
+    pub policy: Option<Policy>,
+    #[serde(default)]
+    pub details: Details,
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MachineChange {
+    /// `null`: on no host that is known.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub host: Patch<String>,
+    pub update_domain: Option<u32>,
+    pub fault_domain: Option<u32>,
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub zone: Patch<String>,
+    pub addresses: Option<Vec<Address>>,
+    pub protected: Option<bool>,
+    #[serde(default)]
+    #[schema(value_type = Option<TerminateNotification>)]
+    pub terminate_notification: Patch<TerminateNotification>,
+    #[serde(default)]
+    #[schema(value_type = Option<Policy>)]
+    pub policy: Patch<Policy>,
+    /// Key by key.
+    pub details: Option<Details>,
+    /// As a whole.
+    pub tags: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    /// Machines of this name.
+    pub name: Option<String>,
+    /// With `name`: in this resource group or cloud service.
+    pub group: Option<String>,
+    pub scope: Option<u64>,
+    pub host: Option<String>,
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+    /// `next` of the page before.
+    pub after: Option<String>,
+}
+
+pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+    let limit = extract::limit(query.limit)?;
+    let after = extract::after_number(query.after.as_deref())?.map(MachineId);
+    let snapshot = api.engine().snapshot();
+    let region = &snapshot.region;
+    let wanted = |machine: &&Arc<core::Machine>| {
+        after.is_none_or(|after| machine.id > after)
+            && query.name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&machine.name))
+            && query.group.as_ref().is_none_or(|group| is_within(region, machine, group))
+            && query.scope.is_none_or(|scope| machine.scope.0 == scope)
+            && query.host.as_ref().is_none_or(|host| machine.host.as_deref() == Some(host))
+    };
+    let host = query.host.as_deref().map(Name::from);
+    let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &host) {
+        (Some(scope), _) => Box::new(region.members(core::ScopeId(scope))),
+        (None, Some(host)) => Box::new(region.machines_on(host)),
+        (None, None) => Box::new(region.machines_after(after)),
+    };
+    let cursor = |machine: &&Arc<core::Machine>| machine.id.0.to_string();
+    let page = Page::cut(found.filter(wanted), limit, cursor, |machine| Machine::of(region, machine));
+    Ok(extract::ok(page))
+}
+
+pub async fn get(
+    State(api): State<Api>,
+    Segment(name): Segment,
+    Params(within): Params<InGroup>,
+) -> Result<Response, ApiError> {
+    let snapshot = api.engine().snapshot();
+    let machine = names::machine(&snapshot.region, &name, within.group.as_deref())?;
+    Ok(extract::ok(Machine::of(&snapshot.region, &machine)))
+}
+
+pub async fn register(
+    State(api): State<Api>,
+    Params(NoQuery {}): Params<NoQuery>,
+    Body(body): Body<NewMachine>,
+) -> Result<Response, ApiError> {
+    let region = &api.engine().snapshot().region;
+    let name = body.name.clone();
+    let new = body.into_core(region)?;
+    let note = Note::new("machine.register", name).with(serde_json::json!({ "vmId": Id(new.vm_id) }));
+    let vm_id = new.vm_id;
+    let done = api.submit(Command::RegisterMachine(Box::new(new)), note).await?;
+    let region = &done.snapshot.region;
+    let machine = names::machine(region, &vm_id.to_string(), None)?;
+    Ok(extract::created(Machine::of(region, &machine)))
+}
+
+pub async fn change(
+    State(api): State<Api>,
+    Segment(name): Segment,
+    Params(within): Params<InGroup>,
+    Body(body): Body<MachineChange>,
+) -> Result<Response, ApiError> {
+    let snapshot = api.engine().snapshot();
+    let machine = names::machine(&snapshot.region, &name, within.group.as_deref())?;
+    let change = Box::new(body.into_core(&machine)?);
+    let note = Note::new("machine.change", machine.name.as_ref());
+    let done = api.submit(Command::ChangeMachine { machine: machine.id, change }, note).await?;
+    shown(&done.snapshot.region, &machine)
+}
+
+/// A machine after a change; as it was before when somebody else has removed it since.
+pub fn shown(region: &Region, before: &Arc<core::Machine>) -> Result<Response, ApiError> {
+    Ok(extract::ok(Machine::of(region, region.machine(before.id).unwrap_or(before))))
+}
+
+fn is_within(region: &Region, machine: &core::Machine, group: &str) -> bool {
+    let service = match &machine.seat {
+        Seat::RoleInstance { service, .. } => region.group(*service),
+        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
+    };
+    let within = service.map_or(&machine.home.resource_group, |service| &service.name);
+    within.eq_ignore_ascii_case(group)
+}
+
+impl Machine {
+    pub fn of(region: &Region, machine: &core::Machine) -> Machine {
+        let scope = region.scope(machine.scope);
+        let seat = |wanted: fn(&Seat) -> bool| {
+            let group = machine.seat.group().filter(|_| wanted(&machine.seat))?;
+            region.group(group).map(|group| group.name.to_string())
+        };
+        Machine {
+            id: machine.id.0,
+            vm_id: Id(machine.vm_id),
+            name: machine.name.to_string(),
+            subscription: machine.home.subscription.to_string(),
+            resource_group: machine.home.resource_group.to_string(),
+            scope: machine.scope.0,
+            listening: region.is_on(machine.scope),
+            incarnation: scope.map_or(0, |scope| scope.incarnation),
+            availability_set: seat(|seat| matches!(seat, Seat::AvailabilitySet(_))),
+            cloud_service: seat(|seat| matches!(seat, Seat::RoleInstance { .. })),
+            role: match &machine.seat {
+                Seat::RoleInstance { role, .. } => Some(role.to_string()),
+                Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
+            },
+            scale_set: seat(|seat| matches!(seat, Seat::Instance { .. })),
+            instance_id: match machine.seat {
+                Seat::Instance { number, .. } => number,
+                Seat::Standalone | Seat::AvailabilitySet(_) | Seat::RoleInstance { .. } => None,
+            },
+            latest_model_applied: latest_model_applied(region, machine),
+            host: machine.host.as_deref().map(str::to_owned),
+            update_domain: machine.update_domain,
+            fault_domain: machine.fault_domain,
+            zone: machine.zone.as_deref().map(str::to_owned),
+            priority: machine.priority.into(),
+            eviction_policy: machine.eviction.into(),
+            power: machine.power.into(),
+            addresses: machine
+                .addresses
+                .iter()
+                .map(|address| Address { network: address.network.to_string(), ip: address.ip })
+                .collect(),
+            terminate_notification: machine.terminate.as_ref().map(TerminateNotification::of),
+            protected: machine.protected,
+            policy: machine.policy.as_ref().map(Policy::from),
+            details: Details::of(&machine.details),
+            tags: machine.details.tags.iter().cloned().collect(),
+        }
+    }
+}
+
+fn latest_model_applied(region: &Region, machine: &core::Machine) -> Option<bool> {
+    let Seat::Instance { set, .. } = machine.seat else { return None };
+    match &region.group(set)?.kind {
+        core::GroupKind::ScaleSet(set) => Some(machine.model == set.model_version),
+        core::GroupKind::AvailabilitySet | core::GroupKind::CloudService => None,
+    }
+}
+
+impl NewMachine {
+    fn into_core(self, region: &Region) -> Result<NewCoreMachine, ApiError> {
+        let place = self.place(region)?;
+        let home = home(self.subscription, self.resource_group);
+        let mut details = core::Details::default();
+        self.details.merge_into(&mut details)?;
+        details.tags = tags(self.tags)?;
+        Ok(NewCoreMachine {
+            vm_id: self.vm_id.map_or_else(super::new_guid, |id| id.0),
+            name: self.name.into(),
+            home,
+            place,
+            host: self.host.map(Name::from),
+            update_domain: self.update_domain,
+            fault_domain: self.fault_domain,
+            zone: self.zone.map(Name::from),
+            priority: self.priority.unwrap_or(PriorityWord::Regular).into(),
+            eviction: self.eviction_policy.unwrap_or(EvictionWord::Deallocate).into(),
+            addresses: match self.addresses {
+                None => AddressWish::FromPool,
+                Some(given) if given.is_empty() => AddressWish::None,
+                Some(given) => AddressWish::Given(addresses(given)?),
+            },
+            terminate: self.terminate_notification.map(terminate).transpose()?,
+            policy: self.policy.map(Into::into),
+            details: Arc::new(details),
+        })
+    }
+
+    fn place(&self, region: &Region) -> Result<Place, ApiError> {
+        match (&self.availability_set, &self.cloud_service) {
+            (Some(_), Some(_)) => {
+                Err(ApiError::field("cloudService", "a machine is in an availability set or a cloud service, not both"))
+            }
+            (None, None) if self.role.is_some() => {
+                Err(ApiError::field("role", "only instances of a cloud service have a role; give 'cloudService' too"))
+            }
+            (None, None) => Ok(Place::Standalone),
+            (Some(_), None) if self.role.is_some() => {
+                Err(ApiError::field("role", "only instances of a cloud service have a role"))
+            }
+            (Some(set), None) => Ok(Place::AvailabilitySet(names::group(region, set, None, Kind::AvailabilitySet)?.id)),
+            (None, Some(service)) => {
+                let role =
+                    self.role.as_deref().or_else(|| Some(self.name.rsplit_once("_IN_")?.0)).ok_or_else(|| {
+                        ApiError::field("role", "give the role, or name the instance like FrontEnd_IN_0")
+                    })?;
+                let service = names::group(region, service, None, Kind::CloudService)?.id;
+                Ok(Place::CloudService { service, role: role.into() })
+            }
+        }
+    }
+}
+
+impl MachineChange {
+    fn into_core(self, machine: &core::Machine) -> Result<core::MachineChange, ApiError> {
+        let details = match (self.details, self.tags) {
+            (None, None) => None,
+            (given, given_tags) => {
+                let mut details = (*machine.details).clone();
+                given.unwrap_or_default().merge_into(&mut details)?;
+                if let Some(given_tags) = given_tags {
+                    details.tags = tags(given_tags)?;
+                }
+                Some(Arc::new(details))
+            }
+        };
+        let terminate = match self.terminate_notification.into_change() {
+            Some(Some(given)) => Some(Some(terminate(given)?)),
+            Some(None) => Some(None),
+            None => None,
+        };
+        Ok(core::MachineChange {
+            host: self.host.into_change().map(|host| host.map(Name::from)),
+            update_domain: self.update_domain,
+            fault_domain: self.fault_domain,
+            zone: self.zone.into_change().map(|zone| zone.map(Name::from)),
+            addresses: self.addresses.map(addresses).transpose()?,
+            protected: self.protected,
+            terminate,
+            policy: self.policy.into_change().map(|policy| policy.map(Into::into)),
+            details,
+        })
+    }
+}
+
+impl Details {
+    pub fn of(details: &core::Details) -> Details {
+        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Details {
+            location: text(&details.location),
+            size: text(&details.size),
+            os_type: text(&details.os_type),
+            computer_name: text(&details.computer_name),
+            publisher: text(&details.publisher),
+            offer: text(&details.offer),
+            sku: text(&details.sku),
+            image_version: text(&details.image_version),
+            mac: text(&details.mac),
+        }
+    }
+
+    pub fn merge_into(self, details: &mut core::Details) -> Result<(), ApiError> {
+        for (name, given, kept) in [
+            ("details.location", self.location, &mut details.location),
+            ("details.size", self.size, &mut details.size),
+            ("details.osType", self.os_type, &mut details.os_type),
+            ("details.computerName", self.computer_name, &mut details.computer_name),
+            ("details.publisher", self.publisher, &mut details.publisher),
+            ("details.offer", self.offer, &mut details.offer),
+            ("details.sku", self.sku, &mut details.sku),
+            ("details.imageVersion", self.image_version, &mut details.image_version),
+            ("details.mac", self.mac, &mut details.mac),
+        ] {
+            let Some(given) = given else { continue };
+            if given.len() > DETAIL_BYTES_MAX {
+                return Err(ApiError::field(name, format!("it may have {DETAIL_BYTES_MAX} bytes")));
+            }
+            *kept = given;
+        }
+        Ok(())
+    }
+}
+
+pub fn tags(given: BTreeMap<String, String>) -> Result<Vec<(String, String)>, ApiError> {
+    if given.len() > TAGS_MAX {
+        return Err(ApiError::field("tags", format!("there may be {TAGS_MAX} tags")));
+    }
+    for (key, value) in &given {
+        if key.is_empty() || key.len() > TAG_KEY_BYTES_MAX || value.len() > TAG_VALUE_BYTES_MAX {
+            let limits = format!("a name has 1 to {TAG_KEY_BYTES_MAX} bytes, a value up to {TAG_VALUE_BYTES_MAX}");
+            return Err(ApiError::field("tags", limits));
+        }
+    }
+    Ok(given.into_iter().collect())
+}
+
+pub fn terminate(given: TerminateNotification) -> Result<core::TerminateProfile, ApiError> {
+    given.profile().map_err(|why| ApiError::field("terminateNotification.notBeforeTimeout", why.trim_end_matches('.')))
+}
+
+pub fn home(subscription: Option<String>, resource_group: Option<String>) -> core::Home {
+    core::Home {
+        subscription: subscription.as_deref().unwrap_or(SUBSCRIPTION_DEFAULT).into(),
+        resource_group: resource_group.as_deref().unwrap_or(RESOURCE_GROUP_DEFAULT).into(),
+    }
+}
+
+fn addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiError> {
+    if given.len() > ADDRESSES_MAX {
+        return Err(ApiError::field("addresses", format!("a machine may have {ADDRESSES_MAX}")));
+    }
+    Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip }).collect())
+}

@@ -1,0 +1,110 @@
+//! Maintenance of a machine, a host or a group: what only the owner of the hardware can ask for.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use forewarn_core::{Cause, EventKind, Name, Plan, Region, Request, Target};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::error::ApiError;
+use super::extract::{Body, NoQuery, Params};
+use super::values::{EventName, When};
+use super::{Api, Note, hosts, names};
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewMaintenance {
+    pub target: MaintenanceTarget,
+    #[serde(rename = "type")]
+    pub kind: MaintenanceType,
+    /// HostMaintenance when left out.
+    pub cause: Option<MaintenanceCause>,
+    /// Not before this time.
+    pub at: Option<When>,
+    /// More notice than the least that the type has.
+    #[schema(maximum = 34_560_000)]
+    pub notice_seconds: Option<u64>,
+    /// How long the impact lasts; -1: not known.
+    #[schema(minimum = -1, maximum = 86400)]
+    pub duration_seconds: Option<i64>,
+    #[schema(max_length = 256)]
+    pub description: Option<String>,
+    /// The id that the (first) event is to have.
+    pub event_id: Option<EventName>,
+}
+
+/// Exactly one of them.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum MaintenanceTarget {
+    /// A machine, as in paths.
+    Machine(String),
+    /// Everything on a host, at once.
+    Host(String),
+    /// Everything in an availability set, cloud service or scale set, one update domain at a time.
+    Group(String),
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+pub enum MaintenanceType {
+    Freeze,
+    Reboot,
+    Redeploy,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+pub enum MaintenanceCause {
+    HostMaintenance,
+    LiveMigration,
+}
+
+pub async fn start(
+    State(api): State<Api>,
+    Params(NoQuery {}): Params<NoQuery>,
+    Body(body): Body<NewMaintenance>,
+) -> Result<Response, ApiError> {
+    let (target, named) = body.target.resolve(&api.engine().snapshot().region)?;
+    let note = Note::new("maintenance", named)
+        .with(serde_json::json!({ "type": body.kind, "at": body.at, "noticeSeconds": body.notice_seconds }));
+    let event = body.event_id.map(|id| id.0);
+    api.request(Request::Maintain { target, plan: body.plan() }, event, note).await
+}
+
+impl NewMaintenance {
+    fn plan(self) -> Plan {
+        Plan {
+            kind: match self.kind {
+                MaintenanceType::Freeze => EventKind::Freeze,
+                MaintenanceType::Reboot => EventKind::Reboot,
+                MaintenanceType::Redeploy => EventKind::Redeploy,
+            },
+            cause: match self.cause.unwrap_or(MaintenanceCause::HostMaintenance) {
+                MaintenanceCause::HostMaintenance => Cause::HostMaintenance,
+                MaintenanceCause::LiveMigration => Cause::LiveMigration,
+            },
+            at: self.at.map(|when| when.0),
+            notice: self.notice_seconds.map(Duration::from_secs),
+            duration_secs: self.duration_seconds,
+            description: self.description.map(Name::from),
+        }
+    }
+}
+
+impl MaintenanceTarget {
+    /// The target, and how a person would name it.
+    fn resolve(&self, region: &Region) -> Result<(Target, String), ApiError> {
+        Ok(match self {
+            MaintenanceTarget::Machine(name) => {
+                let machine = names::machine(region, name, None)?;
+                (Target::Machine(machine.id), machine.name.to_string())
+            }
+            MaintenanceTarget::Host(name) => (Target::Host(hosts::find(region, name)?), name.clone()),
+            MaintenanceTarget::Group(name) => {
+                let group = names::any_group(region, name)?;
+                (Target::Group(group.id), group.name.to_string())
+            }
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! Every path of the management listener, in one table: method, path, handler, and what the OpenAPI
+//! document says of it.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler;
+use axum::middleware;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use http::{Method, StatusCode, Uri};
+
+use super::error::{ApiError, Refusal};
+use super::events::{self, Approvals, Approved, Event};
+use super::extract::{BODY_BYTES_MAX, InGroup, Nothing, Paging};
+use super::groups::{Group, NewGroup, PolicyChange, availability_sets, cloud_services};
+use super::hosts::Host;
+use super::machine_actions::{Action, DeleteQuery, Failure};
+use super::machines::{Machine, MachineChange, NewMachine};
+use super::openapi::Doc;
+use super::operations::Operation;
+use super::scale_sets::{
+    DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
+};
+use super::{Api, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
+use super::{scale_sets, service};
+
+/// What the API's own paths begin with.
+pub const PREFIX: &str = "/api/v1";
+
+const OK: StatusCode = StatusCode::OK;
+const CREATED: StatusCode = StatusCode::CREATED;
+const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
+
+pub struct Route {
+    pub method: Method,
+    pub path: &'static str,
+    handler: MethodRouter<Api>,
+    pub(super) doc: Doc,
+}
+
+pub fn router(api: Api) -> Router {
+    let mut router = Router::new();
+    for route in table() {
+        router = router.route(route.path, route.handler);
+    }
+    router
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(middleware::from_fn_with_state(api.clone(), guard::check))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(api)
+}
+
+async fn not_found(uri: Uri) -> ApiError {
+    let message = format!("There is nothing at '{}'. The paths are in /openapi.json.", uri.path());
+    ApiError::new(Refusal::NotFound, message).about(uri.path())
+}
+
+async fn not_allowed(method: Method, uri: Uri) -> ApiError {
+    let message = format!("'{}' does not take {method}. The header Allow says what it takes.", uri.path());
+    ApiError::new(Refusal::MethodNotAllowed, message)
+}
+
+macro_rules! verb {
+    ($name:ident, $method:ident) => {
+        fn $name<H: Handler<T, Api>, T: 'static>(path: &'static str, handler: H, doc: Doc) -> Route {
+            Route { method: Method::$method, path, handler: on(MethodFilter::$method, handler), doc }
+        }
+    };
+}
+
+verb!(get, GET);
+verb!(put, PUT);
+verb!(post, POST);
+verb!(patch, PATCH);
+verb!(delete, DELETE);
+
+fn doc(id: &'static str, summary: &'static str) -> Doc {
+    Doc::new(id, summary)
+}
+
+/// An action on one machine that makes an operation.
+fn action(id: &'static str, summary: &'static str) -> Doc {
+    doc(id, summary).query::<InGroup>().may_body::<Action>().answer::<Operation>(ACCEPTED)
+}
+
+/// A turn of a machine's power switch.
+fn power(id: &'static str, summary: &'static str) -> Doc {
+    doc(id, summary).query::<InGroup>().may_body::<Nothing>().answer::<Machine>(OK)
+}
+
+/// An action on one event.
+fn event_action(id: &'static str, summary: &'static str) -> Doc {
+    doc(id, summary).may_body::<Nothing>().answer::<Event>(OK)
+}
+
+pub fn table() -> Vec<Route> {
+    [machine_routes(), group_routes(), scale_set_routes(), host_routes(), event_routes(), other_routes()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+#[rustfmt::skip]
+fn machine_routes() -> Vec<Route> {
+    use machine_actions as act;
+    vec![
+        get("/api/v1/machines", machines::list, doc("listMachines", "Machines, in order of registration").query::<machines::ListQuery>().page::<Machine>()),
+        post("/api/v1/machines", machines::register, doc("registerMachine", "Registers a machine").body::<NewMachine>().answer::<Machine>(CREATED)),
+        get("/api/v1/machines/{machine}", machines::get, doc("getMachine", "One machine").query::<InGroup>().answer::<Machine>(OK)),
+        patch("/api/v1/machines/{machine}", machines::change, doc("changeMachine", "Changes a machine; what is left out stays").query::<InGroup>().body::<MachineChange>().answer::<Machine>(OK)),
+        delete("/api/v1/machines/{machine}", act::delete, doc("deleteMachine", "Deletes a machine, with notice where it has a terminate notification").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
+        post("/api/v1/machines/{machine}/restart", act::restart, action("restartMachine", "Restarts a machine: a Reboot event")),
+        post("/api/v1/machines/{machine}/redeploy", act::redeploy, action("redeployMachine", "Moves a machine to another host: a Redeploy event")),
+        post("/api/v1/machines/{machine}/perform-maintenance", act::perform_maintenance, action("performMaintenance", "Self-service maintenance: a Redeploy event")),
+        post("/api/v1/machines/{machine}/evict", act::evict, action("evictMachine", "Evicts a Spot machine: a Preempt event")),
+        post("/api/v1/machines/{machine}/hardware-failure", act::fail, doc("failMachine", "The machine's hardware breaks: an event without notice").query::<InGroup>().may_body::<Failure>().answer::<Operation>(ACCEPTED)),
+        post("/api/v1/machines/{machine}/start", act::start, power("startMachine", "Switches a machine on")),
+        post("/api/v1/machines/{machine}/stop", act::stop, power("stopMachine", "Switches a machine off; it stays on its host")),
+        post("/api/v1/machines/{machine}/deallocate", act::deallocate, power("deallocateMachine", "Switches a machine off and gives up its place")),
+    ]
+}
+
+#[rustfmt::skip]
+fn group_routes() -> Vec<Route> {
+    use {availability_sets as sets, cloud_services as services};
+    vec![
+        get("/api/v1/availability-sets", sets::list, doc("listAvailabilitySets", "Availability sets").query::<Paging>().page::<Group>()),
+        post("/api/v1/availability-sets", sets::create, doc("createAvailabilitySet", "Creates an availability set").body::<NewGroup>().answer::<Group>(CREATED)),
+        get("/api/v1/availability-sets/{set}", sets::get, doc("getAvailabilitySet", "One availability set").query::<InGroup>().answer::<Group>(OK)),
+        patch("/api/v1/availability-sets/{set}", sets::change, doc("changeAvailabilitySet", "Changes an availability set").query::<InGroup>().body::<PolicyChange>().answer::<Group>(OK)),
+        delete("/api/v1/availability-sets/{set}", sets::delete, doc("deleteAvailabilitySet", "Deletes an availability set and its machines").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
+        get("/api/v1/cloud-services", services::list, doc("listCloudServices", "Cloud services").query::<Paging>().page::<Group>()),
+        post("/api/v1/cloud-services", services::create, doc("createCloudService", "Creates a cloud service").body::<NewGroup>().answer::<Group>(CREATED)),
+        get("/api/v1/cloud-services/{service}", services::get, doc("getCloudService", "One cloud service").query::<InGroup>().answer::<Group>(OK)),
+        patch("/api/v1/cloud-services/{service}", services::change, doc("changeCloudService", "Changes a cloud service").query::<InGroup>().body::<PolicyChange>().answer::<Group>(OK)),
+        delete("/api/v1/cloud-services/{service}", services::delete, doc("deleteCloudService", "Deletes a cloud service and its role instances").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
+    ]
+}
+
+#[rustfmt::skip]
+fn scale_set_routes() -> Vec<Route> {
+    use scale_sets as sets;
+    vec![
+        get("/api/v1/scale-sets", sets::list, doc("listScaleSets", "Scale sets").query::<Paging>().page::<ScaleSet>()),
+        post("/api/v1/scale-sets", sets::create, doc("createScaleSet", "Creates a scale set and its instances").body::<NewScaleSet>().answer::<ScaleSet>(CREATED)),
+        get("/api/v1/scale-sets/{set}", sets::get, doc("getScaleSet", "One scale set").query::<InGroup>().answer::<ScaleSet>(OK)),
+        patch("/api/v1/scale-sets/{set}", sets::change, doc("changeScaleSet", "Changes capacity, model, upgrade mode or policy").query::<InGroup>().body::<ScaleSetChange>().answer::<ScaleSetChanged>(OK)),
+        delete("/api/v1/scale-sets/{set}", sets::delete, doc("deleteScaleSet", "Deletes a scale set and its instances").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
+        get("/api/v1/scale-sets/{set}/instances", sets::instances, doc("listInstances", "Instances of a scale set").query::<InstancesQuery>().page::<Machine>()),
+        post("/api/v1/scale-sets/{set}/upgrade", sets::upgrade, doc("upgradeInstances", "Brings instances to the latest model").query::<InGroup>().may_body::<Upgrade>().answer::<ScaleSet>(OK)),
+        post("/api/v1/scale-sets/{set}/delete-instances", sets::delete_instances, doc("deleteInstances", "Deletes instances, with notice where they have it").query::<InGroup>().body::<DeleteInstances>().answer::<Operation>(ACCEPTED)),
+    ]
+}
+
+#[rustfmt::skip]
+fn host_routes() -> Vec<Route> {
+    vec![
+        get("/api/v1/hosts", hosts::list, doc("listHosts", "Hosts, by name").query::<Paging>().page::<Host>()),
+        get("/api/v1/hosts/{host}", hosts::get, doc("getHost", "One host").answer::<Host>(OK)),
+        put("/api/v1/hosts/{host}", hosts::put, doc("registerHost", "Registers a host").answer::<Host>(OK).answer::<Host>(CREATED)),
+        delete("/api/v1/hosts/{host}", hosts::delete, doc("removeHost", "Removes a host that no machine is on").no_content()),
+        post("/api/v1/hosts/{host}/hardware-failure", hosts::fail, doc("failHost", "The host breaks: events without notice for all on it").may_body::<Failure>().answer::<Operation>(ACCEPTED)),
+        post("/api/v1/maintenance", maintenance::start, doc("startMaintenance", "Starts or plans maintenance of a machine, a host or a group").body::<maintenance::NewMaintenance>().answer::<Operation>(ACCEPTED)),
+    ]
+}
+
+#[rustfmt::skip]
+fn event_routes() -> Vec<Route> {
+    vec![
+        get("/api/v1/events", events::list, doc("listEvents", "Events that are not over, in order of appearance").query::<events::ListQuery>().page::<Event>()),
+        post("/api/v1/events/approve", events::approve_many, doc("approveEvents", "Approves events, all or none").body::<Approvals>().answer::<Approved>(OK)),
+        get("/api/v1/events/{event}", events::get, doc("getEvent", "One event").answer::<Event>(OK)),
+        post("/api/v1/events/{event}/approve", events::approve, event_action("approveEvent", "Approves an event")),
+        post("/api/v1/events/{event}/cancel", events::cancel, event_action("cancelEvent", "Cancels what the event comes from")),
+        get("/api/v1/operations", operations::list, doc("listOperations", "Operations that are not forgotten, oldest first").query::<Paging>().page::<Operation>()),
+        get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "One operation; from history when it is forgotten").answer::<Operation>(OK)),
+        post("/api/v1/operations/{operation}/cancel", operations::cancel, doc("cancelOperation", "Cancels what has not started").may_body::<Nothing>().answer::<Operation>(OK)),
+    ]
+}
+
+#[rustfmt::skip]
+fn other_routes() -> Vec<Route> {
+    vec![
+        get("/api/v1/history", history::list, doc("listHistory", "What happened").query::<history::ListQuery>().page::<history::HistoryRow>()),
+        get("/api/v1/changes", changes::stream, doc("streamChanges", "What happens, as Server-Sent Events").query::<changes::ChangesQuery>().header("Last-Event-ID", "Begin with the row after this one").text("text/event-stream")),
+        get("/api/v1/clock", clock::get, doc("getClock", "The program's clock").answer::<clock::Clock>(OK)),
+        put("/api/v1/clock", clock::set, doc("setClock", "Sets a manual clock").body::<clock::SetTo>().answer::<clock::Clock>(OK)),
+        post("/api/v1/clock/advance", clock::advance, doc("advanceClock", "Advances a manual clock past every deadline on the way").body::<clock::AdvanceBy>().answer::<clock::Clock>(OK)),
+        get(service::HEALTH_PATH, service::health, doc("getHealth", "Whether the server takes changes").answer::<service::Health>(OK)),
+        get("/metrics", service::metrics, doc("getMetrics", "What the server counts").text("application/openmetrics-text")),
+        get("/openapi.json", service::openapi, doc("getOpenApi", "This document").any_json()),
+    ]
+}

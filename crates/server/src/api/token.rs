@@ -1,0 +1,231 @@
+//! The bearer token: made at first start, kept in a file that only its owner can read, replaced by
+//! `rotate_token` while the server runs. It is never shown, logged or put into an error.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use subtle::ConstantTimeEq;
+
+/// Its name in the data directory.
+pub const TOKEN_FILE: &str = "token";
+
+/// Random bytes of a token; it is shown as twice as many hexadecimal digits.
+const RANDOM_BYTES: usize = 32;
+
+/// A token that somebody wrote by hand is at least this long.
+const LENGTH_MIN: usize = 32;
+const LENGTH_MAX: usize = 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("the token file {path} cannot be read or written")]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the token file {path} can be read by others (mode {mode:o}). Make a new one with `forewarn token rotate`")]
+    Exposed { path: PathBuf, mode: u32 },
+    #[error(
+        "the token in {path} has less than {LENGTH_MIN} or more than {LENGTH_MAX} characters, or blanks in it. Make a new one with `forewarn token rotate`"
+    )]
+    Malformed { path: PathBuf },
+}
+
+/// Makes a new token. A server that runs takes it from the next request on, and no longer the old one.
+pub fn rotate_token(dir: &Path) -> Result<(), TokenError> {
+    let path = dir.join(TOKEN_FILE);
+    let made = write_beside(dir).map_err(|source| TokenError::Io { path: path.clone(), source })?;
+    fs::rename(&made, &path).and_then(|()| sync(dir)).map_err(|source| TokenError::Io { path, source })
+}
+
+/// A token as hexadecimal digits.
+pub fn random_token() -> String {
+    let mut bytes = [0u8; RANDOM_BYTES];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What presented tokens are compared with.
+pub enum Keeper {
+    /// For a server that keeps nothing on disk.
+    Memory(String),
+    File(TokenFile),
+}
+
+pub struct TokenFile {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    token: String,
+    stamp: Stamp,
+}
+
+/// Differs whenever the file was written anew or replaced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Keeper {
+    /// Reads the token of this directory, or makes both.
+    pub fn in_directory(dir: &Path) -> Result<Keeper, TokenError> {
+        let path = dir.join(TOKEN_FILE);
+        let io = |source| TokenError::Io { path: path.clone(), source };
+        if !path.try_exists().map_err(io)? {
+            create(dir, &path).map_err(io)?;
+        }
+        let known = read(&path)?;
+        Ok(Keeper::File(TokenFile { path, known: Mutex::new(known) }))
+    }
+
+    /// Takes as long for a token that is nearly right as for any other.
+    pub fn accepts(&self, presented: &[u8]) -> bool {
+        match self {
+            Keeper::Memory(token) => equal(token, presented),
+            Keeper::File(file) => file.accepts(presented),
+        }
+    }
+}
+
+impl TokenFile {
+    /// Looks at the file each time, so that a token that was replaced is worth nothing from then on. A
+    /// file that cannot be read leaves the token that is known.
+    fn accepts(&self, presented: &[u8]) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
+        if stamp.is_some_and(|stamp| stamp != known.stamp) {
+            match read(&self.path) {
+                Ok(newer) => *known = newer,
+                Err(error) => tracing::warn!(%error, "the token file has changed and is not taken"),
+            }
+        }
+        equal(&known.token, presented)
+    }
+}
+
+impl Stamp {
+    fn of(metadata: &fs::Metadata) -> Stamp {
+        Stamp {
+            inode: metadata.ino(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+fn equal(token: &str, presented: &[u8]) -> bool {
+    token.as_bytes().ct_eq(presented).into()
+}
+
+fn read(path: &Path) -> Result<Known, TokenError> {
+    let io = |source| TokenError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(TokenError::Exposed { path: path.to_owned(), mode });
+    }
+    let mut text = String::new();
+    io::Read::read_to_string(&mut io::Read::take(file, 2 * LENGTH_MAX as u64), &mut text).map_err(io)?;
+    let token = text.trim_end();
+    let fits = (LENGTH_MIN..=LENGTH_MAX).contains(&token.len());
+    if !fits || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(TokenError::Malformed { path: path.to_owned() });
+    }
+    Ok(Known { token: token.to_owned(), stamp: Stamp::of(&metadata) })
+}
+
+/// Two servers that start at once end up with one token: a link fails where a file is.
+fn create(dir: &Path, path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let made = write_beside(dir)?;
+    let linked = fs::hard_link(&made, path);
+    fs::remove_file(&made)?;
+    match linked {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked.and_then(|()| sync(dir)),
+    }
+}
+
+/// A new token in a file of its own, whole and on disk before it gets its name.
+fn write_beside(dir: &Path) -> io::Result<PathBuf> {
+    let made = dir.join(format!("{TOKEN_FILE}.{}", &random_token()[..16]));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&made)?;
+    let written = writeln!(file, "{}", random_token()).and_then(|()| file.sync_all());
+    written.inspect_err(|_| drop(fs::remove_file(&made)))?;
+    Ok(made)
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn token_in(dir: &Path) -> String {
+        fs::read_to_string(dir.join(TOKEN_FILE)).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn the_first_start_makes_a_token_that_only_its_owner_can_read() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("data");
+        let keeper = Keeper::in_directory(&dir).unwrap();
+        let token = token_in(&dir);
+        assert_eq!(token.len(), 2 * RANDOM_BYTES);
+        assert!(keeper.accepts(token.as_bytes()));
+        assert!(!keeper.accepts(b""));
+        assert!(!keeper.accepts(&token.as_bytes()[1..]));
+        assert_eq!(fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(dir.join(TOKEN_FILE)).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn the_second_start_keeps_it() {
+        let dir = tempfile::tempdir().unwrap();
+        Keeper::in_directory(dir.path()).unwrap();
+        let token = token_in(dir.path());
+        assert!(Keeper::in_directory(dir.path()).unwrap().accepts(token.as_bytes()));
+    }
+
+    #[test]
+    fn a_token_that_was_rotated_counts_at_once_and_the_old_one_no_longer() {
+        let dir = tempfile::tempdir().unwrap();
+        let keeper = Keeper::in_directory(dir.path()).unwrap();
+        let old = token_in(dir.path());
+        rotate_token(dir.path()).unwrap();
+        assert!(!keeper.accepts(old.as_bytes()));
+        assert!(keeper.accepts(token_in(dir.path()).as_bytes()));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        Keeper::in_directory(dir.path()).unwrap();
+        fs::set_permissions(dir.path().join(TOKEN_FILE), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(Keeper::in_directory(dir.path()), Err(TokenError::Exposed { mode: 0o644, .. })));
+    }
+
+    #[test]
+    fn a_token_that_is_too_short_is_refused_and_never_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(TOKEN_FILE);
+        fs::write(&path, "hunter2").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let Err(error) = Keeper::in_directory(dir.path()) else { panic!("a short token was taken") };
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
