@@ -1,2 +1,34 @@
-//! The binary `forewarn`.
-fn main() {}
+//! The binary `forewarn`: `serve` runs the server, everything else is a client of its management API
+//! or works on the data directory of a server that does not run.
+//!
+//! ```text
+//!  args (what was typed) ─▶ commands ─┬─▶ serve ──▶ config (what is meant) ──▶ forewarn-server
+//!                                     ├─▶ client ──HTTP──▶ the management API of a server
+//!                                     └─▶ token, export, import: files
+//! ```
+
+mod args;
+mod client;
+mod commands;
+mod config;
+mod failure;
+mod output;
+mod serve;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match commands::run(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                output::aside(&format!("forewarn: {message}"));
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The flags of `forewarn serve`, made from the table of settings.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
+
+use crate::config::{Given, Place, SETTINGS, Setting, Shape, Typed};
+
+#[derive(Clone, Debug, Default)]
+pub struct ServeArgs {
+    pub config: Option<PathBuf>,
+    pub print_config: bool,
+    pub flags: Vec<Given>,
+}
+
+const ABOUT: &str = "Run the server.\n\n\
+    Flags win over the environment (FOREWARN_NOTICE_SCALE for --notice-scale and so on), the environment over the file.";
+
+impl clap::Args for ServeArgs {
+    fn augment_args(command: Command) -> Command {
+        let config = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .env("FOREWARN_CONFIG")
+            .value_parser(value_parser!(PathBuf))
+            .help("Read this file; without it, forewarn.toml in the data directory when there is one");
+        let print = Arg::new("print-config")
+            .long("print-config")
+            .action(ArgAction::SetTrue)
+            .help("Show the effective configuration and end");
+        command.long_about(ABOUT).arg(config).arg(print).args(SETTINGS.iter().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn flag(setting: &'static Setting) -> Arg {
+    let arg = Arg::new(setting.flag).long(setting.flag).help(setting.help);
+    match setting.shape {
+        Shape::One => arg.value_name(setting.value_name),
+        Shape::Many => arg.value_name(setting.value_name).action(ArgAction::Append).allow_hyphen_values(true),
+        Shape::Switch => {
+            arg.value_name("true|false").num_args(0..=1).require_equals(true).default_missing_value("true")
+        }
+    }
+}
+
+impl FromArgMatches for ServeArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(ServeArgs {
+            config: matches.get_one::<PathBuf>("config").cloned(),
+            print_config: matches.get_flag("print-config"),
+            flags: SETTINGS.iter().filter_map(|setting| given(setting, matches)).collect(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn given(setting: &Setting, matches: &ArgMatches) -> Option<Given> {
+    let values = matches.get_many::<String>(setting.flag)?;
+    Some(Given {
+        key: setting.key.into(),
+        place: Place::Flag(setting.flag.into()),
+        values: values.map(|text| Typed::Text(text.clone())).collect(),
+    })
+}

@@ -1,0 +1,217 @@
+//! Requests and answers. Everything that can go wrong between here and the server becomes a sentence.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, io};
+
+use serde_json::Value;
+use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::{Agent, Body};
+
+use crate::args::Connection;
+use crate::config::data_directory;
+use crate::failure::Failure;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer that takes longer than this does not come. The server's own limits are shorter.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A page of a list is at most a thousand entries of a few kilobytes.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+const PAGE: &str = "1000";
+
+pub struct Api {
+    agent: Agent,
+    server: String,
+    token: Option<String>,
+    token_file: Option<PathBuf>,
+}
+
+/// One request: where to, with which questions.
+pub struct Call {
+    path: String,
+    query: Vec<(&'static str, String)>,
+}
+
+impl Call {
+    /// The segments of the path below `/api/v1/`.
+    pub fn to(segments: &[&str]) -> Call {
+        let encoded: Vec<String> = segments.iter().map(|segment| percent_encoded(segment)).collect();
+        Call { path: encoded.join("/"), query: Vec::new() }
+    }
+
+    pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Call {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
+    fn url(&self, server: &str) -> String {
+        let pairs: Vec<String> =
+            self.query.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+        let mark = if pairs.is_empty() { "" } else { "?" };
+        format!("{server}/api/v1/{}{mark}{}", self.path, pairs.join("&"))
+    }
+}
+
+impl Api {
+    pub fn new(connection: &Connection) -> Result<Api, Failure> {
+        let token_file = data_directory(connection.data.clone()).ok().map(|directory| directory.join("token"));
+        let token = connection.token.clone().or_else(|| fs::read_to_string(token_file.as_ref()?).ok());
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_recv_response(Some(ANSWER_TIMEOUT))
+            .max_redirects(0)
+            .proxy(None);
+        Ok(Api {
+            agent: config.build().new_agent(),
+            server: server_url(&connection.server)?,
+            token: token.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
+            token_file,
+        })
+    }
+
+    pub fn get(&self, call: &Call) -> Result<Value, Failure> {
+        self.send(&Method::GET, call, None)
+    }
+
+    pub fn post(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
+        self.send(&Method::POST, call, Some(body))
+    }
+
+    pub fn put(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
+        self.send(&Method::PUT, call, Some(body))
+    }
+
+    pub fn delete(&self, call: &Call) -> Result<Value, Failure> {
+        self.send(&Method::DELETE, call, None)
+    }
+
+    /// All pages of a list.
+    pub fn list(&self, mut call: Call) -> Result<Vec<Value>, Failure> {
+        call = call.with("limit", Some(PAGE));
+        let mut all = Vec::new();
+        loop {
+            let mut page = self.get(&call)?;
+            all.append(page["value"].as_array_mut().ok_or_else(|| self.strange("a list without `value`"))?);
+            let Some(next) = page["next"].as_str() else { return Ok(all) };
+            call.query.retain(|(name, _)| *name != "after");
+            call.query.push(("after", next.to_owned()));
+        }
+    }
+
+    /// The stream of changes, from the one after `after` or from now on.
+    pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
+        let response = self.run(&Method::GET, &Call::to(&["changes"]).with("after", after), None)?;
+        if response.status() != StatusCode::OK {
+            return Err(self.read(response).err().unwrap_or_else(|| self.strange("no stream")));
+        }
+        Ok(response.into_body().into_reader())
+    }
+
+    fn send(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Value, Failure> {
+        self.read(self.run(method, call, body)?)
+    }
+
+    fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
+        let mut request = Request::builder().method(method).uri(call.url(&self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let answer = match body {
+            Some(body) => {
+                let request = request.header("Content-Type", "application/json").body(body.to_string());
+                self.agent.run(request.map_err(|error| self.bad_request(&error))?)
+            }
+            None => self.agent.run(request.body(()).map_err(|error| self.bad_request(&error))?),
+        };
+        answer.map_err(|error| self.unreachable(&error))
+    }
+
+    fn read(&self, mut response: Response<Body>) -> Result<Value, Failure> {
+        let status = response.status();
+        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        let text = text.map_err(|error| self.unreachable(&error))?;
+        let value: Option<Value> = if text.is_empty() { Some(Value::Null) } else { serde_json::from_str(&text).ok() };
+        match value {
+            Some(value) if status.is_success() => Ok(value),
+            Some(value) => Err(self.refusal(status, &value)),
+            None => Err(self.strange(&format!("{status} and no JSON"))),
+        }
+    }
+
+    fn refusal(&self, status: StatusCode, body: &Value) -> Failure {
+        if status == StatusCode::UNAUTHORIZED {
+            return Failure::Refused(self.token_sentence());
+        }
+        match body["error"]["message"].as_str() {
+            Some(message) => Failure::Refused(message.to_owned()),
+            None => self.strange(&format!("{status} without a reason")),
+        }
+    }
+
+    fn token_sentence(&self) -> String {
+        let what = if self.token.is_some() { "does not take this token" } else { "wants a token" };
+        let looked =
+            self.token_file.as_ref().map_or(String::new(), |path| format!(" (looked for in {})", path.display()));
+        format!(
+            "The server at {} {what}{looked}. The token is in the file `token` of the server's data directory: \
+             name that with --data DIR or FOREWARN_DATA, or give the token itself with FOREWARN_TOKEN.",
+            self.server
+        )
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Failure {
+        Failure::Unreachable(format!(
+            "The server at {} cannot be reached: {error}. Start one with `forewarn serve`, or name another with --server or FOREWARN_SERVER.",
+            self.server
+        ))
+    }
+
+    fn bad_request(&self, error: &ureq::http::Error) -> Failure {
+        Failure::Usage(format!("No request can be made for {}: {error}. Look at --server and the token.", self.server))
+    }
+
+    fn strange(&self, what: &str) -> Failure {
+        Failure::Refused(format!(
+            "The answer of {} is not understood: {what}. Is that the management address of a forewarn server?",
+            self.server
+        ))
+    }
+}
+
+fn server_url(text: &str) -> Result<String, Failure> {
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let host = with_scheme.strip_prefix("http://").filter(|host| !host.is_empty());
+    if host.is_none() {
+        let must = "an address such as http://127.0.0.1:8170 (TLS is for a proxy before the server)";
+        return Err(Failure::Usage(format!("--server is {text:?}, but must be {must}.")));
+    }
+    Ok(with_scheme.trim_end_matches('/').to_owned())
+}
+
+fn percent_encoded(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    text.bytes().map(|byte| if plain(&byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_place_in_the_path() {
+        let call =
+            Call::to(&["machines", "../a b/ü", "restart"]).with("eventId", Some("x&y")).with("group", None::<&str>);
+        assert_eq!(call.url("http://s"), "http://s/api/v1/machines/..%2Fa%20b%2F%C3%BC/restart?eventId=x%26y");
+    }
+
+    #[test]
+    fn servers_are_addresses_with_or_without_http() {
+        assert_eq!(server_url("127.0.0.1:1").unwrap(), "http://127.0.0.1:1");
+        assert_eq!(server_url("http://h:1/").unwrap(), "http://h:1");
+        assert_eq!(server_url("https://h").unwrap_err().exit_code(), 2);
+    }
+}

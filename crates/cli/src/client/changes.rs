@@ -1,0 +1,150 @@
+//! The stream of changes, read on a thread of its own so that somebody who waits can also look at the
+//! clock. A stream that breaks is taken up again where it was.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Api, Call};
+use crate::failure::Failure;
+
+/// The server sends a comment every 15 s; a stream that is silent for three of them is dead.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
+
+/// How long a server that went away may take to come back, and how often we look.
+const RETURN_MAX: Duration = Duration::from_secs(30);
+const RETURN_EVERY: Duration = Duration::from_millis(500);
+
+/// Rows that are read ahead.
+const AHEAD_MAX: usize = 64;
+
+/// A line of the stream holds one row of history.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+pub struct Changes<'a> {
+    api: &'a Api,
+    heard: Receiver<Heard>,
+    last: Option<u64>,
+    heard_at: Instant,
+}
+
+enum Heard {
+    Row { number: Option<u64>, row: Value },
+    Alive,
+}
+
+pub enum Next {
+    Row(Value),
+    /// The time is over.
+    Nothing,
+    /// The connection was made anew: look at everything again.
+    Again,
+}
+
+impl<'a> Changes<'a> {
+    /// Everything that happens from now on. It begins after a known row, so that a stream that breaks before
+    /// its first one loses nothing either.
+    pub fn open(api: &'a Api) -> Result<Changes<'a>, Failure> {
+        let newest = api.get(&Call::to(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
+        let last = newest["value"][0]["number"].as_u64();
+        Ok(Changes { api, heard: listen(api, last)?, last, heard_at: Instant::now() })
+    }
+
+    pub fn next(&mut self, within: Duration) -> Result<Next, Failure> {
+        let until = Instant::now() + within;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.heard.recv_timeout(left) {
+                Ok(Heard::Row { number, row }) => {
+                    self.heard_at = Instant::now();
+                    self.last = number.or(self.last);
+                    return Ok(Next::Row(row));
+                }
+                Ok(Heard::Alive) => self.heard_at = Instant::now(),
+                Err(RecvTimeoutError::Timeout) if self.heard_at.elapsed() < SILENCE_MAX => return Ok(Next::Nothing),
+                Err(_) => return self.again(),
+            }
+        }
+    }
+
+    fn again(&mut self) -> Result<Next, Failure> {
+        let since = Instant::now();
+        loop {
+            match listen(self.api, self.last) {
+                Ok(heard) => {
+                    self.heard = heard;
+                    self.heard_at = Instant::now();
+                    return Ok(Next::Again);
+                }
+                Err(failure) if since.elapsed() > RETURN_MAX => return Err(failure),
+                Err(Failure::Unreachable(_)) => thread::sleep(RETURN_EVERY),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
+fn listen(api: &Api, after: Option<u64>) -> Result<Receiver<Heard>, Failure> {
+    let stream = api.changes(after)?;
+    let (sender, receiver) = sync_channel(AHEAD_MAX);
+    thread::spawn(move || pump(BufReader::new(stream), &sender));
+    Ok(receiver)
+}
+
+/// Until the stream ends or nobody listens.
+fn pump(mut stream: impl BufRead, to: &SyncSender<Heard>) {
+    let mut number = None;
+    let mut data = String::new();
+    while let Some(line) = next_line(&mut stream) {
+        let heard = match line.split_once(':').map(|(field, value)| (field, value.trim_start())) {
+            Some(("id", value)) => {
+                number = value.parse().ok();
+                continue;
+            }
+            Some(("data", value)) => {
+                data.push_str(value);
+                continue;
+            }
+            Some(("", _)) => Heard::Alive,
+            None if line.is_empty() && !data.is_empty() => {
+                let Ok(row) = serde_json::from_str(&std::mem::take(&mut data)) else { return };
+                Heard::Row { number, row }
+            }
+            _ => continue,
+        };
+        if to.send(heard).is_err() {
+            return;
+        }
+    }
+}
+
+fn next_line(stream: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    let bytes = stream.by_ref().take(LINE_BYTES_MAX).read_line(&mut line).ok()?;
+    let whole = bytes > 0 && line.ends_with('\n');
+    whole.then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_comments_and_unfinished_ends_are_told_apart() {
+        let text = ": hello\n\nid: 7\nevent: started\ndata: {\"number\":7}\n\nid: 8\ndata: {\"num";
+        let (sender, receiver) = sync_channel(AHEAD_MAX);
+        pump(text.as_bytes(), &sender);
+        drop(sender);
+        let heard: Vec<String> = receiver
+            .iter()
+            .map(|heard| match heard {
+                Heard::Alive => "alive".into(),
+                Heard::Row { number, row } => format!("{number:?} {row}"),
+            })
+            .collect();
+        assert_eq!(heard, ["alive", "Some(7) {\"number\":7}"]);
+    }
+}

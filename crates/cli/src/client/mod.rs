@@ -1,0 +1,13 @@
+//! The client of the management API: requests, the stream of changes, and waiting for an operation's end.
+
+mod api;
+mod changes;
+mod follow;
+mod shapes;
+mod timeline;
+
+pub use api::{Api, Call};
+pub use changes::{Changes, Next};
+pub use follow::{asked, wait};
+pub use shapes::*;
+pub use timeline::{day_time, describe, noun, timeline};

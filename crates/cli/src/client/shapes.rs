@@ -1,0 +1,121 @@
+//! What the management API answers with, as far as we read it. Times are kept as points in time, the
+//! rest as words: a newer server may know more of them.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    pub id: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub status: String,
+    pub outcome: Option<String>,
+    pub reason: Option<String>,
+    pub shown: bool,
+    pub resources: Vec<String>,
+    pub appeared: Timestamp,
+    pub not_before: Timestamp,
+    pub started: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    pub approval: Option<Approval>,
+    #[serde(default)]
+    pub operations: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Approval {
+    pub by: String,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    pub id: String,
+    pub kind: String,
+    pub by: String,
+    pub asked: Option<Timestamp>,
+    pub state: String,
+    pub ended: Option<Timestamp>,
+    pub outcome: Option<String>,
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub machines: Vec<String>,
+    pub host: Option<String>,
+    pub group: Option<String>,
+    #[serde(default)]
+    pub events: Vec<Part>,
+    #[serde(rename = "type")]
+    pub event_type: Option<String>,
+    pub resume: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Part {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    pub name: String,
+    pub vm_id: String,
+    pub resource_group: String,
+    pub availability_set: Option<String>,
+    pub cloud_service: Option<String>,
+    pub scale_set: Option<String>,
+    pub host: Option<String>,
+    pub update_domain: u32,
+    pub priority: String,
+    pub power: String,
+    pub listening: bool,
+    pub addresses: Vec<Address>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Address {
+    pub network: String,
+    pub ip: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Clock {
+    pub kind: String,
+    pub now: Timestamp,
+    pub notice_scale: u32,
+    pub next_deadline: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct HistoryRow {
+    pub at: Timestamp,
+    pub kind: String,
+    pub event: Option<String>,
+    pub operation: Option<String>,
+    #[serde(default)]
+    pub machines: Vec<String>,
+    pub actor: Option<String>,
+    pub outcome: Option<String>,
+    #[serde(default)]
+    pub detail: Value,
+}
+
+/// Reads an answer; a server that answers otherwise is of another version.
+pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
+    T::deserialize(value).map_err(|error| {
+        Failure::Refused(format!(
+            "The server's answer is not understood ({error}). Is it of another version than this command?"
+        ))
+    })
+}
+
+pub fn read_all<T: DeserializeOwned>(values: &[Value]) -> Result<Vec<T>, Failure> {
+    values.iter().map(read).collect()
+}

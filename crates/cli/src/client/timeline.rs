@@ -1,0 +1,124 @@
+//! An event's life in one line: `Scheduled 10:00:00 · approved by web_1 10:00:12 · Started 10:00:12 ·
+//! Completed 10:01:20`. Times are UTC.
+
+use jiff::Timestamp;
+
+use super::Event;
+use crate::output::tame;
+
+pub fn timeline(event: &Event) -> String {
+    let mut steps = Steps::default();
+    let announced = event.started.is_none_or(|started| started > event.appeared) || event.approval.is_some();
+    if event.shown && announced {
+        steps.add("Scheduled", event.appeared);
+    }
+    if let Some(approval) = &event.approval {
+        steps.add(&format!("approved by {}", who(&approval.by)), approval.at);
+    }
+    if let Some(started) = event.started {
+        steps.add("Started", started);
+    }
+    if let Some(ended) = event.ended {
+        steps.add(&ending(event), ended);
+    }
+    let unseen = if event.shown { "" } else { " (no machine listens, so none was told)" };
+    format!("{}{unseen}", tame(&steps.words.join(" · ")))
+}
+
+#[derive(Default)]
+struct Steps {
+    words: Vec<String>,
+    day: Option<String>,
+}
+
+impl Steps {
+    /// The day is written when it is another one than before.
+    fn add(&mut self, what: &str, at: Timestamp) {
+        let day = at.strftime("%Y-%m-%d").to_string();
+        let same = self.day.as_ref().is_none_or(|before| *before == day);
+        let time = if same { at.strftime("%H:%M:%S").to_string() } else { day_time(at) };
+        self.words.push(format!("{what} {time}"));
+        self.day = Some(day);
+    }
+}
+
+fn ending(event: &Event) -> String {
+    match (event.outcome.as_deref(), event.reason.as_deref()) {
+        (Some("Canceled"), Some(by)) => format!("Canceled by {}", who(by)),
+        (Some(outcome), Some(reason)) => format!("{outcome} ({reason})"),
+        (outcome, None) => outcome.unwrap_or("Ended").into(),
+        (None, Some(reason)) => format!("Ended ({reason})"),
+    }
+}
+
+/// `guest:web_1` is web_1 to a reader.
+fn who(actor: &str) -> &str {
+    actor.split_once(':').map_or(actor, |(_, name)| name)
+}
+
+/// `2026-07-28 10:00:00`.
+pub fn day_time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// `Reboot of web_1, web_2`.
+pub fn describe(kind: &str, resources: &[String]) -> String {
+    let names = match resources {
+        [] => return kind.into(),
+        [a, b, c, _, rest @ ..] => format!("{a}, {b}, {c} and {} more", rest.len() + 1),
+        few => few.join(", "),
+    };
+    tame(&format!("{kind} of {names}"))
+}
+
+/// What an operation of this kind is called in a sentence.
+pub fn noun(operation_kind: &str) -> &str {
+    match operation_kind {
+        "Evict" => "Eviction",
+        "Delete" => "Deletion",
+        "Maintain" | "PerformMaintenance" => "Maintenance",
+        "Fail" => "Hardware failure",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn check(facts: Value, expected: &str) {
+        let mut event = json!({"id": "E", "type": "Reboot", "status": "Ended", "shown": true, "resources": ["web_1"],
+            "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z"});
+        event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
+        assert_eq!(timeline(&crate::client::read(&event).unwrap()), expected);
+    }
+
+    #[test]
+    fn lives_are_told_in_one_line() {
+        check(
+            json!({"approval": {"by": "guest:web_1", "at": "2026-07-28T10:00:12Z"}, "started": "2026-07-28T10:00:12Z",
+                "ended": "2026-07-28T10:01:20Z", "outcome": "Completed"}),
+            "Scheduled 10:00:00 · approved by web_1 10:00:12 · Started 10:00:12 · Completed 10:01:20",
+        );
+        check(
+            json!({"started": "2026-07-28T10:15:00Z", "ended": "2026-07-29T00:00:00Z", "outcome": "Failed", "reason": "no power"}),
+            "Scheduled 10:00:00 · Started 10:15:00 · Failed (no power) 2026-07-29 00:00:00",
+        );
+        check(
+            json!({"ended": "2026-07-28T10:01:00Z", "outcome": "Canceled", "reason": "management:eve"}),
+            "Scheduled 10:00:00 · Canceled by eve 10:01:00",
+        );
+        check(
+            json!({"shown": false, "started": "2026-07-28T10:00:00Z", "ended": "2026-07-28T10:01:00Z", "outcome": "Completed"}),
+            "Started 10:00:00 · Completed 10:01:00 (no machine listens, so none was told)",
+        );
+    }
+
+    #[test]
+    fn many_names_are_counted() {
+        let names = |n: usize| (0..n).map(|i| format!("m{i}")).collect::<Vec<_>>();
+        assert_eq!(describe("Freeze", &names(3)), "Freeze of m0, m1, m2");
+        assert_eq!(describe("Freeze", &names(9)), "Freeze of m0, m1, m2 and 6 more");
+    }
+}

@@ -1,0 +1,90 @@
+//! `forewarn export` and `forewarn import`: everything of a data directory as lines of JSON, and back.
+//! Both need the directory for themselves.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use forewarn_store::archive::{self, Summary};
+use forewarn_store::{SqliteStore, StoreError};
+
+use crate::args::ArchiveArgs;
+use crate::config::data_directory;
+use crate::failure::Failure;
+use crate::output;
+
+const DATABASE: &str = "forewarn.db";
+
+pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
+    let directory = data_directory(args.data.data)?;
+    if !directory.join(DATABASE).exists() {
+        let what = format!("There is no store in {}. Name the data directory with --data DIR.", directory.display());
+        return Err(Failure::Refused(what));
+    }
+    let mut store = open(&directory)?;
+    let summary = if is_dash(&args.file) {
+        archive::export(&mut store, BufWriter::new(io::stdout().lock())).map_err(refused)?
+    } else {
+        export_to_file(&mut store, &args.file)?
+    };
+    output::aside(&format!("Exported {}.", counted(summary)));
+    Ok(())
+}
+
+/// The file gets its name when it is whole.
+fn export_to_file(store: &mut SqliteStore, file: &Path) -> Result<Summary, Failure> {
+    let beside = PathBuf::from(format!("{}.part-{}", file.display(), std::process::id()));
+    let written = write_whole(store, &beside, file);
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_whole(store: &mut SqliteStore, beside: &Path, file: &Path) -> Result<Summary, Failure> {
+    let no_file = |error: io::Error| Failure::Refused(format!("{} cannot be written: {error}.", file.display()));
+    let mut out = BufWriter::new(File::create_new(beside).map_err(no_file)?);
+    let summary = archive::export(store, &mut out).map_err(refused)?;
+    out.flush().and_then(|()| out.get_ref().sync_all()).and_then(|()| fs::rename(beside, file)).map_err(no_file)?;
+    Ok(summary)
+}
+
+pub fn import(args: ArchiveArgs) -> Result<(), Failure> {
+    let directory = data_directory(args.data.data)?;
+    let summary = if is_dash(&args.file) {
+        archive::import(BufReader::new(io::stdin().lock()), &mut open(&directory)?)
+    } else {
+        let input = File::open(&args.file)
+            .map_err(|error| Failure::Refused(format!("{} cannot be read: {error}.", args.file.display())))?;
+        archive::import(BufReader::new(input), &mut open(&directory)?)
+    };
+    let summary = summary.map_err(refused)?;
+    output::aside(&format!("Imported {} into {}.", counted(summary), directory.display()));
+    Ok(())
+}
+
+fn is_dash(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn open(directory: &Path) -> Result<SqliteStore, Failure> {
+    SqliteStore::open(directory).map_err(refused)
+}
+
+fn counted(summary: Summary) -> String {
+    format!("{} records and {} rows of history", summary.records, summary.history)
+}
+
+/// The error and what it comes from, as one sentence.
+fn refused(error: StoreError) -> Failure {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    let mut letters = text.chars();
+    let sentence: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    let dot = if sentence.ends_with('.') { "" } else { "." };
+    Failure::Refused(format!("{sentence}{dot}"))
+}

@@ -1,0 +1,63 @@
+//! `forewarn history`: what happened.
+
+use serde_json::Value;
+
+use super::list_json;
+use crate::args::{HistoryArgs, Output};
+use crate::client::{self, Api, Call, HistoryRow, day_time};
+use crate::failure::Failure;
+use crate::output::{self, Cell, tame};
+
+pub fn run(api: &Api, args: &HistoryArgs) -> Result<(), Failure> {
+    let kinds = (!args.kinds.is_empty()).then(|| args.kinds.join(","));
+    let call = Call::to(&["history"])
+        .with("event", args.event.as_ref())
+        .with("operation", args.operation.as_ref())
+        .with("machine", args.vm.as_ref())
+        .with("kind", kinds)
+        .with("since", args.since)
+        .with("until", args.until)
+        .with("newest", Some("true"))
+        .with("limit", Some(args.limit));
+    let answer = api.get(&call)?;
+    let values = answer["value"].as_array().cloned().unwrap_or_default();
+    show(values, args.connection.output)
+}
+
+fn show(values: Vec<Value>, output: Output) -> Result<(), Failure> {
+    if output == Output::Json {
+        return output::json(&list_json(values));
+    }
+    let rows: Vec<HistoryRow> = client::read_all(&values)?;
+    let cells: Vec<Vec<Cell>> = rows.iter().map(row).collect();
+    output::table(&["TIME", "WHAT", "MACHINES", "BY", "EVENT"], &cells, "Nothing has happened.")
+}
+
+fn row(row: &HistoryRow) -> Vec<Cell> {
+    vec![
+        Cell::new(day_time(row.at)),
+        Cell::new(what(row)),
+        Cell::new(row.machines.join(", ")),
+        Cell::new(row.actor.clone().unwrap_or_default()),
+        Cell::new(row.event.clone().unwrap_or_default()),
+    ]
+}
+
+/// `ended Completed`, `audit restart web_1`.
+fn what(row: &HistoryRow) -> String {
+    let detail = |name: &str| row.detail[name].as_str().map(|text| format!(" {text}")).unwrap_or_default();
+    let words = match row.kind.as_str() {
+        "audit" => format!("{}{}", detail("action"), detail("target")),
+        _ => row.outcome.as_ref().map(|outcome| format!(" {outcome}")).unwrap_or_default(),
+    };
+    format!("{}{words}", row.kind)
+}
+
+/// One row as a line: `10:00:12 approved web_1 by guest:web_1 602D9444-…`.
+pub fn sentence(row: &HistoryRow) -> String {
+    let mut words = vec![day_time(row.at), what(row), row.machines.join(", ")];
+    words.extend(row.actor.as_ref().map(|actor| format!("by {actor}")));
+    words.extend(row.event.clone());
+    words.retain(|word| !word.is_empty());
+    tame(&words.join("  "))
+}

@@ -1,0 +1,31 @@
+//! `forewarn maintenance start`.
+
+use serde_json::{Value, json};
+
+use super::{follow, machine_segment, object};
+use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs};
+use crate::client::{Api, Call};
+use crate::failure::Failure;
+
+pub fn run(api: &Api, command: &MaintenanceCommand, output: Output) -> Result<(), Failure> {
+    let MaintenanceCommand::Start(args) = command;
+    let operation = api.post(&Call::to(&["maintenance"]), &body(args))?;
+    follow(api, &operation, &args.asking, output)
+}
+
+fn body(args: &MaintenanceArgs) -> Value {
+    object(&[
+        ("target", target(&args.target)),
+        ("type", json!(format!("{:?}", args.kind))),
+        ("at", json!(args.at.map(|time| time.to_string()))),
+        ("noticeSeconds", json!(args.notice)),
+        ("durationSeconds", json!(args.duration)),
+        ("description", json!(args.description)),
+        ("eventId", json!(args.asking.event_id)),
+    ])
+}
+
+fn target(target: &TargetArgs) -> Value {
+    let segment = |name: &Option<String>| json!(name.as_deref().map(machine_segment));
+    object(&[("machine", segment(&target.vm)), ("host", json!(target.host)), ("group", segment(&target.group))])
+}

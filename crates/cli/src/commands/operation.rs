@@ -1,0 +1,60 @@
+//! `forewarn operation`: what became of something that was asked for. An event's id stands for the
+//! operation that owns it.
+
+use serde_json::{Value, json};
+
+use crate::args::{OperationCommand, Output};
+use crate::client::{self, Api, Call, Event, Operation, day_time, describe, noun};
+use crate::failure::Failure;
+use crate::output;
+
+pub fn run(api: &Api, command: &OperationCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        OperationCommand::Show { id } => show(&find(api, id)?, output),
+        OperationCommand::Wait { id } => client::wait(api, &found_id(api, id)?, output),
+        OperationCommand::Cancel { id } => {
+            let call = Call::to(&["operations", &found_id(api, id)?, "cancel"]);
+            show(&api.post(&call, &json!({}))?, output)
+        }
+    }
+}
+
+fn found_id(api: &Api, id: &str) -> Result<String, Failure> {
+    Ok(client::read::<Operation>(&find(api, id)?)?.id)
+}
+
+fn find(api: &Api, id: &str) -> Result<Value, Failure> {
+    match api.get(&Call::to(&["operations", id])) {
+        Err(Failure::Refused(sentence)) => {
+            let event = api.get(&Call::to(&["events", id])).and_then(|value| client::read::<Event>(&value));
+            let owner = event.ok().and_then(|event| event.operations.into_iter().next());
+            owner.map_or(Err(Failure::Refused(sentence)), |owner| api.get(&Call::to(&["operations", &owner])))
+        }
+        other => other,
+    }
+}
+
+fn show(value: &Value, output: Output) -> Result<(), Failure> {
+    if output == Output::Json {
+        return output::json(value);
+    }
+    let operation: Operation = client::read(value)?;
+    lines(&operation).iter().try_for_each(|(name, text)| output::line(&format!("{name:<9} {}", output::tame(text))))
+}
+
+fn lines(operation: &Operation) -> Vec<(&'static str, String)> {
+    let target = operation.host.as_ref().map(|host| format!("host {host}")).or_else(|| operation.group.clone());
+    let because = operation.reason.as_ref().or(operation.outcome.as_ref());
+    let mut lines = vec![
+        ("operation", operation.id.clone()),
+        ("what", describe(noun(&operation.kind), &operation.machines)),
+        ("by", operation.by.clone()),
+        ("state", because.map_or(operation.state.clone(), |text| format!("{} ({text})", operation.state))),
+    ];
+    lines.extend(target.map(|text| ("target", text)));
+    lines.extend(operation.event_type.clone().map(|text| ("type", text)));
+    lines.extend(operation.asked.map(|at| ("asked", day_time(at))));
+    lines.extend(operation.ended.map(|at| ("ended", day_time(at))));
+    lines.extend(operation.events.iter().map(|part| ("event", part.id.clone())));
+    lines
+}

@@ -1,0 +1,212 @@
+//! What was chosen, setting by setting, and what that means for the server as a whole.
+
+use std::collections::HashSet;
+use std::env;
+use std::ops::Add;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use forewarn_server::{Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, StoreChoice};
+
+use super::Wrong;
+
+/// Every setting with its value; the defaults are the server's own.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    pub data: Option<PathBuf>,
+    pub memory: bool,
+    pub no_auth: bool,
+    pub clock: ClockWord,
+    pub clock_start: Option<jiff::Timestamp>,
+    pub driver: Option<DriverWord>,
+    pub driver_command: Option<PathBuf>,
+    pub driver_arguments: Vec<String>,
+    pub driver_command_timeout: Duration,
+    pub impacts: Impacts,
+    pub log: LogFormat,
+    pub log_level: String,
+    /// The settings that need no second thought live here from the start.
+    pub config: Config,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockWord {
+    Real,
+    Manual,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverWord {
+    Simulated,
+    Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Choices {
+            data: None,
+            memory: false,
+            no_auth: false,
+            clock: ClockWord::Real,
+            clock_start: None,
+            driver: None,
+            driver_command: None,
+            driver_arguments: Vec::new(),
+            driver_command_timeout: Duration::from_secs(10 * 60),
+            impacts: Impacts::default(),
+            log: LogFormat::Text,
+            log_level: "info".into(),
+            config: Config::default(),
+        }
+    }
+}
+
+impl Choices {
+    /// A command is meant when one is given and nobody says otherwise.
+    pub fn driver_word(&self) -> DriverWord {
+        let implied = if self.driver_command.is_some() { DriverWord::Command } else { DriverWord::Simulated };
+        self.driver.unwrap_or(implied)
+    }
+
+    /// The server's configuration, when the choices go together.
+    pub fn meant(&self) -> Result<Config, Wrong> {
+        self.check_auth()?;
+        self.check_addresses()?;
+        self.check_pool()?;
+        let mut config = self.config.clone();
+        config.store = self.store()?;
+        config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
+        config.clock = self.clock()?;
+        config.driver = self.driver()?;
+        Ok(config)
+    }
+
+    fn store(&self) -> Result<StoreChoice, Wrong> {
+        if self.memory {
+            return Ok(StoreChoice::Memory);
+        }
+        data_directory(self.data.clone()).map(StoreChoice::Directory)
+    }
+
+    fn check_auth(&self) -> Result<(), Wrong> {
+        let address = self.config.management;
+        if self.memory && !self.no_auth {
+            return Err(Wrong(
+                "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out."
+                    .into(),
+            ));
+        }
+        if !self.no_auth || address.ip().is_loopback() {
+            return Ok(());
+        }
+        Err(Wrong(format!(
+            "no_auth is only for a management listener on loopback, and {address} is not. \
+             Leave no_auth out, or put management on 127.0.0.1."
+        )))
+    }
+
+    fn check_addresses(&self) -> Result<(), Wrong> {
+        let mut seen = HashSet::from([self.config.management.to_string()]);
+        for listener in &self.config.metadata {
+            let text = super::listener::address_text(&listener.address);
+            let any_port = matches!(&listener.address, ListenAddress::Tcp(address) if address.port() == 0);
+            if !any_port && !seen.insert(text.clone()) {
+                return Err(Wrong(format!("Two listeners are to be opened on {text}. Give each its own address.")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_pool(&self) -> Result<(), Wrong> {
+        let pool = &self.config.rules.pool;
+        if u32::from(pool.first).checked_add(pool.count - 1).is_some() {
+            return Ok(());
+        }
+        Err(Wrong(format!("The pool has no {} addresses from {} on. Make pool.count smaller.", pool.count, pool.first)))
+    }
+
+    fn clock(&self) -> Result<ClockKind, Wrong> {
+        match (self.clock, self.clock_start) {
+            (ClockWord::Real, None) => Ok(ClockKind::Real),
+            (ClockWord::Real, Some(_)) => Err(Wrong(
+                "clock_start is only for a manual clock. Set clock to manual, or leave clock_start out.".into(),
+            )),
+            (ClockWord::Manual, start) => Ok(ClockKind::Manual { start: start.map(rules_time).transpose()? }),
+        }
+    }
+
+    fn driver(&self) -> Result<DriverChoice, Wrong> {
+        match self.driver_word() {
+            DriverWord::Simulated => Ok(DriverChoice::Simulated(self.impacts.clone())),
+            DriverWord::Command => Ok(DriverChoice::Command(CommandDriver {
+                program: self.driver_command.clone().ok_or_else(|| {
+                    Wrong("driver.kind is command, but no driver.command is given. Name the executable to run.".into())
+                })?,
+                arguments: self.driver_arguments.clone(),
+                timeout: self.driver_command_timeout,
+            })),
+        }
+    }
+}
+
+/// The same point in time as the rules count it: from 1970 on, which is their zero.
+fn rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, Wrong> {
+    let since_zero = Duration::try_from(time.as_duration());
+    let since_zero = since_zero.map_err(|_| Wrong("clock_start must be after 1970.".into()))?;
+    Ok(T::default() + since_zero)
+}
+
+/// The data directory that was named, or the one of this user.
+pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Wrong> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    named
+        .or_else(|| Some(absolute("XDG_DATA_HOME")?.join("forewarn")))
+        .or_else(|| Some(absolute("HOME")?.join(".local/share/forewarn")))
+        .ok_or_else(|| Wrong("There is no HOME to keep data in. Say where it goes with --data DIR.".into()))
+}
+
+/// Why a value cannot be taken; the place is added by whoever knows it.
+#[derive(Debug)]
+pub enum Fault {
+    /// What it must be instead.
+    Must(String),
+    /// The same for a field of a table.
+    Field { name: String, text: String, line: usize, must: String },
+    /// The table has no such field.
+    Unknown { name: String, line: usize, known: &'static str },
+}
+
+impl Fault {
+    pub fn must(must: impl Into<String>) -> Fault {
+        Fault::Must(must.into())
+    }
+
+    pub fn unknown(name: &str, known: &'static str, line: usize) -> Fault {
+        Fault::Unknown { name: name.into(), line, known }
+    }
+
+    pub fn in_field(self, name: &str, text: &str, line: usize) -> Fault {
+        match self {
+            Fault::Must(must) => Fault::Field { name: name.into(), text: text.into(), line, must },
+            other => other,
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(must: String) -> Fault {
+        Fault::Must(must)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(must: &str) -> Fault {
+        Fault::Must(must.into())
+    }
+}

@@ -1,0 +1,198 @@
+//! The configuration of `forewarn serve`: defaults, then the file, then the environment, then flags;
+//! each wins over the one before it.
+//!
+//! ```text
+//!  file ─┐
+//!  env  ─┼─▶ Given (key, place, text) ─▶ Choices (one value for each setting) ─▶ Config (meant)
+//!  flags ┘           typed                     choices, by the table of settings
+//! ```
+
+mod choices;
+mod listener;
+mod print;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
+
+pub use choices::{Choices, LogFormat, data_directory};
+pub use listener::address_text;
+pub use print::print;
+pub use settings::{SETTINGS, Setting, Shape};
+pub use typed::{Given, Place, Typed};
+
+use choices::Fault;
+
+/// The file that is read from the data directory when there is one.
+pub const FILE_NAME: &str = "forewarn.toml";
+
+/// A configuration file is read whole.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Variables of ours that are not settings.
+const OTHER_VARIABLES: &[&str] = &["FOREWARN_CONFIG", "FOREWARN_SERVER", "FOREWARN_TOKEN"];
+
+/// A sentence or two: what is wrong with the configuration, and what to do.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wrong(pub String);
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// Where configuration comes from.
+pub struct Sources {
+    /// Named by `--config` or `FOREWARN_CONFIG`.
+    pub file: Option<PathBuf>,
+    pub environment: Vec<(String, String)>,
+    pub flags: Vec<Given>,
+}
+
+pub struct Effective {
+    pub choices: Choices,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// Variables that look like ours and are not. Container platforms make such names, so they do not stop us.
+    pub strange_variables: Vec<String>,
+}
+
+pub fn read(sources: &Sources) -> Result<Effective, Wrong> {
+    let (environment, strange_variables) = from_environment(&sources.environment);
+    let mut above = Choices::default();
+    put_all(&mut above, &environment)?;
+    put_all(&mut above, &sources.flags)?;
+    let (file, from_file) = match find_file(sources, &above)? {
+        Some((path, text)) => (Some(path.clone()), typed::file(&path, &text)?),
+        None => (None, Vec::new()),
+    };
+    let mut choices = Choices::default();
+    put_all(&mut choices, &from_file)?;
+    put_all(&mut choices, &environment)?;
+    put_all(&mut choices, &sources.flags)?;
+    check_data_key(sources, &from_file)?;
+    if !choices.memory {
+        choices.data = Some(data_directory(choices.data)?);
+    }
+    Ok(Effective { choices, file, strange_variables })
+}
+
+fn put_all(choices: &mut Choices, given: &[Given]) -> Result<(), Wrong> {
+    given.iter().try_for_each(|one| put(choices, one))
+}
+
+fn put(choices: &mut Choices, given: &Given) -> Result<(), Wrong> {
+    let place = &given.place;
+    if given.values.is_empty() && is_table(&given.key) {
+        return Ok(());
+    }
+    let setting = settings::by_key(&given.key).ok_or_else(|| unknown_key(place, &given.key))?;
+    (setting.put)(choices, &given.values).map_err(|fault| {
+        Wrong(match fault {
+            Fault::Must(must) => format!("{place} is {}, but must be {must}.", quoted(&given.values)),
+            Fault::Field { name, text, line, must } => {
+                let place = place.at(line, &format!("{}.{name}", given.key));
+                format!("{place} is {text:?}, but must be {must}.")
+            }
+            Fault::Unknown { name, line, known } => {
+                let place = place.at(line, &format!("{}.{name}", given.key));
+                format!("{place} is not a setting. There are: {known}.")
+            }
+        })
+    })
+}
+
+fn quoted(values: &[Typed]) -> String {
+    let text = |value: &Typed| match value {
+        Typed::Text(text) => format!("{text:?}"),
+        Typed::Table(_) => "a table".into(),
+    };
+    match values {
+        [] => "empty".into(),
+        [one] => text(one),
+        many => format!("[{}]", many.iter().map(text).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn is_table(key: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
+}
+
+fn unknown_key(place: &Place, key: &str) -> Wrong {
+    let table = key.rsplit_once('.').map_or("", |(table, _)| table);
+    if settings::by_key(table).is_some_and(|setting| setting.shape == Shape::Many) {
+        return Wrong(format!("{place} is in a table, but {table} is a list of tables. Write [[{table}]] above it."));
+    }
+    let table_of = |setting: &Setting| setting.key.rsplit_once('.').map_or("", |(table, _)| table);
+    let mut known: Vec<&str> = SETTINGS.iter().filter(|each| table_of(each) == table).map(|each| each.key).collect();
+    if known.is_empty() {
+        known = SETTINGS.iter().map(|each| each.key).collect();
+    }
+    Wrong(format!("{place} is not a setting. There are: {}.", known.join(", ")))
+}
+
+/// The settings of the environment, and the names that we do not know.
+fn from_environment(variables: &[(String, String)]) -> (Vec<Given>, Vec<String>) {
+    let mut given = Vec::new();
+    let mut strange = Vec::new();
+    for (name, text) in variables.iter().filter(|(name, _)| name.starts_with("FOREWARN_")) {
+        match SETTINGS.iter().find(|setting| setting.variable() == *name) {
+            Some(setting) => {
+                let values = split(setting.shape, text);
+                given.push(Given { key: setting.key.into(), place: Place::Environment(name.clone()), values });
+            }
+            None if OTHER_VARIABLES.contains(&name.as_str()) => {}
+            None => strange.push(name.clone()),
+        }
+    }
+    (given, strange)
+}
+
+fn split(shape: Shape, text: &str) -> Vec<Typed> {
+    match shape {
+        Shape::One | Shape::Switch => vec![Typed::Text(text.into())],
+        Shape::Many => text.split_whitespace().map(|part| Typed::Text(part.into())).collect(),
+    }
+}
+
+fn find_file(sources: &Sources, above: &Choices) -> Result<Option<(PathBuf, String)>, Wrong> {
+    if let Some(path) = &sources.file {
+        let text = read_text(path).map_err(|error| {
+            Wrong(format!("{} cannot be read: {error}. Name another file with --config.", path.display()))
+        })?;
+        return Ok(Some((path.clone(), text)));
+    }
+    if above.memory {
+        return Ok(None);
+    }
+    let path = data_directory(above.data.clone())?.join(FILE_NAME);
+    match read_text(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Wrong(format!("{} cannot be read: {error}.", path.display()))),
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    if fs::metadata(path)?.len() > FILE_BYTES_MAX {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    fs::read_to_string(path)
+}
+
+/// A file that was found in the data directory cannot say that the data is elsewhere.
+fn check_data_key(sources: &Sources, from_file: &[Given]) -> Result<(), Wrong> {
+    let data = from_file.iter().find(|given| given.key == "data" && sources.file.is_none());
+    data.map_or(Ok(()), |given| {
+        Err(Wrong(format!(
+            "{} cannot be set in the data directory's own file. Leave it out, or use --config.",
+            given.place
+        )))
+    })
+}

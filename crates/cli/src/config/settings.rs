@@ -1,0 +1,249 @@
+//! The table of settings: the one place that knows their keys, flags, meanings and how they are shown.
+//! The file, the environment, the flags, `--print-config` and docs/configuration.md all follow it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Value;
+
+use super::choices::{Choices, ClockWord, DriverWord, Fault, LogFormat};
+use super::listener;
+use super::typed::Typed;
+use crate::words::{name, number, socket, span, span_text, time, word, yes_or_no};
+
+pub struct Setting {
+    /// In the file; a dot stands for a table.
+    pub key: &'static str,
+    /// On the command line, without the dashes; the environment's name is made from it.
+    pub flag: &'static str,
+    pub shape: Shape,
+    pub value_name: &'static str,
+    pub help: &'static str,
+    pub put: fn(&mut Choices, &[Typed]) -> Result<(), Fault>,
+    /// None: nothing is set.
+    pub show: fn(&Choices) -> Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    One,
+    /// True or false; as a flag it needs no value.
+    Switch,
+    /// A list; as a flag it is repeated, in the environment its members are separated by spaces.
+    Many,
+}
+
+impl Setting {
+    pub fn variable(&self) -> String {
+        format!("FOREWARN_{}", self.flag.to_uppercase().replace('-', "_"))
+    }
+}
+
+pub fn by_key(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+macro_rules! setting {
+    ($key:literal, $flag:literal, $shape:ident, $value:literal, $help:literal, $put:expr, $show:expr) => {
+        Setting {
+            key: $key,
+            flag: $flag,
+            shape: Shape::$shape,
+            value_name: $value,
+            help: $help,
+            put: $put,
+            show: $show,
+        }
+    };
+}
+
+/// A span of time with its limits, kept in one field.
+macro_rules! span_setting {
+    ($key:literal, $flag:literal, $help:literal, $least:expr, $most:expr, $($field:ident).+) => {
+        setting!(
+            $key,
+            $flag,
+            One,
+            "SPAN",
+            $help,
+            |c, v| {
+                c.$($field).+ = span_between(v, $least, $most)?;
+                Ok(())
+            },
+            |c| Some(span_text(c.$($field).+).into())
+        )
+    };
+}
+
+const DAYS: u64 = 24 * 3600;
+
+#[rustfmt::skip]
+pub static SETTINGS: &[Setting] = &[
+    setting!("data", "data", One, "DIR",
+        "Where everything is kept; without it $XDG_DATA_HOME/forewarn or ~/.local/share/forewarn",
+        |c, v| { c.data = Some(path(v)?); Ok(()) },
+        |c| Some(c.data.as_ref()?.display().to_string().into())),
+    setting!("memory", "memory", Switch, "",
+        "Keep everything in memory and forget it at the end",
+        |c, v| { c.memory = yes_or_no(one(v)?)?; Ok(()) },
+        |c| Some(c.memory.into())),
+    setting!("metadata", "metadata", Many, "ADDR",
+        "Where machines ask: 127.0.0.1:8169 or unix:/path, with ,machine=NAME ,network=NAME ,prefix=on|off behind it as needed",
+        |c, v| { c.config.metadata = listener::parse_all(v)?; Ok(()) },
+        |c| Some(c.config.metadata.iter().map(listener::show).collect::<Vec<_>>().into())),
+    setting!("management", "management", One, "ADDR",
+        "Where the management API, metrics and health are",
+        |c, v| { c.config.management = socket(one(v)?)?; Ok(()) },
+        |c| Some(c.config.management.to_string().into())),
+    setting!("no_auth", "no-auth", Switch, "",
+        "Ask for no token at the management API; on loopback only",
+        |c, v| { c.no_auth = yes_or_no(one(v)?)?; Ok(()) },
+        |c| Some(c.no_auth.into())),
+    setting!("clock", "clock", One, "real|manual",
+        "Whether time passes by itself or is advanced through the API",
+        |c, v| { c.clock = word(one(v)?, CLOCKS)?; Ok(()) },
+        |c| Some(spelled(CLOCKS, c.clock))),
+    setting!("clock_start", "clock-start", One, "TIME",
+        "Where the manual clock of a new store begins; without it at the real time",
+        |c, v| { c.clock_start = Some(time(one(v)?)?); Ok(()) },
+        |c| Some(c.clock_start?.to_string().into())),
+    setting!("notice_scale", "notice-scale", One, "N",
+        "Divides notice, pauses and simulated impacts: with 60, 15 minutes are 15 seconds",
+        |c, v| { c.config.rules.notice_scale = number(one(v)?, 1, 100_000)?; Ok(()) },
+        |c| Some(c.config.rules.notice_scale.into())),
+    setting!("default_machine", "default-machine", One, "NAME",
+        "Whom loopback callers are when nothing else says it; without it the machine of an empty store",
+        |c, v| { c.config.default_machine = Some(name(one(v)?)?); Ok(()) },
+        |c| Some(c.config.default_machine.clone()?.into())),
+    setting!("plain_names", "plain-names", Switch, "",
+        "Show names in version 2017-03-01 without the _ before them",
+        |c, v| { c.config.plain_names = yes_or_no(one(v)?)?; Ok(()) },
+        |c| Some(c.config.plain_names.into())),
+    span_setting!("first_call_delay", "first-call-delay",
+        "Hold the first GETs of a scope so long, as the original does; at most 2m",
+        0, 120, config.first_call_delay),
+    setting!("rate_limit", "rate-limit", One, "N/s|off",
+        "How many requests a second a machine may make",
+        |c, v| { c.config.rate_limit = rate(one(v)?)?; Ok(()) },
+        |c| Some(c.config.rate_limit.map_or("off".into(), |n| format!("{n}/s").into()))),
+    setting!("history_days", "history-days", One, "N",
+        "How many days history is kept",
+        |c, v| { c.config.history_days = number(one(v)?, 1, 36_500)?; Ok(()) },
+        |c| Some(c.config.history_days.into())),
+    span_setting!("idle_disable", "idle-disable",
+        "A scope that asks for nothing for so long is off; at least 1h",
+        3600, 400 * DAYS, config.rules.idle_disable),
+    setting!("max_user_operations", "max-user-operations", One, "N",
+        "Restarts and redeploys with a Scheduled event in one subscription; 0 for no limit",
+        |c, v| { c.config.rules.user_operations_max = number(one(v)?, 0, 1_000_000)?; Ok(()) },
+        |c| Some(c.config.rules.user_operations_max.into())),
+    span_setting!("update_domain_pause", "update-domain-pause",
+        "Between one update domain and the next in maintenance of a whole scope",
+        0, 400 * DAYS, config.rules.update_domain_pause),
+    span_setting!("driver_timeout", "driver-timeout",
+        "A driver that says nothing for so long has failed",
+        1, 400 * DAYS, config.rules.driver_timeout),
+    setting!("log", "log", One, "text|json",
+        "How the log on standard error is written",
+        |c, v| { c.log = word(one(v)?, LOGS)?; Ok(()) },
+        |c| Some(spelled(LOGS, c.log))),
+    setting!("log_level", "log-level", One, "LEVEL",
+        "error, warn, info, debug or trace; or per module: info,forewarn_server=debug",
+        |c, v| { c.log_level = level(one(v)?)?; Ok(()) },
+        |c| Some(c.log_level.clone().into())),
+    setting!("driver.kind", "driver", One, "simulated|command",
+        "Who carries events out; command when driver.command is set",
+        |c, v| { c.driver = Some(word(one(v)?, DRIVERS)?); Ok(()) },
+        |c| Some(spelled(DRIVERS, c.driver_word()))),
+    setting!("driver.command", "driver-command", One, "FILE",
+        "The executable that is run for each impact",
+        |c, v| { c.driver_command = Some(path(v)?); Ok(()) },
+        |c| Some(c.driver_command.as_ref()?.display().to_string().into())),
+    setting!("driver.arguments", "driver-argument", Many, "ARG",
+        "Its arguments",
+        |c, v| { c.driver_arguments = texts(v)?; Ok(()) },
+        |c| Some(c.driver_arguments.clone().into())),
+    span_setting!("driver.command_timeout", "driver-command-timeout",
+        "How long it may take before it is killed and the operation has failed",
+        1, 30 * DAYS, driver_command_timeout),
+    span_setting!("driver.impacts.live_migration", "impact-live-migration",
+        "How long a simulated live migration lasts", 0, 30 * DAYS, impacts.live_migration),
+    span_setting!("driver.impacts.freeze", "impact-freeze",
+        "How long a simulated Freeze lasts", 0, 30 * DAYS, impacts.freeze),
+    span_setting!("driver.impacts.reboot", "impact-reboot",
+        "How long a simulated Reboot lasts", 0, 30 * DAYS, impacts.reboot),
+    span_setting!("driver.impacts.redeploy", "impact-redeploy",
+        "How long a simulated Redeploy lasts", 0, 30 * DAYS, impacts.redeploy),
+    span_setting!("driver.impacts.hardware_failure", "impact-hardware-failure",
+        "How long a simulated hardware failure lasts", 0, 30 * DAYS, impacts.hardware_failure),
+    span_setting!("driver.impacts.eviction", "impact-eviction",
+        "How long a simulated eviction lasts", 0, 30 * DAYS, impacts.eviction),
+    span_setting!("driver.impacts.deletion", "impact-deletion",
+        "How long a simulated deletion lasts", 0, 30 * DAYS, impacts.deletion),
+    setting!("pool.network", "pool-network", One, "NAME",
+        "The network of the addresses that new machines get",
+        |c, v| { c.config.rules.pool.network = name(one(v)?)?.into(); Ok(()) },
+        |c| Some(c.config.rules.pool.network.to_string().into())),
+    setting!("pool.first", "pool-first", One, "IPV4",
+        "The first of these addresses",
+        |c, v| { c.config.rules.pool.first = one(v)?.parse().map_err(|_| "an IPv4 address such as 10.64.0.4")?; Ok(()) },
+        |c| Some(c.config.rules.pool.first.to_string().into())),
+    setting!("pool.count", "pool-count", One, "N",
+        "How many of them there are",
+        |c, v| { c.config.rules.pool.count = number(one(v)?, 1, 1 << 24)?; Ok(()) },
+        |c| Some(c.config.rules.pool.count.into())),
+];
+
+const CLOCKS: &[(&str, ClockWord)] = &[("real", ClockWord::Real), ("manual", ClockWord::Manual)];
+const LOGS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
+const DRIVERS: &[(&str, DriverWord)] = &[("simulated", DriverWord::Simulated), ("command", DriverWord::Command)];
+
+fn spelled<T: PartialEq>(words: &[(&str, T)], value: T) -> Value {
+    words.iter().find(|(_, each)| *each == value).map_or("", |(word, _)| word).into()
+}
+
+fn one(values: &[Typed]) -> Result<&str, Fault> {
+    match values {
+        [Typed::Text(text)] => Ok(text),
+        _ => Err("a single value".into()),
+    }
+}
+
+fn texts(values: &[Typed]) -> Result<Vec<String>, Fault> {
+    values.iter().map(|value| Ok(one(std::slice::from_ref(value))?.to_owned())).collect()
+}
+
+fn path(values: &[Typed]) -> Result<PathBuf, Fault> {
+    let text = one(values)?;
+    if text.is_empty() || text.contains('\0') { Err("a path".into()) } else { Ok(text.into()) }
+}
+
+fn span_between(values: &[Typed], least_secs: u64, most_secs: u64) -> Result<Duration, Fault> {
+    let (least, most) = (Duration::from_secs(least_secs), Duration::from_secs(most_secs));
+    let span = span(one(values)?).ok().filter(|span| (least..=most).contains(span));
+    span.ok_or_else(|| {
+        let range = format!("from {} to {}", span_text(least), span_text(most));
+        Fault::Must(format!("a span of time {range}, such as 90s, 15m, 1h30m or 2d"))
+    })
+}
+
+fn rate(text: &str) -> Result<Option<u32>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let number = number(text.strip_suffix("/s").unwrap_or(text), 1, 1_000_000);
+    number.map(Some).map_err(|must| format!("off, or {must} with /s behind it"))
+}
+
+fn level(text: &str) -> Result<String, String> {
+    let valid = !text.is_empty() && text.parse::<tracing_subscriber::EnvFilter>().is_ok();
+    // The filter takes any word for the name of a module.
+    let words = text.split(',').all(|part| {
+        let level = part.rsplit('=').next().unwrap_or_default();
+        matches!(level, "off" | "error" | "warn" | "info" | "debug" | "trace")
+    });
+    if valid && words {
+        return Ok(text.into());
+    }
+    Err("one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_server=debug".into())
+}

@@ -1,0 +1,247 @@
+//! Configuration through one door: a file, an environment, flags, and what comes of them.
+
+use std::fs;
+
+use clap::Parser as _;
+
+use super::*;
+use crate::args::{Args, Command};
+
+/// What a setting is in the end, as `--print-config` shows it, or the sentence that refuses it all.
+fn check(file: &str, environment: &[(&str, &str)], flags: &str, key: &str, expected: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f.toml");
+    fs::write(&path, file).unwrap();
+    let outcome = outcome(Some(path), environment, flags, key);
+    assert_eq!(outcome.replace(&format!("{}/", directory.path().display()), ""), expected);
+}
+
+fn outcome(file: Option<PathBuf>, environment: &[(&str, &str)], flags: &str, key: &str) -> String {
+    let typed = ["forewarn", "serve"].into_iter().chain(flags.split_whitespace());
+    let args = match Args::try_parse_from(typed) {
+        Ok(args) => args,
+        Err(error) => return error.to_string().lines().next().unwrap().into(),
+    };
+    let Command::Serve(serve) = args.command else { unreachable!() };
+    let environment = environment.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+    match read(&Sources { file, environment, flags: serve.flags }) {
+        Err(wrong) => wrong.0,
+        Ok(effective) => match effective.choices.meant() {
+            Err(wrong) => wrong.0,
+            Ok(_) => shown(&effective.choices, key),
+        },
+    }
+}
+
+fn shown(choices: &Choices, key: &str) -> String {
+    let setting = settings::by_key(key).unwrap();
+    (setting.show)(choices).map_or("not set".into(), |value| value.to_string())
+}
+
+#[test]
+fn flags_win_over_the_environment_and_the_environment_over_the_file() {
+    let variable = ("FOREWARN_NOTICE_SCALE", "30");
+    check("", &[], "", "notice_scale", "1");
+    check("notice_scale = 20", &[], "", "notice_scale", "20");
+    check("notice_scale = 20", &[variable], "", "notice_scale", "30");
+    check("notice_scale = 20", &[variable], "--notice-scale 40", "notice_scale", "40");
+    check("notice_scale = 20", &[], "--notice-scale 40", "notice_scale", "40");
+}
+
+#[test]
+fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
+    for (flag, value, key, expected) in [
+        ("data", "/srv/fw", "data", r#""/srv/fw""#),
+        ("metadata", "unix:/run/x", "metadata", r#"[{ address = "unix:/run/x", network = "default" }]"#),
+        ("management", "[::1]:1", "management", r#""[::1]:1""#),
+        ("no-auth", "on", "no_auth", "true"),
+        ("clock", "manual", "clock", r#""manual""#),
+        ("default-machine", "web_1", "default_machine", r#""web_1""#),
+        ("first-call-delay", "2m", "first_call_delay", r#""2m""#),
+        ("rate-limit", "5/s", "rate_limit", r#""5/s""#),
+        ("rate-limit", "off", "rate_limit", r#""off""#),
+        ("history-days", "7", "history_days", "7"),
+        ("idle-disable", "48h", "idle_disable", r#""2d""#),
+        ("max-user-operations", "0", "max_user_operations", "0"),
+        ("update-domain-pause", "90", "update_domain_pause", r#""1m30s""#),
+        ("driver-timeout", "5m", "driver_timeout", r#""5m""#),
+        ("log", "json", "log", r#""json""#),
+        ("log-level", "warn,forewarn_server=trace", "log_level", r#""warn,forewarn_server=trace""#),
+        ("driver-command", "/bin/true", "driver.kind", r#""command""#),
+        ("impact-reboot", "3s", "driver.impacts.reboot", r#""3s""#),
+        ("pool-first", "10.0.0.1", "pool.first", r#""10.0.0.1""#),
+    ] {
+        let setting = SETTINGS.iter().find(|setting| setting.flag == flag).unwrap();
+        check("", &[], &format!("--{flag}={value}"), key, expected);
+        check("", &[(&setting.variable(), value)], "", key, expected);
+        let typed = if setting.shape == Shape::Many { format!("[{value:?}]") } else { format!("{value:?}") };
+        check(&format!("{} = {typed}", setting.key), &[], "", key, expected);
+    }
+}
+
+#[test]
+fn listeners_are_tables_in_the_file_and_repeated_elsewhere() {
+    let table = "[[metadata]]\naddress = \"127.0.0.1:1\"\nmachine = \"a\"\nprefix = false\n[[metadata]]\naddress = \"unix:/x,y\"";
+    check(
+        table,
+        &[],
+        "",
+        "metadata",
+        r#"[{ address = "127.0.0.1:1", machine = "a", network = "default", prefix = false }, { address = "unix:/x,y", network = "default" }]"#,
+    );
+    let two = r#"[{ address = "127.0.0.1:1", machine = "a", network = "default" }, { address = "unix:/x", network = "n", prefix = true }]"#;
+    check(table, &[], "--metadata 127.0.0.1:1,machine=a --metadata unix:/x,network=n,prefix=on", "metadata", two);
+    check("", &[("FOREWARN_METADATA", "127.0.0.1:1,machine=a unix:/x,network=n,prefix=on")], "", "metadata", two);
+}
+
+#[test]
+fn bad_values_are_refused_with_their_place_and_what_they_must_be() {
+    let refused = |file: &str, environment: &[(&str, &str)], flags: &str, sentence: &str| {
+        check(file, environment, flags, "clock", sentence);
+    };
+    refused("clock = \"fake\"", &[], "", r#"f.toml, line 1: clock is "fake", but must be one of: real, manual."#);
+    refused(
+        "",
+        &[("FOREWARN_CLOCK", "")],
+        "",
+        r#"FOREWARN_CLOCK in the environment is "", but must be one of: real, manual."#,
+    );
+    refused("", &[], "--clock x", r#"--clock is "x", but must be one of: real, manual."#);
+    refused(
+        "\n\nnotice_scale = 0",
+        &[],
+        "",
+        r#"f.toml, line 3: notice_scale is "0", but must be a whole number from 1 to 100000."#,
+    );
+    refused(
+        "",
+        &[],
+        "--first-call-delay 121",
+        r#"--first-call-delay is "121", but must be a span of time from 0s to 2m, such as 90s, 15m, 1h30m or 2d."#,
+    );
+    refused(
+        "",
+        &[],
+        "--rate-limit 0",
+        r#"--rate-limit is "0", but must be off, or a whole number from 1 to 1000000 with /s behind it."#,
+    );
+    refused(
+        "",
+        &[],
+        "--management localhost",
+        r#"--management is "localhost", but must be an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
+    );
+    refused(
+        "",
+        &[],
+        "--log-level loud",
+        r#"--log-level is "loud", but must be one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_server=debug."#,
+    );
+    refused("clock = [\"real\"]\nclock = 1", &[], "", "f.toml, line 2: this is not TOML: duplicate key.");
+    refused("[driver]\nkind = {}", &[], "", "f.toml, line 2: driver.kind is empty, but must be a single value.");
+    refused("[driver]", &[], "", r#""real""#);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_the_known_ones() {
+    check(
+        "[pool]\nsize = 3",
+        &[],
+        "",
+        "clock",
+        "f.toml, line 2: pool.size is not a setting. There are: pool.network, pool.first, pool.count.",
+    );
+    check(
+        "[metadata]\naddress = 1",
+        &[],
+        "",
+        "clock",
+        "f.toml, line 2: metadata.address is in a table, but metadata is a list of tables. Write [[metadata]] above it.",
+    );
+    check(
+        "[pol]",
+        &[],
+        "",
+        "clock",
+        &unknown_key(&Place::Flag("x".into()), "pol").0.replace("--x", "f.toml, line 1: pol"),
+    );
+    check(
+        "[[metadata]]\naddress = \"127.0.0.1:1\"\nmachin = \"x\"",
+        &[],
+        "",
+        "clock",
+        "f.toml, line 3: metadata.machin is not a setting. There are: address, machine, network, prefix.",
+    );
+    check("", &[("FOREWARN_PORT_8169_TCP", "tcp://10.0.0.1:8169")], "", "clock", r#""real""#);
+    check("", &[], "--nonsense", "clock", "error: unexpected argument '--nonsense' found");
+}
+
+#[test]
+fn choices_that_do_not_go_together_are_refused() {
+    let refused = |flags: &str, sentence: &str| check("", &[], flags, "clock", sentence);
+    refused(
+        "--no-auth --management 0.0.0.0:8170",
+        "no_auth is only for a management listener on loopback, and 0.0.0.0:8170 is not. Leave no_auth out, or put management on 127.0.0.1.",
+    );
+    refused(
+        "--clock-start 2026-01-01T00:00:00Z",
+        "clock_start is only for a manual clock. Set clock to manual, or leave clock_start out.",
+    );
+    refused("--driver command", "driver.kind is command, but no driver.command is given. Name the executable to run.");
+    refused(
+        "--metadata 127.0.0.1:8170",
+        "Two listeners are to be opened on 127.0.0.1:8170. Give each its own address.",
+    );
+    refused(
+        "--memory",
+        "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.",
+    );
+    refused("--memory --no-auth", r#""real""#);
+    refused("--metadata 127.0.0.1:0 --metadata 127.0.0.1:0", r#""real""#);
+    refused(
+        "--pool-first 255.255.255.0",
+        "The pool has no 4194304 addresses from 255.255.255.0 on. Make pool.count smaller.",
+    );
+}
+
+#[test]
+fn the_file_of_the_data_directory_is_found_and_cannot_move_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = format!("--data {}", directory.path().display());
+    let file = directory.path().join(FILE_NAME);
+    assert_eq!(outcome(None, &[], &flags, "notice_scale"), "1");
+    fs::write(&file, "notice_scale = 9").unwrap();
+    assert_eq!(outcome(None, &[], &flags, "notice_scale"), "9");
+    fs::write(&file, "data = \"/elsewhere\"").unwrap();
+    let sentence = "line 1: data cannot be set in the data directory's own file. Leave it out, or use --config.";
+    assert_eq!(outcome(None, &[], &flags, "data"), format!("{}, {sentence}", file.display()));
+}
+
+#[test]
+fn what_is_printed_reads_back_as_the_same() {
+    let flags = "--memory --clock manual --clock-start 2026-01-01T00:00:00Z --driver-command /bin/x --driver-argument=-v \
+                 --metadata 127.0.0.1:1,machine=a,prefix=off --metadata unix:/x";
+    let typed = ["forewarn", "serve"].into_iter().chain(flags.split_whitespace());
+    let Command::Serve(serve) = Args::parse_from(typed).command else { unreachable!() };
+    let first = print(&read(&Sources { file: None, environment: vec![], flags: serve.flags }).unwrap().choices);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("again.toml");
+    fs::write(&path, &first).unwrap();
+    let again = read(&Sources { file: Some(path), environment: vec![], flags: vec![] }).unwrap();
+    assert_eq!(print(&again.choices), first);
+}
+
+/// Rows of docs/configuration.md come from the table of settings, so they cannot differ from it.
+#[test]
+fn the_document_names_every_setting_with_its_default() {
+    let row = |setting: &Setting| {
+        let default = (setting.show)(&Choices::default()).map_or("not set".into(), |value| format!("`{value}`"));
+        let help = setting.help.replace('|', "\\|");
+        format!("| `{}` | `--{}` | `{}` | {default} | {help} |\n", setting.key, setting.flag, setting.variable())
+    };
+    let expected: String = SETTINGS.iter().map(row).collect();
+    let document = include_str!("../../../../docs/configuration.md");
+    let rows = document.split_once("|---|---|---|---|---|\n").map(|(_, rest)| rest).unwrap_or_default();
+    let found = rows.split_once("\n\n").map_or(rows, |(table, _)| table);
+    assert_eq!(found.trim_end(), expected.trim_end(), "the table in docs/configuration.md must be\n{expected}");
+}

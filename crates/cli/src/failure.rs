@@ -1,0 +1,43 @@
+//! How a command ends when it does not end well: a sentence or two, and an exit code.
+
+use crate::config::Wrong;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The server, or this machine, said no.
+    Refused(String),
+    /// What was typed or configured is wrong.
+    Usage(String),
+    Unreachable(String),
+    /// What was waited for ended otherwise than wished.
+    Ended(String),
+    /// Nobody reads our output any more: `forewarn history | head`.
+    NobodyReads,
+}
+
+impl Failure {
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Refused(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Unreachable(_) => 3,
+            Failure::Ended(_) => 4,
+            Failure::NobodyReads => 0,
+        }
+    }
+
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Failure::Refused(text) | Failure::Usage(text) | Failure::Unreachable(text) | Failure::Ended(text) => {
+                Some(text)
+            }
+            Failure::NobodyReads => None,
+        }
+    }
+}
+
+impl From<Wrong> for Failure {
+    fn from(wrong: Wrong) -> Failure {
+        Failure::Usage(wrong.0)
+    }
+}

@@ -1,0 +1,190 @@
+//! `forewarn serve`: read the configuration, start the server, say where it is, stop when told.
+
+use std::io::{self, IsTerminal as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use forewarn_server::{BoundAddress, Config, Running, StoreChoice};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::ServeArgs;
+use crate::config::{self, Choices, Effective, LogFormat, Sources};
+use crate::failure::Failure;
+use crate::output;
+
+/// Whoever tells us to stop waits no longer than this.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+pub fn run(args: ServeArgs) -> Result<(), Failure> {
+    let sources = Sources { file: args.config, environment: environment(), flags: args.flags };
+    let effective = config::read(&sources)?;
+    let config = effective.choices.meant()?;
+    if args.print_config {
+        return output::line(config::print(&effective.choices).trim_end());
+    }
+    log_to_stderr(&effective.choices);
+    mention(&effective);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
+    let result = runtime.block_on(serve(config));
+    runtime.shutdown_background();
+    result
+}
+
+/// Variables that are not text are not ours.
+fn environment() -> Vec<(String, String)> {
+    std::env::vars_os().filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
+}
+
+fn log_to_stderr(choices: &Choices) {
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(&choices.log_level))
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
+    match choices.log {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+}
+
+fn mention(effective: &Effective) {
+    if let Some(path) = &effective.file {
+        tracing::info!(file = %path.display(), "configuration is read");
+    }
+    for name in &effective.strange_variables {
+        tracing::warn!(name, "this environment variable is not a setting and is left alone");
+    }
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let running = tokio::select! {
+        started = forewarn_server::start(config.clone()) => started.map_err(|error| not_started(&error))?,
+        () = signals.next() => return Ok(()),
+    };
+    announce(&running, &config);
+    let result = tokio::select! {
+        () = signals.next() => Ok(()),
+        () = running.failed() => Err(Failure::Refused("The writer has ended, so nothing can be changed. The log says why; start again.".into())),
+    };
+    tracing::info!("stopping");
+    tokio::select! {
+        stopped = timeout(STOP_MAX, running.stop()) => if stopped.is_err() { tracing::warn!("not everything ended in time") },
+        () = signals.next() => tracing::warn!("told twice: ending at once"),
+    }
+    result
+}
+
+fn not_started(error: &anyhow::Error) -> Failure {
+    let text = format!("{error:#}");
+    let dot = if text.ends_with('.') { "" } else { "." };
+    Failure::Refused(format!("{text}{dot}"))
+}
+
+/// SIGTERM and Ctrl-C.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Signals, Failure> {
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::Refused(format!("Signals cannot be received: {error}.")));
+        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Tells people, in a form that scripts can read too, and the log.
+fn announce(running: &Running, config: &Config) {
+    tracing::info!(management = %running.management, metadata = ?running.metadata, "serving");
+    for text in announcement(&running.metadata, running.management, config) {
+        // Nobody needs to read it.
+        let _ = output::line(&text);
+    }
+}
+
+fn announcement(metadata: &[BoundAddress], management: SocketAddr, config: &Config) -> Vec<String> {
+    let mut lines: Vec<String> = metadata.iter().map(|address| format!("metadata    {}", url(address))).collect();
+    let token = match &config.store {
+        StoreChoice::Directory(directory) if config.auth == forewarn_server::Auth::Token => {
+            format!(" (token in {})", directory.join("token").display())
+        }
+        StoreChoice::Directory(_) | StoreChoice::Memory => String::new(),
+    };
+    lines.push(format!("management  http://{management}{token}"));
+    lines.extend(curl(metadata).map(|command| format!("try         {command}")));
+    lines
+}
+
+fn url(address: &BoundAddress) -> String {
+    match address {
+        BoundAddress::Tcp(address) => format!("http://{address}"),
+        BoundAddress::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+const DOCUMENT: &str = "/metadata/scheduledevents?api-version=2020-07-01";
+
+/// A line that works on this machine: loopback callers are somebody even when no address is registered.
+fn curl(metadata: &[BoundAddress]) -> Option<String> {
+    let local = metadata.iter().find(|address| match address {
+        BoundAddress::Tcp(address) => address.ip().is_loopback() || address.ip().is_unspecified(),
+        BoundAddress::Unix(_) => true,
+    })?;
+    Some(match local {
+        BoundAddress::Tcp(address) => format!("curl -s -H Metadata:true 'http://{}{DOCUMENT}'", from_here(*address)),
+        BoundAddress::Unix(path) => {
+            format!("curl -s --unix-socket '{}' -H Metadata:true 'http://localhost{DOCUMENT}'", path.display())
+        }
+    })
+}
+
+fn from_here(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, v6.port()).into(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(addresses: &[&str], expected: &str) {
+        let bound: Vec<BoundAddress> = addresses
+            .iter()
+            .map(|text| match text.strip_prefix("unix:") {
+                Some(path) => BoundAddress::Unix(path.into()),
+                None => BoundAddress::Tcp(text.parse().unwrap()),
+            })
+            .collect();
+        let config = Config { auth: forewarn_server::Auth::Off, ..Config::default() };
+        let lines = announcement(&bound, "127.0.0.1:8170".parse().unwrap(), &config);
+        assert_eq!(lines.join("\n"), expected);
+    }
+
+    #[test]
+    fn people_are_told_where_it_is_and_what_to_try() {
+        check(
+            &["10.0.0.1:80", "0.0.0.0:8169"],
+            "metadata    http://10.0.0.1:80\nmetadata    http://0.0.0.0:8169\nmanagement  http://127.0.0.1:8170\n\
+             try         curl -s -H Metadata:true 'http://127.0.0.1:8169/metadata/scheduledevents?api-version=2020-07-01'",
+        );
+        check(
+            &["unix:/run/a b"],
+            "metadata    unix:/run/a b\nmanagement  http://127.0.0.1:8170\n\
+             try         curl -s --unix-socket '/run/a b' -H Metadata:true 'http://localhost/metadata/scheduledevents?api-version=2020-07-01'",
+        );
+    }
+}

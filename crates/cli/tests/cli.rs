@@ -1,0 +1,264 @@
+//! The binary as people use it: a server in one process, commands in others.
+
+mod support;
+
+use std::io::BufReader;
+use std::process::{Command, Output, Stdio};
+
+use support::transcript::{self, lines_match};
+use support::{Server, clean_command, document, read_until, text};
+
+const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
+
+/// Types a command; its exit code, its output and its complaint must be these.
+#[track_caller]
+fn check(server: &Server, words: &str, code: i32, stdout: &str, stderr: &str) {
+    expect(&format!("forewarn {words}"), &server.run(words), code, stdout, stderr);
+}
+
+#[track_caller]
+fn expect(what: &str, output: &Output, code: i32, stdout: &str, stderr: &str) {
+    let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let same = output.status.code() == Some(code)
+        && lines_match(&lines(stdout), &lines(&out))
+        && lines_match(&lines(stderr), &lines(&err));
+    assert!(same, "$ {what}\n{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
+}
+
+#[test]
+fn the_transcripts_of_the_manual_are_true() {
+    let server = Server::start_with(&format!("{} --default-machine web_0", support::THROW_AWAY));
+    transcript::run("docs/cli.md", &document("docs/cli.md"), &server);
+}
+
+#[test]
+fn a_restart_is_announced_approved_and_waited_for() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "web_1 is registered.", "");
+    server.document("web_1");
+    check(
+        &server,
+        &format!("vm restart web_1 --no-wait --event-id {ID}"),
+        0,
+        &format!("Reboot of web_1: event {ID}, Scheduled, NotBefore 2026-07-28 10:15:00\nOperation [..] is running."),
+        "",
+    );
+    let waiting =
+        server.command(&format!("operation wait {ID}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    check(&server, "clock advance 12s", 0, "2026-07-28 10:00:12 (manual clock, next deadline [..])", "");
+    check(
+        &server,
+        &format!("events approve {ID}"),
+        0,
+        "602D[..]: Scheduled 10:00:00 · approved by [..] 10:00:12 · Started 10:00:12",
+        "",
+    );
+    check(&server, "clock advance 10m", 0, "2026-07-28 10:10:12 (manual clock[..])", "");
+    let over = "Scheduled 10:00:00 · approved by [..] 10:00:12 · Started 10:00:12 · Completed 10:10:12";
+    expect("operation wait", &waiting.wait_with_output().unwrap(), 0, over, "…");
+    check(&server, &format!("operation wait {ID}"), 0, over, "");
+    check(&server, "events list", 0, "There are no events.", "");
+    check(
+        &server,
+        "events list --all",
+        0,
+        &format!("ID[..]\n{ID}  Reboot  Completed  2026-07-28 10:15:00  web_1[..]"),
+        "",
+    );
+}
+
+#[test]
+fn a_cancelled_operation_is_exit_code_4() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm redeploy web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    check(&server, &format!("events cancel {ID}"), 0, "602D[..]: Scheduled 10:00:00 · Canceled by [..] 10:00:00", "");
+    check(
+        &server,
+        &format!("operation wait {ID}"),
+        4,
+        "Scheduled 10:00:00 · Canceled by [..] 10:00:00",
+        "forewarn: Redeploy of web_1 was cancelled[..].",
+    );
+}
+
+#[test]
+fn refusals_are_sentences_and_exit_code_1() {
+    let server = Server::start();
+    check(&server, "vm restart nobody", 1, "", "forewarn: [..]nobody[..]");
+    check(&server, "events approve not-an-id", 1, "", "forewarn: [..]not-an-id[..]");
+    check(&server, "operation show 00000000-0000-0000-0000-000000000001", 1, "", "forewarn: [..]");
+    check(&server, "clock set 2020-01-01T00:00:00Z", 1, "", "forewarn: [..]");
+    check(&server, "maintenance start --host none --no-wait", 1, "", "forewarn: [..]none[..]");
+}
+
+#[test]
+fn what_is_typed_wrongly_is_exit_code_2() {
+    let server = Server::start();
+    check(&server, "vm restart", 2, "", "error: the following required arguments[..]\n…");
+    check(&server, "clock advance soon", 2, "", "error: invalid value 'soon'[..]\n…");
+    check(&server, "maintenance start --vm a --host b", 2, "", "error: [..]\n…");
+    check(
+        &server,
+        "vm list --server https://x",
+        2,
+        "",
+        "forewarn: --server is \"https://x\", but must be an address[..]",
+    );
+    check(&server, "serve --clock fake", 2, "", "forewarn: --clock is \"fake\", but must be one of: real, manual.");
+    check(&server, "serve --config /nonexistent/x.toml", 2, "", "forewarn: /nonexistent/x.toml cannot be read: [..]");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_exit_code_3() {
+    let output = clean_command().args(["vm", "list", "--server", "127.0.0.1:1"]).output().unwrap();
+    let sentence =
+        "forewarn: The server at http://127.0.0.1:1 cannot be reached: [..]. Start one with `forewarn serve`[..]";
+    expect("vm list", &output, 3, "", sentence);
+}
+
+#[test]
+fn json_is_what_the_api_says() {
+    let server = Server::start();
+    check(
+        &server,
+        "vm register web_1 --address 10.1.2.3 --tag a=b -o json",
+        0,
+        "{\n…\n  \"name\": \"web_1\",\n…\n}",
+        "",
+    );
+    let listed: serde_json::Value = serde_json::from_slice(&server.run("vm list -o json").stdout).unwrap();
+    assert_eq!(listed[1]["addresses"][0]["ip"], "10.1.2.3");
+    assert_eq!(listed[1]["tags"]["a"], "b");
+    let clock: serde_json::Value = serde_json::from_slice(&server.run("clock show -o json").stdout).unwrap();
+    assert_eq!(clock["now"], "2026-07-28T10:00:00Z");
+}
+
+#[test]
+fn machines_are_switched_deleted_and_listed() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --address 10.1.2.3 --spot --host h1", 0, "web_1 is registered at 10.1.2.3.", "");
+    check(&server, "vm stop web_1", 0, "web_1 is stopped at 10.1.2.3.", "");
+    check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
+    check(&server, "vm start web_1", 0, "web_1 is running at 10.1.2.3.", "");
+    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1    10.1.2.3[..]", "");
+    check(
+        &server,
+        "vm evict web_1",
+        0,
+        "Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)",
+        "…",
+    );
+    check(
+        &server,
+        "vm delete web_1",
+        0,
+        "Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)",
+        "…",
+    );
+    check(
+        &server,
+        "history --vm web_1 --kind machine-removed",
+        0,
+        "TIME[..]\n2026-07-28 10:00:00  machine-removed  web_1[..]",
+        "",
+    );
+}
+
+#[test]
+fn watching_shows_what_happens() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    let mut watching = server.command("events watch").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap());
+    read_until(&mut lines, "There are no events.");
+    check(&server, &format!("maintenance start --vm web_1 --type Reboot --no-wait --event-id {ID}"), 0, "…", "");
+    check(&server, "clock advance 15m", 0, "…", "");
+    let seen = read_until(&mut lines, "2026-07-28 10:15:00");
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert!(seen[0].starts_with("2026-07-28 10:00:00  appeared Reboot  web_1") && seen[0].ends_with(ID), "{seen:?}");
+    assert!(seen[1].starts_with("2026-07-28 10:15:00  started  web_1"), "{seen:?}");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
+fn the_first_curl_works_and_sigterm_stops() {
+    let mut server = Server::start();
+    let curl = server.announced.last().unwrap().strip_prefix("try").unwrap().trim().to_owned();
+    let output = Command::new("bash").args(["-c", &curl]).output().unwrap();
+    assert_eq!(text(&output.stdout), r#"{"DocumentIncarnation":1,"Events":[]}"#);
+    let killed = Command::new("bash").args(["-c", &format!("kill -TERM {}", server.id())]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn the_token_of_the_data_directory_opens_the_api() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let server = Server::start_with(&format!("--data {}", data.display()));
+    check(
+        &server,
+        "vm list",
+        1,
+        "",
+        "forewarn: The server at [..] wants a token[..]. The token is in the file `token`[..]",
+    );
+    check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
+    let old = text(&server.run(&format!("token show --data {}", data.display())).stdout);
+    check(&server, &format!("token rotate --data {}", data.display()), 0, "", "A new token is in [..]token.");
+    check(
+        &server,
+        &format!("vm list --token {}", old.trim()),
+        1,
+        "",
+        "forewarn: The server at [..] does not take this token[..]",
+    );
+    check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
+}
+
+#[test]
+fn a_store_is_exported_and_imported_while_no_server_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let (first, second, archive) = (at("first"), at("second"), at("all.jsonl"));
+    let server = Server::start_with(&format!("--no-auth --data {first}"));
+    check(&server, "vm register web_1 --address 10.1.2.3", 0, "…", "");
+    check(
+        &server,
+        &format!("export {archive} --data {first}"),
+        1,
+        "",
+        "forewarn: Another server (process [..]) uses the data directory[..]",
+    );
+    drop(server);
+    let run = |words: String| clean_command().args(words.split_whitespace()).output().unwrap();
+    expect(
+        "export",
+        &run(format!("export {archive} --data {first}")),
+        0,
+        "",
+        "Exported [..] records and [..] rows of history.",
+    );
+    expect("import", &run(format!("import {archive} --data {second}")), 0, "", "Imported [..] into [..]second.");
+    expect("import", &run(format!("import {archive} --data {second}")), 1, "", "forewarn: [..]");
+    expect("export", &run(format!("export - --data {}", at("nowhere"))), 1, "", "forewarn: There is no store in [..]");
+    let server = Server::start_with(&format!("--no-auth --data {second}"));
+    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1[..]10.1.2.3[..]", "");
+}
+
+#[test]
+fn the_effective_configuration_can_be_printed() {
+    let output = clean_command()
+        .args(["serve", "--print-config", "--data", "/srv/x"])
+        .env("FOREWARN_NOTICE_SCALE", "60")
+        .output()
+        .unwrap();
+    let expected =
+        "data = \"/srv/x\"\n…\nnotice_scale = 60\n…\n[[metadata]]\naddress = \"127.0.0.1:8169\"\n…\n[pool]\n…";
+    expect("serve --print-config", &output, 0, expected, "");
+}

@@ -1,0 +1,108 @@
+//! A server of its own for each test, as a child process, and a way to type commands at it.
+
+pub mod transcript;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+pub const FOREWARN: &str = env!("CARGO_BIN_EXE_forewarn");
+
+/// Throw-away, on free ports, on a clock that only moves when told.
+pub const THROW_AWAY: &str = "--memory --no-auth --clock manual --clock-start 2026-07-28T10:00:00Z";
+
+pub struct Server {
+    child: Child,
+    /// Kept open: a server whose output is closed has lost nothing, but its reader has.
+    _stdout: BufReader<ChildStdout>,
+    pub announced: Vec<String>,
+    pub management: String,
+    pub metadata: String,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::start_with(THROW_AWAY)
+    }
+
+    pub fn start_with(flags: &str) -> Server {
+        let mut child = clean_command()
+            .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--log-level", "warn"])
+            .args(flags.split_whitespace())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let announced = read_until(&mut stdout, "try ");
+        let found = |word: &str| {
+            let line = announced.iter().find(|line| line.starts_with(word)).unwrap_or_else(|| panic!("{announced:?}"));
+            line.split_whitespace().nth(1).unwrap().to_owned()
+        };
+        let (management, metadata) = (found("management"), found("metadata"));
+        Server { child, _stdout: stdout, announced, management, metadata }
+    }
+
+    /// Runs `forewarn` with these words; the last may be quoted as a whole.
+    pub fn run(&self, words: &str) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = clean_command();
+        command.env("FOREWARN_SERVER", &self.management).args(words.split_whitespace());
+        command
+    }
+
+    /// What a machine sees; this also turns its scope on.
+    pub fn document(&self, machine: &str) -> String {
+        let url = format!("{}/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01", self.metadata);
+        ureq::get(url).header("Metadata", "true").call().unwrap().body_mut().read_to_string().unwrap()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `forewarn` without what the tester's own environment says.
+pub fn clean_command() -> Command {
+    let mut command = Command::new(FOREWARN);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("FOREWARN_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("HOME", "/nonexistent").env_remove("XDG_DATA_HOME");
+    command
+}
+
+pub fn read_until(from: &mut impl BufRead, beginning: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        assert!(from.read_line(&mut line).unwrap() > 0, "the output ended before {beginning:?}: {lines:?}");
+        lines.push(line.trim_end().to_owned());
+        if line.starts_with(beginning) {
+            return lines;
+        }
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+pub fn document(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+}
