@@ -75,7 +75,10 @@ impl Step {
         self.edit_operation(draft.operation, |op| op.parts.push(Part { event: id, outcome: None }));
         self.unsettle(&event);
         if event.is_shown() {
-            self.fact(What::Appeared(event));
+            self.fact(What::Appeared(event.clone()));
+        }
+        if let Some(approval) = &event.approval {
+            self.fact(What::Approved { event: event.clone(), by: approval.by.clone() });
         }
         id
     }

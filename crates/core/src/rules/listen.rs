@@ -33,6 +33,7 @@ impl Step {
     fn turn_on(&mut self, switch: ScopeId) {
         let seen = self.region.running_time(self.now);
         self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
+        self.fact(What::ScopeOn(switch));
         for scope in self.switched_by(switch) {
             let first_time = self.region.scopes.get(&scope).is_some_and(|scope| scope.incarnation == 0);
             self.show_what_waits(scope);
@@ -41,7 +42,6 @@ impl Step {
             }
             self.unsettled.insert(scope);
         }
-        self.fact(What::ScopeOn(switch));
     }
 
     /// Planned work that nobody was told of is told of now, with at least the notice of its kind.

@@ -32,8 +32,8 @@ impl Step {
         }
         self.open_operation(id, by, &subscription, Request::Maintain { target: target.clone(), plan: plan.clone() });
         match target {
-            Target::Machine(_) => self.make_parts(id, plan, machines, plan.at, None, event),
-            Target::Host(_) => self.make_parts(id, plan, machines, plan.at, Some(id), event),
+            Target::Machine(_) => self.make_parts(id, plan, machines, None, event),
+            Target::Host(_) => self.make_parts(id, plan, machines, Some(id), event),
             Target::Group(_) => {
                 self.edit_operation(id, |operation| operation.rollout = Some(Rollout { next_domain: 0, resume: None }));
                 self.visit_domain(id, event);
@@ -73,7 +73,6 @@ impl Step {
         operation: OperationId,
         plan: &Plan,
         machines: Vec<Arc<Machine>>,
-        at: Option<Timestamp>,
         cohort: Option<OperationId>,
         event: Option<EventId>,
     ) {
@@ -83,14 +82,17 @@ impl Step {
             .notice
             .map_or_else(|| self.region.settings.notice_min(plan.kind), |notice| self.region.settings.scaled(notice));
         let earliest = if anybody_listens { (self.now + notice).round_up_to_second() } else { self.now };
-        let not_before = at.map_or(earliest, |at| at.round_up_to_second().max(earliest));
+        let not_before = plan.at.map_or(earliest, |at| at.round_up_to_second().max(earliest));
         let mut event = event;
         for machines in parts {
             let scope = machines[0].scope;
             let on = self.region.is_on(scope);
             // What nobody is told of waits for the others only when they start together.
-            let not_before =
-                if on || cohort.is_some() { not_before } else { at.map_or(self.now, |at| at.round_up_to_second()) };
+            let not_before = if on || cohort.is_some() {
+                not_before
+            } else {
+                plan.at.map_or(self.now, Timestamp::round_up_to_second)
+            };
             self.make_event(Draft {
                 operation,
                 id: event.take(),
@@ -132,8 +134,7 @@ impl Step {
         self.edit_operation(id, |operation| {
             operation.rollout = Some(Rollout { next_domain: domain + 1, resume: None })
         });
-        let at = plan.at.filter(|_| operation.parts.is_empty());
-        self.make_parts(id, plan, machines, at, None, event);
+        self.make_parts(id, plan, machines, None, event);
     }
 
     fn domain_ahead(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {

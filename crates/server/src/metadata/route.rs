@@ -116,6 +116,7 @@ fn decode(segment: &str) -> Option<Cow<'_, str>> {
                 bytes.push((digit(high)? << 4 | digit(low)?) as u8);
                 rest = tail;
             }
+            (b'%', _) => return None,
             _ => {
                 bytes.push(*byte);
                 rest = tail;

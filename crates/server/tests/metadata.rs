@@ -1,0 +1,562 @@
+//! The metadata endpoint over real sockets, point by point.
+
+mod support;
+
+use std::net::Ipv4Addr;
+
+use forewarn_core::*;
+use forewarn_server::*;
+use support::*;
+use tokio::io::AsyncWriteExt;
+
+const RESTART: &str = "Virtual machine is going to be restarted as requested by authorized user.";
+
+fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn scheduled(incarnation: u64, event: u128, name: &str) -> String {
+    format!(
+        "200 {{\"DocumentIncarnation\":{incarnation},\"Events\":[{{\"EventId\":\"{}\",\"EventStatus\":\"Scheduled\",\
+         \"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"{name}\"],\
+         \"NotBefore\":\"Wed, 01 Jan 2020 00:15:00 GMT\",\"Description\":\"{RESTART}\",\"EventSource\":\"User\",\
+         \"DurationInSeconds\":-1}}]}}",
+        Guid(event)
+    )
+}
+
+fn started(incarnation: u64, event: u128, name: &str) -> String {
+    scheduled(incarnation, event, name)
+        .replace("\"Scheduled\"", "\"Started\"")
+        .replace("Wed, 01 Jan 2020 00:15:00 GMT", "")
+}
+
+// --- the life of an event -------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn an_empty_store_has_one_machine_and_curl_works_at_once() {
+    let world = World::new().await;
+    world.check(&format!("GET {EVENTS}"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
+    world
+        .check("GET /metadata/instance/compute/name?api-version=2021-02-01&format=text", &format!("200 {}", hostname()))
+        .await;
+}
+
+#[tokio::test]
+async fn an_event_appears_is_approved_starts_and_goes() {
+    let world = World::new().await;
+    let name = hostname();
+    let get = format!("GET {EVENTS}");
+    world.check(&get, "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
+    world.restart(FIRST, 0xE1).await;
+    world.check(&get, &scheduled(2, 0xE1, &name)).await;
+    assert_eq!(world.approve("", 0xE1).await.shown(), "200");
+    world.check(&get, &started(3, 0xE1, &name)).await;
+    world.advance(599).await;
+    world.check(&get, &started(3, 0xE1, &name)).await;
+    world.advance(1).await;
+    world.check(&get, "200 {\"DocumentIncarnation\":4,\"Events\":[]}").await;
+}
+
+#[tokio::test]
+async fn an_event_that_nobody_approves_starts_at_its_time() {
+    let world = World::new().await;
+    let get = format!("GET {EVENTS}");
+    world.ask(&get).await;
+    world.restart(FIRST, 0xE1).await;
+    world.advance(899).await;
+    world.check(&get, &scheduled(2, 0xE1, &hostname())).await;
+    world.advance(1).await;
+    world.check(&get, &started(3, 0xE1, &hostname())).await;
+}
+
+#[tokio::test]
+async fn one_advance_passes_every_deadline_in_order() {
+    let world = World::new().await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    world.restart(FIRST, 0xE1).await;
+    world.advance(3600).await;
+    world.check(&format!("GET {EVENTS}"), "200 {\"DocumentIncarnation\":4,\"Events\":[]}").await;
+    let facts = world.engine().reader().history(&Default::default()).unwrap();
+    let ended = facts.iter().find(|fact| fact.kind == "ended").expect("the event ended");
+    assert_eq!(ended.at, START + std::time::Duration::from_secs(900 + 600));
+}
+
+#[tokio::test]
+async fn in_a_scope_that_is_off_a_restart_makes_no_event() {
+    let world = World::new().await;
+    world.restart(FIRST, 0xE1).await;
+    world.check(&format!("GET {EVENTS}"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
+}
+
+#[tokio::test]
+async fn many_first_calls_at_once_turn_the_scope_on_once() {
+    let world = World::new().await;
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        let mut stream = world.connect().await;
+        stream.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
+        streams.push(stream);
+    }
+    for mut stream in streams {
+        let reply = read_reply(&mut stream).await.unwrap();
+        assert_eq!(reply.shown(), "200 {\"DocumentIncarnation\":1,\"Events\":[]}");
+    }
+    let history = world.engine().reader().history(&Default::default()).unwrap();
+    assert_eq!(history.iter().filter(|row| row.kind == "scope-on").count(), 1);
+}
+
+#[tokio::test]
+async fn only_requests_that_are_answered_turn_a_scope_on() {
+    let world = World::new().await;
+    let scope = world.engine().snapshot().region.machine(FIRST).unwrap().scope;
+    for request in [
+        "GET /metadata/scheduledevents?api-version=2020-07-01\n-Metadata",
+        "GET /metadata/scheduledevents?api-version=1999-01-01",
+        "GET /metadata/instance?api-version=2021-02-01",
+        "GET /metadata/versions",
+        "POST /metadata/scheduledevents?api-version=2020-07-01\n\n{\"StartRequests\":[]}",
+        "POST /metadata/scheduledevents?api-version=2020-07-01\n\n{}",
+    ] {
+        world.ask(request).await;
+        assert!(!world.engine().snapshot().region.is_on(scope), "{request}");
+    }
+    world.ask(&format!("GET {EVENTS}")).await;
+    assert!(world.engine().snapshot().region.is_on(scope));
+}
+
+// --- versions --------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn each_version_shows_its_own_keys() {
+    let world = World::new().await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    world.restart(FIRST, 0xE1).await;
+    let name = hostname();
+    for (version, shown, keys) in [
+        ("2017-03-01", format!("_{name}"), 6),
+        ("2017-08-01", name.clone(), 6),
+        ("2017-11-01", name.clone(), 6),
+        ("2019-01-01", name.clone(), 6),
+        ("2019-04-01", name.clone(), 7),
+        ("2019-08-01", name.clone(), 8),
+        ("2020-07-01", name.clone(), 9),
+    ] {
+        let reply = world.ask(&format!("GET /metadata/scheduledevents?api-version={version}")).await;
+        let document: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
+        let event = document["Events"][0].as_object().unwrap();
+        assert_eq!(event.len(), keys, "{version}");
+        assert_eq!(event["Resources"][0], shown, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn names_are_plain_in_the_oldest_version_when_asked_for() {
+    let world = World::with(Config { plain_names: true, ..config() }).await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    world.restart(FIRST, 0xE1).await;
+    let reply = world.ask("GET /metadata/scheduledevents?api-version=2017-03-01").await;
+    assert!(reply.body.contains(&format!("[\"{}\"]", hostname())), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn a_deletion_is_not_shown_in_old_versions_but_can_be_approved_there() {
+    let world = World::new().await;
+    let doomed = world
+        .register_with("doomed", |machine| {
+            let timeout = std::time::Duration::from_secs(300);
+            machine.terminate = Some(TerminateProfile { timeout, text: "PT5M".into() });
+        })
+        .await;
+    world.ask(&format!("GET /vm/doomed{EVENTS}")).await;
+    world.request(Request::Delete { machines: vec![doomed], group: None }, 0xDE).await;
+    let old = "/vm/doomed/metadata/scheduledevents?api-version=2017-11-01";
+    world.check(&format!("GET {old}"), "200 {\"DocumentIncarnation\":2,\"Events\":[]}").await;
+    let new = world.ask(&format!("GET /vm/doomed{EVENTS}")).await;
+    assert!(new.body.contains("\"EventType\":\"Terminate\""), "{}", new.body);
+    let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{}\"}}]}}", Guid(0xDE));
+    world.check(&format!("POST {old}\n\n{body}"), "200").await;
+    world.check_refusal(&format!("GET {old}"), 404, &["doomed"]).await;
+}
+
+// --- the checks and their order --------------------------------------------------------------------------
+
+#[tokio::test]
+async fn the_checks_come_in_their_order() {
+    let world = World::new().await;
+    let nobody = "/vm/nobody";
+    // Each request has everything wrong that comes after what is refused.
+    let all = "x-forwarded-for: 1\n-Metadata";
+    world.check_refusal(&format!("PUT {nobody}/metadata/x?a=1&a=2\n{all}"), 404, &["nothing at"]).await;
+    let put = format!("PUT {nobody}/metadata/scheduledevents?a=1&a=2\n{all}");
+    assert_eq!(world.check_refusal(&put, 405, &["PUT"]).await.header("allow"), Some("GET, POST"));
+    let get = format!("GET {nobody}/metadata/scheduledevents?a=1&a=2");
+    world.check_refusal(&format!("{get}\n{all}"), 400, &["X-Forwarded-For"]).await;
+    world.check_refusal(&format!("{get}\n-Metadata"), 400, &["Required metadata header not specified"]).await;
+    world.check_refusal(&get, 400, &["'a'", "more than once"]).await;
+    world.check_refusal(&format!("GET {nobody}/metadata/scheduledevents"), 400, &["newest-versions"]).await;
+    world.check_refusal(&format!("GET {nobody}{EVENTS}"), 404, &["'nobody'"]).await;
+}
+
+#[tokio::test]
+async fn the_metadata_header_is_needed_in_any_case_of_letters() {
+    let world = World::new().await;
+    for header in ["metadata: true", "METADATA: True", "Metadata:TRUE", "Metadata:  true "] {
+        let reply = world.ask(&format!("GET {EVENTS}\n{header}\n-Metadata")).await;
+        assert_eq!(reply.status, 200, "{header}");
+    }
+    for header in ["Metadata: false", "Metadata:", "Metadata: 1", "X-Metadata: true"] {
+        let request = format!("GET {EVENTS}\n{header}\n-Metadata");
+        world.check_refusal(&request, 400, &["Metadata: true"]).await;
+    }
+}
+
+#[tokio::test]
+async fn versions_that_are_missing_wrong_or_unknown() {
+    let world = World::new().await;
+    let events = "/metadata/scheduledevents";
+    let newest = "\"newest-versions\": [\"2020-07-01\", \"2019-08-01\", \"2019-04-01\"]";
+    world.check_refusal(&format!("GET {events}"), 400, &[newest]).await;
+    world.check_refusal(&format!("GET {events}?api-version=latest"), 400, &[newest]).await;
+    world.check_refusal(&format!("GET {events}?api-version=2024-07-09"), 404, &["2024-07-09"]).await;
+    world.check_refusal("GET /metadata/instance?api-version=2020-07-01", 400, &["2025-04-07"]).await;
+    world.check_refusal("GET /metadata/instance", 400, &["2025-04-07"]).await;
+    world.check_refusal("GET /metadata", 400, &["2025-04-07"]).await;
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods() {
+    let world = World::new().await;
+    for path in ["/", "/metadata/x", "/metadata/scheduledevents/x", "/api/v1/machines", "/healthz", "/metrics"] {
+        world.check_refusal(&format!("GET {path}"), 404, &["/metadata/scheduledevents"]).await;
+    }
+    for method in ["PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "BREW"] {
+        let mut stream = world.connect().await;
+        stream.write_all(&bytes_of(&format!("{method} {EVENTS}"))).await.unwrap();
+        if method != "HEAD" {
+            let reply = read_reply(&mut stream).await.unwrap();
+            assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, POST")), "{method}");
+        }
+    }
+    for path in ["/metadata/instance?api-version=2021-02-01", "/metadata/versions", "/metadata"] {
+        let reply = world.check_refusal(&format!("POST {path}"), 405, &["POST"]).await;
+        assert_eq!(reply.header("allow"), Some("GET"));
+    }
+}
+
+#[tokio::test]
+async fn paths_are_read_without_regard_to_case_and_with_a_slash_at_the_end() {
+    let world = World::new().await;
+    for path in ["/metadata/scheduledEvents", "/METADATA/SCHEDULEDEVENTS/", "/metadata/scheduledevents/"] {
+        let reply = world.ask(&format!("GET {path}?api-version=2020-07-01")).await;
+        assert_eq!(reply.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_the_headers_that_clients_look_for() {
+    let world = World::new().await;
+    let reply = world.ask(&format!("GET {EVENTS}")).await;
+    assert_eq!(reply.header("content-type"), Some("application/json; charset=utf-8"));
+    assert_eq!(reply.header("etag"), Some("1"));
+    assert!(reply.header("server").unwrap().contains("IMDS"));
+    assert!(reply.header("date").is_some());
+    let other = world.ask("GET /nothing").await;
+    let (one, two) = (reply.header("x-ms-request-id").unwrap(), other.header("x-ms-request-id").unwrap());
+    assert_eq!((one.len(), two.len()), (36, 36));
+    assert_ne!(one, two);
+    assert_eq!(other.header("content-type"), Some("application/json; charset=utf-8"));
+    assert!(other.header("server").unwrap().contains("IMDS"));
+}
+
+// --- ETag and wait ---------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_document_that_the_caller_has_is_not_sent_again() {
+    let world = World::new().await;
+    let get = format!("GET {EVENTS}");
+    world.ask(&get).await;
+    for tag in ["1", "\"1\"", "W/\"1\"", "*", "0, 7, \"1\"", "9\nIf-None-Match: 1"] {
+        let reply = world.ask(&format!("{get}\nIf-None-Match: {tag}")).await;
+        assert_eq!((reply.status, reply.body.as_str(), reply.header("etag")), (304, "", Some("1")), "{tag}");
+    }
+    for tag in ["0", "2", "", "11", "x"] {
+        let reply = world.ask(&format!("{get}\nIf-None-Match: {tag}")).await;
+        assert_eq!((reply.status, reply.header("etag")), (200, Some("1")), "{tag}");
+    }
+    world.restart(FIRST, 0xE1).await;
+    let reply = world.ask(&format!("{get}\nIf-None-Match: 1")).await;
+    assert_eq!((reply.status, reply.header("etag")), (200, Some("2")));
+    world.check(&format!("POST {EVENTS}\nIf-None-Match: *\n\n{{\"StartRequests\":[]}}"), "200").await;
+}
+
+#[tokio::test]
+async fn a_get_with_wait_is_held_until_its_own_document_changes() {
+    let world = World::new().await;
+    let other = world.register("other").await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    world.ask(&format!("GET /vm/other{EVENTS}")).await;
+    let mut held = world.connect().await;
+    held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: 1"))).await.unwrap();
+    until(|| world.engine().telemetry().held.get() == 1).await;
+    world.restart(other, 0xE2).await;
+    assert_eq!(world.engine().telemetry().held.get(), 1);
+    world.restart(FIRST, 0xE1).await;
+    assert_eq!(read_reply(&mut held).await.unwrap().shown(), scheduled(2, 0xE1, &hostname()));
+    // The same connection goes on.
+    held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: 1"))).await.unwrap();
+    assert_eq!(read_reply(&mut held).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_held_get_ends_with_304_when_its_time_is_over_or_the_server_stops() {
+    let world = World::new().await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    world.check(&format!("GET {EVENTS}&wait=0\nIf-None-Match: 1"), "304").await;
+    world.check(&format!("GET {EVENTS}&wait=1\nIf-None-Match: 1"), "304").await;
+    let mut held = world.connect().await;
+    held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: *"))).await.unwrap();
+    until(|| world.engine().telemetry().held.get() == 1).await;
+    let begun = std::time::Instant::now();
+    world.running.stop().await;
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+    assert_eq!(read_reply(&mut held).await.unwrap().shown(), "304");
+}
+
+#[tokio::test]
+async fn a_wait_is_a_number_up_to_300() {
+    let world = World::new().await;
+    for wait in ["301", "-1", "x", "", "1.5", "99999999999999999999", "%2B1"] {
+        world.check_refusal(&format!("GET {EVENTS}&wait={wait}"), 400, &["300"]).await;
+    }
+    world.check(&format!("GET {EVENTS}&wait=300"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
+}
+
+#[tokio::test]
+async fn a_machine_that_is_deleted_leaves_no_request_hanging() {
+    let world = World::new().await;
+    let doomed = world.register("doomed").await;
+    world.ask(&format!("GET /vm/doomed{EVENTS}")).await;
+    let mut held = world.connect().await;
+    held.write_all(&bytes_of(&format!("GET /vm/doomed{EVENTS}&wait=300\nIf-None-Match: *"))).await.unwrap();
+    until(|| world.engine().telemetry().held.get() == 1).await;
+    world.request(Request::Delete { machines: vec![doomed], group: None }, 0xDE).await;
+    assert_eq!(read_reply(&mut held).await.unwrap().status, 404);
+}
+
+/// Lets the server's tasks run until they have come so far.
+async fn until(reached: impl Fn() -> bool) {
+    while !reached() {
+        tokio::task::yield_now().await;
+    }
+}
+
+// --- POST ------------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn approvals_are_taken_in_every_form_that_clients_send() {
+    let world = World::new().await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    let id = Guid(0xE1).to_string();
+    world.restart(FIRST, 0xE1).await;
+    for (version, header, body) in [
+        ("2020-07-01", "Content-Type: application/json", format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}}]}}")),
+        (
+            "2019-08-01",
+            "Content-Type: application/x-www-form-urlencoded",
+            format!("{{\"DocumentIncarnation\":\"5\",\"StartRequests\":[{{\"EventId\":\"{}\"}}]}}", id.to_uppercase()),
+        ),
+        (
+            "2017-03-01",
+            "-Metadata",
+            format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}}],\"DocumentIncarnation\":5}}"),
+        ),
+        ("2017-08-01", "Connection: keep-alive", "{\"StartRequests\":[]}".to_owned()),
+    ] {
+        let request = format!("POST /metadata/scheduledevents?api-version={version}\n{header}\n\n{body}");
+        world.check(&request, "200").await;
+    }
+    world.check(&format!("GET {EVENTS}"), &started(3, 0xE1, &hostname())).await;
+    // Over, but for less than an hour.
+    world.advance(600).await;
+    assert_eq!(world.approve("", 0xE1).await.shown(), "200");
+    world.advance(3601).await;
+    let reply = world.approve("", 0xE1).await;
+    assert_eq!(reply.status, 400);
+    assert!(reply.body.contains(&id.to_uppercase()), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn approvals_that_are_refused_change_nothing() {
+    let world = World::new().await;
+    world.ask(&format!("GET {EVENTS}")).await;
+    world.restart(FIRST, 0xE1).await;
+    let id = Guid(0xE1).to_string();
+    let unknown = "11111111-2222-3333-4444-5555555555aa";
+    for (body, word) in [
+        (
+            format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}},{{\"EventId\":\"{unknown}\"}}]}}"),
+            "11111111-2222-3333-4444-5555555555AA",
+        ),
+        (format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}},{{\"EventId\":\"no guid\"}}]}}"), "no guid"),
+        ("{}".to_owned(), "StartRequests"),
+        ("{\"StartRequests\":{}}".to_owned(), "list"),
+        (String::new(), "empty"),
+        ("StartRequests".to_owned(), "JSON"),
+    ] {
+        world.check_refusal(&format!("POST {EVENTS}\n\n{body}"), 400, &[word]).await;
+    }
+    world.check(&format!("GET {EVENTS}"), &scheduled(2, 0xE1, &hostname())).await;
+}
+
+#[tokio::test]
+async fn the_oldest_version_insists_on_the_header_where_a_browser_speaks() {
+    let world = World::new().await;
+    let post = "POST /metadata/scheduledevents?api-version=2017-03-01";
+    let body = "{\"StartRequests\":[]}";
+    world.check(&format!("{post}\n-Metadata\n\n{body}"), "200").await;
+    for header in ["Origin: http://evil.example", "Sec-Fetch-Site: cross-site"] {
+        world.check_refusal(&format!("{post}\n{header}\n-Metadata\n\n{body}"), 400, &["Metadata: true"]).await;
+    }
+    let get = "GET /metadata/scheduledevents?api-version=2017-03-01\n-Metadata";
+    world.check_refusal(get, 400, &["Metadata: true"]).await;
+    let newer = format!("POST {EVENTS}\n-Metadata\n\n{body}");
+    world.check_refusal(&newer, 400, &["Metadata: true"]).await;
+}
+
+#[tokio::test]
+async fn one_machine_of_a_scope_approves_for_another() {
+    let world = World::new().await;
+    let set = world
+        .submit(Command::CreateGroup(Box::new(NewGroup {
+            name: "set".into(),
+            home: home(),
+            kind: NewGroupKind::AvailabilitySet,
+            policy: EventsPolicy::default(),
+            update_domains: None,
+            fault_domains: None,
+            salt: Guid(5),
+        })))
+        .await;
+    let Answer::Group { group, .. } = set.answer else { panic!("not a group") };
+    let mut ids = Vec::new();
+    for name in ["a", "b"] {
+        ids.push(world.register_with(name, |machine| machine.place = Place::AvailabilitySet(group)).await);
+    }
+    let stranger = world.register("stranger").await;
+    world.ask(&format!("GET /vm/b{EVENTS}")).await;
+    world.restart(ids[0], 0xE1).await;
+    world.check(&format!("GET /vm/b{EVENTS}"), &scheduled(2, 0xE1, "a")).await;
+    assert_ne!(stranger, ids[1]);
+    assert_eq!(world.approve("/vm/stranger", 0xE1).await.status, 400);
+    assert_eq!(world.approve("/vm/b", 0xE1).await.status, 200);
+    world.check(&format!("GET /vm/a{EVENTS}"), &started(3, 0xE1, "a")).await;
+}
+
+// --- limits ----------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_body_has_a_limit_whether_or_not_it_says_how_long_it_is() {
+    let world = World::new().await;
+    let long = " ".repeat(64 * 1024 - 20);
+    world.check(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}{long}"), "200").await;
+    let too_long = format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}{long} ");
+    world.check_refusal(&too_long, 413, &["65536"]).await;
+    let chunks = format!("10000\r\n{}\r\n1\r\n \r\n0\r\n\r\n", " ".repeat(0x10000));
+    let chunked = format!("POST {EVENTS}\nTransfer-Encoding: chunked\n\n{chunks}");
+    world.check_refusal(&chunked, 413, &["65536"]).await;
+}
+
+#[tokio::test]
+async fn a_head_has_a_limit() {
+    let world = World::new().await;
+    let reply = world.ask(&format!("GET {EVENTS}\nX: {}", "x".repeat(17 * 1024))).await;
+    assert_eq!(reply.status, 431);
+    let many: String = (0..101).map(|n| format!("\nX-{n}: 1")).collect();
+    let reply = world.ask(&format!("GET {EVENTS}{many}")).await;
+    assert_eq!(reply.status, 431);
+    let parameters: String = (0..17).map(|n| format!("&p{n}=1")).collect();
+    world.check_refusal(&format!("GET {EVENTS}{parameters}"), 400, &["16"]).await;
+}
+
+#[tokio::test]
+async fn a_machine_over_its_rate_is_told_when_to_come_again() {
+    let world = World::with(Config { rate_limit: Some(2), ..config() }).await;
+    world.register("other").await;
+    let get = format!("GET {EVENTS}");
+    assert_eq!(world.ask(&get).await.status, 200);
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        statuses.push(world.ask(&get).await);
+    }
+    let refused = statuses.iter().find(|reply| reply.status == 429).expect("one is too many");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    // The limit is each machine's own.
+    assert_eq!(world.ask(&format!("GET /vm/other{EVENTS}")).await.status, 200);
+}
+
+// --- connections -----------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn requests_in_one_go_are_answered_in_order() {
+    let world = World::new().await;
+    let mut stream = world.connect().await;
+    let mut raw = bytes_of(&format!("GET {EVENTS}"));
+    raw.extend(bytes_of("GET /metadata/versions"));
+    raw.extend(bytes_of("GET /nothing"));
+    stream.write_all(&raw).await.unwrap();
+    assert_eq!(read_reply(&mut stream).await.unwrap().shown(), "200 {\"DocumentIncarnation\":1,\"Events\":[]}");
+    assert!(read_reply(&mut stream).await.unwrap().body.starts_with("{\"apiVersions\":[\"2017-03-01\""));
+    assert_eq!(read_reply(&mut stream).await.unwrap().status, 404);
+}
+
+#[tokio::test]
+async fn a_connection_is_closed_when_the_caller_asks_for_it() {
+    let world = World::new().await;
+    let mut stream = world.connect().await;
+    stream.write_all(&bytes_of(&format!("GET {EVENTS}\nConnection: close"))).await.unwrap();
+    let reply = read_reply(&mut stream).await.unwrap();
+    assert_eq!(reply.header("connection"), Some("close"));
+    assert!(read_reply(&mut stream).await.is_none());
+}
+
+// --- instance metadata -----------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn instance_metadata_is_there_whole_and_in_parts() {
+    let world = World::new().await;
+    let address = Address { network: "default".into(), ip: Ipv4Addr::new(10, 9, 8, 7).into() };
+    world.register_with("web", |machine| machine.addresses = AddressWish::Given(vec![address])).await;
+    let at = |path: &str, more: &str| format!("GET /vm/web/metadata/instance{path}?api-version=2021-02-01{more}");
+    let whole = world.ask(&at("/", "")).await;
+    let document: serde_json::Value = serde_json::from_str(&whole.body).unwrap();
+    assert_eq!(document["compute"]["name"], "web");
+    assert_eq!(document["network"]["interface"][0]["ipv4"]["ipAddress"][0]["privateIpAddress"], "10.9.8.7");
+    world.check(&at("/compute/resourceGroupName", "&format=text"), "200 default").await;
+    let text = world.ask(&at("", "&format=text")).await;
+    assert_eq!(
+        (text.shown().as_str(), text.header("content-type")),
+        ("200 compute/\nnetwork/", Some("text/plain; charset=utf-8"))
+    );
+    world.check_refusal(&at("/compute/name", ""), 400, &["format=text"]).await;
+    world.check_refusal(&at("/compute/nothing", "&format=text"), 404, &["nothing"]).await;
+    world.check_refusal(&at("", "&format=xml"), 400, &["xml"]).await;
+    world.check("GET /metadata?api-version=2021-02-01&format=text", "200 instance/\nscheduledevents/").await;
+}
+
+// --- the record ------------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn what_machines_ask_is_on_record() {
+    let world = World::new().await;
+    let engine = world.engine();
+    assert_eq!(engine.requests_of(FIRST), None);
+    world.ask(&format!("GET {EVENTS}")).await;
+    world.advance(5).await;
+    world.ask(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}")).await;
+    let record = engine.requests_of(FIRST).unwrap();
+    assert_eq!((record.gets, record.posts, record.last_get), (1, 1, Some(START)));
+    assert_eq!(record.last_post, Some(Timestamp(START.0 + 5000)));
+    let metrics = engine.telemetry().render();
+    assert!(metrics.contains("forewarn_metadata_requests_total{status=\"2xx\"} 2"), "{metrics}");
+}

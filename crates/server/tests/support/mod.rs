@@ -1,0 +1,227 @@
+//! A server of its own for each test: in memory, on a clock that stands still, on ports that are free.
+
+#![allow(dead_code)]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use forewarn_core::*;
+use forewarn_server::*;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
+
+/// Wed, 01 Jan 2020 00:00:00 GMT
+pub const START: Timestamp = Timestamp::from_secs(1_577_836_800);
+
+pub const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
+
+/// The subscription and resource group of the first machine.
+pub fn home() -> Home {
+    Home { subscription: "00000000-0000-0000-0000-000000000000".into(), resource_group: "default".into() }
+}
+
+pub fn config() -> Config {
+    Config {
+        metadata: vec![listener()],
+        management: (Ipv4Addr::LOCALHOST, 0).into(),
+        auth: Auth::Off,
+        clock: ClockKind::Manual { start: Some(START) },
+        ..Config::default()
+    }
+}
+
+pub fn listener() -> MetadataListener {
+    MetadataListener {
+        address: ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()),
+        machine: None,
+        network: "default".into(),
+        prefix: None,
+    }
+}
+
+pub struct World {
+    pub running: Running,
+}
+
+impl World {
+    pub async fn new() -> World {
+        World::with(config()).await
+    }
+
+    pub async fn with(config: Config) -> World {
+        World { running: start(config).await.expect("the server starts") }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.running.engine
+    }
+
+    pub fn address(&self, listener: usize) -> SocketAddr {
+        match &self.running.metadata[listener] {
+            BoundAddress::Tcp(address) => *address,
+            BoundAddress::Unix(path) => panic!("{} is not an address", path.display()),
+        }
+    }
+
+    /// The door of these tests: a request, and the whole of what matters of its answer. The first line of
+    /// `request` is method and path, the others are headers, after an empty line comes the body.
+    /// `Metadata: true` is sent unless a header line takes it away with `-Metadata`.
+    pub async fn check(&self, request: &str, expected: &str) {
+        let reply = self.ask(request).await;
+        assert_eq!(reply.shown(), expected, "{request}");
+    }
+
+    /// Like `check`, for answers whose body is a sentence: the status, and words that must be in it.
+    pub async fn check_refusal(&self, request: &str, status: u16, words: &[&str]) -> Reply {
+        let reply = self.ask(request).await;
+        assert_eq!(reply.status, status, "{request}: {}", reply.body);
+        assert!(reply.body.starts_with("{ \"error\": \""), "{request}: {}", reply.body);
+        for word in words {
+            assert!(reply.body.contains(word), "{request}: {word:?} is not in {}", reply.body);
+        }
+        reply
+    }
+
+    pub async fn ask(&self, request: &str) -> Reply {
+        exchange(self.connect().await, request).await
+    }
+
+    pub async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address(0)).await.expect("the listener accepts")
+    }
+
+    pub async fn ask_from(&self, ip: Ipv4Addr, listener: usize, request: &str) -> Reply {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((ip, 0).into()).unwrap();
+        exchange(socket.connect(self.address(listener)).await.unwrap(), request).await
+    }
+
+    pub async fn submit(&self, command: Command) -> Done {
+        self.engine().submit(command, None).await.expect("the command is carried out")
+    }
+
+    pub async fn register(&self, name: &str) -> MachineId {
+        self.register_with(name, |_| {}).await
+    }
+
+    pub async fn register_with(&self, name: &str, change: impl FnOnce(&mut NewMachine)) -> MachineId {
+        let mut machine = new_machine(name);
+        change(&mut machine);
+        match self.submit(Command::RegisterMachine(Box::new(machine))).await.answer {
+            Answer::Machine(id) => id,
+            other => panic!("not a machine: {other:?}"),
+        }
+    }
+
+    /// Asks for a restart whose event has this number for an id.
+    pub async fn restart(&self, machine: MachineId, event: u128) {
+        let request = Request::Restart { machine };
+        self.request(request, event).await;
+    }
+
+    pub async fn request(&self, request: Request, event: u128) {
+        let operation = Guid(event).derive(1);
+        let command = Command::Request { operation, by: "test".into(), request, event: Some(Guid(event)) };
+        self.submit(command).await;
+    }
+
+    pub async fn advance(&self, secs: u64) {
+        let span = std::time::Duration::from_secs(secs);
+        self.engine().advance(Advance::By(span)).await.expect("the clock moves");
+    }
+
+    /// Takes the approvals of this machine's event.
+    pub async fn approve(&self, prefix: &str, event: u128) -> Reply {
+        let body = format!("{{\"StartRequests\":[{{\"EventId\":\"{}\"}}]}}", Guid(event));
+        self.ask(&format!("POST {prefix}{EVENTS}\n\n{body}")).await
+    }
+}
+
+/// The machine that an empty store starts with.
+pub const FIRST: MachineId = MachineId(1);
+
+pub fn new_machine(name: &str) -> NewMachine {
+    let vm_id = name.bytes().fold(Guid(7), |id, byte| id.derive(u64::from(byte)));
+    NewMachine {
+        vm_id,
+        name: name.into(),
+        home: home(),
+        place: Place::Standalone,
+        host: None,
+        update_domain: None,
+        fault_domain: None,
+        zone: None,
+        priority: Priority::Regular,
+        eviction: EvictionPolicy::Deallocate,
+        addresses: AddressWish::None,
+        terminate: None,
+        policy: None,
+        details: Default::default(),
+    }
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub fn shown(&self) -> String {
+        format!("{} {}", self.status, self.body).trim_end().to_owned()
+    }
+}
+
+pub async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Reply {
+    stream.write_all(&bytes_of(request)).await.unwrap();
+    read_reply(&mut stream).await.expect("there is an answer")
+}
+
+pub async fn exchange_unix(path: &Path, request: &str) -> Reply {
+    exchange(UnixStream::connect(path).await.expect("the socket accepts"), request).await
+}
+
+pub fn bytes_of(request: &str) -> Vec<u8> {
+    let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
+    let mut lines = head.lines();
+    let mut raw = format!("{} HTTP/1.1\r\nHost: x\r\n", lines.next().unwrap());
+    let mut metadata = true;
+    for line in lines {
+        match line.strip_prefix('-') {
+            Some(_) => metadata = false,
+            None => raw.push_str(&format!("{line}\r\n")),
+        }
+    }
+    if metadata {
+        raw.push_str("Metadata: true\r\n");
+    }
+    let has_length = raw.to_ascii_lowercase().contains("content-length") || raw.contains("chunked");
+    if head.starts_with("POST") && !has_length {
+        raw.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    format!("{raw}\r\n{body}").into_bytes()
+}
+
+/// One answer; None when the connection is closed instead.
+pub async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> Option<Reply> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return None,
+        }
+    }
+    let head = String::from_utf8(head).expect("a head is text");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status line");
+    let reply = Reply { status, head, body: String::new() };
+    let length = reply.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.expect("the body is as long as announced");
+    Some(Reply { body: String::from_utf8(body).expect("a body is text"), ..reply })
+}
