@@ -11,6 +11,7 @@ use crate::*;
 pub(super) const ALL: &[Case] = &[
     ("every fact has its words", every_fact_has_its_words),
     ("each filter finds its rows", each_filter_finds_its_rows),
+    ("a reader on another thread sees each commit", a_reader_sees_each_commit),
     ("pages follow each other", pages_follow_each_other),
     ("a page has its limit", a_page_has_its_limit),
     ("history never goes back in time", history_never_goes_back),
@@ -113,6 +114,20 @@ fn each_filter_finds_its_rows(fixture: &dyn Fixture) {
     check(HistoryQuery { kinds: kinds(&["ended", "audit"]), newest: true, limit: Some(3), ..all() }, &[13, 14, 15]);
     check(HistoryQuery { kinds: kinds(&["ended", "audit"]), limit: Some(3), ..all() }, &[1, 9, 10]);
     check(HistoryQuery { kinds: kinds(&["ended", "audit"]), after: Some(14), ..all() }, &[15]);
+}
+
+fn a_reader_sees_each_commit(fixture: &dyn Fixture) {
+    let mut store = fixture.open();
+    let reader = store.reader();
+    let count = || {
+        let reader = reader.clone();
+        std::thread::spawn(move || reader.history(&HistoryQuery::default()).unwrap().len()).join().unwrap()
+    };
+    assert_eq!(count(), 0);
+    for revision in 0..3 {
+        store.commit(revision, &Batch { facts: vec![on(1)], ..Batch::default() }).unwrap();
+        assert_eq!(count() as u64, revision + 1);
+    }
 }
 
 fn pages_follow_each_other(fixture: &dyn Fixture) {

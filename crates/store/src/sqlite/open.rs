@@ -73,12 +73,18 @@ pub(super) fn find_or_make(directory: &Path) -> Result<PathBuf, StoreError> {
                 path.display()
             )));
         }
-        Ok(_) => fs::set_permissions(&path, Permissions::from_mode(0o600))
-            .map_err(|error| message(format!("{} cannot be made private to this user: {error}", path.display())))?,
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => close_to_others(&path)?,
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(directory, &path)?,
         Err(error) => return Err(message(format!("{} cannot be opened: {error}", path.display()))),
     }
     Ok(path)
+}
+
+fn close_to_others(path: &Path) -> Result<(), StoreError> {
+    fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(|error| {
+        message(format!("{} can be read by others, and that cannot be changed: {error}", path.display()))
+    })
 }
 
 fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {

@@ -36,8 +36,11 @@ impl Reader for SqliteReader {
 
 /// The oldest rows from before a time.
 pub(super) fn oldest(connection: &Connection, before: Timestamp, limit: u32) -> rusqlite::Result<Vec<HistoryRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM history h WHERE h.at_ms < ?1 ORDER BY h.at_ms, h.number LIMIT ?2");
-    connection.prepare_cached(&sql)?.query_map([before.0, i64::from(limit)], row)?.collect()
+    connection.prepare_cached(&oldest_sql())?.query_map([before.0, i64::from(limit)], row)?.collect()
+}
+
+pub(super) fn oldest_sql() -> String {
+    format!("SELECT {COLUMNS} FROM history h WHERE h.at_ms < ?1 ORDER BY h.at_ms, h.number LIMIT ?2")
 }
 
 fn history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<HistoryRow>> {
@@ -65,17 +68,19 @@ fn bounds(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Opt
     let mut first = query.after.map_or(0, |after| after.saturating_add(1));
     let mut last = i64::MAX as u64;
     if let Some(since) = query.since {
-        let sql = "SELECT number FROM history WHERE at_ms >= ?1 ORDER BY at_ms, number LIMIT 1";
-        let Some(number) = one::<u64>(connection, sql, [since.0])? else { return Ok(None) };
+        let Some(number) = one::<u64>(connection, FIRST_SINCE, [since.0])? else { return Ok(None) };
         first = first.max(number);
     }
     if let Some(until) = query.until {
-        let sql = "SELECT number FROM history WHERE at_ms < ?1 ORDER BY at_ms DESC, number DESC LIMIT 1";
-        let Some(number) = one::<u64>(connection, sql, [until.0])? else { return Ok(None) };
+        let Some(number) = one::<u64>(connection, LAST_BEFORE, [until.0])? else { return Ok(None) };
         last = last.min(number);
     }
     Ok((first <= last).then_some((first, last)))
 }
+
+pub(super) const FIRST_SINCE: &str = "SELECT number FROM history WHERE at_ms >= ?1 ORDER BY at_ms, number LIMIT 1";
+pub(super) const LAST_BEFORE: &str =
+    "SELECT number FROM history WHERE at_ms < ?1 ORDER BY at_ms DESC, number DESC LIMIT 1";
 
 const COLUMNS: &str = "h.number, h.at_ms, h.kind, h.event, h.operation, h.joined, h.scope, h.machines, h.actor, \
                        h.target, h.outcome, h.detail";

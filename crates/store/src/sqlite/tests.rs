@@ -218,6 +218,9 @@ fn no_query_of_history_reads_more_than_it_must() {
             }
         }
     }
+    for sql in [read::FIRST_SINCE, read::LAST_BEFORE, &read::oldest_sql()] {
+        check_plan(&store.connection, sql);
+    }
 }
 
 fn check_plan(connection: &Connection, sql: &str) {

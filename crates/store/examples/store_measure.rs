@@ -1,4 +1,4 @@
-//! How long a store takes: `cargo run --release -p forewarn-store --example measure -- DIR MACHINES`.
+//! How long a store takes: `cargo run --release -p forewarn-store --example store_measure -- DIR MACHINES`.
 //! Fills a new SQLite store, loads it, then commits as a server does: one event a commit, and in groups.
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use forewarn_core::*;
 use forewarn_store::conformance::sample;
-use forewarn_store::{Batch, HistoryQuery, SqliteStore, Store};
+use forewarn_store::{Batch, HistoryQuery, Loaded, SqliteStore, Store};
 
 const PER_COMMIT: u64 = 10_000;
 
@@ -15,15 +15,14 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let directory = arguments.next().expect("a directory");
     let count: u64 = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(100_000);
-    let mut store = SqliteStore::open(Path::new(&directory)).expect("a store");
-    let mut revision = store.load().expect("a store").revision;
-    if revision == 0 {
-        fill(&mut store, count, &mut revision);
+    if !Path::new(&directory).exists() {
+        fill(SqliteStore::open(Path::new(&directory)).expect("a store"), count);
     }
-    load(store, Path::new(&directory), revision);
+    load(Path::new(&directory));
 }
 
-fn fill(store: &mut SqliteStore, count: u64, revision: &mut u64) {
+fn fill(mut store: SqliteStore, count: u64) {
+    let mut revision = 0;
     let start = Instant::now();
     for first in (1..=count).step_by(PER_COMMIT as usize) {
         let mut writes: Vec<Write> = Vec::new();
@@ -31,17 +30,16 @@ fn fill(store: &mut SqliteStore, count: u64, revision: &mut u64) {
             writes.extend([Write::Put(machine(n)), Write::Put(scope(n))]);
         }
         writes.push(Write::Put(Entity::Meta(Meta { next_id: count + 1, ..Meta::default() })));
-        *revision = store.commit(*revision, &Batch { writes, ..Batch::default() }).expect("a commit");
+        revision = store.commit(revision, &Batch { writes, ..Batch::default() }).expect("a commit");
     }
     println!("fill {count}: {:?}", start.elapsed());
 }
 
-fn load(store: SqliteStore, directory: &Path, mut revision: u64) {
-    drop(store);
+fn load(directory: &Path) {
     let before = resident_kib();
     let start = Instant::now();
     let mut store = SqliteStore::open(directory).expect("a store");
-    let entities = store.load().expect("a load").entities;
+    let Loaded { mut revision, entities } = store.load().expect("a load");
     println!("load of {} entities: {:?}, {} KiB", entities.len(), start.elapsed(), resident_kib() - before);
     let start = Instant::now();
     let region = Region::load(Settings::default(), entities).expect("a region");
