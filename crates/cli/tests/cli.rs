@@ -143,7 +143,7 @@ fn machines_are_switched_deleted_and_listed() {
     check(&server, "vm stop web_1", 0, "web_1 is stopped at 10.1.2.3.", "");
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
     check(&server, "vm start web_1", 0, "web_1 is running at 10.1.2.3.", "");
-    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1    10.1.2.3[..]", "");
+    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
     check(
         &server,
         "vm evict web_1",

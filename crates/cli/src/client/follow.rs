@@ -102,7 +102,7 @@ impl Look {
                 continue;
             }
             match api.get(&Call::to(&["events", &part.id])) {
-                Ok(value) => drop(self.events.insert(place, read(&value)?)),
+                Ok(value) => drop(self.events.insert(place, with_start(api, read(&value)?)?)),
                 Err(Failure::Refused(_)) => {}
                 Err(failure) => return Err(failure),
             }
@@ -175,6 +175,16 @@ impl Look {
             (None, None) => describe(what, &operation.machines),
         }
     }
+}
+
+/// Of an event that is over, only history knows when it started.
+fn with_start(api: &Api, mut event: Event) -> Result<Event, Failure> {
+    if event.ended.is_some() && event.started.is_none() {
+        let call = Call::to(&["history"]).with("event", Some(&event.id)).with("kind", Some("started"));
+        let rows = api.list(call)?;
+        event.started = rows.first().map(read::<HistoryRow>).transpose()?.map(|row| row.at);
+    }
+    Ok(event)
 }
 
 fn standing(event: &Event) -> String {
