@@ -27,7 +27,7 @@ pub fn run(names: &[&str]) -> Result<()> {
     for (name, run) in &chosen {
         eprintln!("── accept {name}");
         if let Err(problem) = run() {
-            eprintln!("   {name} failed: {problem:?}");
+            eprintln!("   {name} failed: {problem:#}");
             failed += 1;
         }
     }
