@@ -66,7 +66,7 @@ impl<'n> Server<'n> {
         let (metadata, management, token) = (Vec::new(), String::new(), String::new());
         let mut server = Server { child, stdout, data, namespace, metadata, management, token };
         server.read_addresses().with_context(|| format!("forewarn did not start:\n{}", server.log()))?;
-        server.token = fs::read_to_string(server.data.path().join("data/token"))?.trim().to_owned();
+        server.token = fs::read_to_string(server.data.path().join("data/token")).context("no token")?.trim().to_owned();
         Ok(server)
     }
 
@@ -74,10 +74,11 @@ impl<'n> Server<'n> {
     fn read_addresses(&mut self) -> Result<()> {
         for line in self.stdout.by_ref().lines() {
             let line = line?;
-            match line.split_once(char::is_whitespace) {
-                Some(("metadata", address)) => self.metadata.push(address.trim().to_owned()),
-                Some(("management", address)) => {
-                    self.management = address.trim().to_owned();
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next()) {
+                (Some("metadata"), Some(address)) => self.metadata.push(address.to_owned()),
+                (Some("management"), Some(address)) => {
+                    self.management = address.to_owned();
                     return Ok(());
                 }
                 _ => {}

@@ -129,6 +129,8 @@ impl Fleet<'_> {
     /// `azure-events-az`: standby, drain, approve, wait, come back; all by the node itself.
     fn own_approval(&self, node: usize, kind: &str) -> Result<()> {
         let event = self.schedule(node, kind)?;
+        self.monitor(AZ, other(node))?;
+        self.check_life(&event, &["appeared"])?;
         self.leave(node, &event)?;
         self.approve_own(node, &event)?;
         for _again in 0..2 {
@@ -141,16 +143,13 @@ impl Fleet<'_> {
     }
 
     fn leave(&self, node: usize, event: &str) -> Result<()> {
-        self.monitor(AZ, other(node))?;
-        self.check(node, "azure-events-az_curNodeState", None)
-            .or_else(|_| self.check(node, "azure-events-az_curNodeState", Some("AVAILABLE")))?;
         self.monitor(AZ, node)?;
         self.check(node, "azure-events-az_curNodeState", Some("STOPPING"))?;
         self.check(node, "azure-events-az_pendingEventIDs", Some(event))?;
-        self.check(node, "#health-azure", Some("-1000000"))?;
-        Ok(())
+        self.check(node, "#health-azure", Some("-1000000"))
     }
 
+    /// Not before the resources are gone from the node.
     fn approve_own(&self, node: usize, event: &str) -> Result<()> {
         self.monitor(AZ, node)?;
         self.check_life(event, &["appeared"])?;
