@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -87,12 +88,21 @@ impl<'n> Server<'n> {
         bail!("it ended without saying where it listens")
     }
 
+    /// A directory that is removed with the server.
+    pub fn dir(&self) -> &Path {
+        self.data.path()
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.expect_success("POST", path, Some(body))
+    }
+
+    pub fn put(&self, path: &str) -> Result<Value> {
+        self.expect_success("PUT", path, None)
     }
 
     pub fn get(&self, path: &str) -> Result<Value> {
