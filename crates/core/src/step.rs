@@ -19,6 +19,8 @@ pub(crate) struct Step {
     pub now: Timestamp,
     /// Scopes in which something may be able to start.
     pub unsettled: BTreeSet<ScopeId>,
+    /// Operations that may have nothing left to do.
+    pub unconcluded: BTreeSet<OperationId>,
     changed: BTreeMap<Key, Change>,
     /// The lists as they were when this step first touched them; None: there was none to compare with.
     lists_before: BTreeMap<ScopeId, Option<Vec<(EventId, bool)>>>,
@@ -37,6 +39,7 @@ impl Step {
             region,
             now,
             unsettled: BTreeSet::new(),
+            unconcluded: BTreeSet::new(),
             changed: BTreeMap::new(),
             lists_before: BTreeMap::new(),
             facts: Vec::new(),

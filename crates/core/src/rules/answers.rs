@@ -83,7 +83,7 @@ impl Step {
         for event in scheduled {
             self.leave(&event, id, by);
         }
-        self.conclude(id);
+        self.unconcluded.insert(id);
         Ok(Answer::Operation(id))
     }
 

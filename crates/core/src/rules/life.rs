@@ -111,8 +111,16 @@ impl Step {
 
     // --- starting --------------------------------------------------------------------------------
 
-    /// Starts everything that can start, until nothing more can.
+    /// Starts everything that can start, until nothing more can, then ends the operations that are done:
+    /// by then what their events do to machines has been done.
     pub fn settle(&mut self) {
+        self.settle_scopes();
+        while let Some(operation) = self.unconcluded.pop_first() {
+            self.conclude(operation);
+        }
+    }
+
+    fn settle_scopes(&mut self) {
         while let Some(scope) = self.unsettled.pop_first() {
             self.approve_when_all_are_down(scope);
             let gate = self.gate(scope);
@@ -187,13 +195,13 @@ impl Step {
     }
 
     fn start(&mut self, event: &Event) {
-        for started in self.started_with(event) {
-            self.end(started.id, Outcome::Superseded);
-        }
         let machines = self.machines_of(event);
         if event.kind != EventKind::Terminate && machines.iter().all(|machine| machine.power != Power::Running) {
             self.end(event.id, Outcome::NoEffect);
             return;
+        }
+        for started in self.started_with(event) {
+            self.end(started.id, Outcome::Superseded);
         }
         let now = self.now;
         if let Some(event) = self.edit_event(event.id, |event| event.status = Status::Started { at: now }) {
@@ -277,11 +285,11 @@ impl Step {
                 part.outcome = Some(outcome.clone());
             }
         });
-        self.conclude(operation);
+        self.unconcluded.insert(operation);
     }
 
     /// Ends an operation that has nothing left to do, or lets a roll-out go on.
-    pub fn conclude(&mut self, id: OperationId) {
+    fn conclude(&mut self, id: OperationId) {
         let Some(operation) = self.region.operations.get(&id).cloned() else { return };
         if operation.state != OperationState::Running || operation.parts.iter().any(|part| part.outcome.is_none()) {
             return;
@@ -335,11 +343,11 @@ impl Operation {
             return OperationResult::Canceled { by: by.clone() };
         }
         let outcomes = || self.parts.iter().filter_map(|part| part.outcome.as_ref());
-        if let Some(by) = outcomes().find_map(Outcome::canceled_by) {
-            return OperationResult::Canceled { by: by.clone() };
+        if let Some(failure) = outcomes().find(|outcome| outcome.is_failure()) {
+            return OperationResult::Failed(failure.clone());
         }
-        match outcomes().find(|outcome| outcome.is_failure()) {
-            Some(outcome) => OperationResult::Failed(outcome.clone()),
+        match outcomes().find_map(Outcome::canceled_by) {
+            Some(by) => OperationResult::Canceled { by: by.clone() },
             None => OperationResult::Succeeded,
         }
     }

@@ -120,7 +120,7 @@ impl Step {
             }
         });
         self.visit_domain(id, None);
-        self.conclude(id);
+        self.unconcluded.insert(id);
     }
 
     /// Makes the events of the next update domain that has machines now.

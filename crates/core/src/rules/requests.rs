@@ -41,7 +41,7 @@ impl Step {
             Request::Maintain { target, plan } => self.maintain(id, by, target, plan, event)?,
             Request::Fail { target, kind } => self.fail(id, by, target, *kind, event)?,
         }
-        self.conclude(id);
+        self.unconcluded.insert(id);
         Ok(Answer::Operation(id))
     }
 

@@ -157,6 +157,7 @@ fn scale_set(orchestration: Orchestration, upgrade_mode: UpgradeMode, placement_
             details: details(0),
         },
         model_version: 3,
+        next_batch: (upgrade_mode == UpgradeMode::Rolling).then(|| at(900)),
     }))
 }
 
@@ -281,6 +282,7 @@ pub fn operation(n: u64, request: Request, result: Option<OperationResult>) -> O
             1 => Some(Rollout { next_domain: 3, resume: None }),
             _ => None,
         },
+        canceled: (n == 2).then(|| "bob".into()),
     }
 }
 

@@ -108,6 +108,8 @@ pub(super) struct ScaleSetBody<'a> {
     #[serde(borrow)]
     details: DetailsBody<'a>,
     model_version: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_batch: Option<i64>,
 }
 
 impl<'a> From<&'a ScaleSet> for ScaleSetBody<'a> {
@@ -123,6 +125,7 @@ impl<'a> From<&'a ScaleSet> for ScaleSetBody<'a> {
             terminate: set.model.terminate.as_ref().map(TerminateBody::from),
             details: (&*set.model.details).into(),
             model_version: set.model_version,
+            next_batch: set.next_batch.map(|at| at.0),
         }
     }
 }
@@ -142,6 +145,7 @@ impl ScaleSetBody<'_> {
                 details: interner.details(self.details.into_details()),
             },
             model_version: self.model_version,
+            next_batch: self.next_batch.map(Timestamp),
         }
     }
 }

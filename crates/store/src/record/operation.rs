@@ -23,6 +23,8 @@ pub(super) struct OperationBody<'a> {
     parts: Vec<PartBody<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout: Option<RolloutBody>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    canceled: Option<Text<'a>>,
 }
 
 impl<'a> From<&'a Operation> for OperationBody<'a> {
@@ -35,6 +37,7 @@ impl<'a> From<&'a Operation> for OperationBody<'a> {
             state: (&operation.state).into(),
             parts: operation.parts.iter().map(PartBody::from).collect(),
             rollout: operation.rollout.as_ref().map(RolloutBody::from),
+            canceled: operation.canceled.as_ref().map(Text::from),
         }
     }
 }
@@ -50,6 +53,7 @@ impl OperationBody<'_> {
             state: self.state.into_state(interner),
             parts: self.parts.into_iter().map(|part| part.into_part(interner)).collect(),
             rollout: self.rollout.map(Rollout::from),
+            canceled: self.canceled.map(|by| interner.name(by)),
         }
     }
 }

@@ -1,0 +1,218 @@
+//! A region with a toy store beside it, a model that lives the same life, and what may go wrong between
+//! them: commits that fail, answers that are lost, crashes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use forewarn_core::*;
+
+use crate::invariants::{self, Memory, Step};
+use crate::model::Model;
+
+/// What happens to a commit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fate {
+    Stored,
+    /// Nothing is stored; the region stays what it was.
+    Failed,
+    /// Stored, but nobody heard of it: the region is loaded again.
+    AnswerLost,
+    /// The program ends before the commit and is started again.
+    Crash,
+}
+
+pub struct World {
+    pub settings: Settings,
+    pub region: Region,
+    pub clock: Timestamp,
+    /// What happened so far, for those who must find out why.
+    pub print: bool,
+    /// A hash of everything so far, when somebody wants to compare lives.
+    pub trace_hash: Option<u64>,
+    store: BTreeMap<Key, Entity>,
+    model: Model,
+    memory: Memory,
+    steps: u64,
+}
+
+impl World {
+    pub fn new(settings: Settings, clock: Timestamp, print: bool) -> World {
+        let region = Region::new(settings.clone());
+        let store = region.entities().map(|entity| (entity.key(), entity)).collect();
+        let (model, memory) = (Model::new(settings.clone()), Memory::default());
+        World { settings, region, clock, print, trace_hash: None, store, model, memory, steps: 0 }
+    }
+
+    /// One command, checked from all sides.
+    pub fn step(&mut self, command: &Command, fate: Fate) -> Result<bool, String> {
+        self.steps += 1;
+        let result = self.region.apply(command, self.clock);
+        self.note(command, fate, &result);
+        let (before, now, steps) = (self.region.clone(), self.clock, self.steps);
+        let context = |what: String| format!("step {steps} at {now:?}, {command:?}: {what}");
+        let mut model = self.model.clone();
+        if *command == Command::Resume {
+            model.down_ms += if model.now.0 == 0 { 0 } else { (now.0 - model.now.0).max(0) };
+        }
+        let due = before.next_deadline().is_some_and(|at| at <= now);
+        let tick = if due && result.is_err() { before.apply(&Command::Tick, now).ok() } else { None };
+        model.first = result.as_ref().ok().or(tick.as_ref()).map(started).unwrap_or_default();
+        model.pass(now);
+        let refuses = model.refuses(command);
+        let transition = match result {
+            Err(Rejection::UserOperationsFull { .. }) if !refuses => {
+                let Command::Request { operation, request, .. } = command else { return Err(context("full".into())) };
+                model.ask(*operation, request);
+                if !model.is_one_too_many(command) {
+                    return Err(context("refused as one too many, the model accepts".into()));
+                }
+                return self.check_untouched().map(|()| false).map_err(context);
+            }
+            Err(why) if !refuses => return Err(context(format!("refused ({why:?}), the model accepts"))),
+            Err(_) => return self.check_untouched().map(|()| false).map_err(context),
+            Ok(_) if refuses => return Err(context("accepted, the model refuses".into())),
+            Ok(transition) => transition,
+        };
+        let after = &transition.region;
+        let agreed =
+            model.follow(command, &transition).and_then(|()| model.learn(after)).and_then(|()| model.agrees(after));
+        agreed.map_err(|what| context(format!("disagreement with the model: {what}")))?;
+        if model.is_one_too_many(command) {
+            return Err(context("accepted, but it is one too many for the model".into()));
+        }
+        self.check_steps(&before, command, &transition).map_err(context)?;
+        let stored = self.check_writes(&transition).map_err(context)?;
+        match fate {
+            Fate::Failed => {}
+            Fate::Crash => self.reload().map_err(context)?,
+            Fate::Stored | Fate::AnswerLost => {
+                (self.store, self.model) = (stored, model);
+                self.region = transition.region;
+                if fate == Fate::AnswerLost || self.steps.is_multiple_of(16) {
+                    self.reload().map_err(context)?;
+                }
+                self.memory.remember(&self.region);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is due happens first, as a step of its own; each of the two keeps the invariants.
+    fn check_steps(&self, before: &Region, command: &Command, transition: &Transition) -> Result<(), String> {
+        let due = before.next_deadline().is_some_and(|at| at <= self.clock);
+        if !due || matches!(command, Command::Tick | Command::Resume) {
+            let step = Step { before, after: &transition.region, transition, command };
+            return invariants::check(&step, &self.memory);
+        }
+        let tick = before.apply(&Command::Tick, self.clock).map_err(|why| format!("time was refused: {why}"))?;
+        let first = Step { before, after: &tick.region, transition: &tick, command: &Command::Tick };
+        invariants::check(&first, &self.memory)?;
+        let mut memory = self.memory.clone();
+        memory.remember(&tick.region);
+        let then = tick.region.apply(command, self.clock).map_err(|why| format!("refused after a tick: {why}"))?;
+        let second = Step { before: &tick.region, after: &then.region, transition: &then, command };
+        invariants::check(&second, &memory)?;
+        same(&then.region, &transition.region).map_err(|what| format!("one step is not two: {what}"))
+    }
+
+    /// The writes, replayed on what is stored, give the new region's entities.
+    fn check_writes(&self, transition: &Transition) -> Result<BTreeMap<Key, Entity>, String> {
+        let mut stored = self.store.clone();
+        let mut keys = Vec::new();
+        for write in &transition.writes {
+            match write {
+                Write::Put(entity) => {
+                    keys.push(entity.key());
+                    stored.insert(entity.key(), entity.clone());
+                }
+                Write::Delete(key) => {
+                    keys.push(key.clone());
+                    stored.remove(key);
+                }
+            }
+        }
+        if !keys.is_sorted_by(|one, two| one < two) {
+            return Err(format!("writes are not in the order of their keys, each once: {keys:?}"));
+        }
+        let shown: BTreeMap<Key, Entity> = transition.region.entities().map(|it| (it.key(), it)).collect();
+        match first_difference(&stored, &shown) {
+            Some(what) => Err(format!("what is stored is not what is shown: {what}")),
+            None => Ok(stored),
+        }
+    }
+
+    fn check_untouched(&self) -> Result<(), String> {
+        let shown: BTreeMap<Key, Entity> = self.region.entities().map(|it| (it.key(), it)).collect();
+        match first_difference(&self.store, &shown) {
+            Some(what) => Err(format!("a refusal changed the region: {what}")),
+            None => Ok(()),
+        }
+    }
+
+    /// What is stored becomes the region again, and shows the same.
+    fn reload(&mut self) -> Result<(), String> {
+        let entities: Vec<Entity> = self.store.values().rev().cloned().collect();
+        let loaded = Region::load(self.settings.clone(), entities).map_err(|why| why.to_string())?;
+        same(&self.region, &loaded).map_err(|what| format!("another region after a reload: {what}"))?;
+        self.region = loaded;
+        Ok(())
+    }
+
+    fn note(&mut self, command: &Command, fate: Fate, result: &Result<Transition, Rejection>) {
+        if !self.print && self.trace_hash.is_none() {
+            return;
+        }
+        let mut text = String::new();
+        match result {
+            Ok(transition) => {
+                let _ = write!(text, "{:?} {command:?} {fate:?} -> {:?}", self.clock, transition.answer);
+                let _ = write!(text, " {:?}", transition.facts.len());
+            }
+            Err(why) => drop(write!(text, "{:?} {command:?} -> refused {why:?}", self.clock)),
+        }
+        let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.trace_hash = self.trace_hash.map(|hash| text.bytes().fold(hash, fnv));
+        if !self.print {
+            return;
+        }
+        println!("{:4} {text}", self.steps);
+        for fact in result.iter().flat_map(|transition| &transition.facts) {
+            println!("       {:?}", fact.what);
+        }
+    }
+}
+
+/// The events that a transition starts, in order, by who asked and for whom.
+fn started(transition: &Transition) -> Vec<(OperationId, Vec<MachineId>)> {
+    let events = transition.facts.iter().filter_map(|fact| match &fact.what {
+        What::Started(event) => Some(event),
+        _ => None,
+    });
+    events.map(|it| (it.operations[0], it.resources.iter().map(|resource| resource.machine).collect())).collect()
+}
+
+/// Two regions that hold, show and wait for the same.
+fn same(one: &Region, two: &Region) -> Result<(), String> {
+    let map = |region: &Region| region.entities().map(|it| (it.key(), it)).collect::<BTreeMap<_, _>>();
+    if let Some(what) = first_difference(&map(one), &map(two)) {
+        return Err(what);
+    }
+    for scope in one.scopes() {
+        if !one.document(scope.id).eq(two.document(scope.id)) {
+            return Err(format!("the document of scope {}", scope.id.0));
+        }
+    }
+    if one.next_deadline() != two.next_deadline() {
+        return Err(format!("next deadline {:?} and {:?}", one.next_deadline(), two.next_deadline()));
+    }
+    Ok(())
+}
+
+fn first_difference(one: &BTreeMap<Key, Entity>, two: &BTreeMap<Key, Entity>) -> Option<String> {
+    let only_two = two.keys().find(|key| !one.contains_key(key)).map(|key| format!("{key:?} is only in the second"));
+    let differs = |(key, entity): (&Key, &Entity)| match two.get(key) {
+        Some(other) if other == entity => None,
+        other => Some(format!("{entity:?}\n  against {other:?}")),
+    };
+    one.iter().find_map(differs).or(only_two)
+}
