@@ -63,7 +63,13 @@ fn what_nobody_listens_for_runs_at_once() {
     let operation = check(&server, "POST /machines/quiet/redeploy", NONE, 202, json!({"kind": "Redeploy"}));
     let event = operation["events"][0]["id"].as_str().unwrap();
     check(&server, &format!("GET /events/{event}"), NONE, 200, json!({"status": "Started", "shown": false}));
-    check(&server, "DELETE /machines/quiet", NONE, 202, json!({"kind": "Delete", "state": "Succeeded"}));
+    check(
+        &server,
+        "DELETE /machines/quiet",
+        NONE,
+        202,
+        json!({"kind": "Delete", "state": "Succeeded", "machines": ["quiet"]}),
+    );
     refused(&server, "GET /machines/quiet", NONE, 404, "MachineNotFound");
 }
 

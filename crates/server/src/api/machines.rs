@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
-use forewarn_core::{AddressWish, Command, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Seat};
+use forewarn_core::{AddressWish, Command, Found, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Seat};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -157,7 +157,9 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
             && query.host.as_ref().is_none_or(|host| machine.host.as_deref() == Some(host))
     };
     let host = query.host.as_deref().map(Name::from);
+    let named = query.name.as_deref().and_then(|name| few_named(region, name, query.group.as_deref()));
     let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &host) {
+        _ if named.is_some() => Box::new(named.into_iter().flatten().filter_map(|id| region.machine(id))),
         (Some(scope), _) => Box::new(region.members(core::ScopeId(scope.0))),
         (None, Some(host)) => Box::new(region.machines_on(host)),
         (None, None) => Box::new(region.machines_after(after)),
@@ -210,6 +212,19 @@ pub async fn change(
 /// A machine after a change; as it was before when somebody else has removed it since.
 pub fn shown(region: &Region, before: &Arc<core::Machine>) -> Result<Response, ApiError> {
     Ok(extract::ok(Machine::of(region, region.machine(before.id).unwrap_or(before))))
+}
+
+/// Machines of this name in order of registration, from the index; None when it does not know all.
+fn few_named(region: &Region, name: &str, within: Option<&str>) -> Option<Vec<MachineId>> {
+    match region.machine_by_name(name, within) {
+        Found::Nothing => Some(Vec::new()),
+        Found::One(id) => Some(vec![id]),
+        Found::Many(ids) if ids.len() == Region::CANDIDATES_MAX => None,
+        Found::Many(mut ids) => {
+            ids.sort_unstable();
+            Some(ids)
+        }
+    }
 }
 
 fn is_within(region: &Region, machine: &core::Machine, group: &str) -> bool {
