@@ -299,8 +299,17 @@ fn placement_groups_are_filled(step: &Step<'_>, _: &Memory) -> Result<(), String
 
 fn indexes_agree(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     let region = step.after;
+    let mut live: BTreeMap<MachineId, Vec<EventId>> = BTreeMap::new();
+    for event in region.events().filter(|event| event.is_live()) {
+        for resource in event.resources.iter() {
+            live.entry(resource.machine).or_default().push(event.id);
+        }
+    }
     for machine in region.machines() {
         machine_is_found(region, machine)?;
+        let events = live.remove(&machine.id).unwrap_or_default();
+        let found = region.events_of(machine.id).map(|event| event.id);
+        ensure(found.eq(events), || format!("events of {}", machine.name))?;
     }
     for gone in step.before.machines().filter(|machine| region.machine(machine.id).is_none()) {
         let vm_id_left = region.machine_by_vm_id(gone.vm_id).is_some_and(|id| id == gone.id);
@@ -348,10 +357,7 @@ fn machine_is_found(region: &Region, machine: &Machine) -> Result<(), String> {
     for address in &machine.addresses {
         ensure(region.machine_by_address(address) == Some(machine.id), || format!("address of {}", machine.name))?;
     }
-    let mentions =
-        |event: &&Arc<Event>| event.is_live() && event.resources.iter().any(|resource| resource.machine == machine.id);
-    let events = region.events().filter(mentions).map(|event| event.id);
-    ensure(events.eq(region.events_of(machine.id).map(|event| event.id)), || format!("events of {}", machine.name))
+    Ok(())
 }
 
 /// The next deadline of the entities themselves, without the pulse.

@@ -14,7 +14,7 @@ use crate::rng::Rng;
 use crate::world::{Fate, World};
 
 /// Long enough for several roll-outs and idle days.
-const COMMANDS: u64 = 220;
+const COMMANDS: u64 = 180;
 /// A life that is left alone is over after so many steps.
 const QUIET_STEPS_MAX: u64 = 3_000;
 

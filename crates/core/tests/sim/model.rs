@@ -205,10 +205,10 @@ impl Model {
 
     /// Whatever can go on by itself does, until nothing can.
     pub fn settle(&mut self) {
-        let exists = |scope: &ScopeId| {
-            self.machines.iter().any(|it| it.scope == *scope) || self.groups.iter().any(|it| it.scopes.contains(scope))
-        };
-        self.on = self.on.iter().filter(|(scope, _)| exists(scope)).cloned().collect();
+        let (machines, groups) = (&self.machines, &self.groups);
+        self.on.retain(|(scope, _)| {
+            machines.iter().any(|it| it.scope == *scope) || groups.iter().any(|it| it.scopes.contains(scope))
+        });
         loop {
             let live = || self.events.iter().filter(|event| event.live());
             if let Some(gone) = live().find(|event| event.who.iter().all(|id| self.machine(*id).is_none())) {

@@ -385,7 +385,7 @@ impl Model {
                 staying.iter().filter(|other| other.zone == *zone && !removing.contains(&other.id)).count()
             };
             let fuller = |other: &&&Arc<Machine>| left(&other.zone) > left(&it.zone) + 1;
-            if free.iter().filter(|other| !removing.contains(&other.id)).any(|other| fuller(&other)) {
+            if free.iter().filter(|other| !removing.contains(&other.id)).any(fuller) {
                 return Err("scale-in does not balance over zones".into());
             }
         }
