@@ -41,3 +41,10 @@ impl From<Wrong> for Failure {
         Failure::Usage(wrong.0)
     }
 }
+
+/// An error's words as a sentence for people.
+pub fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let text: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    if text.ends_with('.') { text } else { format!("{text}.") }
+}

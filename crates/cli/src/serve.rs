@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::ServeArgs;
 use crate::config::{self, Choices, Effective, LogFormat, Sources};
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::output;
 
 /// Whoever tells us to stop waits no longer than this.
@@ -78,9 +78,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
 }
 
 fn not_started(error: &anyhow::Error) -> Failure {
-    let text = format!("{error:#}");
-    let dot = if text.ends_with('.') { "" } else { "." };
-    Failure::Refused(format!("{text}{dot}"))
+    Failure::Refused(sentence(&format!("{error:#}")))
 }
 
 /// SIGTERM and Ctrl-C.

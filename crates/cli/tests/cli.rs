@@ -33,6 +33,47 @@ fn the_transcripts_of_the_manual_are_true() {
 }
 
 #[test]
+fn the_transcript_of_the_readme_is_true() {
+    let server = Server::start();
+    transcript::run("README.md", &document("README.md"), &server);
+}
+
+/// The driver of docs/operators.md, with a `virsh` that only writes down what it is told.
+#[test]
+fn the_driver_of_the_manual_does_what_was_announced() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = document("docs/operators.md");
+    let script = &script[script.find("#!/bin/sh").unwrap()..];
+    let script = &script[..script.find("```").unwrap()];
+    let driver = executable(&dir.path().join("driver"), script);
+    executable(&dir.path().join("virsh"), &format!("#!/bin/sh\necho \"$@\" >> {}/told\n", dir.path().display()));
+
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let server = Server::start_in(
+        &format!("--memory --no-auth --driver-command {driver}"),
+        &[("PATH", &path), ("FREEZE_SECONDS", "0")],
+    );
+    check(&server, "vm register web1 --no-address --spot", 0, "web1 is registered.", "");
+    for (words, end) in [
+        ("vm restart web1", "Completed"),
+        ("maintenance start --vm web1", "Completed"),
+        ("vm delete web1", "Completed"),
+    ] {
+        let output = server.run(words);
+        assert!(text(&output.stdout).contains(end), "{words}: {output:?}");
+    }
+    let told = std::fs::read_to_string(dir.path().join("told")).unwrap();
+    assert_eq!(told, "reset web1\nsuspend web1\nresume web1\ndestroy web1\nundefine web1\n");
+}
+
+fn executable(path: &std::path::Path, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(path, script).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
 fn a_restart_is_announced_approved_and_waited_for() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "web_1 is registered.", "");
@@ -81,6 +122,33 @@ fn a_cancelled_operation_is_exit_code_4() {
         4,
         "Scheduled 10:00:00 · Canceled by [..] 10:00:00",
         "forewarn: Redeploy of web_1 was cancelled[..].",
+    );
+}
+
+#[test]
+fn a_roll_out_is_told_one_update_domain_after_the_other() {
+    let server = Server::start();
+    let url = format!("{}/api/v1/cloud-services", server.management);
+    ureq::post(url).send_json(serde_json::json!({ "name": "shop" })).unwrap();
+    for name in ["Web_IN_0", "Web_IN_1"] {
+        check(&server, &format!("vm register {name} --no-address --cloud-service shop"), 0, "…", "");
+    }
+    server.document("shop/Web_IN_1");
+    check(
+        &server,
+        &format!("maintenance start --group shop --type Reboot --no-wait --event-id {ID}"),
+        0,
+        "Reboot of Web_IN_0: event [..]\n…",
+        "",
+    );
+    check(&server, "clock advance 2h", 0, "…", "");
+    check(
+        &server,
+        &format!("operation wait {ID}"),
+        0,
+        "Reboot of Web_IN_0: Scheduled 10:00:00 · Started 10:15:00 · Completed 10:25:00\n\
+         Reboot of Web_IN_1: Scheduled 10:55:00 · Started 11:10:00 · Completed 11:20:00",
+        "",
     );
 }
 
@@ -143,7 +211,7 @@ fn machines_are_switched_deleted_and_listed() {
     check(&server, "vm stop web_1", 0, "web_1 is stopped at 10.1.2.3.", "");
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
     check(&server, "vm start web_1", 0, "web_1 is running at 10.1.2.3.", "");
-    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1    10.1.2.3[..]", "");
+    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
     check(
         &server,
         "vm evict web_1",
@@ -194,6 +262,41 @@ fn the_first_curl_works_and_sigterm_stops() {
     let killed = Command::new("bash").args(["-c", &format!("kill -TERM {}", server.id())]).status().unwrap();
     assert!(killed.success());
     assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn ctrl_c_stops_it_although_somebody_watches() {
+    let mut server = Server::start();
+    let mut watching = server.command("events watch").stdout(Stdio::piped()).spawn().unwrap();
+    read_until(&mut BufReader::new(watching.stdout.take().unwrap()), "There are no events.");
+    let killed = Command::new("bash").args(["-c", &format!("kill -INT {}", server.id())]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(server.wait().code(), Some(0));
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().display();
+    let server = Server::start_with(&format!("--no-auth --data {data}"));
+    let taken = server.metadata.strip_prefix("http://").unwrap();
+    let serve = "serve --log-level off --no-auth --management 127.0.0.1:0";
+    check(&server, &format!("{serve} --memory --metadata {taken}"), 1, "", &format!("forewarn: [..]{taken}[..]"));
+    check(
+        &server,
+        &format!("{serve} --metadata 127.0.0.1:0 --data {data}"),
+        1,
+        "",
+        "forewarn: Another server (process [..]) uses the data directory[..]",
+    );
+    drop(server);
+    let manual = clean_command()
+        .args(format!("{serve} --metadata 127.0.0.1:0 --clock manual --data {data}").split(' '))
+        .output()
+        .unwrap();
+    expect("serve --clock manual", &manual, 1, "", "forewarn: This store was made with the real clock. [..]");
 }
 
 #[test]

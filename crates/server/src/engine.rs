@@ -91,7 +91,7 @@ pub const MAILBOX_MAX: usize = 4096;
 
 /// What the writer finds in its mailbox.
 pub(crate) enum Letter {
-    Command(Pending),
+    Command(Box<Pending>),
     Advance {
         how: Advance,
         reply: oneshot::Sender<Result<Timestamp, AdvanceError>>,
@@ -141,7 +141,7 @@ impl Engine {
     /// Carries out `command`; when this returns it is durable and visible. A refusal has changed nothing.
     pub async fn submit(&self, command: Command, asked: Option<Asked>) -> Result<Done, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Letter::Command(Pending { command, asked, reply }))?;
+        self.send(Letter::Command(Box::new(Pending { command, asked, reply })))?;
         answer.await.unwrap_or(Err(SubmitError::Stopping))
     }
 

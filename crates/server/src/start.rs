@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use forewarn_core::{
-    AddressWish, Answer, Command, Details, EvictionPolicy, Guid, Home, NewMachine, Place, Priority, Region, Timestamp,
+    AddressWish, Answer, Command, Details, EvictionPolicy, Guid, Home, NewMachine, Place, Priority, Region,
 };
 use forewarn_store::{MemoryStore, SqliteStore, Store};
 use forewarn_wire::document::Names;
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api;
 use crate::clock::{self, Clock};
 use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
 use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
@@ -57,9 +58,6 @@ const STOP_GRACE: Duration = Duration::from_secs(3);
 /// What the writer has for its last commit.
 const STOP_COMMIT: Duration = Duration::from_millis(1500);
 
-const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
-const RESOURCE_GROUP: &str = "default";
-
 /// Starts a server on the current runtime. Every listener is bound, and the store is loaded and writable,
 /// before the first request is taken.
 pub async fn start(config: Config) -> anyhow::Result<Running> {
@@ -73,6 +71,7 @@ pub async fn start(config: Config) -> anyhow::Result<Running> {
 /// The same with a store that is open already.
 pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
     check(&config)?;
+    let access = api::access(&config)?;
     raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
@@ -95,7 +94,8 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         seed: random_guid(),
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
-    serve_management(management, &engine, &config, &stop, &tasks);
+    let api = api::Api::new(engine, access, running.management, stop.clone());
+    tasks.spawn(api::serve(management, api::router(api), stop.clone()));
     if let Some(runner) = runner {
         tasks.spawn(runner.run(stop));
     }
@@ -269,7 +269,10 @@ async fn register_first(engine: &Engine) -> anyhow::Result<()> {
     let machine = NewMachine {
         vm_id: random_guid(),
         name: name.as_str().into(),
-        home: Home { subscription: SUBSCRIPTION.into(), resource_group: RESOURCE_GROUP.into() },
+        home: Home {
+            subscription: api::SUBSCRIPTION_DEFAULT.into(),
+            resource_group: api::RESOURCE_GROUP_DEFAULT.into(),
+        },
         place: Place::Standalone,
         host: None,
         update_domain: None,
@@ -300,20 +303,4 @@ fn random_guid() -> Guid {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     Guid::random_shaped(u128::from_le_bytes(bytes))
-}
-
-/// The management API is attached here.
-fn serve_management(
-    listener: tokio::net::TcpListener,
-    engine: &Engine,
-    config: &Config,
-    stop: &CancellationToken,
-    tasks: &TaskTracker,
-) {
-    let _ = (engine, config.auth, Timestamp::default());
-    let stop = stop.clone();
-    tasks.spawn(async move {
-        stop.cancelled().await;
-        drop(listener);
-    });
 }

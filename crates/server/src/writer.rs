@@ -89,6 +89,7 @@ type Answers = Vec<Result<Answer, Rejection>>;
 impl Writer {
     /// Runs until the engine is told to stop. `ready` hears whether the store takes writes at all.
     pub fn run(mut self, ready: oneshot::Sender<bool>) {
+        let _ended = Ended(self.health.clone());
         self.driver.reconcile(&self.newest.region);
         let taken = self.step(&[Command::Resume, Command::Tick], self.clock.now()).is_ok();
         let _ = ready.send(taken);
@@ -102,7 +103,6 @@ impl Writer {
         }
         // So that the store knows for how long the server ran.
         let _ = self.step(&[Command::Tick], self.clock.now());
-        self.health.stopping.store(true, Ordering::Relaxed);
     }
 
     /// Everything that is due by now, in order.
@@ -164,7 +164,7 @@ impl Writer {
         let mut next = Some(first);
         while let Some(letter) = next {
             match letter {
-                Letter::Command(pending) => batch.push(pending),
+                Letter::Command(pending) => batch.push(*pending),
                 Letter::Wake => {}
                 Letter::Advance { how, reply } => {
                     self.carry_out(std::mem::take(&mut batch));
@@ -327,6 +327,15 @@ impl Writer {
         self.telemetry.commands.inc_by(answers.len() as u64 - refused);
         self.telemetry.rejections.inc_by(refused);
         self.telemetry.batch_commands.observe(answers.len() as f64);
+    }
+}
+
+/// However the writer ends, also by a panic, nobody is told that all is well.
+struct Ended(Arc<Health>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.stopping.store(true, Ordering::Relaxed);
     }
 }
 

@@ -9,28 +9,6 @@ use forewarn_server::*;
 use support::*;
 use tokio::io::AsyncWriteExt;
 
-const RESTART: &str = "Virtual machine is going to be restarted as requested by authorized user.";
-
-fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-fn scheduled(incarnation: u64, event: u128, name: &str) -> String {
-    format!(
-        "200 {{\"DocumentIncarnation\":{incarnation},\"Events\":[{{\"EventId\":\"{}\",\"EventStatus\":\"Scheduled\",\
-         \"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"{name}\"],\
-         \"NotBefore\":\"Wed, 01 Jan 2020 00:15:00 GMT\",\"Description\":\"{RESTART}\",\"EventSource\":\"User\",\
-         \"DurationInSeconds\":-1}}]}}",
-        Guid(event)
-    )
-}
-
-fn started(incarnation: u64, event: u128, name: &str) -> String {
-    scheduled(incarnation, event, name)
-        .replace("\"Scheduled\"", "\"Started\"")
-        .replace("Wed, 01 Jan 2020 00:15:00 GMT", "")
-}
-
 // --- the life of an event -------------------------------------------------------------------------------
 
 #[tokio::test]
@@ -351,150 +329,6 @@ async fn until(reached: impl Fn() -> bool) {
     }
 }
 
-// --- POST ------------------------------------------------------------------------------------------------
-
-#[tokio::test]
-async fn approvals_are_taken_in_every_form_that_clients_send() {
-    let world = World::new().await;
-    world.ask(&format!("GET {EVENTS}")).await;
-    let id = Guid(0xE1).to_string();
-    world.restart(FIRST, 0xE1).await;
-    for (version, header, body) in [
-        ("2020-07-01", "Content-Type: application/json", format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}}]}}")),
-        (
-            "2019-08-01",
-            "Content-Type: application/x-www-form-urlencoded",
-            format!("{{\"DocumentIncarnation\":\"5\",\"StartRequests\":[{{\"EventId\":\"{}\"}}]}}", id.to_uppercase()),
-        ),
-        (
-            "2017-03-01",
-            "-Metadata",
-            format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}}],\"DocumentIncarnation\":5}}"),
-        ),
-        ("2017-08-01", "Connection: keep-alive", "{\"StartRequests\":[]}".to_owned()),
-    ] {
-        let request = format!("POST /metadata/scheduledevents?api-version={version}\n{header}\n\n{body}");
-        world.check(&request, "200").await;
-    }
-    world.check(&format!("GET {EVENTS}"), &started(3, 0xE1, &hostname())).await;
-    // Over, but for less than an hour.
-    world.advance(600).await;
-    assert_eq!(world.approve("", 0xE1).await.shown(), "200");
-    world.advance(3601).await;
-    let reply = world.approve("", 0xE1).await;
-    assert_eq!(reply.status, 400);
-    assert!(reply.body.contains(&id.to_uppercase()), "{}", reply.body);
-}
-
-#[tokio::test]
-async fn approvals_that_are_refused_change_nothing() {
-    let world = World::new().await;
-    world.ask(&format!("GET {EVENTS}")).await;
-    world.restart(FIRST, 0xE1).await;
-    let id = Guid(0xE1).to_string();
-    let unknown = "11111111-2222-3333-4444-5555555555aa";
-    for (body, word) in [
-        (
-            format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}},{{\"EventId\":\"{unknown}\"}}]}}"),
-            "11111111-2222-3333-4444-5555555555AA",
-        ),
-        (format!("{{\"StartRequests\":[{{\"EventId\":\"{id}\"}},{{\"EventId\":\"no guid\"}}]}}"), "no guid"),
-        ("{}".to_owned(), "StartRequests"),
-        ("{\"StartRequests\":{}}".to_owned(), "list"),
-        (String::new(), "empty"),
-        ("StartRequests".to_owned(), "JSON"),
-    ] {
-        world.check_refusal(&format!("POST {EVENTS}\n\n{body}"), 400, &[word]).await;
-    }
-    world.check(&format!("GET {EVENTS}"), &scheduled(2, 0xE1, &hostname())).await;
-}
-
-#[tokio::test]
-async fn the_oldest_version_insists_on_the_header_where_a_browser_speaks() {
-    let world = World::new().await;
-    let post = "POST /metadata/scheduledevents?api-version=2017-03-01";
-    let body = "{\"StartRequests\":[]}";
-    world.check(&format!("{post}\n-Metadata\n\n{body}"), "200").await;
-    for header in ["Origin: http://evil.example", "Sec-Fetch-Site: cross-site"] {
-        world.check_refusal(&format!("{post}\n{header}\n-Metadata\n\n{body}"), 400, &["Metadata: true"]).await;
-    }
-    let get = "GET /metadata/scheduledevents?api-version=2017-03-01\n-Metadata";
-    world.check_refusal(get, 400, &["Metadata: true"]).await;
-    let newer = format!("POST {EVENTS}\n-Metadata\n\n{body}");
-    world.check_refusal(&newer, 400, &["Metadata: true"]).await;
-}
-
-#[tokio::test]
-async fn one_machine_of_a_scope_approves_for_another() {
-    let world = World::new().await;
-    let set = world
-        .submit(Command::CreateGroup(Box::new(NewGroup {
-            name: "set".into(),
-            home: home(),
-            kind: NewGroupKind::AvailabilitySet,
-            policy: EventsPolicy::default(),
-            update_domains: None,
-            fault_domains: None,
-            salt: Guid(5),
-        })))
-        .await;
-    let Answer::Group { group, .. } = set.answer else { panic!("not a group") };
-    let mut ids = Vec::new();
-    for name in ["a", "b"] {
-        ids.push(world.register_with(name, |machine| machine.place = Place::AvailabilitySet(group)).await);
-    }
-    let stranger = world.register("stranger").await;
-    world.ask(&format!("GET /vm/b{EVENTS}")).await;
-    world.restart(ids[0], 0xE1).await;
-    world.check(&format!("GET /vm/b{EVENTS}"), &scheduled(2, 0xE1, "a")).await;
-    assert_ne!(stranger, ids[1]);
-    assert_eq!(world.approve("/vm/stranger", 0xE1).await.status, 400);
-    assert_eq!(world.approve("/vm/b", 0xE1).await.status, 200);
-    world.check(&format!("GET /vm/a{EVENTS}"), &started(3, 0xE1, "a")).await;
-}
-
-// --- limits ----------------------------------------------------------------------------------------------
-
-#[tokio::test]
-async fn a_body_has_a_limit_whether_or_not_it_says_how_long_it_is() {
-    let world = World::new().await;
-    let long = " ".repeat(64 * 1024 - 20);
-    world.check(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}{long}"), "200").await;
-    let too_long = format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}{long} ");
-    world.check_refusal(&too_long, 413, &["65536"]).await;
-    let chunks = format!("10000\r\n{}\r\n1\r\n \r\n0\r\n\r\n", " ".repeat(0x10000));
-    let chunked = format!("POST {EVENTS}\nTransfer-Encoding: chunked\n\n{chunks}");
-    world.check_refusal(&chunked, 413, &["65536"]).await;
-}
-
-#[tokio::test]
-async fn a_head_has_a_limit() {
-    let world = World::new().await;
-    let reply = world.ask(&format!("GET {EVENTS}\nX: {}", "x".repeat(17 * 1024))).await;
-    assert_eq!(reply.status, 431);
-    let many: String = (0..101).map(|n| format!("\nX-{n}: 1")).collect();
-    let reply = world.ask(&format!("GET {EVENTS}{many}")).await;
-    assert_eq!(reply.status, 431);
-    let parameters: String = (0..17).map(|n| format!("&p{n}=1")).collect();
-    world.check_refusal(&format!("GET {EVENTS}{parameters}"), 400, &["16"]).await;
-}
-
-#[tokio::test]
-async fn a_machine_over_its_rate_is_told_when_to_come_again() {
-    let world = World::with(Config { rate_limit: Some(2), ..config() }).await;
-    world.register("other").await;
-    let get = format!("GET {EVENTS}");
-    assert_eq!(world.ask(&get).await.status, 200);
-    let mut statuses = Vec::new();
-    for _ in 0..5 {
-        statuses.push(world.ask(&get).await);
-    }
-    let refused = statuses.iter().find(|reply| reply.status == 429).expect("one is too many");
-    assert_eq!(refused.header("retry-after"), Some("1"));
-    // The limit is each machine's own.
-    assert_eq!(world.ask(&format!("GET /vm/other{EVENTS}")).await.status, 200);
-}
-
 // --- connections -----------------------------------------------------------------------------------------
 
 #[tokio::test]
@@ -559,4 +393,25 @@ async fn what_machines_ask_is_on_record() {
     assert_eq!(record.last_post, Some(Timestamp(START.0 + 5000)));
     let metrics = engine.telemetry().render();
     assert!(metrics.contains("forewarn_metadata_requests_total{status=\"2xx\"} 2"), "{metrics}");
+}
+
+#[tokio::test]
+async fn the_first_call_may_be_made_to_take_long() {
+    let delay = std::time::Duration::from_secs(120);
+    let world = World::with(Config { first_call_delay: delay, ..config() }).await;
+    let scope = world.engine().snapshot().region.machine(FIRST).unwrap().scope;
+    let mut first = world.connect().await;
+    first.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
+    until(|| world.engine().snapshot().region.is_on(scope)).await;
+    let mut second = world.connect().await;
+    second.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
+    // Other things of the same machine are not held.
+    assert_eq!(world.ask("GET /metadata/versions").await.status, 200);
+    until(|| world.engine().requests_of(FIRST).is_some_and(|record| record.gets == 3)).await;
+    assert!(first.try_read(&mut [0; 1]).is_err() && second.try_read(&mut [0; 1]).is_err());
+    world.running.stop().await;
+    assert_eq!(read_reply(&mut first).await.unwrap().status, 200);
+    assert_eq!(read_reply(&mut second).await.unwrap().status, 200);
+    let refused = start(Config { first_call_delay: delay * 2, ..config() }).await;
+    assert!(refused.err().unwrap().to_string().contains("120"));
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 
-use crate::config::{Given, Place, SETTINGS, Setting, Shape, Typed};
+use crate::config::{Choices, Given, Place, SETTINGS, Setting, Shape, Typed};
 
 #[derive(Clone, Debug, Default)]
 pub struct ServeArgs {
@@ -37,13 +37,22 @@ impl clap::Args for ServeArgs {
 }
 
 fn flag(setting: &'static Setting) -> Arg {
-    let arg = Arg::new(setting.flag).long(setting.flag).help(setting.help);
+    let arg = Arg::new(setting.flag).long(setting.flag).help(format!("{}{}", setting.help, default_text(setting)));
     match setting.shape {
         Shape::One => arg.value_name(setting.value_name),
         Shape::Many => arg.value_name(setting.value_name).action(ArgAction::Append).allow_hyphen_values(true),
         Shape::Switch => {
             arg.value_name("true|false").num_args(0..=1).require_equals(true).default_missing_value("true")
         }
+    }
+}
+
+/// Clap must not know defaults: what it fills in would win over the environment and the file.
+fn default_text(setting: &Setting) -> String {
+    match (setting.show)(&Choices::default()) {
+        Some(toml::Value::String(text)) => format!(" [default: {text}]"),
+        Some(toml::Value::Integer(number)) => format!(" [default: {number}]"),
+        _ => String::new(),
     }
 }
 

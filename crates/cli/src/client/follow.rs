@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, day_time, describe, noun, read, timeline};
+use super::{
+    Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, day_time, describe, noun, past, read, timeline,
+};
 use crate::args::Output;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
@@ -101,11 +103,12 @@ impl Look {
             if self.events.get(&place).is_some_and(|event| event.ended.is_some()) {
                 continue;
             }
-            match api.get(&Call::to(&["events", &part.id])) {
-                Ok(value) => drop(self.events.insert(place, read(&value)?)),
-                Err(Failure::Refused(_)) => {}
+            let event = match api.get(&Call::to(&["events", &part.id])) {
+                Ok(value) => Some(past::with_start(api, read(&value)?)?),
+                Err(Failure::Refused(_)) => past::event(api, &part.id)?,
                 Err(failure) => return Err(failure),
-            }
+            };
+            self.events.extend(event.map(|event| (place, event)));
         }
         Ok(())
     }
@@ -139,13 +142,13 @@ impl Look {
             }
             (Some(event), _) => {
                 let left =
-                    self.now().map_or(String::new(), |now| format!(", {} left", time_left(event.not_before, now)));
-                format!("{} is {}{left}", describe(&event.kind, &event.resources), standing(event))
+                    self.now().map_or(String::new(), |now| format!("{} left, ", time_left(event.not_before, now)));
+                format!("{}: {left}NotBefore {}", describe(&event.kind, &event.resources), day_time(event.not_before))
             }
             (None, Some(resume)) => format!("The next update domain is due at {}", day_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
-        format!("{what} (Ctrl-C ends the waiting, not the operation)")
+        format!("{what} (Ctrl-C ends only the waiting)")
     }
 
     /// The server's time. A manual clock stands still while nobody advances it.

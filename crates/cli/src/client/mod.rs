@@ -3,6 +3,7 @@
 mod api;
 mod changes;
 mod follow;
+pub mod past;
 mod shapes;
 mod timeline;
 

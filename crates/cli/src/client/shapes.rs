@@ -103,6 +103,8 @@ pub struct HistoryRow {
     pub machines: Vec<String>,
     pub actor: Option<String>,
     pub outcome: Option<String>,
+    /// What a management action was done to.
+    pub target: Option<String>,
     #[serde(default)]
     pub detail: Value,
 }

@@ -10,7 +10,7 @@ use forewarn_store::{SqliteStore, StoreError};
 
 use crate::args::ArchiveArgs;
 use crate::config::data_directory;
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::output;
 
 const DATABASE: &str = "forewarn.db";
@@ -83,8 +83,5 @@ fn refused(error: StoreError) -> Failure {
         text += &format!(": {cause}");
         source = cause.source();
     }
-    let mut letters = text.chars();
-    let sentence: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
-    let dot = if sentence.ends_with('.') { "" } else { "." };
-    Failure::Refused(format!("{sentence}{dot}"))
+    Failure::Refused(sentence(&text))
 }

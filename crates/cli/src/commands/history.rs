@@ -43,14 +43,10 @@ fn row(row: &HistoryRow) -> Vec<Cell> {
     ]
 }
 
-/// `ended Completed`, `audit restart web_1`.
+/// `ended completed`, `audit machine.register web_1`.
 fn what(row: &HistoryRow) -> String {
-    let detail = |name: &str| row.detail[name].as_str().map(|text| format!(" {text}")).unwrap_or_default();
-    let words = match row.kind.as_str() {
-        "audit" => format!("{}{}", detail("action"), detail("target")),
-        _ => row.outcome.as_ref().map(|outcome| format!(" {outcome}")).unwrap_or_default(),
-    };
-    format!("{}{words}", row.kind)
+    let words = [Some(&row.kind), row.outcome.as_ref(), row.target.as_ref()];
+    words.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// One row as a line: `10:00:12 approved web_1 by guest:web_1 602D9444-…`.

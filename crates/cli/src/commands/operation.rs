@@ -26,12 +26,17 @@ fn found_id(api: &Api, id: &str) -> Result<String, Failure> {
 fn find(api: &Api, id: &str) -> Result<Value, Failure> {
     match api.get(&Call::to(&["operations", id])) {
         Err(Failure::Refused(sentence)) => {
-            let event = api.get(&Call::to(&["events", id])).and_then(|value| client::read::<Event>(&value));
-            let owner = event.ok().and_then(|event| event.operations.into_iter().next());
+            let owner = owner(api, id);
             owner.map_or(Err(Failure::Refused(sentence)), |owner| api.get(&Call::to(&["operations", &owner])))
         }
         other => other,
     }
+}
+
+fn owner(api: &Api, event_id: &str) -> Option<String> {
+    let event = api.get(&Call::to(&["events", event_id])).and_then(|value| client::read::<Event>(&value));
+    let known = event.ok().and_then(|event| event.operations.into_iter().next());
+    known.or_else(|| client::past::owner(api, event_id).ok().flatten())
 }
 
 fn show(value: &Value, output: Output) -> Result<(), Failure> {

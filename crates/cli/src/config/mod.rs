@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 pub use choices::{Choices, LogFormat, data_directory};
-pub use listener::address_text;
 pub use print::print;
 pub use settings::{SETTINGS, Setting, Shape};
 pub use typed::{Given, Place, Typed};

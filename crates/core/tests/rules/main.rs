@@ -3,4 +3,19 @@
 mod lang;
 
 mod approving;
+mod cancel;
+mod causes;
+mod documents;
+mod drivers;
+mod edges;
+mod fleet;
+mod hosts;
 mod life;
+mod notice;
+mod on_off;
+mod rollouts;
+mod sets;
+mod several;
+mod spot;
+mod terminate;
+mod users;

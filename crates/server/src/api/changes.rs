@@ -28,6 +28,7 @@ use utoipa::IntoParams;
 use super::error::{ApiError, Refusal};
 use super::extract::Params;
 use super::history::{self, HistoryRow};
+use super::text::Number;
 use super::{Api, STREAMS_MAX};
 
 /// So that proxies and clients see that the connection lives.
@@ -47,7 +48,8 @@ const PAGES_WAITING_MAX: usize = 1;
 #[into_params(parameter_in = Query)]
 pub struct ChangesQuery {
     /// Begin with the row after this one; the header `Last-Event-ID` counts first.
-    pub after: Option<u64>,
+    #[param(inline)]
+    pub after: Option<Number>,
 }
 
 pub async fn stream(
@@ -62,7 +64,7 @@ pub async fn stream(
     })?;
     // Before the first look at history, so that no commit falls between the two.
     let commits = api.engine().subscribe();
-    let last = match last_event_id(&headers)?.or(query.after) {
+    let last = match last_event_id(&headers)?.or(query.after.map(|after| after.0)) {
         Some(last) => last,
         None => newest(&api).await?,
     };

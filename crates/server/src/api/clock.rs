@@ -13,7 +13,7 @@ use super::extract::{self, Body, NoQuery, Params};
 use super::values::When;
 use super::{Api, Note};
 use crate::clock::Kind;
-use crate::engine::{Advance, AdvanceError, SubmitError};
+use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, SubmitError};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -76,11 +76,11 @@ async fn moved(api: &Api, how: Advance, note: Note) -> Result<Response, ApiError
         Advance::By(span) => now + span,
         Advance::To(to) => to,
     };
-    if api.engine().clock_kind() == Kind::Manual && to >= now && is_shown(to) {
-        api.submit(Command::Tick, note).await?;
-    }
     if !is_shown(to) {
-        return Err(ApiError::field("seconds", "the clock ends with the year 9999"));
+        return Err(ApiError::new(Refusal::ClockTooFar, "The clock ends with the year 9999."));
+    }
+    if api.engine().clock_kind() == Kind::Manual && to >= now && to.since(now) <= ADVANCE_MAX {
+        api.submit(Command::Tick, note).await?;
     }
     api.engine().advance(how).await?;
     Ok(shown(api))

@@ -58,6 +58,7 @@ pub enum Refusal {
     MethodNotAllowed,
     RequestTimeout,
     AmbiguousName,
+    ConflictingPlace,
     ClockIsReal,
     ClockBackwards,
     ClockTooFar,
@@ -86,9 +87,10 @@ impl Refusal {
             Refusal::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             Refusal::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "RequestTimeout"),
             Refusal::AmbiguousName => (StatusCode::CONFLICT, "AmbiguousName"),
+            Refusal::ConflictingPlace => (StatusCode::CONFLICT, "ConflictingPlace"),
             Refusal::ClockIsReal => (StatusCode::CONFLICT, "ClockIsReal"),
             Refusal::ClockBackwards => (StatusCode::CONFLICT, "ClockBackwards"),
-            Refusal::ClockTooFar => (StatusCode::BAD_REQUEST, "ClockTooFar"),
+            Refusal::ClockTooFar => (StatusCode::CONFLICT, "ClockTooFar"),
             Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge"),
             Refusal::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
             Refusal::TooManyStreams => (StatusCode::SERVICE_UNAVAILABLE, "TooManyStreams"),
@@ -97,7 +99,8 @@ impl Refusal {
     }
 }
 
-/// Which refusal of the rules is which status and code.
+/// Which refusal of the rules is which status and code. 400 is for what no server would take; what this
+/// one does not take as it stands, at this time and with these settings, is 409.
 pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
     const NOT_THERE: StatusCode = StatusCode::NOT_FOUND;
     const CONFLICT: StatusCode = StatusCode::CONFLICT;
@@ -124,10 +127,10 @@ pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
         Rejection::EventOver(_) => (CONFLICT, "EventOver"),
         Rejection::NotStarted(_) => (CONFLICT, "EventNotStarted"),
         Rejection::NotSpot(_) => (CONFLICT, "NotSpot"),
-        Rejection::TerminateOnSpot => (BAD, "TerminateNotificationOnSpot"),
+        Rejection::TerminateOnSpot => (CONFLICT, "TerminateNotificationOnSpot"),
         Rejection::TerminateRange => (BAD, "InvalidTerminateNotification"),
         Rejection::BadName { .. } => (BAD, "InvalidName"),
-        Rejection::DomainRange { .. } => (BAD, "InvalidDomain"),
+        Rejection::DomainRange { .. } => (CONFLICT, "InvalidDomain"),
         Rejection::DomainsRange { .. } => (BAD, "InvalidDomainCount"),
         Rejection::NotAScaleSet(_) => (CONFLICT, "NotAScaleSet"),
         Rejection::NotAnAvailabilitySet(_) => (CONFLICT, "NotAnAvailabilitySet"),
@@ -135,9 +138,9 @@ pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
         Rejection::NotAMember(_) => (CONFLICT, "NotAMember"),
         Rejection::PolicyOnMember(_) => (CONFLICT, "PolicyOnMember"),
         Rejection::MaintenanceKind | Rejection::FailureKind => (BAD, "InvalidEventType"),
-        Rejection::NoticeTooShort { .. } => (BAD, "NoticeTooShort"),
-        Rejection::PlanTooFar => (BAD, "PlanTooFar"),
-        Rejection::PlanPast => (BAD, "PlanInThePast"),
+        Rejection::NoticeTooShort { .. } => (CONFLICT, "NoticeTooShort"),
+        Rejection::PlanTooFar => (CONFLICT, "PlanTooFar"),
+        Rejection::PlanPast => (CONFLICT, "PlanInThePast"),
         Rejection::DurationRange => (BAD, "InvalidDuration"),
         Rejection::DescriptionTooLong => (BAD, "DescriptionTooLong"),
         Rejection::NothingThere => (CONFLICT, "NothingThere"),

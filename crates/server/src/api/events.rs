@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
+use forewarn_core::settings::APPROVALS_MAX;
 use forewarn_core::{Approver, Command, EventId, MachineId, Outcome, Status, Within};
 use forewarn_wire::guid;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, Nothing, OptionalBody, Page, Params, Segment};
+use super::text::Number;
 use super::values::*;
 use super::{Api, Note, names, owner};
 
@@ -85,10 +87,12 @@ pub struct ListQuery {
     pub all: Option<bool>,
     /// Events of this machine.
     pub machine: Option<String>,
-    pub scope: Option<u64>,
+    #[param(inline)]
+    pub scope: Option<Number>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
 
@@ -116,7 +120,7 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
     let wanted = |event: &&Arc<core::Event>| {
         after.is_none_or(|after| event.seq > after)
             && (query.all == Some(true) || event.is_live())
-            && query.scope.is_none_or(|scope| event.scope.0 == scope)
+            && query.scope.is_none_or(|scope| event.scope.0 == scope.0)
             && machine.is_none_or(|machine| event.resources.iter().any(|resource| resource.machine == machine))
     };
     let found = first_by(region.events().filter(wanted), limit + 1, |event| event.seq);
@@ -150,6 +154,9 @@ pub async fn approve_many(
 ) -> Result<Response, ApiError> {
     if body.events.is_empty() {
         return Err(ApiError::field("events", "name at least one event"));
+    }
+    if body.events.len() > APPROVALS_MAX {
+        return Err(core::Rejection::TooManyApprovals.into());
     }
     let value = approve_all(&api, body.events.into_iter().map(|id| id.0).collect()).await?;
     Ok(extract::ok(Approved { value }))

@@ -171,11 +171,12 @@ pub struct Paging {
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
 
 /// One page of a list.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct Page<T> {
     pub value: Vec<T>,
     /// Where the next page begins; without it this is the last one.

@@ -14,6 +14,7 @@ use super::extract::{self, Body, InGroup, NoQuery, Page, Paging, Params, Segment
 use super::machine_actions::DeleteQuery;
 use super::machines::home;
 use super::names::{self, Kind};
+use super::text::Word;
 use super::values::Policy;
 use super::{Api, Note, new_guid};
 
@@ -46,10 +47,9 @@ pub struct Scope {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewGroup {
-    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
-    pub name: String,
-    pub subscription: Option<String>,
-    pub resource_group: Option<String>,
+    pub name: Word,
+    pub subscription: Option<Word>,
+    pub resource_group: Option<Word>,
     pub policy: Option<Policy>,
     #[schema(minimum = 1, maximum = 100)]
     pub update_domains: Option<u32>,
@@ -84,7 +84,7 @@ macro_rules! resource {
                 Params(NoQuery {}): Params<NoQuery>,
                 Body(body): Body<NewGroup>,
             ) -> Result<Response, ApiError> {
-                let note = Note::new(concat!($word, ".create"), body.name.as_str());
+                let note = Note::new(concat!($word, ".create"), body.name.0.as_str());
                 let new = body.into_core(NewGroupKind::$kind);
                 create_one(&api, new, note, Group::of).await
             }

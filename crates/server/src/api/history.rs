@@ -63,7 +63,7 @@ pub struct ListQuery {
     pub machine: Option<String>,
     /// Kinds of rows, separated by commas.
     #[param(
-        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)$"
+        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)(,(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)){0,9}$"
     )]
     pub kind: Option<String>,
     #[param(inline)]

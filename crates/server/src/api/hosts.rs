@@ -7,16 +7,27 @@ use axum::response::{IntoResponse, Response};
 use forewarn_core as core;
 use forewarn_core::{Command, Name, Region, Request, Target};
 use http::StatusCode;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ApiError, Refusal};
-use super::extract::{self, NoQuery, OptionalBody, Page, Paging, Params, Segment};
+use super::extract::{self, NoQuery, OptionalBody, Page, Params, Segment};
 use super::machine_actions::Failure;
+use super::text::Word;
 use super::{Api, Note};
 
 /// Machines that one host names; those beyond are found by listing machines with `?host=`.
 pub const SHOWN_MAX: usize = 1000;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+    /// `next` of the page before.
+    pub after: Option<String>,
+}
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Host {
@@ -25,7 +36,7 @@ pub struct Host {
     pub machines: Vec<String>,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<Paging>) -> Result<Response, ApiError> {
+pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
@@ -55,6 +66,8 @@ pub async fn put(
     if let Some(host) = snapshot.region.host(&name) {
         return Ok(extract::ok(Host::of(&snapshot.region, &host.name)));
     }
+    let Word(name) = Word::new(name)
+        .map_err(|why| ApiError::new(Refusal::InvalidPath, format!("The host's name: {why}.")).about("host"))?;
     let note = Note::new("host.register", name.as_str());
     let name = Name::from(name);
     let done = api.submit(Command::RegisterHost { name: name.clone() }, note).await?;

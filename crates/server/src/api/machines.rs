@@ -1,7 +1,5 @@
 //! Machines: registering, listing, changing. What is done to them is in `machine_actions`.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -11,19 +9,12 @@ use forewarn_core::{AddressWish, Command, MachineId, Name, NewMachine as NewCore
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::ApiError;
+use super::error::{ApiError, Refusal};
 use super::extract::{self, Body, InGroup, NoQuery, Page, Params, Segment};
 use super::names::{self, Kind};
+use super::text::{Ip, Number, Tags, Text, Word};
 use super::values::*;
 use super::{Api, Note, RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
-
-/// Tags of one machine, and the bytes of their parts, as the original allows.
-pub const TAGS_MAX: usize = 50;
-pub const TAG_KEY_BYTES_MAX: usize = 512;
-pub const TAG_VALUE_BYTES_MAX: usize = 256;
-
-/// A text of `details`, in bytes: more than any size, image or location has.
-pub const DETAIL_BYTES_MAX: usize = 256;
 
 /// Addresses of one machine: the original has up to eight network cards.
 pub const ADDRESSES_MAX: usize = 64;
@@ -73,7 +64,7 @@ pub struct Machine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     pub details: Details,
-    pub tags: BTreeMap<String, String>,
+    pub tags: Tags,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -81,14 +72,12 @@ pub struct Machine {
 pub struct Address {
     /// The network of a metadata listener.
     #[serde(default = "default_network")]
-    #[schema(min_length = 1, max_length = 64)]
-    pub network: String,
-    #[schema(value_type = String, format = Ipv4)]
-    pub ip: IpAddr,
+    pub network: Word,
+    pub ip: Ip,
 }
 
-fn default_network() -> String {
-    "default".into()
+fn default_network() -> Word {
+    Word("default".into())
 }
 
 /// What instance metadata shows and no rule reads.
@@ -96,62 +85,55 @@ fn default_network() -> String {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Details {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub location: Option<String>,
+    pub location: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub size: Option<String>,
+    pub size: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub os_type: Option<String>,
+    pub os_type: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub computer_name: Option<String>,
+    pub computer_name: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub publisher: Option<String>,
+    pub publisher: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub offer: Option<String>,
+    pub offer: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub sku: Option<String>,
+    pub sku: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub image_version: Option<String>,
+    pub image_version: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 64)]
-    pub mac: Option<String>,
+    pub mac: Option<Text>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewMachine {
-    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
-    pub name: String,
+    pub name: Word,
     pub vm_id: Option<Id>,
-    pub subscription: Option<String>,
-    pub resource_group: Option<String>,
+    pub subscription: Option<Word>,
+    pub resource_group: Option<Word>,
     /// Puts it into this availability set.
     pub availability_set: Option<String>,
     /// Makes it an instance of a role of this cloud service.
     pub cloud_service: Option<String>,
     /// Left out for names like `FrontEnd_IN_0`: what stands before `_IN_`.
-    pub role: Option<String>,
-    pub host: Option<String>,
+    pub role: Option<Word>,
+    pub host: Option<Word>,
+    #[schema(maximum = 99)]
     pub update_domain: Option<u32>,
+    #[schema(maximum = 99)]
     pub fault_domain: Option<u32>,
-    pub zone: Option<String>,
+    pub zone: Option<Word>,
     pub priority: Option<PriorityWord>,
     pub eviction_policy: Option<EvictionWord>,
     /// Left out: one from the pool. Empty: none.
+    #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
     pub terminate_notification: Option<TerminateNotification>,
     pub policy: Option<Policy>,
     #[serde(default)]
     pub details: Details,
     #[serde(default)]
-    pub tags: BTreeMap<String, String>,
+    pub tags: Tags,
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -159,13 +141,16 @@ pub struct NewMachine {
 pub struct MachineChange {
     /// `null`: on no host that is known.
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    pub host: Patch<String>,
+    #[schema(value_type = Option<Word>)]
+    pub host: Patch<Word>,
+    #[schema(maximum = 99)]
     pub update_domain: Option<u32>,
+    #[schema(maximum = 99)]
     pub fault_domain: Option<u32>,
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    pub zone: Patch<String>,
+    #[schema(value_type = Option<Word>)]
+    pub zone: Patch<Word>,
+    #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
     pub protected: Option<bool>,
     #[serde(default)]
@@ -177,7 +162,7 @@ pub struct MachineChange {
     /// Key by key.
     pub details: Option<Details>,
     /// As a whole.
-    pub tags: Option<BTreeMap<String, String>>,
+    pub tags: Option<Tags>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -188,11 +173,13 @@ pub struct ListQuery {
     pub name: Option<String>,
     /// With `name`: in this resource group or cloud service.
     pub group: Option<String>,
-    pub scope: Option<u64>,
+    #[param(inline)]
+    pub scope: Option<Number>,
     pub host: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
 
@@ -205,12 +192,12 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
         after.is_none_or(|after| machine.id > after)
             && query.name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&machine.name))
             && query.group.as_ref().is_none_or(|group| is_within(region, machine, group))
-            && query.scope.is_none_or(|scope| machine.scope.0 == scope)
+            && query.scope.is_none_or(|scope| machine.scope.0 == scope.0)
             && query.host.as_ref().is_none_or(|host| machine.host.as_deref() == Some(host))
     };
     let host = query.host.as_deref().map(Name::from);
     let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &host) {
-        (Some(scope), _) => Box::new(region.members(core::ScopeId(scope))),
+        (Some(scope), _) => Box::new(region.members(core::ScopeId(scope.0))),
         (None, Some(host)) => Box::new(region.machines_on(host)),
         (None, None) => Box::new(region.machines_after(after)),
     };
@@ -235,7 +222,7 @@ pub async fn register(
     Body(body): Body<NewMachine>,
 ) -> Result<Response, ApiError> {
     let region = &api.engine().snapshot().region;
-    let name = body.name.clone();
+    let name = body.name.0.clone();
     let new = body.into_core(region)?;
     let note = Note::new("machine.register", name).with(serde_json::json!({ "vmId": Id(new.vm_id) }));
     let vm_id = new.vm_id;
@@ -311,13 +298,13 @@ impl Machine {
             addresses: machine
                 .addresses
                 .iter()
-                .map(|address| Address { network: address.network.to_string(), ip: address.ip })
+                .map(|address| Address { network: Word(address.network.to_string()), ip: Ip(address.ip) })
                 .collect(),
             terminate_notification: machine.terminate.as_ref().map(TerminateNotification::of),
             protected: machine.protected,
             policy: machine.policy.as_ref().map(Policy::from),
             details: Details::of(&machine.details),
-            tags: machine.details.tags.iter().cloned().collect(),
+            tags: Tags(machine.details.tags.iter().cloned().collect()),
         }
     }
 }
@@ -335,8 +322,8 @@ impl NewMachine {
         let place = self.place(region)?;
         let home = home(self.subscription, self.resource_group);
         let mut details = core::Details::default();
-        self.details.merge_into(&mut details)?;
-        details.tags = tags(self.tags)?;
+        self.details.merge_into(&mut details);
+        details.tags = tags(self.tags);
         Ok(NewCoreMachine {
             vm_id: self.vm_id.map_or_else(super::new_guid, |id| id.0),
             name: self.name.into(),
@@ -360,25 +347,26 @@ impl NewMachine {
     }
 
     fn place(&self, region: &Region) -> Result<Place, ApiError> {
+        let conflict = |field: &str, message: &str| {
+            Err(ApiError::new(Refusal::ConflictingPlace, format!("The field '{field}': {message}.")).about(field))
+        };
         match (&self.availability_set, &self.cloud_service) {
-            (Some(_), Some(_)) => {
-                Err(ApiError::field("cloudService", "a machine is in an availability set or a cloud service, not both"))
-            }
-            (None, None) if self.role.is_some() => {
-                Err(ApiError::field("role", "only instances of a cloud service have a role; give 'cloudService' too"))
+            (Some(_), Some(_)) => conflict(
+                "cloudService",
+                "a machine is in an availability set or in a cloud service; leave one of them out",
+            ),
+            (_, None) if self.role.is_some() => {
+                conflict("role", "only instances of a cloud service have a role; leave it out, or give 'cloudService'")
             }
             (None, None) => Ok(Place::Standalone),
-            (Some(_), None) if self.role.is_some() => {
-                Err(ApiError::field("role", "only instances of a cloud service have a role"))
-            }
             (Some(set), None) => Ok(Place::AvailabilitySet(names::group(region, set, None, Kind::AvailabilitySet)?.id)),
             (None, Some(service)) => {
-                let role =
-                    self.role.as_deref().or_else(|| Some(self.name.rsplit_once("_IN_")?.0)).ok_or_else(|| {
-                        ApiError::field("role", "give the role, or name the instance like FrontEnd_IN_0")
-                    })?;
                 let service = names::group(region, service, None, Kind::CloudService)?.id;
-                Ok(Place::CloudService { service, role: role.into() })
+                let in_name = self.name.0.rsplit_once("_IN_").map(|(role, _)| role);
+                match self.role.as_ref().map(|role| role.0.as_str()).or(in_name) {
+                    Some(role) => Ok(Place::CloudService { service, role: role.into() }),
+                    None => conflict("role", "give the role, or name the instance like FrontEnd_IN_0"),
+                }
             }
         }
     }
@@ -390,9 +378,9 @@ impl MachineChange {
             (None, None) => None,
             (given, given_tags) => {
                 let mut details = (*machine.details).clone();
-                given.unwrap_or_default().merge_into(&mut details)?;
+                given.unwrap_or_default().merge_into(&mut details);
                 if let Some(given_tags) = given_tags {
-                    details.tags = tags(given_tags)?;
+                    details.tags = tags(given_tags);
                 }
                 Some(Arc::new(details))
             }
@@ -418,7 +406,7 @@ impl MachineChange {
 
 impl Details {
     pub fn of(details: &core::Details) -> Details {
-        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let text = |text: &String| (!text.is_empty()).then(|| Text(text.clone()));
         Details {
             location: text(&details.location),
             size: text(&details.size),
@@ -432,49 +420,38 @@ impl Details {
         }
     }
 
-    pub fn merge_into(self, details: &mut core::Details) -> Result<(), ApiError> {
-        for (name, given, kept) in [
-            ("details.location", self.location, &mut details.location),
-            ("details.size", self.size, &mut details.size),
-            ("details.osType", self.os_type, &mut details.os_type),
-            ("details.computerName", self.computer_name, &mut details.computer_name),
-            ("details.publisher", self.publisher, &mut details.publisher),
-            ("details.offer", self.offer, &mut details.offer),
-            ("details.sku", self.sku, &mut details.sku),
-            ("details.imageVersion", self.image_version, &mut details.image_version),
-            ("details.mac", self.mac, &mut details.mac),
+    /// What is left out stays.
+    pub fn merge_into(self, details: &mut core::Details) {
+        for (given, kept) in [
+            (self.location, &mut details.location),
+            (self.size, &mut details.size),
+            (self.os_type, &mut details.os_type),
+            (self.computer_name, &mut details.computer_name),
+            (self.publisher, &mut details.publisher),
+            (self.offer, &mut details.offer),
+            (self.sku, &mut details.sku),
+            (self.image_version, &mut details.image_version),
+            (self.mac, &mut details.mac),
         ] {
-            let Some(given) = given else { continue };
-            if given.len() > DETAIL_BYTES_MAX {
-                return Err(ApiError::field(name, format!("it may have {DETAIL_BYTES_MAX} bytes")));
+            if let Some(Text(given)) = given {
+                *kept = given;
             }
-            *kept = given;
         }
-        Ok(())
     }
 }
 
-pub fn tags(given: BTreeMap<String, String>) -> Result<Vec<(String, String)>, ApiError> {
-    if given.len() > TAGS_MAX {
-        return Err(ApiError::field("tags", format!("there may be {TAGS_MAX} tags")));
-    }
-    for (key, value) in &given {
-        if key.is_empty() || key.len() > TAG_KEY_BYTES_MAX || value.len() > TAG_VALUE_BYTES_MAX {
-            let limits = format!("a name has 1 to {TAG_KEY_BYTES_MAX} bytes, a value up to {TAG_VALUE_BYTES_MAX}");
-            return Err(ApiError::field("tags", limits));
-        }
-    }
-    Ok(given.into_iter().collect())
+pub fn tags(given: Tags) -> Vec<(String, String)> {
+    given.0.into_iter().collect()
 }
 
 pub fn terminate(given: TerminateNotification) -> Result<core::TerminateProfile, ApiError> {
     given.profile().map_err(|why| ApiError::field("terminateNotification.notBeforeTimeout", why.trim_end_matches('.')))
 }
 
-pub fn home(subscription: Option<String>, resource_group: Option<String>) -> core::Home {
+pub fn home(subscription: Option<Word>, resource_group: Option<Word>) -> core::Home {
     core::Home {
-        subscription: subscription.as_deref().unwrap_or(SUBSCRIPTION_DEFAULT).into(),
-        resource_group: resource_group.as_deref().unwrap_or(RESOURCE_GROUP_DEFAULT).into(),
+        subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), Name::from),
+        resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), Name::from),
     }
 }
 
@@ -482,5 +459,5 @@ fn addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiError> {
     if given.len() > ADDRESSES_MAX {
         return Err(ApiError::field("addresses", format!("a machine may have {ADDRESSES_MAX}")));
     }
-    Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip }).collect())
+    Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip.0 }).collect())
 }

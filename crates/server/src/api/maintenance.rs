@@ -5,11 +5,13 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::Response;
 use forewarn_core::{Cause, EventKind, Name, Plan, Region, Request, Target};
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::error::ApiError;
 use super::extract::{Body, NoQuery, Params};
+use super::text::Text;
 use super::values::{EventName, When};
 use super::{Api, Note, hosts, names};
 
@@ -29,15 +31,14 @@ pub struct NewMaintenance {
     /// How long the impact lasts; -1: not known.
     #[schema(minimum = -1, maximum = 86400)]
     pub duration_seconds: Option<i64>,
-    #[schema(max_length = 256)]
-    pub description: Option<String>,
+    pub description: Option<Text>,
     /// The id that the (first) event is to have.
     pub event_id: Option<EventName>,
 }
 
 /// Exactly one of them.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
 pub enum MaintenanceTarget {
     /// A machine, as in paths.
     Machine(String),
@@ -45,6 +46,25 @@ pub enum MaintenanceTarget {
     Host(String),
     /// Everything in an availability set, cloud service or scale set, one update domain at a time.
     Group(String),
+}
+
+/// An object is read first, because what serde says of a wrong variant helps nobody.
+impl<'de> Deserialize<'de> for MaintenanceTarget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Keys {
+            machine: Option<String>,
+            host: Option<String>,
+            group: Option<String>,
+        }
+        match Keys::deserialize(deserializer)? {
+            Keys { machine: Some(name), host: None, group: None } => Ok(MaintenanceTarget::Machine(name)),
+            Keys { machine: None, host: Some(name), group: None } => Ok(MaintenanceTarget::Host(name)),
+            Keys { machine: None, host: None, group: Some(name) } => Ok(MaintenanceTarget::Group(name)),
+            Keys { .. } => Err(D::Error::custom("give one of 'machine', 'host' and 'group'")),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
@@ -87,7 +107,7 @@ impl NewMaintenance {
             at: self.at.map(|when| when.0),
             notice: self.notice_seconds.map(Duration::from_secs),
             duration_secs: self.duration_seconds,
-            description: self.description.map(Name::from),
+            description: self.description.map(|text| Name::from(text.0)),
         }
     }
 }

@@ -29,6 +29,7 @@ mod operations;
 mod routes;
 mod scale_sets;
 mod service;
+mod text;
 mod token;
 mod values;
 
@@ -45,7 +46,7 @@ use error::{ApiError, Refusal};
 
 pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};
-pub use listener::serve;
+pub use listener::{attach, serve};
 pub use routes::{Route, router, table};
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
 

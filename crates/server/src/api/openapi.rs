@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::error::ErrorBody;
 use super::routes::{Route, table};
 use super::service::HEALTH_PATH;
+use super::text::Word;
 
 const JSON: &str = "application/json";
 const SCHEME: &str = "token";
@@ -209,7 +210,7 @@ fn path_parameter(name: &str) -> Parameter {
     let mut schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
     schema = match format {
         Some(format) => schema.format(Some(utoipa::openapi::SchemaFormat::Custom(format.to_owned()))),
-        None => schema.pattern(Some("^[A-Za-z0-9_.~-]{1,64}$")),
+        None => schema.pattern(Some(Word::PATTERN)),
     };
     ParameterBuilder::new()
         .name(name)

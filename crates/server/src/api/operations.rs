@@ -7,13 +7,13 @@ use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::{Command, Guid, MachineId, OperationId, OperationResult, OperationState, Region, Request, Target};
 use forewarn_store::{HistoryQuery, HistoryRow};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ApiError, Refusal};
 use super::events::{OutcomeWord, first_by, reason};
-use super::extract::{self, NoQuery, Nothing, OptionalBody, Page, Paging, Params, Segment};
+use super::extract::{self, NoQuery, Nothing, OptionalBody, Page, Params, Segment};
 use super::values::*;
 use super::{Api, Note, history, names, owner};
 
@@ -83,7 +83,18 @@ pub enum OperationStateWord {
     Canceled,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<Paging>) -> Result<Response, ApiError> {
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+    /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,15}\\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
+    pub after: Option<String>,
+}
+
+pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let after = query.after.as_deref().map(|text| parse_cursor(text).ok_or_else(|| extract::bad_cursor(text)));
     let after = after.transpose()?;

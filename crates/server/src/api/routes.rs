@@ -155,7 +155,7 @@ fn scale_set_routes() -> Vec<Route> {
 #[rustfmt::skip]
 fn host_routes() -> Vec<Route> {
     vec![
-        get("/api/v1/hosts", hosts::list, doc("listHosts", "Hosts, by name").query::<Paging>().page::<Host>()),
+        get("/api/v1/hosts", hosts::list, doc("listHosts", "Hosts, by name").query::<hosts::ListQuery>().page::<Host>()),
         get("/api/v1/hosts/{host}", hosts::get, doc("getHost", "One host").answer::<Host>(OK)),
         put("/api/v1/hosts/{host}", hosts::put, doc("registerHost", "Registers a host").answer::<Host>(OK).answer::<Host>(CREATED)),
         delete("/api/v1/hosts/{host}", hosts::delete, doc("removeHost", "Removes a host that no machine is on").no_content()),
@@ -172,7 +172,7 @@ fn event_routes() -> Vec<Route> {
         get("/api/v1/events/{event}", events::get, doc("getEvent", "One event").answer::<Event>(OK)),
         post("/api/v1/events/{event}/approve", events::approve, event_action("approveEvent", "Approves an event")),
         post("/api/v1/events/{event}/cancel", events::cancel, event_action("cancelEvent", "Cancels what the event comes from")),
-        get("/api/v1/operations", operations::list, doc("listOperations", "Operations that are not forgotten, oldest first").query::<Paging>().page::<Operation>()),
+        get("/api/v1/operations", operations::list, doc("listOperations", "Operations that are not forgotten, oldest first").query::<operations::ListQuery>().page::<Operation>()),
         get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "One operation; from history when it is forgotten").answer::<Operation>(OK)),
         post("/api/v1/operations/{operation}/cancel", operations::cancel, doc("cancelOperation", "Cancels what has not started").may_body::<Nothing>().answer::<Operation>(OK)),
     ]

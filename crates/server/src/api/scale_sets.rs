@@ -1,6 +1,6 @@
 //! Scale sets: groups that make and delete their machines themselves.
 
-use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -17,11 +17,15 @@ use super::machine_actions::DeleteQuery;
 use super::machines::{Details, Machine, home, tags, terminate};
 use super::names::{self, Kind};
 use super::operations::Operation;
+use super::text::{Tags, Word};
 use super::values::*;
 use super::{Api, Note, new_guid, owner};
 
 /// The most instances of one placement group of a Uniform set that does not say.
 pub const PLACEMENT_GROUP_DEFAULT: u32 = 100;
+
+/// No group has more machines than this.
+pub const PLACEMENT_GROUP_RANGE: RangeInclusive<u32> = 1..=core::settings::MACHINES_PER_GROUP_MAX as u32;
 
 /// Zones of one set: the original has three in a region.
 pub const ZONES_MAX: usize = 16;
@@ -53,22 +57,21 @@ pub struct Model {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminate_notification: Option<TerminateNotification>,
     pub details: Details,
-    pub tags: BTreeMap<String, String>,
+    pub tags: Tags,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewScaleSet {
-    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,52}$")]
-    pub name: String,
-    pub subscription: Option<String>,
-    pub resource_group: Option<String>,
+    pub name: Word,
+    pub subscription: Option<Word>,
+    pub resource_group: Option<Word>,
     pub policy: Option<Policy>,
     #[schema(minimum = 1, maximum = 100)]
     pub update_domains: Option<u32>,
     #[schema(minimum = 1, maximum = 100)]
     pub fault_domains: Option<u32>,
-    #[schema(maximum = 1000)]
+    #[schema(maximum = 10000)]
     pub capacity: u32,
     /// Flexible when left out.
     pub orchestration: Option<OrchestrationMode>,
@@ -76,11 +79,11 @@ pub struct NewScaleSet {
     pub upgrade_mode: Option<UpgradePolicy>,
     /// Of a Uniform set: 100 when left out, `null` for no limit.
     #[serde(default)]
-    #[schema(value_type = Option<u32>, minimum = 1)]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10000)]
     pub placement_group_max: Patch<u32>,
     #[serde(default)]
     #[schema(max_items = 16)]
-    pub zones: Vec<String>,
+    pub zones: Vec<Word>,
     #[serde(default)]
     pub model: ModelChange,
 }
@@ -98,13 +101,13 @@ pub struct ModelChange {
     /// Key by key.
     pub details: Option<Details>,
     /// As a whole.
-    pub tags: Option<BTreeMap<String, String>>,
+    pub tags: Option<Tags>,
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScaleSetChange {
-    #[schema(maximum = 1000)]
+    #[schema(maximum = 10000)]
     pub capacity: Option<u32>,
     pub upgrade_mode: Option<UpgradePolicy>,
     pub policy: Option<Policy>,
@@ -150,6 +153,7 @@ pub struct InstancesQuery {
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
 
@@ -172,7 +176,8 @@ pub async fn create(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewScaleSet>,
 ) -> Result<Response, ApiError> {
-    let note = Note::new("scale-set.create", body.name.as_str()).with(serde_json::json!({ "capacity": body.capacity }));
+    let note =
+        Note::new("scale-set.create", body.name.0.as_str()).with(serde_json::json!({ "capacity": body.capacity }));
     create_one(&api, body.into_core()?, note, ScaleSet::of).await
 }
 
@@ -304,7 +309,7 @@ impl ScaleSet {
                 eviction_policy: set.model.eviction.into(),
                 terminate_notification: set.model.terminate.as_ref().map(TerminateNotification::of),
                 details: Details::of(&set.model.details),
-                tags: set.model.details.tags.iter().cloned().collect(),
+                tags: Tags(set.model.details.tags.iter().cloned().collect()),
             },
             model_version: set.model_version,
         }
@@ -318,8 +323,11 @@ impl NewScaleSet {
         }
         let orchestration = self.orchestration.unwrap_or(OrchestrationMode::Flexible);
         let placement_group_max = match (self.placement_group_max, orchestration) {
-            (Patch::Value(0), _) => return Err(ApiError::field("placementGroupMax", "it must be at least 1")),
-            (Patch::Value(max), _) => Some(max),
+            (Patch::Value(max), _) if PLACEMENT_GROUP_RANGE.contains(&max) => Some(max),
+            (Patch::Value(_), _) => {
+                let range = format!("it must be from 1 to {}", PLACEMENT_GROUP_RANGE.end());
+                return Err(ApiError::field("placementGroupMax", range));
+            }
             (Patch::Absent, OrchestrationMode::Uniform) => Some(PLACEMENT_GROUP_DEFAULT),
             (Patch::Absent, OrchestrationMode::Flexible) | (Patch::Null, _) => None,
         };
@@ -358,9 +366,9 @@ impl ModelChange {
         }
         if self.details.is_some() || self.tags.is_some() {
             let mut details = (*model.details).clone();
-            self.details.unwrap_or_default().merge_into(&mut details)?;
+            self.details.unwrap_or_default().merge_into(&mut details);
             if let Some(given) = self.tags {
-                details.tags = tags(given)?;
+                details.tags = tags(given);
             }
             model.details = Arc::new(details);
         }

@@ -21,6 +21,7 @@ use super::answer::Answer;
 use super::caller::{Door, Peer};
 use super::later;
 use super::service::{Look, Shared};
+use super::stream::Stream;
 
 /// A request line and its headers. Ours have some 200 bytes; proxies and browsers send a few thousand.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -35,8 +36,7 @@ pub(crate) async fn serve(io: impl AsyncRead + AsyncWrite + Unpin, shared: Arc<S
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_header_size(HEAD_BYTES_MAX)
-        .pipeline_flush(true)
-        .serve_connection(TokioIo::new(io), conversation);
+        .serve_connection(TokioIo::new(Stream::new(io, shared.stop.clone())), conversation);
     let mut connection = pin!(connection);
     let mut silence = pin!(sleep(SILENCE_MAX));
     let mut stop = pin!(shared.stop.cancelled());

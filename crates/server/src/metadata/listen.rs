@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::Semaphore;
+use tokio_util::either::Either;
 use tokio_util::task::TaskTracker;
 
 use super::caller::{DefaultMachine, Door, Peer};
@@ -17,7 +18,7 @@ use super::service::Shared;
 use crate::config::{ListenAddress, MetadataListener};
 use crate::start::BoundAddress;
 
-/// Connections of all metadata listeners together. More wait until one closes.
+/// Connections of all metadata listeners together. At each listener one more waits until one closes.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
 /// Listeners: each is a task and a socket.
@@ -81,29 +82,32 @@ impl Bound {
     }
 
     async fn accept(&self, shared: &Arc<Shared>, room: &Arc<Semaphore>, tasks: &TaskTracker) {
-        let Ok(place) = room.clone().acquire_owned().await else { return };
         let accepted = match &self.socket {
             Socket::Tcp(listener) => listener.accept().await.map(|(stream, from)| {
                 let _ = stream.set_nodelay(true);
-                let (shared, door, peer) = (shared.clone(), self.door.clone(), self.door.peer(from.ip()));
-                tasks.spawn(async move {
-                    let _counted = Counted::new(&shared);
-                    connection::serve(stream, shared.clone(), door, peer).await;
-                    drop(place);
-                });
+                (Either::Left(stream), self.door.peer(from.ip()))
             }),
-            Socket::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
+            Socket::Unix(listener, _) => {
+                listener.accept().await.map(|(stream, _)| (Either::Right(stream), Peer::Local))
+            }
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let Ok(place) = room.clone().acquire_owned().await else { return };
                 let (shared, door) = (shared.clone(), self.door.clone());
                 tasks.spawn(async move {
                     let _counted = Counted::new(&shared);
-                    connection::serve(stream, shared.clone(), door, Peer::Local).await;
+                    match stream {
+                        Either::Left(stream) => connection::serve(stream, shared.clone(), door, peer).await,
+                        Either::Right(stream) => connection::serve(stream, shared.clone(), door, peer).await,
+                    }
                     drop(place);
                 });
-            }),
-        };
-        if let Err(error) = accepted {
-            tracing::warn!(%error, "a connection could not be accepted");
-            tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ mod listen;
 mod route;
 mod seen;
 mod service;
+mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;

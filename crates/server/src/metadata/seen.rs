@@ -19,13 +19,16 @@ pub(crate) enum Untold {
     Gone,
 }
 
+/// None until the region has answered.
+type Outcome = watch::Receiver<Option<Result<(), Untold>>>;
+
 #[derive(Clone)]
 pub(crate) struct Seen(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
     first_call_delay: Duration,
-    under_way: Mutex<HashMap<ScopeId, watch::Receiver<Option<Result<(), Untold>>>>>,
+    under_way: Mutex<HashMap<ScopeId, Outcome>>,
     /// When scopes were turned on, for as long as that holds requests up.
     turned_on: Mutex<HashMap<ScopeId, Instant>>,
 }
@@ -67,7 +70,7 @@ impl Seen {
         Some(turned_on + self.0.first_call_delay).filter(|until| *until > Instant::now())
     }
 
-    fn begin(&self, switch: ScopeId, machine: MachineId) -> watch::Receiver<Option<Result<(), Untold>>> {
+    fn begin(&self, switch: ScopeId, machine: MachineId) -> Outcome {
         let mut under_way = lock(&self.0.under_way);
         if let Some(outcome) = under_way.get(&switch) {
             return outcome.clone();

@@ -190,7 +190,10 @@ pub async fn exchange_unix(path: &Path, request: &str) -> Reply {
 pub fn bytes_of(request: &str) -> Vec<u8> {
     let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
     let mut lines = head.lines();
-    let mut raw = format!("{} HTTP/1.1\r\nHost: x\r\n", lines.next().unwrap());
+    let mut raw = format!("{} HTTP/1.1\r\n", lines.next().unwrap());
+    if !head.contains("\nHost: ") {
+        raw.push_str("Host: x\r\n");
+    }
     let mut metadata = true;
     for line in lines {
         match line.strip_prefix('-') {
@@ -224,4 +227,28 @@ pub async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> Option<Reply> 
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.expect("the body is as long as announced");
     Some(Reply { body: String::from_utf8(body).expect("a body is text"), ..reply })
+}
+
+// --- documents -------------------------------------------------------------------------------------------
+
+const RESTART: &str = "Virtual machine is going to be restarted as requested by authorized user.";
+
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+pub fn scheduled(incarnation: u64, event: u128, name: &str) -> String {
+    format!(
+        "200 {{\"DocumentIncarnation\":{incarnation},\"Events\":[{{\"EventId\":\"{}\",\"EventStatus\":\"Scheduled\",\
+         \"EventType\":\"Reboot\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[\"{name}\"],\
+         \"NotBefore\":\"Wed, 01 Jan 2020 00:15:00 GMT\",\"Description\":\"{RESTART}\",\"EventSource\":\"User\",\
+         \"DurationInSeconds\":-1}}]}}",
+        Guid(event).to_string().to_uppercase()
+    )
+}
+
+pub fn started(incarnation: u64, event: u128, name: &str) -> String {
+    scheduled(incarnation, event, name)
+        .replace("\"Scheduled\"", "\"Started\"")
+        .replace("Wed, 01 Jan 2020 00:15:00 GMT", "")
 }

@@ -163,8 +163,9 @@ fn history_never_goes_back(fixture: &dyn Fixture) {
     drop(store);
     let mut store = fixture.open();
     store.commit(1, &Batch { facts: vec![on(7), on(11)], ..Batch::default() }).unwrap();
+    store.commit(2, &Batch { facts: vec![on(8)], ..Batch::default() }).unwrap();
     let rows = store.reader().history(&HistoryQuery::default()).unwrap();
-    assert_eq!(rows.iter().map(|row| row.at).collect::<Vec<_>>(), [at(10), at(10), at(10), at(11)]);
+    assert_eq!(rows.iter().map(|row| row.at).collect::<Vec<_>>(), [at(10), at(10), at(10), at(11), at(11)]);
 }
 
 fn the_oldest_is_forgotten(fixture: &dyn Fixture) {

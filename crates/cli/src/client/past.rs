@@ -1,0 +1,79 @@
+//! What only history knows: when an event that is over had started, and all of an event that the server
+//! has forgotten, which it does an hour after the end.
+
+use super::{Api, Approval, Call, Event, HistoryRow, read_all};
+use crate::failure::Failure;
+
+/// The event with the time of its start.
+pub fn with_start(api: &Api, mut event: Event) -> Result<Event, Failure> {
+    if event.ended.is_some() && event.started.is_none() {
+        event.started = rows(api, &event.id)?.iter().find(|row| row.kind == "started").map(|row| row.at);
+    }
+    Ok(event)
+}
+
+pub fn event(api: &Api, id: &str) -> Result<Option<Event>, Failure> {
+    Ok(from_rows(id, &rows(api, id)?))
+}
+
+/// The operation that an event belonged to.
+pub fn owner(api: &Api, event_id: &str) -> Result<Option<String>, Failure> {
+    Ok(rows(api, event_id)?.into_iter().find_map(|row| row.operation))
+}
+
+fn rows(api: &Api, event_id: &str) -> Result<Vec<HistoryRow>, Failure> {
+    read_all(&api.list(Call::to(&["history"]).with("event", Some(event_id)))?)
+}
+
+fn from_rows(id: &str, rows: &[HistoryRow]) -> Option<Event> {
+    let of_kind = |kind: &str| rows.iter().find(|row| row.kind == kind);
+    let first = rows.first()?;
+    let ended = of_kind("ended");
+    let text = |row: &HistoryRow, name: &str| row.detail[name].as_str().map(String::from);
+    let not_before = text(first, "not_before").and_then(|time| time.parse().ok());
+    Some(Event {
+        id: id.to_owned(),
+        kind: text(first, "type").unwrap_or_default(),
+        status: "Ended".into(),
+        outcome: ended.and_then(|row| row.outcome.as_deref()).map(api_word),
+        reason: ended.and_then(|row| row.actor.clone().or_else(|| text(row, "reason"))),
+        shown: of_kind("appeared").is_some(),
+        resources: first.machines.clone(),
+        appeared: first.at,
+        not_before: not_before.unwrap_or(first.at),
+        started: of_kind("started").map(|row| row.at),
+        ended: ended.map(|row| row.at),
+        approval: of_kind("approved").and_then(|row| Some(Approval { by: row.actor.clone()?, at: row.at })),
+        operations: first.operation.clone().into_iter().collect(),
+    })
+}
+
+/// History says `timed-out` where the API says `TimedOut`.
+fn api_word(word: &str) -> String {
+    let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
+    word.split('-').filter(|part| part.is_ascii() && !part.is_empty()).map(capital).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::timeline;
+    use serde_json::json;
+
+    #[test]
+    fn a_forgotten_event_is_told_from_its_rows() {
+        let row = |minute: u32, kind: &str, outcome: Option<&str>, actor: Option<&str>| {
+            json!({"at": format!("2026-07-28T10:{minute:02}:00Z"), "kind": kind, "outcome": outcome, "actor": actor,
+                "machines": ["web_1"], "operation": "o", "detail": {"type": "Reboot"}})
+        };
+        let rows = [
+            row(0, "appeared", Some("Reboot"), None),
+            row(1, "approved", None, Some("guest:web_1")),
+            row(2, "started", None, None),
+            row(3, "ended", Some("timed-out"), None),
+        ];
+        let event = from_rows("E", &read_all(&rows).unwrap()).unwrap();
+        let expected = "Scheduled 10:00:00 · approved by web_1 10:01:00 · Started 10:02:00 · TimedOut 10:03:00";
+        assert_eq!((event.kind.as_str(), timeline(&event).as_str()), ("Reboot", expected));
+    }
+}

@@ -1,0 +1,601 @@
+//! The management API over real sockets: a memory store, a manual clock, and one door, `check`, that
+//! says what is sent and what must be in the answer.
+
+mod api_support;
+
+use api_support::{Client, START, Server};
+use serde_json::{Value, json};
+
+/// Sends `line` (method and path under `/api/v1`) with `body` and expects `status` and an answer that
+/// has at least what `expected` has. Returns the whole answer.
+#[track_caller]
+fn check(server: &Server, line: &str, body: Value, status: u16, expected: Value) -> Value {
+    let answer = server.call(line, &body);
+    assert_eq!(answer.status, status, "{line} {body}: {}", answer.text());
+    let found = answer.json();
+    if let Err(difference) = api_support::contains(&found, &expected) {
+        panic!("{line} {body}: {difference}\n{found:#}");
+    }
+    found
+}
+
+#[track_caller]
+fn refused(server: &Server, line: &str, body: Value, status: u16, code: &str) -> String {
+    let answer = check(server, line, body, status, json!({ "error": { "code": code } }));
+    let message = answer["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with('.') && message.len() > 15, "not a sentence: {message}");
+    message
+}
+
+const NONE: Value = Value::Null;
+
+// --- operations and events -----------------------------------------------------------------------
+
+#[test]
+fn a_restart_lives_from_the_request_to_the_end_of_its_event() {
+    let server = Server::start();
+    check(&server, "POST /machines", json!({"name": "web-1"}), 201, json!({"name": "web-1", "power": "Running"}));
+    server.listen_as("web-1");
+    let id = "C0FFEE00-0000-4000-8000-000000000001";
+    let operation = check(
+        &server,
+        "POST /machines/web-1/restart",
+        json!({ "eventId": id.to_lowercase() }),
+        202,
+        json!({"kind": "Restart", "by": "owner", "state": "Running", "machines": ["web-1"], "events": [{"id": id}]}),
+    );
+    let event = format!("GET /events/{id}");
+    let not_before = "2026-03-01T12:15:00Z";
+    let scheduled = json!({
+        "id": id, "type": "Reboot", "status": "Scheduled", "source": "User", "cause": "UserRestart", "shown": true,
+        "resources": ["web-1"], "appeared": START, "notBefore": not_before, "durationSeconds": -1,
+    });
+    check(&server, &event, NONE, 200, scheduled.clone());
+    check(&server, "GET /events", NONE, 200, json!({ "value": [scheduled] }));
+    check(
+        &server,
+        &format!("POST /events/{id}/approve"),
+        NONE,
+        200,
+        json!({"status": "Started", "approval": {"by": "management:owner", "at": START}, "started": START}),
+    );
+    check(&server, "POST /clock/advance", json!({"seconds": 600}), 200, json!({"now": "2026-03-01T12:10:00Z"}));
+    check(&server, &event, NONE, 200, json!({"status": "Ended", "outcome": "Completed"}));
+    check(&server, "GET /events", NONE, 200, json!({"value": []}));
+    check(&server, "GET /events?all=true&machine=web-1", NONE, 200, json!({"value": [{"id": id}]}));
+    let shown = format!("GET /operations/{}", operation["id"].as_str().unwrap());
+    let done = json!({"state": "Succeeded", "events": [{"id": id, "outcome": "Completed"}]});
+    check(&server, &shown, NONE, 200, done.clone());
+    check(&server, "GET /operations", NONE, 200, json!({ "value": [done] }));
+    refused(&server, &format!("POST /events/{id}/approve"), NONE, 409, "EventOver");
+    refused(&server, &format!("POST /events/{id}/cancel"), NONE, 409, "EventOver");
+
+    check(&server, "POST /clock/advance", json!({"seconds": 7200}), 200, json!({}));
+    refused(&server, &event, NONE, 404, "EventNotFound");
+    let from_history = json!({
+        "kind": "Restart", "by": "owner", "state": "Succeeded", "asked": START, "machines": ["web-1"],
+        "events": [{"id": id, "outcome": "Completed"}],
+    });
+    check(&server, &shown, NONE, 200, from_history);
+}
+
+#[test]
+fn what_nobody_listens_for_runs_at_once() {
+    let server = Server::start();
+    check(&server, "POST /machines", json!({"name": "quiet"}), 201, json!({"listening": false}));
+    let operation = check(&server, "POST /machines/quiet/redeploy", NONE, 202, json!({"kind": "Redeploy"}));
+    let event = operation["events"][0]["id"].as_str().unwrap();
+    check(&server, &format!("GET /events/{event}"), NONE, 200, json!({"status": "Started", "shown": false}));
+    check(&server, "DELETE /machines/quiet", NONE, 202, json!({"kind": "Delete", "state": "Succeeded"}));
+    refused(&server, "GET /machines/quiet", NONE, 404, "MachineNotFound");
+}
+
+#[test]
+fn maintenance_is_planned_and_cancelled() {
+    let server = Server::with_machines(&["a"]);
+    server.listen_as("a");
+    let id = "C0FFEE00-0000-4000-8000-000000000002";
+    let plan = json!({
+        "target": {"machine": "a"}, "type": "Freeze", "at": "2026-03-02T01:00:00+01:00", "durationSeconds": 7,
+        "description": "New firmware", "eventId": id,
+    });
+    check(
+        &server,
+        "POST /maintenance",
+        plan,
+        202,
+        json!({"kind": "Maintain", "type": "Freeze", "cause": "HostMaintenance", "at": "2026-03-02T00:00:00Z"}),
+    );
+    check(
+        &server,
+        "POST /events/approve",
+        json!({"events": [id]}),
+        200,
+        json!({"value": [{"id": id, "description": "New firmware", "durationSeconds": 7, "source": "Platform"}]}),
+    );
+    let more = json!({"target": {"machine": "a"}, "type": "Reboot", "noticeSeconds": 1800});
+    let later = check(&server, "POST /maintenance", more, 202, json!({}));
+    let operation = later["id"].as_str().unwrap();
+    let cancelled = json!({"state": "Canceled", "reason": "owner", "events": [{"outcome": "Canceled"}]});
+    check(&server, &format!("POST /operations/{operation}/cancel"), NONE, 200, cancelled);
+    refused(&server, &format!("POST /operations/{operation}/cancel"), NONE, 409, "OperationOver");
+}
+
+#[test]
+fn an_event_is_cancelled_by_its_id() {
+    let server = Server::with_machines(&["a"]);
+    server.listen_as("a");
+    let operation = check(&server, "POST /machines/a/restart", NONE, 202, json!({"state": "Running"}));
+    let event = operation["events"][0]["id"].as_str().unwrap();
+    let cancelled = json!({"status": "Ended", "outcome": "Canceled", "reason": "owner"});
+    check(&server, &format!("POST /events/{event}/cancel"), NONE, 200, cancelled);
+    refused(&server, "POST /events/C0FFEE00-0000-4000-8000-00000000dead/cancel", NONE, 404, "EventNotFound");
+}
+
+#[test]
+fn a_host_takes_its_machines_along() {
+    let server = Server::start();
+    check(&server, "PUT /hosts/rack-1", NONE, 201, json!({"name": "rack-1", "machines": []}));
+    check(&server, "PUT /hosts/rack-1", NONE, 200, json!({"name": "rack-1"}));
+    for name in ["a", "b"] {
+        check(&server, "POST /machines", json!({"name": name, "host": "rack-1"}), 201, json!({"host": "rack-1"}));
+        server.listen_as(name);
+    }
+    check(&server, "GET /hosts/rack-1", NONE, 200, json!({"machines": ["a", "b"]}));
+    check(&server, "GET /machines?host=rack-1", NONE, 200, json!({"value": [{"name": "a"}, {"name": "b"}]}));
+    let target = json!({"target": {"host": "rack-1"}, "type": "Reboot"});
+    let operation = check(&server, "POST /maintenance", target, 202, json!({"host": "rack-1"}));
+    let event = operation["events"][0]["id"].as_str().unwrap();
+    let message = refused(&server, &format!("POST /events/{event}/cancel"), NONE, 409, "PartOfHostOperation");
+    assert!(message.contains("Cancel the operation"), "{message}");
+    check(&server, "POST /hosts/rack-1/hardware-failure", json!({"type": "Redeploy"}), 202, json!({"kind": "Fail"}));
+    refused(&server, "DELETE /hosts/rack-1", NONE, 409, "HostInUse");
+    refused(&server, "DELETE /hosts/rack-2", NONE, 404, "HostNotFound");
+    check(&server, "PUT /hosts/rack-2", NONE, 201, json!({}));
+    assert_eq!(server.call("DELETE /hosts/rack-2", &NONE).status, 204);
+}
+
+// --- the fleet -----------------------------------------------------------------------------------
+
+#[test]
+fn a_machine_is_shown_as_it_was_registered_and_changed() {
+    let server = Server::start();
+    let new = json!({
+        "name": "db", "vmId": "0B57AC1E-0000-4000-8000-000000000001", "resourceGroup": "prod", "zone": "2",
+        "addresses": [{"ip": "10.9.0.4"}], "terminateNotification": {"notBeforeTimeout": "PT7M30S"},
+        "details": {"location": "westeurope", "size": "Standard_D2s_v5"}, "tags": {"team": "data"},
+    });
+    let shown = json!({
+        "name": "db", "vmId": "0b57ac1e-0000-4000-8000-000000000001", "resourceGroup": "prod", "zone": "2",
+        "addresses": [{"network": "default", "ip": "10.9.0.4"}],
+        "terminateNotification": {"notBeforeTimeout": "PT7M30S"},
+        "details": {"location": "westeurope", "size": "Standard_D2s_v5"}, "tags": {"team": "data"},
+        "priority": "Regular", "updateDomain": 0, "protected": false,
+    });
+    check(&server, "POST /machines", new, 201, shown.clone());
+    check(&server, "GET /machines/prod~db", NONE, 200, shown.clone());
+    check(&server, "GET /machines/DB?group=PROD", NONE, 200, shown.clone());
+    check(&server, "GET /machines/0B57AC1E-0000-4000-8000-000000000001", NONE, 200, shown);
+    let change =
+        json!({"zone": null, "terminateNotification": null, "details": {"size": "Standard_D4s_v5"}, "tags": {}});
+    let changed = check(
+        &server,
+        "PATCH /machines/db",
+        change,
+        200,
+        json!({"details": {"location": "westeurope", "size": "Standard_D4s_v5"}, "tags": {}}),
+    );
+    assert!(changed.get("zone").is_none() && changed.get("terminateNotification").is_none(), "{changed:#}");
+    check(&server, "POST /machines/db/stop", NONE, 200, json!({"power": "Stopped"}));
+    refused(&server, "POST /machines/db/restart", NONE, 409, "MachineNotRunning");
+    check(&server, "POST /machines/db/deallocate", json!({}), 200, json!({"power": "Deallocated"}));
+    check(&server, "POST /machines/db/start", NONE, 200, json!({"power": "Running"}));
+}
+
+#[test]
+fn a_name_that_two_machines_have_is_refused_with_both() {
+    let server = Server::start();
+    for group in ["east", "west"] {
+        check(&server, "POST /machines", json!({"name": "web", "resourceGroup": group}), 201, json!({}));
+    }
+    let message = refused(&server, "GET /machines/web", NONE, 409, "AmbiguousName");
+    assert!(message.contains("east~web") && message.contains("west~web"), "{message}");
+    check(&server, "GET /machines/east~web", NONE, 200, json!({"resourceGroup": "east"}));
+    check(&server, "GET /machines?name=WEB", NONE, 200, json!({"value": [{}, {}]}));
+    check(&server, "GET /machines?name=web&group=west", NONE, 200, json!({"value": [{"resourceGroup": "west"}]}));
+}
+
+#[test]
+fn role_instances_are_machines_of_their_cloud_service() {
+    let server = Server::start();
+    check(&server, "POST /cloud-services", json!({"name": "shop"}), 201, json!({"name": "shop", "machines": 0}));
+    let instance = json!({"name": "FrontEnd_IN_0", "cloudService": "shop"});
+    check(&server, "POST /machines", instance, 201, json!({"cloudService": "shop", "role": "FrontEnd"}));
+    check(&server, "GET /machines/shop~FrontEnd_IN_0", NONE, 200, json!({"role": "FrontEnd"}));
+    refused(&server, "POST /machines", json!({"name": "x", "cloudService": "shop"}), 409, "ConflictingPlace");
+    refused(&server, "GET /scale-sets/shop", NONE, 404, "GroupNotFound");
+    let policy = json!({"policy": {"approveUserReboot": true}});
+    check(&server, "PATCH /cloud-services/shop", policy.clone(), 200, policy);
+    check(&server, "DELETE /cloud-services/shop", NONE, 202, json!({"kind": "Delete", "state": "Succeeded"}));
+    refused(&server, "GET /cloud-services/shop", NONE, 404, "GroupNotFound");
+}
+
+#[test]
+fn machines_of_an_availability_set_are_spread() {
+    let server = Server::start();
+    let new = json!({"name": "av", "updateDomains": 2, "faultDomains": 2});
+    check(&server, "POST /availability-sets", new, 201, json!({"updateDomains": 2, "scopes": [{"listening": false}]}));
+    for (name, domain) in [("a", 0), ("b", 1), ("c", 0)] {
+        let body = json!({"name": name, "availabilitySet": "av"});
+        check(&server, "POST /machines", body, 201, json!({"availabilitySet": "av", "updateDomain": domain}));
+    }
+    check(&server, "GET /availability-sets", NONE, 200, json!({"value": [{"name": "av", "machines": 3}]}));
+    let scope = server.call("GET /machines/a", &NONE).json()["scope"].clone();
+    check(&server, &format!("GET /machines?scope={scope}"), NONE, 200, json!({"value": [{}, {}, {}]}));
+    let policy = json!({"name": "d", "availabilitySet": "av", "policy": {}});
+    refused(&server, "POST /machines", policy, 409, "PolicyOnMember");
+    refused(&server, "POST /availability-sets", json!({"name": "AV"}), 409, "NameTaken");
+}
+
+#[test]
+fn a_scale_set_scales_upgrades_and_goes() {
+    let server = Server::start();
+    let new = json!({
+        "name": "set", "capacity": 3, "orchestration": "Uniform", "model": {"terminateNotification": {}},
+    });
+    let shown = json!({
+        "name": "set", "capacity": 3, "machines": 3, "orchestration": "Uniform", "upgradeMode": "Manual",
+        "placementGroupMax": 100, "model": {"terminateNotification": {"notBeforeTimeout": "PT5M"}},
+    });
+    check(&server, "POST /scale-sets", new, 201, shown);
+    check(&server, "GET /machines/set_0", NONE, 200, json!({"scaleSet": "set", "instanceId": 0}));
+    server.listen_as("set_0");
+    let longer = json!({"model": {"terminateNotification": {"notBeforeTimeout": "PT10M"}}});
+    check(&server, "PATCH /scale-sets/set", longer.clone(), 200, json!({ "scaleSet": longer }));
+    check(&server, "GET /machines/set_1", NONE, 200, json!({"latestModelApplied": false}));
+    check(&server, "POST /scale-sets/set/upgrade", json!({"instances": ["set_1"]}), 200, json!({"name": "set"}));
+    let instances = json!({"value": [
+        {"name": "set_0", "latestModelApplied": false},
+        {"name": "set_1", "latestModelApplied": true},
+        {"name": "set_2", "latestModelApplied": false},
+    ]});
+    check(&server, "GET /scale-sets/set/instances", NONE, 200, instances);
+    let scaled =
+        json!({"scaleSet": {"capacity": 2}, "added": [], "removing": ["set_2"], "operation": {"kind": "Delete"}});
+    check(&server, "PATCH /scale-sets/set", json!({"capacity": 2}), 200, scaled);
+    let grown = check(&server, "PATCH /scale-sets/set", json!({"capacity": 3}), 200, json!({"removing": []}));
+    assert_eq!(grown["added"].as_array().unwrap().len(), 1, "{grown:#}");
+    assert!(grown.get("operation").is_none());
+    let body = json!({"instances": ["set_1"], "eventId": "C0FFEE00-0000-4000-8000-000000000003"});
+    check(&server, "POST /scale-sets/set/delete-instances", body, 202, json!({"kind": "Delete", "state": "Running"}));
+    let deletion = "POST /events/C0FFEE00-0000-4000-8000-000000000003/cancel";
+    refused(&server, deletion, NONE, 409, "NotCancellable");
+    check(&server, "POST /machines", json!({"name": "other"}), 201, json!({}));
+    let other = json!({"instances": ["other"]});
+    refused(&server, "POST /scale-sets/set/delete-instances", other.clone(), 409, "NotAMember");
+    refused(&server, "POST /scale-sets/set/upgrade", other, 409, "NotAMember");
+    check(&server, "DELETE /scale-sets/set", NONE, 202, json!({"kind": "Delete", "state": "Running"}));
+    check(&server, "GET /scale-sets/set", NONE, 200, json!({"leaving": true}));
+    refused(&server, "PATCH /scale-sets/set", json!({"capacity": 9}), 409, "GroupLeaving");
+    check(&server, "POST /clock/advance", json!({"seconds": 900}), 200, json!({}));
+    refused(&server, "GET /scale-sets/set", NONE, 404, "GroupNotFound");
+}
+
+#[test]
+fn lists_turn_pages_without_a_gap() {
+    let server = Server::with_machines(&["a", "b", "c", "d", "e"]);
+    for (path, size) in [("/machines", 6), ("/hosts", 3), ("/operations", 4), ("/history?kind=machine-added", 6)] {
+        for n in 0..3 {
+            server.call(&format!("PUT /hosts/h{n}"), &NONE);
+        }
+        for n in ["a", "b", "c", "d"] {
+            if server.call("GET /operations", &NONE).json()["value"].as_array().unwrap().len() < 4 {
+                server.call(&format!("POST /machines/{n}/restart"), &NONE);
+            }
+        }
+        let mut seen = Vec::new();
+        let mut after = String::new();
+        loop {
+            let joint = if path.contains('?') { '&' } else { '?' };
+            let page = server.call(&format!("GET {path}{joint}limit=2{after}"), &NONE).json();
+            seen.extend(page["value"].as_array().unwrap().iter().map(Value::to_string));
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(seen.len(), size, "{path}");
+        let mut unique = seen.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), size, "{path}");
+    }
+    refused(&server, "GET /machines?limit=0", NONE, 400, "InvalidQuery");
+    refused(&server, "GET /machines?after=x", NONE, 400, "InvalidQuery");
+    refused(&server, "GET /operations?after=1.x", NONE, 400, "InvalidQuery");
+}
+
+// --- refusals ------------------------------------------------------------------------------------
+
+#[test]
+fn every_refusal_of_the_rules_has_its_status_and_code() {
+    let server = Server::with_machines(&["a", "b"]);
+    server.listen_as("a");
+    server.call("POST /scale-sets", &json!({"name": "set", "capacity": 1}));
+    let taken = "C0FFEE00-0000-4000-8000-000000000004";
+    server.call("POST /machines/a/restart", &json!({ "eventId": taken }));
+    server.call("POST /machines", &json!({"name": "v", "vmId": taken, "addresses": [{"ip": "10.9.0.9"}]}));
+    let maintain = |rest: Value| {
+        let mut body = json!({"target": {"machine": "a"}, "type": "Freeze"});
+        body.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        body
+    };
+    let cases: Vec<(&str, Value, u16, &str)> = vec![
+        ("POST /machines", json!({"name": "A"}), 409, "NameTaken"),
+        ("POST /machines", json!({"name": "w", "vmId": taken}), 409, "VmIdTaken"),
+        ("POST /machines", json!({"name": "w", "addresses": [{"ip": "10.9.0.9"}]}), 409, "AddressTaken"),
+        ("POST /machines", json!({"name": "w", "updateDomain": 100}), 409, "InvalidDomain"),
+        (
+            "POST /machines",
+            json!({"name": "w", "terminateNotification": {"notBeforeTimeout": "PT4M"}}),
+            400,
+            "InvalidTerminateNotification",
+        ),
+        (
+            "POST /machines",
+            json!({"name": "w", "terminateNotification": {"notBeforeTimeout": "5m"}}),
+            400,
+            "InvalidField",
+        ),
+        (
+            "POST /machines",
+            json!({"name": "w", "priority": "Spot", "terminateNotification": {}}),
+            409,
+            "TerminateNotificationOnSpot",
+        ),
+        ("POST /machines", json!({"name": "w", "availabilitySet": "none"}), 404, "GroupNotFound"),
+        ("POST /availability-sets", json!({"name": "x", "updateDomains": 0}), 400, "InvalidDomainCount"),
+        ("PATCH /machines/a", json!({"updateDomain": 1}), 409, "MachineBusy"),
+        ("POST /machines/a/evict", NONE, 409, "NotSpot"),
+        ("POST /machines/none/restart", NONE, 404, "MachineNotFound"),
+        ("POST /machines/b/restart", json!({ "eventId": taken }), 409, "IdTaken"),
+        ("POST /maintenance", maintain(json!({"noticeSeconds": 5})), 409, "NoticeTooShort"),
+        ("POST /maintenance", maintain(json!({"at": "2020-01-01T00:00:00Z"})), 409, "PlanInThePast"),
+        ("POST /maintenance", maintain(json!({"at": "2030-01-01T00:00:00Z"})), 409, "PlanTooFar"),
+        ("POST /maintenance", maintain(json!({"durationSeconds": -2})), 400, "InvalidDuration"),
+        ("POST /maintenance", maintain(json!({"description": "x".repeat(257)})), 400, "InvalidField"),
+        ("POST /maintenance", json!({"target": {"host": "none"}, "type": "Freeze"}), 404, "HostNotFound"),
+        ("POST /maintenance", json!({"target": {"group": "none"}, "type": "Freeze"}), 404, "GroupNotFound"),
+        ("POST /operations/c0ffee00-0000-4000-8000-00000000dead/cancel", NONE, 404, "OperationNotFound"),
+        (
+            "POST /events/approve",
+            json!({"events": [taken, "C0FFEE00-0000-4000-8000-00000000DEAD"]}),
+            404,
+            "EventNotFound",
+        ),
+        ("PATCH /scale-sets/set", json!({"capacity": 10_001}), 409, "TooManyMachines"),
+        ("PUT /clock", json!({"now": "2020-01-01T00:00:00Z"}), 409, "ClockBackwards"),
+        ("PUT /clock", json!({"now": "2030-01-01T00:00:00Z"}), 409, "ClockTooFar"),
+    ];
+    for (line, body, status, code) in cases {
+        refused(&server, line, body, status, code);
+    }
+    check(&server, "GET /events", NONE, 200, json!({"value": [{"id": taken, "status": "Scheduled"}]}));
+}
+
+#[test]
+fn the_limit_of_user_operations_is_kept() {
+    let names: Vec<String> = (0..11).map(|n| format!("m{n}")).collect();
+    let server = Server::with_machines(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for name in &names {
+        server.listen_as(name);
+    }
+    for name in &names[..10] {
+        check(&server, &format!("POST /machines/{name}/restart"), NONE, 202, json!({}));
+    }
+    refused(&server, "POST /machines/m10/restart", NONE, 409, "TooManyUserOperations");
+}
+
+#[test]
+fn bodies_paths_and_queries_that_make_no_sense_are_refused_with_what_is_wrong() {
+    let server = Server::with_machines(&["a"]);
+    let cases = [
+        ("POST /machines", "{", 400, "InvalidJson", "JSON"),
+        ("POST /machines", "", 400, "InvalidJson", "JSON"),
+        ("POST /machines", "[]", 400, "InvalidField", "The body"),
+        ("POST /machines", "{}", 400, "InvalidField", "name"),
+        ("POST /machines", r#"{"name": 7}"#, 400, "InvalidField", "name"),
+        ("POST /machines", r#"{"name": "x y"}"#, 400, "InvalidField", "name"),
+        ("POST /machines", r#"{"name": "x", "nmae": 1}"#, 400, "InvalidField", "nmae"),
+        ("POST /machines", r#"{"name": "x", "vmId": "y"}"#, 400, "InvalidField", "vmId"),
+        ("POST /machines", r#"{"name": "x", "addresses": [{"ip": "y"}]}"#, 400, "InvalidField", "addresses[0].ip"),
+        ("POST /machines", r#"{"name": "x", "tags": {"": "y"}}"#, 400, "InvalidField", "tags"),
+        ("POST /machines/a/restart", r#"{"force": true}"#, 400, "InvalidField", "force"),
+        ("POST /machines/a/restart?now=1", "", 400, "InvalidQuery", "now"),
+        ("GET /machines?limit=many", "", 400, "InvalidQuery", "limit"),
+        ("GET /machines?limit=1&limit=2", "", 400, "InvalidQuery", "limit"),
+        ("GET /events/7", "", 400, "InvalidPath", "GUID"),
+        ("GET /history?kind=ended,begun", "", 400, "InvalidQuery", "begun"),
+        ("GET /history?since=yesterday", "", 400, "InvalidQuery", "RFC 3339"),
+        ("POST /maintenance", r#"{"target": {}, "type": "Freeze"}"#, 400, "InvalidField", "target"),
+        (
+            "POST /maintenance",
+            r#"{"target": {"machine": "a", "host": "b"}, "type": "Freeze"}"#,
+            400,
+            "InvalidField",
+            "target",
+        ),
+        ("POST /maintenance", r#"{"target": {"machine": "a"}, "type": "Preempt"}"#, 400, "InvalidField", "type"),
+        ("POST /events/approve", r#"{"events": []}"#, 400, "InvalidField", "events"),
+        ("GET /machines/%FF", "", 400, "InvalidPath", "UTF-8"),
+        ("GET /nothing", "", 404, "NotFound", "/openapi.json"),
+        ("GET /machines/a/b/c", "", 404, "NotFound", "/openapi.json"),
+    ];
+    for (line, body, status, code, named) in cases {
+        let answer = server.send(line, body);
+        assert_eq!(answer.status, status, "{line} {body}: {}", answer.text());
+        let error = answer.json()["error"].clone();
+        assert_eq!(error["code"], code, "{line} {body}: {error}");
+        let said = format!("{} {}", error["message"], error["target"]);
+        assert!(said.contains(named), "{line} {body}: {said}");
+    }
+}
+
+#[test]
+fn other_methods_media_types_and_sizes_are_refused() {
+    let server = Server::start();
+    let answer = server.send("PUT /machines", "");
+    assert_eq!((answer.status, answer.code()), (405, "MethodNotAllowed".into()));
+    let allowed = answer.header("allow").unwrap();
+    assert!(allowed.contains("GET") && allowed.contains("POST"), "{allowed}");
+    let form = server.client().header("Content-Type", "application/x-www-form-urlencoded");
+    let answer = form.send(server.management, "POST /api/v1/machines", b"name=x");
+    assert_eq!((answer.status, answer.code()), (415, "UnsupportedMediaType".into()));
+    let large = format!(r#"{{"name": "{}"}}"#, "x".repeat(1 << 20));
+    let answer = server.send("POST /machines", &large);
+    assert_eq!((answer.status, answer.code()), (413, "BodyTooLarge".into()));
+}
+
+// --- who may speak -------------------------------------------------------------------------------
+
+#[test]
+fn only_the_token_opens_the_door_and_health_needs_none() {
+    let token = "correct-horse-battery-staple-0123456789";
+    let server = Server::guarded(token);
+    let get = |client: Client, path: &str| client.send(server.management, &format!("GET {path}"), b"");
+    let plain = || Client::to(server.management);
+    for client in [
+        plain(),
+        plain().header("Authorization", "Bearer wrong"),
+        plain().header("Authorization", token),
+        plain().header("Authorization", &format!("Basic {token}")),
+        plain().header("Authorization", &format!("Bearer {token}x")),
+    ] {
+        for path in ["/api/v1/machines", "/metrics", "/openapi.json", "/nothing"] {
+            let answer = get(client.clone(), path);
+            assert_eq!((answer.status, answer.code()), (401, "Unauthorized".into()), "{path}");
+            assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
+            assert!(!answer.text().contains(token));
+        }
+    }
+    let bearer = || plain().header("Authorization", &format!("bearer {token}"));
+    assert_eq!(get(bearer(), "/api/v1/machines").status, 200);
+    assert_eq!(get(bearer(), "/openapi.json").json()["info"]["title"], "Forewarn management API");
+    let metrics = get(bearer(), "/metrics");
+    assert!(
+        metrics.text().contains("forewarn_machines 1") && metrics.text().ends_with("# EOF\n"),
+        "{}",
+        metrics.text()
+    );
+    assert_eq!(get(plain(), "/healthz").json(), json!({"status": "ok"}));
+}
+
+#[test]
+fn foreign_hosts_and_origins_are_kept_out() {
+    let server = Server::start();
+    let ours = server.management.to_string();
+    let cases = [
+        ("evil.example", None, 403, "ForeignHost"),
+        ("127.0.0.1.evil.example", None, 403, "ForeignHost"),
+        ("localhost", None, 200, ""),
+        (ours.as_str(), None, 200, ""),
+        (ours.as_str(), Some(format!("http://{ours}")), 200, ""),
+        (ours.as_str(), Some("http://evil.example".to_owned()), 403, "ForeignOrigin"),
+        (ours.as_str(), Some("http://localhost:1".to_owned()), 403, "ForeignOrigin"),
+        (ours.as_str(), Some("null".to_owned()), 403, "ForeignOrigin"),
+    ];
+    for (host, origin, status, code) in cases {
+        let mut client = Client::with_host(host);
+        if let Some(origin) = &origin {
+            client = client.header("Origin", origin);
+        }
+        let answer = client.send(server.management, "GET /api/v1/clock", b"");
+        assert_eq!(answer.status, status, "{host} {origin:?}");
+        if status != 200 {
+            assert_eq!(answer.code(), code);
+        }
+        assert_eq!(client.send(server.management, "GET /healthz", b"").status, status, "{host}: health too");
+    }
+}
+
+// --- time, history, changes ----------------------------------------------------------------------
+
+#[test]
+fn the_clock_is_advanced_and_set() {
+    let server = Server::start();
+    check(&server, "GET /clock", NONE, 200, json!({"kind": "Manual", "now": START, "noticeScale": 1}));
+    check(&server, "POST /clock/advance", json!({"seconds": 90}), 200, json!({"now": "2026-03-01T12:01:30Z"}));
+    check(&server, "PUT /clock", json!({"now": "2026-03-02T00:00:00Z"}), 200, json!({"now": "2026-03-02T00:00:00Z"}));
+    let audit = check(
+        &server,
+        "GET /history?kind=audit",
+        NONE,
+        200,
+        json!({"value": [
+            {"actor": "owner", "outcome": "clock.advance", "detail": {"seconds": 90}, "at": START},
+            {"actor": "owner", "outcome": "clock.set"},
+        ]}),
+    );
+    assert!(audit.get("next").is_none());
+    let real = Server::on_the_real_clock();
+    check(&real, "GET /clock", NONE, 200, json!({"kind": "Real"}));
+    refused(&real, "POST /clock/advance", json!({"seconds": 1}), 409, "ClockIsReal");
+    refused(&real, "PUT /clock", json!({"now": "2100-01-01T00:00:00Z"}), 409, "ClockIsReal");
+    assert_eq!(real.call("GET /history?kind=audit", &NONE).json()["value"], json!([]));
+}
+
+#[test]
+fn history_says_who_did_what_and_what_came_of_it() {
+    let server = Server::with_machines(&["a"]);
+    server.listen_as("a");
+    let operation = check(&server, "POST /machines/a/restart", NONE, 202, json!({}));
+    let event = operation["events"][0]["id"].as_str().unwrap();
+    server.call(&format!("POST /events/{event}/approve"), &NONE);
+    server.call("POST /clock/advance", &json!({"seconds": 600}));
+    let story = json!({"value": [
+        {"kind": "appeared", "event": event, "operation": operation["id"], "machines": ["a"]},
+        {"kind": "approved", "actor": "management:owner"},
+        {"kind": "started", "at": START},
+        {"kind": "ended", "outcome": "completed", "at": "2026-03-01T12:10:00Z"},
+    ]});
+    check(&server, &format!("GET /history?event={event}"), NONE, 200, story);
+    let audits = json!({"value": [
+        {"outcome": "machine.register"}, {"outcome": "restart", "actor": "owner", "target": "a"},
+    ]});
+    check(&server, "GET /history?machine=A&kind=audit", NONE, 200, audits);
+    check(&server, "GET /history?newest=true&limit=1", NONE, 200, json!({"value": [{"kind": "operation-ended"}]}));
+    let since = "GET /history?since=2026-03-01T12:09:00Z&kind=started,ended";
+    check(&server, since, NONE, 200, json!({"value": [{"kind": "ended"}]}));
+}
+
+#[test]
+fn the_stream_of_changes_goes_on_where_it_was_left() {
+    let server = Server::with_machines(&["a"]);
+    let mut live = server.changes(None);
+    server.listen_as("a");
+    let on = live.next();
+    assert_eq!(on.kind, "scope-on");
+    server.call("POST /machines/a/restart", &NONE);
+    let audit = live.next();
+    assert_eq!((audit.kind.as_str(), &audit.data["outcome"]), ("audit", &json!("restart")));
+    assert_eq!(live.next().kind, "appeared");
+    drop(live);
+    server.call("POST /machines", &json!({"name": "b"}));
+
+    let mut again = server.changes(Some(on.id));
+    let missed: Vec<_> = (0..4).map(|_| again.next()).collect();
+    let kinds: Vec<_> = missed.iter().map(|message| message.kind.as_str()).collect();
+    assert_eq!(kinds, ["audit", "appeared", "audit", "machine-added"]);
+    assert!(missed.windows(2).all(|pair| pair[0].id < pair[1].id));
+    assert_eq!(missed[3].data["machines"], json!(["b"]));
+    server.stop();
+    assert!(again.ended(), "the stream ends with the server");
+}
+
+#[test]
+fn a_stream_is_not_begun_from_what_is_no_number() {
+    let server = Server::start();
+    let answer = server.client().header("Last-Event-ID", "x").send(server.management, "GET /api/v1/changes", b"");
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    refused(&server, "GET /changes?after=x", NONE, 400, "InvalidQuery");
+}

@@ -1,0 +1,291 @@
+//! A server for tests of the API, and a client that sends exactly what it is told.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use forewarn_core::Timestamp;
+use forewarn_server::api::{self, Access};
+use forewarn_server::{Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// When the manual clock begins.
+pub const START: &str = "2026-03-01T12:00:00Z";
+const START_SECS: i64 = 1_772_366_400;
+
+pub struct Server {
+    pub management: SocketAddr,
+    metadata: SocketAddr,
+    token: Option<String>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    runtime: Runtime,
+    _running: Running,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        Server::new(ClockKind::Manual { start: Some(Timestamp::from_secs(START_SECS)) }, None)
+    }
+
+    pub fn on_the_real_clock() -> Server {
+        Server::new(ClockKind::Real, None)
+    }
+
+    pub fn guarded(token: &str) -> Server {
+        Server::new(ClockKind::Real, Some(token.to_owned()))
+    }
+
+    pub fn with_machines(names: &[&str]) -> Server {
+        let server = Server::start();
+        for name in names {
+            assert_eq!(server.call("POST /machines", &serde_json::json!({ "name": name })).status, 201);
+        }
+        server
+    }
+
+    fn new(clock: ClockKind, token: Option<String>) -> Server {
+        let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let listener = MetadataListener {
+            address: ListenAddress::Tcp(loopback),
+            machine: None,
+            network: "default".into(),
+            prefix: None,
+        };
+        let config =
+            Config { metadata: vec![listener], management: loopback, auth: Auth::Off, clock, ..Config::default() };
+        let access = match &token {
+            Some(token) => Access::fixed(token.clone()),
+            None => api::access(&config).unwrap(),
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let (running, management) = runtime.block_on(async {
+            let running = forewarn_server::start(config).await.unwrap();
+            let listener = tokio::net::TcpListener::bind(loopback).await.unwrap();
+            let management = listener.local_addr().unwrap();
+            api::attach(listener, &running.engine, access, &stop, &tasks).unwrap();
+            (running, management)
+        });
+        let BoundAddress::Tcp(metadata) = running.metadata[0] else { panic!("metadata is not on TCP") };
+        Server { management, metadata, token, stop, tasks, runtime, _running: running }
+    }
+
+    pub fn client(&self) -> Client {
+        let client = Client::to(self.management);
+        match &self.token {
+            Some(token) => client.header("Authorization", &format!("Bearer {token}")),
+            None => client,
+        }
+    }
+
+    /// Null sends no body.
+    pub fn call(&self, line: &str, body: &Value) -> Answer {
+        match body {
+            Value::Null => self.send(line, ""),
+            body => self.send(line, &body.to_string()),
+        }
+    }
+
+    pub fn send(&self, line: &str, body: &str) -> Answer {
+        let (method, path) = line.split_once(' ').unwrap();
+        let client = self.client().header("Content-Type", "application/json; charset=utf-8");
+        client.send(self.management, &format!("{method} /api/v1{path}"), body.as_bytes())
+    }
+
+    /// The machine asks for its document, which turns its scope on.
+    pub fn listen_as(&self, machine: &str) {
+        let line = format!("GET /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
+        let answer = Client::to(self.metadata).header("Metadata", "true").send(self.metadata, &line, b"");
+        assert_eq!(answer.status, 200, "{machine}: {}", answer.text());
+    }
+
+    pub fn changes(&self, after: Option<u64>) -> Changes {
+        let mut client = self.client();
+        if let Some(after) = after {
+            client = client.header("Last-Event-ID", &after.to_string());
+        }
+        let mut reader = BufReader::new(client.open(self.management, "GET /api/v1/changes", b""));
+        let (status, _) = read_head(&mut reader);
+        assert_eq!(status, 200);
+        let mut changes = Changes { body: BufReader::new(Chunks { inner: reader, left: 0 }) };
+        // The first comment says that from here on nothing is missed.
+        assert!(changes.line().unwrap().starts_with(':'));
+        changes
+    }
+
+    pub fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.runtime.block_on(self.tasks.wait());
+    }
+}
+
+#[derive(Clone)]
+pub struct Client {
+    headers: Vec<(String, String)>,
+}
+
+impl Client {
+    pub fn to(address: SocketAddr) -> Client {
+        Client::with_host(&address.to_string())
+    }
+
+    pub fn with_host(host: &str) -> Client {
+        Client { headers: vec![("Host".into(), host.into())] }
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Client {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn send(&self, address: SocketAddr, line: &str, body: &[u8]) -> Answer {
+        let mut reader = BufReader::new(self.open(address, line, body));
+        let (status, headers) = read_head(&mut reader);
+        let mut body = Vec::new();
+        // A server that refuses a body may close before it has read all of it.
+        let _ = reader.read_to_end(&mut body);
+        Answer { status, headers, body }
+    }
+
+    fn open(&self, address: SocketAddr, line: &str, body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        for (name, value) in &self.headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+        let _ = stream.write_all(body);
+        stream
+    }
+}
+
+pub struct Answer {
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.text()))
+    }
+
+    pub fn code(&self) -> String {
+        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn read_head(reader: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        match line.trim_end() {
+            "" => break,
+            line => lines.push(line.to_owned()),
+        }
+    }
+    let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
+    let header = |line: &String| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+    (status, lines[1..].iter().filter_map(header).collect())
+}
+
+/// One message of the stream.
+pub struct Message {
+    pub id: u64,
+    pub kind: String,
+    pub data: Value,
+}
+
+pub struct Changes {
+    body: BufReader<Chunks>,
+}
+
+impl Changes {
+    pub fn next(&mut self) -> Message {
+        let mut message = Message { id: 0, kind: String::new(), data: Value::Null };
+        loop {
+            let line = self.line().expect("the stream goes on");
+            match line.split_once(": ") {
+                Some(("id", id)) => message.id = id.parse().unwrap(),
+                Some(("event", kind)) => message.kind = kind.to_owned(),
+                Some(("data", data)) => message.data = serde_json::from_str(data).unwrap(),
+                _ if line.is_empty() && message.id > 0 => return message,
+                _ => {}
+            }
+        }
+    }
+
+    pub fn ended(mut self) -> bool {
+        while let Some(line) = self.line() {
+            assert!(line.is_empty(), "{line}");
+        }
+        true
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.body.read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line.trim_end().to_owned()),
+        }
+    }
+}
+
+/// A body that comes in chunks.
+struct Chunks {
+    inner: BufReader<TcpStream>,
+    left: usize,
+}
+
+impl Read for Chunks {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            let mut size = String::new();
+            while size.trim().is_empty() {
+                size.clear();
+                if self.inner.read_line(&mut size)? == 0 {
+                    return Ok(0);
+                }
+            }
+            self.left = usize::from_str_radix(size.trim(), 16).unwrap();
+            if self.left == 0 {
+                return Ok(0);
+            }
+        }
+        let most = into.len().min(self.left);
+        let read = self.inner.read(&mut into[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+/// Whether `found` has everything that `expected` has: keys of objects may be more, arrays are as long.
+pub fn contains(found: &Value, expected: &Value) -> Result<(), String> {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => {
+            expected.iter().try_for_each(|(key, expected)| match found.get(key) {
+                Some(found) => contains(found, expected).map_err(|difference| format!("{key}.{difference}")),
+                None => Err(format!("{key} is missing")),
+            })
+        }
+        (Value::Array(found), Value::Array(expected)) if found.len() == expected.len() => {
+            found.iter().zip(expected).try_for_each(|(found, expected)| contains(found, expected))
+        }
+        (found, expected) if found == expected => Ok(()),
+        (found, expected) => Err(format!(" is {found}, not {expected}")),
+    }
+}

@@ -1,0 +1,141 @@
+//! Who is asking: listener, address, path, default, in this order.
+
+mod support;
+
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixListener;
+
+use forewarn_core::*;
+use forewarn_server::*;
+use support::*;
+
+const NAME: &str = "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
+
+/// Listeners: 0 as by default, 1 bound to `bound`, 2 on another network, 3 without `/vm/`.
+async fn world() -> World {
+    let listeners = vec![
+        listener(),
+        MetadataListener { machine: Some("bound".into()), ..listener() },
+        MetadataListener { network: "blue".into(), ..listener() },
+        MetadataListener { prefix: Some(false), ..listener() },
+    ];
+    let world = World::with(Config { metadata: listeners, ..config() }).await;
+    let at = |network: &str, last: u8| Address { network: network.into(), ip: Ipv4Addr::new(127, 0, 0, last).into() };
+    world.register_with("bound", |machine| machine.vm_id = Guid(0xB0)).await;
+    world.register_with("red", |machine| machine.addresses = AddressWish::Given(vec![at("default", 5)])).await;
+    world.register_with("blue", |machine| machine.addresses = AddressWish::Given(vec![at("blue", 5)])).await;
+    for group in ["one", "two"] {
+        let home = Home { resource_group: group.into(), ..home() };
+        world
+            .register_with("twin", |machine| {
+                machine.home = home;
+                machine.vm_id = Guid(u128::from(group.as_bytes()[1]));
+            })
+            .await;
+    }
+    world
+}
+
+async fn check(world: &World, from: u8, listener: usize, path: &str, expected: &str) {
+    let reply = world.ask_from(Ipv4Addr::new(127, 0, 0, from), listener, &format!("GET {path}")).await;
+    let shown = reply.shown();
+    assert!(shown == expected || reply.status >= 400 && shown.contains(expected), "{from} {listener} {path}: {shown}");
+}
+
+#[tokio::test]
+async fn a_listener_that_is_opened_for_one_machine_knows_no_other() {
+    let world = world().await;
+    check(&world, 1, 1, NAME, "200 bound").await;
+    check(&world, 5, 1, NAME, "200 bound").await;
+    check(&world, 1, 1, &format!("/vm/red{NAME}"), "nothing at /vm/red").await;
+}
+
+#[tokio::test]
+async fn an_address_is_a_machine_on_its_own_network_only() {
+    let world = world().await;
+    check(&world, 5, 0, NAME, "200 red").await;
+    check(&world, 5, 2, NAME, "200 blue").await;
+    check(&world, 5, 0, &format!("/vm/bound{NAME}"), "200 red").await;
+}
+
+#[tokio::test]
+async fn a_path_names_a_machine_by_id_by_name_and_by_group() {
+    let world = world().await;
+    check(&world, 1, 0, &format!("/vm/bound{NAME}"), "200 bound").await;
+    check(&world, 1, 0, &format!("/vm/BOUND{NAME}"), "200 bound").await;
+    check(&world, 1, 0, &format!("/vm/00000000-0000-0000-0000-0000000000b0{NAME}"), "200 bound").await;
+    check(&world, 1, 0, &format!("/vm/default/bound{NAME}"), "200 bound").await;
+    check(&world, 1, 0, &format!("/vm/two/twin{NAME}"), "200 twin").await;
+    check(&world, 1, 0, &format!("/vm/three/twin{NAME}"), "'three/twin'").await;
+    check(&world, 1, 0, &format!("/vm/nobody{NAME}"), "'nobody'").await;
+    let reply = world.check_refusal(&format!("GET /vm/twin{NAME}"), 409, &["/vm/one/twin", "/vm/two/twin"]).await;
+    assert_eq!(reply.status, 409);
+}
+
+#[tokio::test]
+async fn a_path_names_nobody_where_that_is_not_allowed() {
+    let world = world().await;
+    check(&world, 1, 3, &format!("/vm/bound{NAME}"), "nothing at /vm/bound").await;
+    check(&world, 5, 3, NAME, "200 red").await;
+}
+
+#[tokio::test]
+async fn the_default_machine_may_be_chosen_by_name() {
+    let world = World::with(Config { default_machine: Some("default/chosen".into()), ..config() }).await;
+    world.check_refusal(&format!("GET {NAME}"), 404, &["default/chosen"]).await;
+    world.register("chosen").await;
+    world.check(&format!("GET {NAME}"), "200 chosen").await;
+}
+
+#[tokio::test]
+async fn a_caller_whom_nobody_knows_is_told_his_address() {
+    let world = World::new().await;
+    let first = world.engine().snapshot().region.machine(FIRST).unwrap().clone();
+    world.request(Request::Delete { machines: vec![first.id], group: None }, 0xDE).await;
+    world.check_refusal(&format!("GET {NAME}"), 404, &["127.0.0.1", "Register"]).await;
+}
+
+#[tokio::test]
+async fn a_unix_socket_serves_one_machine_or_whoever_the_path_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, any) = (directory.path().join("one.sock"), directory.path().join("any.sock"));
+    // As a server that was killed leaves it.
+    drop(UnixListener::bind(&one).unwrap());
+    let listeners = vec![
+        MetadataListener { address: ListenAddress::Unix(one.clone()), machine: Some("web".into()), ..listener() },
+        MetadataListener { address: ListenAddress::Unix(any.clone()), ..listener() },
+    ];
+    let world = World::with(Config { metadata: listeners, ..config() }).await;
+    world.register("web").await;
+    let get = format!("GET {NAME}");
+    assert_eq!(exchange_unix(&one, &get).await.shown(), "200 web");
+    assert_eq!(exchange_unix(&any, &format!("GET /vm/web{NAME}")).await.shown(), "200 web");
+    assert_eq!(exchange_unix(&any, &get).await.status, 200);
+    world.running.stop().await;
+    assert!(!one.exists() && !any.exists());
+}
+
+#[tokio::test]
+async fn a_socket_that_somebody_else_has_is_left_to_him() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("taken.sock");
+    let _taken = UnixListener::bind(&path).unwrap();
+    let address = ListenAddress::Unix(path.clone());
+    let error = start(Config { metadata: vec![MetadataListener { address, ..listener() }], ..config() }).await;
+    assert!(error.err().unwrap().to_string().contains("Another program listens"));
+    let file = directory.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    let address = ListenAddress::Unix(file.clone());
+    let error = start(Config { metadata: vec![MetadataListener { address, ..listener() }], ..config() }).await;
+    assert!(error.err().unwrap().to_string().contains("not a socket"));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_a_sentence() {
+    let world = World::new().await;
+    let address = ListenAddress::Tcp(world.address(0));
+    let error = start(Config { metadata: vec![MetadataListener { address, ..listener() }], ..config() }).await;
+    let sentence = error.err().unwrap().to_string();
+    assert!(sentence.contains("cannot be opened at 127.0.0.1:"), "{sentence}");
+}
