@@ -33,6 +33,47 @@ fn the_transcripts_of_the_manual_are_true() {
 }
 
 #[test]
+fn the_transcript_of_the_readme_is_true() {
+    let server = Server::start();
+    transcript::run("README.md", &document("README.md"), &server);
+}
+
+/// The driver of docs/operators.md, with a `virsh` that only writes down what it is told.
+#[test]
+fn the_driver_of_the_manual_does_what_was_announced() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = document("docs/operators.md");
+    let script = &script[script.find("#!/bin/sh").unwrap()..];
+    let script = &script[..script.find("```").unwrap()];
+    let driver = executable(&dir.path().join("driver"), script);
+    executable(&dir.path().join("virsh"), &format!("#!/bin/sh\necho \"$@\" >> {}/told\n", dir.path().display()));
+
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+    let server = Server::start_in(
+        &format!("--memory --no-auth --driver-command {driver}"),
+        &[("PATH", &path), ("FREEZE_SECONDS", "0")],
+    );
+    check(&server, "vm register web1 --no-address --spot", 0, "web1 is registered.", "");
+    for (words, end) in [
+        ("vm restart web1", "Completed"),
+        ("maintenance start --vm web1", "Completed"),
+        ("vm delete web1", "Completed"),
+    ] {
+        let output = server.run(words);
+        assert!(text(&output.stdout).contains(end), "{words}: {output:?}");
+    }
+    let told = std::fs::read_to_string(dir.path().join("told")).unwrap();
+    assert_eq!(told, "reset web1\nsuspend web1\nresume web1\ndestroy web1\nundefine web1\n");
+}
+
+fn executable(path: &std::path::Path, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(path, script).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
 fn a_restart_is_announced_approved_and_waited_for() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "web_1 is registered.", "");

@@ -26,7 +26,13 @@ impl Server {
     }
 
     pub fn start_with(flags: &str) -> Server {
+        Server::start_in(flags, &[])
+    }
+
+    /// The same with more in its environment.
+    pub fn start_in(flags: &str, environment: &[(&str, &str)]) -> Server {
         let mut child = clean_command()
+            .envs(environment.iter().copied())
             .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--log-level", "warn"])
             .args(flags.split_whitespace())
             .stdout(Stdio::piped())

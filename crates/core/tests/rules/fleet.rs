@@ -346,3 +346,16 @@ fn an_address_of_another_machine_is_not_given_twice_to_one() {
     ",
     );
 }
+
+#[test]
+fn an_address_of_a_machine_that_went_is_not_given_again_while_there_are_others() {
+    check(
+        "
+        vm a ip=pool
+        delete a
+        done e1
+        vm b ip=pool
+        b? ip=10.64.0.5
+    ",
+    );
+}

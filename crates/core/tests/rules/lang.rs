@@ -6,7 +6,7 @@
 //! avset s a b c [uds=3] [fds=2] · service s a b     a group with these machines, domains round robin
 //! join s d [as=avset|service]       one more machine for a group (options as for vm)
 //! set w uniform 3 [term=10m] [max=2] [mode=manual|rolling] [zones=2] [ud=5] [fd=3] [spot] · set w flexible 3 …
-//! host h1 · unhost h1 · move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1
+//! host h1 · unhost h1 · move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
 //! on a                              a asks for its document
 //! restart|redeploy|perform|evict a  · delete a b · drop s [a b] (a group) · fail a|host h1|group s [redeploy]
 //! maintain a|host h1|group s freeze|reboot|redeploy [in=1h] [ago=1m] [notice=30m] [migration] [secs=30] ["text"]

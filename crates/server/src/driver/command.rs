@@ -10,7 +10,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::{Command, Effect, Event, EventId, EventKind, Machine, Region, Report, Source, Timestamp};
+use forewarn_core::{
+    Command, Effect, Event, EventId, EventKind, EvictionPolicy, Machine, Region, Report, Source, Timestamp,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -218,6 +220,7 @@ fn spawn(job: &Job, machine: &Machine) -> std::io::Result<Child> {
         .env("MACHINE_HOST", machine.host.as_deref().unwrap_or_default())
         .env("MACHINE_RESOURCE_GROUP", &*machine.home.resource_group)
         .env("MACHINE_SUBSCRIPTION", &*machine.home.subscription)
+        .env("MACHINE_EVICTION_POLICY", eviction(machine.eviction))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -248,6 +251,7 @@ fn document(job: &Job, machine: &Machine) -> serde_json::Value {
             "host": machine.host.as_deref(),
             "resourceGroup": &*machine.home.resource_group,
             "subscription": &*machine.home.subscription,
+            "evictionPolicy": eviction(machine.eviction),
             "addresses": addresses,
         },
         "rerun": job.rerun,
@@ -282,6 +286,13 @@ fn kind(kind: EventKind) -> &'static str {
         EventKind::Redeploy => "Redeploy",
         EventKind::Preempt => "Preempt",
         EventKind::Terminate => "Terminate",
+    }
+}
+
+fn eviction(policy: EvictionPolicy) -> &'static str {
+    match policy {
+        EvictionPolicy::Deallocate => "Deallocate",
+        EvictionPolicy::Delete => "Delete",
     }
 }
 

@@ -1,0 +1,73 @@
+//! Kills the server with SIGKILL, again and again, under load, and shows that nothing that was
+//! acknowledged is lost: schedules, approvals and cancellations are in the history afterwards, no event
+//! started early, no incarnation was used for two lists, and every event ends.
+//!
+//! The moment of each kill is the moment of some acknowledgement, drawn from a seed; what the other
+//! workers are in the middle of then is up to the machine.
+
+mod http;
+mod ledger;
+mod server;
+mod worker;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use ledger::Ledger;
+use server::Server;
+
+/// How often the server is killed.
+const KILLS: u64 = 200;
+
+/// The most acknowledgements between two kills.
+const ACKNOWLEDGED_MAX: u64 = 40;
+
+/// Nothing here takes so long unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn nothing_that_was_acknowledged_is_lost_to_kill_9() {
+    let data = tempfile::tempdir().expect("a directory for the data");
+    let ledger = Ledger::default();
+    let mut random = Random(0x5eed);
+    Server::start(data.path()).register_fleet();
+
+    for kill in 0..KILLS {
+        let server = Server::start(data.path());
+        let (acknowledged, acknowledgements) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for number in 0..worker::COUNT {
+                let (server, ledger, acknowledged) = (&server, &ledger, acknowledged.clone());
+                let random = Random(random.next());
+                scope.spawn(move || worker::run(server, ledger, number, random, &acknowledged));
+            }
+            for _ in 0..=random.below(ACKNOWLEDGED_MAX) {
+                acknowledgements
+                    .recv_timeout(PATIENCE)
+                    .unwrap_or_else(|_| panic!("nothing is acknowledged before kill {kill}"));
+            }
+            server.kill();
+        });
+    }
+
+    let server = Server::start(data.path());
+    server.wait_until_all_is_over(PATIENCE);
+    ledger.check(&server);
+}
+
+/// SplitMix64: the same run from the same seed, as far as the workers' choices go.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
