@@ -67,7 +67,7 @@ pub(crate) enum Deadline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     One(MachineId),
-    /// The machines that it could be, at most [`Region::CANDIDATES_MAX`] of them.
+    /// The machines that it could be, in order of registration, at most [`Region::CANDIDATES_MAX`] of them.
     Many(Vec<MachineId>),
     Nothing,
 }
@@ -223,8 +223,13 @@ impl Region {
             .filter(|machine| within.is_none_or(|within| same_name(self.within(&machine.home, &machine.seat), within)))
             .map(|machine| machine.id);
         let Some(first) = found.next() else { return Found::Nothing };
-        let others: Vec<_> = found.take(Self::CANDIDATES_MAX - 1).collect();
-        if others.is_empty() { Found::One(first) } else { Found::Many([vec![first], others].concat()) }
+        let mut candidates: Vec<_> = found.take(Self::CANDIDATES_MAX - 1).collect();
+        if candidates.is_empty() {
+            return Found::One(first);
+        }
+        candidates.push(first);
+        candidates.sort();
+        Found::Many(candidates)
     }
 
     pub fn group(&self, id: GroupId) -> Option<&Arc<Group>> {

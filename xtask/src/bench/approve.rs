@@ -26,10 +26,13 @@ pub fn run(built: &Built) -> Result<()> {
     let server = Server::start(built, &data)?;
     pin_ourselves()?;
     let (mut rates, mut singles, mut rows, mut shared) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let cpu_before = server.process.cpu_secs()?;
+    let mut cpu_us = 0.0;
     for (round, events) in list.chunks(PER_ROUND).enumerate() {
         let commits = metric(&server.management, "forewarn_commits_total")?;
         rates.push(approve(&server.metadata, events)?);
         shared.push(PER_ROUND as f64 / (metric(&server.management, "forewarn_commits_total")? - commits));
+        cpu_us = (server.process.cpu_secs()? - cpu_before) * 1e6 / ((round + 1) * PER_ROUND) as f64;
         let (skip, count) = ((round * ONE_BY_ONE).to_string(), ONE_BY_ONE.to_string());
         singles.push(pinned(built, &["approve", path(&alone)?, &skip, &count])?);
         rows.push(pinned(built, &["sqlite", path(&plain)?, &count])?);
@@ -41,6 +44,7 @@ pub fn run(built: &Built) -> Result<()> {
     let against = |yardstick: &[f64]| median(rates.iter().zip(yardstick).map(|(ours, theirs)| ours / theirs).collect());
     let mut table = Table::new("Approvals by 64 clients, each durable when it is answered");
     table.tell("approvals/s", short(median(rates.clone())));
+    table.tell("CPU time of the server, each, µs", short(cpu_us));
     table.tell("the same approvals, a commit each, no network, approvals/s", short(median(singles.clone())));
     table.tell("SQLite alone, a row of 300 bytes each, commits/s", short(median(rows.clone())));
     table.judge("64 clients : a commit each", against(&singles), " x", Target::AtLeast(2.0));
