@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, PULSE_EVERY, SEEN_EVERY};
+use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, SEEN_EVERY};
 use forewarn_core::*;
 
 use crate::model::notice;
@@ -386,8 +386,7 @@ fn next_deadline(region: &Region) -> Option<Timestamp> {
         Switch::Off => None,
     });
     let idle = idle.min();
-    let pulse = idle.map(|_| region.now() + PULSE_EVERY);
-    [next_event_deadline(region), idle, pulse].into_iter().flatten().min()
+    [next_event_deadline(region), idle].into_iter().flatten().min()
 }
 
 fn nothing_due_is_left(step: &Step<'_>, _: &Memory) -> Result<(), String> {
