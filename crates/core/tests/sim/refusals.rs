@@ -381,6 +381,13 @@ impl Model {
             if free.iter().filter(newer).any(|other| !removing.contains(&other.id)) {
                 return Err("scale-in leaves one that is newer".into());
             }
+            let left = |zone: &Option<Name>| {
+                staying.iter().filter(|other| other.zone == *zone && !removing.contains(&other.id)).count()
+            };
+            let fuller = |other: &&&Arc<Machine>| left(&other.zone) > left(&it.zone) + 1;
+            if free.iter().filter(|other| !removing.contains(&other.id)).any(fuller) {
+                return Err("scale-in does not balance over zones".into());
+            }
         }
         Ok(removing.clone())
     }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ApiError, Refusal};
+use super::object::Object;
 use super::text::NUMBER_MAX;
 
 /// The most bytes of a body. The largest one that is useful, an approval of every event of a full
@@ -89,10 +90,10 @@ fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    match axum::Json::<T>::from_bytes(bytes) {
-        Ok(axum::Json(value)) => Ok(value),
+    match axum::Json::<Object<T>>::from_bytes(bytes) {
+        Ok(axum::Json(Object(value))) => Ok(value),
         Err(JsonRejection::JsonDataError(error)) => with_whole_numbers(bytes)
-            .and_then(|bytes| Some(axum::Json::from_bytes(&bytes).ok()?.0))
+            .and_then(|bytes| Some(axum::Json::<Object<T>>::from_bytes(&bytes).ok()?.0.0))
             .ok_or_else(|| explained(Refusal::InvalidField, "The body", &error.body_text())),
         Err(error) => Err(explained(Refusal::InvalidJson, "The body is not JSON", &error.body_text())),
     }

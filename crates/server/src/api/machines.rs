@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::error::{ApiError, Refusal};
 use super::extract::{self, Body, InGroup, NoQuery, Page, Params, Segment};
 use super::names::{self, Kind};
+use super::object;
 use super::parts::{Address, Details, addresses, home, tags, terminate};
 use super::text::{Ip, Number, Tags, Word};
 use super::values::*;
@@ -87,11 +88,14 @@ pub struct NewMachine {
     pub priority: Option<PriorityWord>,
     pub eviction_policy: Option<EvictionWord>,
     /// Left out: one from the pool. Empty: none.
+    #[serde(default, deserialize_with = "object::may_list")]
     #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
+    #[serde(default, deserialize_with = "object::may")]
     pub terminate_notification: Option<TerminateNotification>,
+    #[serde(default, deserialize_with = "object::may")]
     pub policy: Option<Policy>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::one")]
     pub details: Details,
     #[serde(default)]
     pub tags: Tags,
@@ -111,16 +115,18 @@ pub struct MachineChange {
     #[serde(default)]
     #[schema(value_type = Option<Word>)]
     pub zone: Patch<Word>,
+    #[serde(default, deserialize_with = "object::may_list")]
     #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
     pub protected: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "patch_object")]
     #[schema(value_type = Option<TerminateNotification>)]
     pub terminate_notification: Patch<TerminateNotification>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "patch_object")]
     #[schema(value_type = Option<Policy>)]
     pub policy: Patch<Policy>,
     /// Key by key.
+    #[serde(default, deserialize_with = "object::may")]
     pub details: Option<Details>,
     /// As a whole.
     pub tags: Option<Tags>,

@@ -13,6 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::error::ApiError;
 use super::extract::{Body, NoQuery, Params};
+use super::object;
 use super::text::Text;
 use super::values::{EventName, Patch, When};
 use super::{Api, Note, hosts, names};
@@ -63,7 +64,7 @@ impl<'de> Deserialize<'de> for MaintenanceTarget {
             #[serde(default)]
             group: Patch<String>,
         }
-        match Keys::deserialize(deserializer)? {
+        match object::one(deserializer)? {
             Keys { machine: Value(name), host: Absent, group: Absent } => Ok(MaintenanceTarget::Machine(name)),
             Keys { machine: Absent, host: Value(name), group: Absent } => Ok(MaintenanceTarget::Host(name)),
             Keys { machine: Absent, host: Absent, group: Value(name) } => Ok(MaintenanceTarget::Group(name)),

@@ -24,6 +24,7 @@ mod machine_actions;
 mod machines;
 mod maintenance;
 mod names;
+mod object;
 mod openapi;
 mod operations;
 mod parts;
