@@ -42,7 +42,8 @@ pub(crate) struct Index {
     pub host_load: OrdMap<Name, u32>,
     /// Events that are not over, by machine.
     pub of_machine: OrdSet<(MachineId, EventId)>,
-    pub started: OrdSet<EventId>,
+    /// Events that have started, by when.
+    pub started: OrdSet<(Timestamp, EventId)>,
     pub deadlines: OrdSet<(Timestamp, Deadline)>,
     /// Scopes that are on, by when they were last seen (on the clock that runs only with the server).
     pub listening: OrdSet<(Timestamp, ScopeId)>,
@@ -62,7 +63,6 @@ pub(crate) struct NameKey {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deadline {
     NotBefore(EventId),
-    DriverSilent(EventId),
     Forget(EventId),
     ForgetOperation(OperationId),
     NextDomain(OperationId),
@@ -367,7 +367,8 @@ impl Region {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let first = self.index.deadlines.get_min().map(|(at, _)| *at);
         let idle = self.index.listening.get_min().map(|(seen, _)| self.idle_at(*seen));
-        [first, idle].into_iter().flatten().min()
+        let silent = self.index.started.get_min().map(|(started, _)| self.silent_at(*started));
+        [first, idle, silent].into_iter().flatten().min()
     }
 
     /// When the time should be written down though nothing changes, so that a crash does not turn hours
@@ -378,13 +379,18 @@ impl Region {
 
     /// What should be under way: the events that have started.
     pub fn wanted_effects(&self) -> impl Iterator<Item = &Arc<Event>> {
-        self.index.started.iter().filter_map(|id| self.events.get(id))
+        self.index.started.iter().filter_map(|(_, id)| self.events.get(id))
     }
 
     /// When a scope that was last seen then goes off.
     pub(crate) fn idle_at(&self, seen: Timestamp) -> Timestamp {
         let idle = seen + self.settings.idle_disable + SEEN_EVERY;
         Timestamp(idle.0 + self.meta.downtime_ms)
+    }
+
+    /// When a driver that was asked then, and says nothing, has failed.
+    pub(crate) fn silent_at(&self, started: Timestamp) -> Timestamp {
+        started.max(self.meta.resumed) + self.settings.driver_timeout
     }
 
     /// The time that passes only while the server runs.
@@ -509,8 +515,8 @@ impl Region {
                 self.index.of_machine.insert((resource.machine, event.id));
             }
         }
-        if matches!(event.status, Status::Started { .. }) {
-            self.index.started.insert(event.id);
+        if let Status::Started { at } = event.status {
+            self.index.started.insert((at, event.id));
         }
         self.count_user_operations(event, |count, n| count + n);
     }
@@ -519,7 +525,9 @@ impl Region {
         for resource in event.resources.iter() {
             self.index.of_machine.remove(&(resource.machine, event.id));
         }
-        self.index.started.remove(&event.id);
+        if let Status::Started { at } = event.status {
+            self.index.started.remove(&(at, event.id));
+        }
         self.count_user_operations(event, u32::saturating_sub);
     }
 
@@ -557,8 +565,8 @@ impl Region {
             }
             Entity::Event(event) => match &event.status {
                 Status::Scheduled if event.due => None,
+                Status::Started { .. } => None,
                 Status::Scheduled => Some((event.not_before, Deadline::NotBefore(event.id))),
-                Status::Started { at } => Some((*at + self.settings.driver_timeout, Deadline::DriverSilent(event.id))),
                 Status::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::Forget(event.id))),
             },
             Entity::Operation(operation) => match &operation.state {
