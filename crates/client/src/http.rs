@@ -309,3 +309,6 @@ fn chunk_size(line: &str) -> Result<usize, HttpError> {
         None => Err(HttpError::BadLength(line.to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests;

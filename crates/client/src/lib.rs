@@ -37,6 +37,8 @@
 //! With the feature `async` the same client is there on tokio, as `AsyncClient`. Not in here: the
 //! management API, hooks, and the decision whether an event may be approved.
 
+#[cfg(feature = "async")]
+mod asynchronous;
 mod blocking;
 mod calls;
 mod discovery;
@@ -54,6 +56,8 @@ mod time;
 mod tracker;
 mod watch;
 
+#[cfg(feature = "async")]
+pub use asynchronous::{AsyncClient, AsyncWatch};
 pub use blocking::{Client, Clock, SystemClock};
 pub use calls::{HOLD_MAX, Poll};
 pub use discovery::{

@@ -237,3 +237,6 @@ fn retry_after(response: &Response) -> Option<Duration> {
     let now = httpdate::parse_http_date(response.header("date")?).ok()?;
     Some(until.duration_since(now).unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests;
