@@ -92,19 +92,21 @@ impl Tracker {
 
     fn remove_vanished(&mut self, document: &Document, now: SystemTime) -> Vec<Change> {
         let shown: BTreeSet<&EventId> = document.events.iter().map(|event| &event.id).collect();
-        let is_gone = |id: &EventId, event: &mut Event| {
+        let is_gone = |(id, event): &(&EventId, &Event)| {
             !shown.contains(id) && event.kind.is_shown(document.version, event.version)
         };
-        let gone: Vec<(EventId, Event)> = self.events.extract_if(.., is_gone).collect();
-        let mut over = |(id, event): (EventId, Event)| {
-            let may_have_started = event.not_before.is_some_and(|time| time <= now);
-            let approved = self.approved.remove(&id);
-            match event.status {
-                Status::Scheduled if !may_have_started && !approved => Change::Cancelled(event),
-                Status::Scheduled | Status::Started => Change::Ended(event),
-            }
-        };
-        gone.into_iter().map(&mut over).collect()
+        let gone: Vec<EventId> = self.events.iter().filter(is_gone).map(|(id, _)| id.clone()).collect();
+        gone.iter().filter_map(|id| self.remove(id, now)).collect()
+    }
+
+    fn remove(&mut self, id: &EventId, now: SystemTime) -> Option<Change> {
+        let event = self.events.remove(id)?;
+        let approved = self.approved.remove(id);
+        let may_have_started = approved || event.not_before.is_some_and(|time| time <= now);
+        Some(match event.status {
+            Status::Scheduled if !may_have_started => Change::Cancelled(event),
+            Status::Scheduled | Status::Started => Change::Ended(event),
+        })
     }
 
     fn see(&mut self, event: &Event, changes: &mut Vec<Change>) {

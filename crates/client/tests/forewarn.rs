@@ -168,7 +168,7 @@ async fn an_async_watch_sees_a_whole_life() {
     world.restart(0xE1).await;
     let Ok(Change::Appeared(event)) = watch.next().await else { panic!("it appears") };
     assert!(event.concerns(&name));
-    watch.approve(&[event.id.clone()]).await.unwrap();
+    watch.approve(std::slice::from_ref(&event.id)).await.unwrap();
     assert!(matches!(watch.next().await, Ok(Change::Started(started)) if started.id == event.id));
     world.advance(600).await;
     assert!(matches!(watch.next().await, Ok(Change::Ended(ended)) if ended.id == event.id));
