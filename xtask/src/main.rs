@@ -12,6 +12,7 @@
 use anyhow::{Result, bail};
 
 mod accept;
+mod bench;
 mod setup;
 mod sh;
 mod test;
@@ -30,6 +31,7 @@ fn main() -> Result<()> {
                 sh::cargo(&["test", "--package", "forewarn-core", "--test", "sim", "--", "--nocapture"]);
             simulation.env("FOREWARN_SIM_SEED", seed).run()
         }
+        ["bench", names @ ..] => bench::run(names),
         ["planted"] => sh::program("crates/core/planted/run.sh").run(),
         _ => bail!("usage: cargo xtask test | tidy | accept [NAME] | sim [SEED] | planted | bench [NAME]"),
     }

@@ -21,11 +21,12 @@ pub fn cache() -> Result<PathBuf> {
 /// Debian packages, by a program that each of them brings. Needs root only when one is missing.
 pub fn debian(packages: &[(&str, &str)]) -> Result<()> {
     let missing: Vec<&str> = packages.iter().filter(|(_, program)| !on_path(program)).map(|(name, _)| *name).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
+    if missing.is_empty() { Ok(()) } else { install(&missing) }
+}
+
+fn install(packages: &[&str]) -> Result<()> {
     sh::program("apt-get").args(&["update", "-qq"]).run()?;
-    let mut install = sh::program("apt-get").args(&["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
+    let mut install = sh::program("apt-get").args(&["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
     install.env("DEBIAN_FRONTEND", "noninteractive").run()
 }
 
@@ -35,6 +36,9 @@ pub fn python(package: &str, version: &str) -> Result<PathBuf> {
     let done = venv.join("installed");
     if !done.exists() {
         let path = venv.to_str().context("the cache's path is not text")?;
+        if sh::program("python3").args(&["-c", "import ensurepip"]).read().is_err() {
+            install(&["python3-venv"])?;
+        }
         sh::program("python3").args(&["-m", "venv", "--clear", path]).run()?;
         let pip = venv.join("bin/pip");
         let wanted = format!("{package}=={version}");

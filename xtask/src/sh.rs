@@ -1,6 +1,6 @@
 //! Running other programs: says what runs, and fails when it fails.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -23,6 +23,13 @@ impl Sh {
     #[must_use]
     pub fn args(mut self, arguments: &[&str]) -> Sh {
         self.0.args(arguments);
+        self
+    }
+
+    /// Runs it elsewhere, when it leaves files where it runs.
+    #[must_use]
+    pub fn within(mut self, dir: &Path) -> Sh {
+        self.0.current_dir(dir);
         self
     }
 

@@ -36,8 +36,9 @@ const NOT_IN_CORE: &[&str] = &[
     "getrandom",
 ];
 
-/// The longest a file of ours may be before it must be split.
+/// The longest a file of ours may be before it must be split; a table of cases may be longer.
 const LINES_MAX: usize = 700;
+const TABLE_LINES_MAX: usize = 1000;
 
 pub fn run() -> Result<()> {
     let mut problems = Vec::new();
@@ -122,8 +123,9 @@ fn check_source(name: &str, text: &str, problems: &mut Vec<String>) {
     if !text.starts_with("//!") {
         problem("has no `//!` header that says what it is".into());
     }
-    if text.lines().count() > LINES_MAX {
-        problem(format!("is longer than {LINES_MAX} lines"));
+    let max = if name.contains("/tests/") { TABLE_LINES_MAX } else { LINES_MAX };
+    if text.lines().count() > max {
+        problem(format!("is longer than {max} lines"));
     }
     if text.contains(concat!("#[", "ignore")) {
         problem("has a test that does not run".into());

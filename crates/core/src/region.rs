@@ -223,7 +223,7 @@ impl Region {
     pub fn machine_by_name(&self, name: &str, within: Option<&str>) -> Found {
         let name = fold(name);
         let within = within.map(fold);
-        let from = NameKey { name: name.clone(), within: "".into(), subscription: "".into() };
+        let from = NameKey { name: name.clone(), within: Name::default(), subscription: Name::default() };
         let mut found = Vec::new();
         for (key, id) in self.index.by_name.range(from..) {
             if key.name != name || found.len() == Self::CANDIDATES_MAX {
@@ -249,13 +249,13 @@ impl Region {
     }
 
     pub fn group_by_name(&self, home: &Home, name: &str) -> Option<GroupId> {
-        self.index.groups_by_name.get(&NameKey::new(name, &home.resource_group, &home.subscription)).copied()
+        self.index.groups_by_name.get(&NameKey::new(&name.into(), &home.resource_group, &home.subscription)).copied()
     }
 
     /// All groups of this name, in whatever resource group.
     pub fn groups_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Group>> {
         let name = fold(name);
-        let from = NameKey { name: name.clone(), within: "".into(), subscription: "".into() };
+        let from = NameKey { name: name.clone(), within: Name::default(), subscription: Name::default() };
         self.index
             .groups_by_name
             .range(from..)
@@ -367,8 +367,13 @@ impl Region {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let first = self.index.deadlines.get_min().map(|(at, _)| *at);
         let idle = self.index.listening.get_min().map(|(seen, _)| self.idle_at(*seen));
-        let pulse = idle.map(|_| self.meta.now + PULSE_EVERY);
-        [first, idle, pulse].into_iter().flatten().min()
+        [first, idle].into_iter().flatten().min()
+    }
+
+    /// When the time should be written down though nothing changes, so that a crash does not turn hours
+    /// of running into downtime. Nobody needs it on a clock that stands still with the server.
+    pub fn next_pulse(&self) -> Option<Timestamp> {
+        (!self.index.listening.is_empty()).then(|| self.meta.now + PULSE_EVERY)
     }
 
     /// What should be under way: the events that have started.
@@ -390,8 +395,11 @@ impl Region {
     // --- changing: the only two doors --------------------------------------------------------------
 
     pub(crate) fn insert(&mut self, entity: Entity) {
-        self.unindex(&entity.key());
-        self.index(&entity);
+        let before = self.get(&entity.key());
+        if !before.as_ref().is_some_and(|before| is_found_alike(before, &entity)) {
+            self.unindex(before);
+            self.index(&entity);
+        }
         match entity {
             Entity::Meta(meta) => self.meta = meta,
             Entity::Host(host) => drop(self.hosts.insert(host.name.clone(), host)),
@@ -404,7 +412,7 @@ impl Region {
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {
-        self.unindex(key);
+        self.unindex(self.get(key));
         match key {
             Key::Meta => {}
             Key::Host(name) => drop(self.hosts.remove(name)),
@@ -446,8 +454,8 @@ impl Region {
         }
     }
 
-    fn unindex(&mut self, key: &Key) {
-        let Some(entity) = self.get(key) else { return };
+    fn unindex(&mut self, entity: Option<Entity>) {
+        let Some(entity) = entity else { return };
         if let Some(deadline) = self.deadline_of(&entity) {
             self.index.deadlines.remove(&deadline);
         }
@@ -524,7 +532,7 @@ impl Region {
     }
 
     /// Where a machine's name is one of a kind: its cloud service, or its resource group.
-    pub(crate) fn name_key(&self, name: &str, home: &Home, seat: &Seat) -> NameKey {
+    pub(crate) fn name_key(&self, name: &Name, home: &Home, seat: &Seat) -> NameKey {
         match seat {
             Seat::RoleInstance { service, .. } => {
                 let within = self.groups.get(service).map_or(&home.resource_group, |group| &group.name);
@@ -580,8 +588,8 @@ impl Index {
 }
 
 impl NameKey {
-    pub fn new(name: &str, within: &str, subscription: &Name) -> NameKey {
-        NameKey { name: fold(name), within: fold(within), subscription: fold(subscription) }
+    pub fn new(name: &Name, within: &Name, subscription: &Name) -> NameKey {
+        NameKey { name: fold_shared(name), within: fold_shared(within), subscription: fold_shared(subscription) }
     }
 
     fn of_group(group: &Group) -> NameKey {
@@ -589,9 +597,36 @@ impl NameKey {
     }
 }
 
+/// Whether two states of an entity have the same places in every index. Most changes of machines and
+/// scopes are of this kind, and the indexes are most of what a change costs.
+fn is_found_alike(before: &Entity, after: &Entity) -> bool {
+    match (before, after) {
+        (Entity::Scope(before), Entity::Scope(after)) => before.switch == after.switch,
+        (Entity::Machine(before), Entity::Machine(after)) => {
+            before.vm_id == after.vm_id
+                && before.name == after.name
+                && before.home == after.home
+                && before.seat == after.seat
+                && before.scope == after.scope
+                && before.host == after.host
+                && before.addresses == after.addresses
+        }
+        _ => false,
+    }
+}
+
 /// Names are compared without regard to case.
 fn fold(name: &str) -> Name {
-    name.to_ascii_lowercase().into()
+    if is_folded(name) { name.into() } else { name.to_ascii_lowercase().into() }
+}
+
+/// The same without a copy of what is folded already: most names, and those that all machines share.
+fn fold_shared(name: &Name) -> Name {
+    if is_folded(name) { name.clone() } else { name.to_ascii_lowercase().into() }
+}
+
+fn is_folded(name: &str) -> bool {
+    !name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 impl Event {

@@ -124,14 +124,24 @@ impl Writer {
 
     /// One step of time: the rules' deadlines, then what the driver has to say.
     fn pass(&mut self, now: Timestamp) -> Result<(), Lost> {
-        if self.newest.region.next_deadline().is_some_and(|due| due <= now) {
+        if self.next_tick().is_some_and(|due| due <= now) {
             self.step(&[Command::Tick], now)?;
         }
         self.drain(now)
     }
 
     fn next_due(&self) -> Option<Timestamp> {
-        [self.newest.region.next_deadline(), self.driver.next()].into_iter().flatten().min()
+        [self.next_tick(), self.driver.next()].into_iter().flatten().min()
+    }
+
+    /// When the rules must be told the time.
+    fn next_tick(&self) -> Option<Timestamp> {
+        let region = &self.newest.region;
+        let pulse = match self.clock.kind() {
+            clock::Kind::Real => region.next_pulse(),
+            clock::Kind::Manual => None,
+        };
+        [region.next_deadline(), pulse].into_iter().flatten().min()
     }
 
     /// Lets the driver report all that is over by now.

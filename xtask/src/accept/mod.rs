@@ -1,11 +1,18 @@
 //! Runs of other people's programs, unchanged, against the optimised `forewarn`.
 
+mod curl;
+mod netns;
+mod pacemaker;
+mod schemathesis;
+mod server;
+mod wait;
+
 use anyhow::{Result, bail, ensure};
 
 /// A run by its name.
 type Run = (&'static str, fn() -> Result<()>);
 
-const RUNS: &[Run] = &[];
+const RUNS: &[Run] = &[("curl", curl::run), ("pacemaker", pacemaker::run), ("schemathesis", schemathesis::run)];
 
 pub fn run(names: &[&str]) -> Result<()> {
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
@@ -20,7 +27,7 @@ pub fn run(names: &[&str]) -> Result<()> {
     for (name, run) in &chosen {
         eprintln!("── accept {name}");
         if let Err(problem) = run() {
-            eprintln!("   {name} failed: {problem:?}");
+            eprintln!("   {name} failed: {problem:#}");
             failed += 1;
         }
     }

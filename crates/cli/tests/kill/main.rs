@@ -38,7 +38,7 @@ fn nothing_that_was_acknowledged_is_lost_to_kill_9() {
         std::thread::scope(|scope| {
             for number in 0..worker::COUNT {
                 let (server, ledger, acknowledged) = (&server, &ledger, acknowledged.clone());
-                let random = Random(random.next());
+                let random = Random(random.draw());
                 scope.spawn(move || worker::run(server, ledger, number, random, &acknowledged));
             }
             for _ in 0..=random.below(ACKNOWLEDGED_MAX) {
@@ -59,7 +59,7 @@ fn nothing_that_was_acknowledged_is_lost_to_kill_9() {
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -68,6 +68,6 @@ impl Random {
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+        self.draw() % limit
     }
 }

@@ -31,7 +31,7 @@ fn round(server: &Server, ledger: &Ledger, number: u64, random: &mut Random, ack
         return Some(());
     }
 
-    let event = format!("{:08X}-0000-4000-8000-{:012X}", random.next() as u32, random.next() & 0xffff_ffff_ffff);
+    let event = format!("{:08X}-0000-4000-8000-{:012X}", random.draw() as u32, random.draw() & 0xffff_ffff_ffff);
     let body = json!({ "target": { "machine": machine }, "type": "Freeze", "eventId": event });
     let answer = server.manage("POST", "/maintenance", &body)?;
     assert_eq!(answer.status, 202, "{}", answer.body);

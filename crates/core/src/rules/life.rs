@@ -95,9 +95,10 @@ impl Step {
         Some(Resource { machine: id, name: machine.name.clone(), role_instance })
     }
 
-    pub fn check_room(&self, scope: ScopeId) -> Result<(), Rejection> {
-        let full = self.region.scopes.get(&scope).is_some_and(|scope| scope.live.len() >= EVENTS_PER_SCOPE_MAX);
-        if full { Err(Rejection::TooManyEvents) } else { Ok(()) }
+    /// Whether the scope's document takes so many more events.
+    pub fn check_room(&self, scope: ScopeId, more: usize) -> Result<(), Rejection> {
+        let live = self.region.scopes.get(&scope).map_or(0, |scope| scope.live.len());
+        if live + more > EVENTS_PER_SCOPE_MAX { Err(Rejection::TooManyEvents) } else { Ok(()) }
     }
 
     /// Something about this event changed: it, or one that waits for it, may be able to start.

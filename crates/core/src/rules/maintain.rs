@@ -1,6 +1,7 @@
 //! Maintenance: of one machine, of a host (everything on it together), or of a group (one update domain
 //! after the other).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ids::*;
@@ -27,9 +28,7 @@ impl Step {
         self.check_plan(plan)?;
         let machines = self.machines_at(target)?;
         let subscription = machines[0].home.subscription.clone();
-        for machine in &machines {
-            self.check_room(machine.scope)?;
-        }
+        self.check_room_for_parts(target, &machines)?;
         self.open_operation(id, by, &subscription, Request::Maintain { target: target.clone(), plan: plan.clone() });
         match target {
             Target::Machine(_) => self.make_parts(id, plan, machines, None, event),
@@ -40,6 +39,20 @@ impl Step {
             }
         }
         Ok(())
+    }
+
+    /// A host's events come all at once, a roll-out's one domain at a time.
+    fn check_room_for_parts(&self, target: &Target, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
+        let domain = |machine: &Machine| match target {
+            Target::Machine(_) | Target::Host(_) => machine.update_domain,
+            Target::Group(_) => 0,
+        };
+        let parts: BTreeSet<_> = machines.iter().map(|machine| (machine.scope, domain(machine))).collect();
+        let mut made: BTreeMap<ScopeId, usize> = BTreeMap::new();
+        for (scope, _) in parts {
+            *made.entry(scope).or_default() += 1;
+        }
+        made.into_iter().try_for_each(|(scope, more)| self.check_room(scope, more))
     }
 
     fn check_plan(&self, plan: &Plan) -> Result<(), Rejection> {

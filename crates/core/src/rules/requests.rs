@@ -138,7 +138,7 @@ impl Step {
         approval: Option<Approval>,
     ) -> Result<(), Rejection> {
         let Some(scope) = machines.first().map(|machine| machine.scope) else { return Err(Rejection::NothingThere) };
-        self.check_room(scope)?;
+        self.check_room(scope, 1)?;
         let on = self.region.is_on(scope);
         self.make_event(Draft {
             operation,
@@ -237,7 +237,7 @@ impl Step {
                 self.join(same, operation)?;
                 continue;
             }
-            self.check_room(machine.scope)?;
+            self.check_room(machine.scope, 1)?;
             let notice = machine.terminate.as_ref().filter(|_| self.region.is_on(machine.scope));
             self.make_event(Draft {
                 operation,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, PULSE_EVERY, SEEN_EVERY};
+use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, SEEN_EVERY};
 use forewarn_core::*;
 
 use crate::model::notice;
@@ -25,7 +25,8 @@ pub struct Step<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     events: BTreeMap<EventId, Shown>,
-    documents: BTreeMap<(ScopeId, u64), Vec<Line>>,
+    /// The latest document of each scope. That incarnations only grow is an invariant of its own.
+    documents: BTreeMap<ScopeId, (u64, Vec<Line>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ impl Memory {
             self.events.insert(event.id, shown);
         }
         for scope in region.scopes().filter(|scope| scope.incarnation > 0) {
-            self.documents.insert((scope.id, scope.incarnation), list(region, scope.id));
+            self.documents.insert(scope.id, (scope.incarnation, list(region, scope.id)));
         }
     }
 }
@@ -182,8 +183,8 @@ fn incarnation_grows_with_list(step: &Step<'_>, _: &Memory) -> Result<(), String
 
 fn one_incarnation_one_list(step: &Step<'_>, memory: &Memory) -> Result<(), String> {
     for scope in step.after.scopes() {
-        if let Some(shown) = memory.documents.get(&(scope.id, scope.incarnation)) {
-            let same = *shown == list(step.after, scope.id);
+        if let Some((incarnation, shown)) = memory.documents.get(&scope.id) {
+            let same = *incarnation != scope.incarnation || *shown == list(step.after, scope.id);
             ensure(same, || format!("scope {} showed another list as {}", scope.id.0, scope.incarnation))?;
         }
     }
@@ -298,8 +299,17 @@ fn placement_groups_are_filled(step: &Step<'_>, _: &Memory) -> Result<(), String
 
 fn indexes_agree(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     let region = step.after;
+    let mut live: BTreeMap<MachineId, Vec<EventId>> = BTreeMap::new();
+    for event in region.events().filter(|event| event.is_live()) {
+        for resource in event.resources.iter() {
+            live.entry(resource.machine).or_default().push(event.id);
+        }
+    }
     for machine in region.machines() {
         machine_is_found(region, machine)?;
+        let events = live.remove(&machine.id).unwrap_or_default();
+        let found = region.events_of(machine.id).map(|event| event.id);
+        ensure(found.eq(events), || format!("events of {}", machine.name))?;
     }
     for gone in step.before.machines().filter(|machine| region.machine(machine.id).is_none()) {
         let vm_id_left = region.machine_by_vm_id(gone.vm_id).is_some_and(|id| id == gone.id);
@@ -347,10 +357,7 @@ fn machine_is_found(region: &Region, machine: &Machine) -> Result<(), String> {
     for address in &machine.addresses {
         ensure(region.machine_by_address(address) == Some(machine.id), || format!("address of {}", machine.name))?;
     }
-    let mentions =
-        |event: &&Arc<Event>| event.is_live() && event.resources.iter().any(|resource| resource.machine == machine.id);
-    let events = region.events().filter(mentions).map(|event| event.id);
-    ensure(events.eq(region.events_of(machine.id).map(|event| event.id)), || format!("events of {}", machine.name))
+    Ok(())
 }
 
 /// The next deadline of the entities themselves, without the pulse.
@@ -379,8 +386,7 @@ fn next_deadline(region: &Region) -> Option<Timestamp> {
         Switch::Off => None,
     });
     let idle = idle.min();
-    let pulse = idle.map(|_| region.now() + PULSE_EVERY);
-    [next_event_deadline(region), idle, pulse].into_iter().flatten().min()
+    [next_event_deadline(region), idle].into_iter().flatten().min()
 }
 
 fn nothing_due_is_left(step: &Step<'_>, _: &Memory) -> Result<(), String> {

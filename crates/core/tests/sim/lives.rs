@@ -14,7 +14,7 @@ use crate::rng::Rng;
 use crate::world::{Fate, World};
 
 /// Long enough for several roll-outs and idle days.
-const COMMANDS: u64 = 220;
+const COMMANDS: u64 = 180;
 /// A life that is left alone is over after so many steps.
 const QUIET_STEPS_MAX: u64 = 3_000;
 
@@ -67,6 +67,8 @@ impl Life {
             };
             self.step(&command, fate)?;
             if fate == Fate::Crash {
+                let notice_scale = self.rng.one(&[1, self.world.settings.notice_scale]);
+                self.world.restart(Settings { notice_scale, ..self.world.settings.clone() })?;
                 self.let_time_pass();
                 self.step(&Command::Resume, Fate::Stored)?;
             }
@@ -418,8 +420,11 @@ impl Life {
             _ => {
                 let kind =
                     self.rng.one(&[EventKind::Reboot, EventKind::Reboot, EventKind::Redeploy, EventKind::Freeze]);
-                let target =
-                    if self.rng.percent(50) { Target::Host(self.host()) } else { Target::Machine(self.machine()) };
+                let target = match self.rng.below(10) {
+                    0..5 => Target::Host(self.host()),
+                    5..9 => Target::Machine(self.machine()),
+                    _ => Target::Group(self.group()),
+                };
                 Request::Fail { target, kind }
             }
         }

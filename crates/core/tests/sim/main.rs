@@ -6,6 +6,7 @@
 //! that failed once are in `seeds.txt` and always run.
 
 mod invariants;
+mod limits;
 mod lives;
 mod model;
 mod refusals;

@@ -205,19 +205,19 @@ impl Model {
 
     /// Whatever can go on by itself does, until nothing can.
     pub fn settle(&mut self) {
-        let exists = |scope: &ScopeId| {
-            self.machines.iter().any(|it| it.scope == *scope) || self.groups.iter().any(|it| it.scopes.contains(scope))
-        };
-        self.on = self.on.iter().filter(|(scope, _)| exists(scope)).cloned().collect();
+        let (machines, groups) = (&self.machines, &self.groups);
+        self.on.retain(|(scope, _)| {
+            machines.iter().any(|it| it.scope == *scope) || groups.iter().any(|it| it.scopes.contains(scope))
+        });
         loop {
-            let live: Vec<Work> = self.events.iter().filter(|event| event.live()).cloned().collect();
-            if let Some(gone) = live.iter().find(|event| event.who.iter().all(|id| self.machine(*id).is_none())) {
+            let live = || self.events.iter().filter(|event| event.live());
+            if let Some(gone) = live().find(|event| event.who.iter().all(|id| self.machine(*id).is_none())) {
                 self.end(gone.order, Outcome::ResourceGone);
-            } else if let Some(moved) = live.iter().find(|event| self.moved_away(event)) {
+            } else if let Some(moved) = live().find(|event| self.moved_away(event)) {
                 self.end(moved.order, Outcome::Canceled { by: "move to another host".into() });
-            } else if let Some(down) = live.iter().find(|event| self.approved_by_stillness(event)) {
-                self.event(down.order).approved = true;
-            } else if let Some(first) = live.iter().filter(|it| self.can_start(it)).min_by_key(|it| self.turn(it)) {
+            } else if let Some(down) = live().find(|event| self.approved_by_stillness(event)).map(|it| it.order) {
+                self.event(down).approved = true;
+            } else if let Some(first) = live().filter(|it| self.can_start(it)).min_by_key(|it| self.turn(it)) {
                 for event in self.together(first).into_iter().cloned().collect::<Vec<_>>() {
                     self.start(&event);
                 }
@@ -256,9 +256,11 @@ impl Model {
     }
 
     fn can_start(&self, event: &Work) -> bool {
+        if !event.waits() || (event.host.is_none() && event.shown && !event.decided()) {
+            return false;
+        }
         let all = self.together(event);
-        event.waits()
-            && all.iter().all(|one| one.decided() || !one.shown)
+        all.iter().all(|one| one.decided() || !one.shown)
             && (event.plan.is_none() || all.iter().any(|one| one.decided()))
             && all.iter().all(|one| self.blockers(one).all(|other| one.takes_from(other)))
             && !self.gated(event)

@@ -97,6 +97,12 @@ impl World {
         Ok(true)
     }
 
+    /// The program is started again, perhaps with other settings.
+    pub fn restart(&mut self, settings: Settings) -> Result<(), String> {
+        (self.model.set, self.settings) = (settings.clone(), settings);
+        self.reload()
+    }
+
     /// What is due happens first, as a step of its own; each of the two keeps the invariants.
     fn check_steps(&self, before: &Region, command: &Command, transition: &Transition) -> Result<(), String> {
         let due = before.next_deadline().is_some_and(|at| at <= self.clock);

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use forewarn_core::Rejection;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,6 +12,8 @@ use crate::engine::SubmitError;
 /// What a client is told to wait after a 503, in seconds.
 pub const RETRY_AFTER_SECS: u32 = 1;
 
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"forewarn\"");
+
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
@@ -19,7 +21,6 @@ pub struct ApiError {
     pub message: String,
     /// The field, parameter or thing that it is about.
     pub target: Option<String>,
-    header: Option<(HeaderName, HeaderValue)>,
 }
 
 /// The body of every refusal.
@@ -66,6 +67,9 @@ pub enum Refusal {
     UnsupportedMediaType,
     TooManyStreams,
     StoreUnreadable,
+    Busy,
+    Unavailable,
+    Stopping,
 }
 
 impl Refusal {
@@ -94,6 +98,9 @@ impl Refusal {
             Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge"),
             Refusal::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
             Refusal::TooManyStreams => (StatusCode::SERVICE_UNAVAILABLE, "TooManyStreams"),
+            Refusal::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
+            Refusal::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
+            Refusal::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "Stopping"),
             Refusal::StoreUnreadable => (StatusCode::INTERNAL_SERVER_ERROR, "StoreUnreadable"),
         }
     }
@@ -155,22 +162,12 @@ pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
 impl ApiError {
     pub fn new(refusal: Refusal, message: impl Into<String>) -> Self {
         let (status, code) = refusal.status_and_code();
-        let mut error = ApiError { status, code, message: message.into(), target: None, header: None };
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            error.header = Some((header::RETRY_AFTER, RETRY_AFTER_SECS.into()));
-        }
-        error
+        ApiError { status, code, message: message.into(), target: None }
     }
 
     #[must_use]
     pub fn about(mut self, target: impl Into<String>) -> Self {
         self.target = Some(target.into());
-        self
-    }
-
-    #[must_use]
-    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
         self
     }
 
@@ -183,22 +180,12 @@ impl ApiError {
     pub fn query(name: &str, message: impl std::fmt::Display) -> Self {
         ApiError::new(Refusal::InvalidQuery, format!("The query parameter '{name}': {message}.")).about(name)
     }
-
-    fn unavailable(code: &'static str, message: String) -> Self {
-        ApiError {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            code,
-            message,
-            target: None,
-            header: Some((header::RETRY_AFTER, RETRY_AFTER_SECS.into())),
-        }
-    }
 }
 
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         let (status, code) = of_rejection(&rejection);
-        ApiError { status, code, message: rejection.to_string(), target: None, header: None }
+        ApiError { status, code, message: rejection.to_string(), target: None }
     }
 }
 
@@ -207,9 +194,9 @@ impl From<SubmitError> for ApiError {
         let message = error.to_string();
         match error {
             SubmitError::Rejected(rejection) => rejection.into(),
-            SubmitError::Busy => ApiError::unavailable("Busy", message),
-            SubmitError::Unavailable => ApiError::unavailable("Unavailable", message),
-            SubmitError::Stopping => ApiError::unavailable("Stopping", message),
+            SubmitError::Busy => ApiError::new(Refusal::Busy, message),
+            SubmitError::Unavailable => ApiError::new(Refusal::Unavailable, message),
+            SubmitError::Stopping => ApiError::new(Refusal::Stopping, message),
         }
     }
 }
@@ -218,9 +205,32 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let detail = ErrorDetail { code: self.code.into(), message: self.message, target: self.target };
         let mut response = (self.status, Json(ErrorBody { error: detail })).into_response();
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
+        // What HTTP wants beside these two.
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
+        } else if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, CHALLENGE);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_says_when_to_come_back() {
+        for (error, code) in [
+            (SubmitError::Busy, "Busy"),
+            (SubmitError::Unavailable, "Unavailable"),
+            (SubmitError::Stopping, "Stopping"),
+        ] {
+            let error = ApiError::from(error);
+            assert_eq!(error.code, code);
+            let response = error.into_response();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        }
     }
 }

@@ -4,16 +4,19 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody, JsonRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ApiError, Refusal};
+use super::object::Object;
+use super::text::NUMBER_MAX;
 
 /// The most bytes of a body. The largest one that is useful, an approval of every event of a full
 /// document, has some 80 KB.
@@ -87,14 +90,33 @@ fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    use axum::extract::rejection::JsonRejection;
-    match axum::Json::<T>::from_bytes(bytes) {
-        Ok(axum::Json(value)) => Ok(value),
-        Err(JsonRejection::JsonDataError(error)) => {
-            Err(explained(Refusal::InvalidField, "The body", &error.body_text()))
-        }
+    match axum::Json::<Object<T>>::from_bytes(bytes) {
+        Ok(axum::Json(Object(value))) => Ok(value),
+        Err(JsonRejection::JsonDataError(error)) => with_whole_numbers(bytes)
+            .and_then(|bytes| Some(axum::Json::<Object<T>>::from_bytes(&bytes).ok()?.0.0))
+            .ok_or_else(|| explained(Refusal::InvalidField, "The body", &error.body_text())),
         Err(error) => Err(explained(Refusal::InvalidJson, "The body is not JSON", &error.body_text())),
     }
+}
+
+/// The same JSON with `7.0` written as `7`, which to JSON is the same number.
+fn with_whole_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
+    fn rewrite(value: &mut Value) -> bool {
+        match value {
+            Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+                Some(float) if float.fract() == 0.0 && float.abs() <= NUMBER_MAX as f64 => {
+                    *value = Value::from(float as i64);
+                    true
+                }
+                Some(_) | None => false,
+            },
+            Value::Array(values) => values.iter_mut().map(rewrite).fold(false, |some, one| some | one),
+            Value::Object(values) => values.values_mut().map(rewrite).fold(false, |some, one| some | one),
+            Value::Null | Value::Bool(_) | Value::String(_) => false,
+        }
+    }
+    let mut value = serde_json::from_slice(bytes).ok()?;
+    rewrite(&mut value).then(|| value.to_string().into_bytes())
 }
 
 /// Takes `…: path: what is wrong` apart, so that the path becomes the target.

@@ -12,8 +12,9 @@ use utoipa::ToSchema;
 use super::error::ApiError;
 use super::extract::{self, Body, InGroup, NoQuery, Page, Paging, Params, Segment};
 use super::machine_actions::DeleteQuery;
-use super::machines::home;
 use super::names::{self, Kind};
+use super::object;
+use super::parts::home;
 use super::text::Word;
 use super::values::Policy;
 use super::{Api, Note, new_guid};
@@ -50,6 +51,7 @@ pub struct NewGroup {
     pub name: Word,
     pub subscription: Option<Word>,
     pub resource_group: Option<Word>,
+    #[serde(default, deserialize_with = "object::may")]
     pub policy: Option<Policy>,
     #[schema(minimum = 1, maximum = 100)]
     pub update_domains: Option<u32>,
@@ -60,6 +62,7 @@ pub struct NewGroup {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyChange {
+    #[serde(default, deserialize_with = "object::may")]
     pub policy: Option<Policy>,
 }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap};
 
 use super::Api;
 use super::error::{ApiError, Refusal};
@@ -61,8 +61,7 @@ pub async fn check(State(api): State<Api>, request: Request, next: Next) -> Resu
     check_origin(request.headers())?;
     if request.uri().path() != HEALTH_PATH && !api.0.access.admits(request.headers()) {
         let message = "A token is needed: send the header 'Authorization: Bearer <token>' with what is in the file 'token' of the data directory.";
-        return Err(ApiError::new(Refusal::Unauthorized, message)
-            .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"forewarn\"")));
+        return Err(ApiError::new(Refusal::Unauthorized, message));
     }
     Ok(next.run(request).await)
 }

@@ -75,6 +75,7 @@ pub struct ListQuery {
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the page before.
+    #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
 

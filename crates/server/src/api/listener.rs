@@ -14,9 +14,6 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Access, Api, router};
-use crate::engine::Engine;
-
 /// Connections at once: people and tools, not a fleet.
 pub const CONNECTIONS_MAX: usize = 1024;
 
@@ -31,19 +28,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long to wait when the system gives no connection, for lack of files or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Serves the API on a listener that is bound, as one of the server's tasks.
-pub fn attach(
-    listener: TcpListener,
-    engine: &Engine,
-    access: Access,
-    stop: &CancellationToken,
-    tasks: &TaskTracker,
-) -> io::Result<()> {
-    let api = Api::new(engine.clone(), access, listener.local_addr()?, stop.clone());
-    tasks.spawn(serve(listener, router(api), stop.clone()));
-    Ok(())
-}
 
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));

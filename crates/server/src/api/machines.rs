@@ -5,19 +5,18 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
-use forewarn_core::{AddressWish, Command, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Seat};
+use forewarn_core::{AddressWish, Command, Found, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Seat};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ApiError, Refusal};
 use super::extract::{self, Body, InGroup, NoQuery, Page, Params, Segment};
 use super::names::{self, Kind};
-use super::text::{Ip, Number, Tags, Text, Word};
+use super::object;
+use super::parts::{Address, Details, addresses, home, tags, terminate};
+use super::text::{Ip, Number, Tags, Word};
 use super::values::*;
-use super::{Api, Note, RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
-
-/// Addresses of one machine: the original has up to eight network cards.
-pub const ADDRESSES_MAX: usize = 64;
+use super::{Api, Note};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -67,43 +66,6 @@ pub struct Machine {
     pub tags: Tags,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Address {
-    /// The network of a metadata listener.
-    #[serde(default = "default_network")]
-    pub network: Word,
-    pub ip: Ip,
-}
-
-fn default_network() -> Word {
-    Word("default".into())
-}
-
-/// What instance metadata shows and no rule reads.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Details {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub location: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub os_type: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub computer_name: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub publisher: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offer: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sku: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_version: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mac: Option<Text>,
-}
-
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewMachine {
@@ -126,11 +88,14 @@ pub struct NewMachine {
     pub priority: Option<PriorityWord>,
     pub eviction_policy: Option<EvictionWord>,
     /// Left out: one from the pool. Empty: none.
+    #[serde(default, deserialize_with = "object::may_list")]
     #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
+    #[serde(default, deserialize_with = "object::may")]
     pub terminate_notification: Option<TerminateNotification>,
+    #[serde(default, deserialize_with = "object::may")]
     pub policy: Option<Policy>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::one")]
     pub details: Details,
     #[serde(default)]
     pub tags: Tags,
@@ -150,16 +115,18 @@ pub struct MachineChange {
     #[serde(default)]
     #[schema(value_type = Option<Word>)]
     pub zone: Patch<Word>,
+    #[serde(default, deserialize_with = "object::may_list")]
     #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
     pub protected: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "patch_object")]
     #[schema(value_type = Option<TerminateNotification>)]
     pub terminate_notification: Patch<TerminateNotification>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "patch_object")]
     #[schema(value_type = Option<Policy>)]
     pub policy: Patch<Policy>,
     /// Key by key.
+    #[serde(default, deserialize_with = "object::may")]
     pub details: Option<Details>,
     /// As a whole.
     pub tags: Option<Tags>,
@@ -196,7 +163,9 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
             && query.host.as_ref().is_none_or(|host| machine.host.as_deref() == Some(host))
     };
     let host = query.host.as_deref().map(Name::from);
+    let named = query.name.as_deref().and_then(|name| few_named(region, name, query.group.as_deref()));
     let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &host) {
+        _ if named.is_some() => Box::new(named.into_iter().flatten().filter_map(|id| region.machine(id))),
         (Some(scope), _) => Box::new(region.members(core::ScopeId(scope.0))),
         (None, Some(host)) => Box::new(region.machines_on(host)),
         (None, None) => Box::new(region.machines_after(after)),
@@ -249,6 +218,19 @@ pub async fn change(
 /// A machine after a change; as it was before when somebody else has removed it since.
 pub fn shown(region: &Region, before: &Arc<core::Machine>) -> Result<Response, ApiError> {
     Ok(extract::ok(Machine::of(region, region.machine(before.id).unwrap_or(before))))
+}
+
+/// Machines of this name in order of registration, from the index; None when it does not know all.
+fn few_named(region: &Region, name: &str, within: Option<&str>) -> Option<Vec<MachineId>> {
+    match region.machine_by_name(name, within) {
+        Found::Nothing => Some(Vec::new()),
+        Found::One(id) => Some(vec![id]),
+        Found::Many(ids) if ids.len() == Region::CANDIDATES_MAX => None,
+        Found::Many(mut ids) => {
+            ids.sort_unstable();
+            Some(ids)
+        }
+    }
 }
 
 fn is_within(region: &Region, machine: &core::Machine, group: &str) -> bool {
@@ -402,62 +384,4 @@ impl MachineChange {
             details,
         })
     }
-}
-
-impl Details {
-    pub fn of(details: &core::Details) -> Details {
-        let text = |text: &String| (!text.is_empty()).then(|| Text(text.clone()));
-        Details {
-            location: text(&details.location),
-            size: text(&details.size),
-            os_type: text(&details.os_type),
-            computer_name: text(&details.computer_name),
-            publisher: text(&details.publisher),
-            offer: text(&details.offer),
-            sku: text(&details.sku),
-            image_version: text(&details.image_version),
-            mac: text(&details.mac),
-        }
-    }
-
-    /// What is left out stays.
-    pub fn merge_into(self, details: &mut core::Details) {
-        for (given, kept) in [
-            (self.location, &mut details.location),
-            (self.size, &mut details.size),
-            (self.os_type, &mut details.os_type),
-            (self.computer_name, &mut details.computer_name),
-            (self.publisher, &mut details.publisher),
-            (self.offer, &mut details.offer),
-            (self.sku, &mut details.sku),
-            (self.image_version, &mut details.image_version),
-            (self.mac, &mut details.mac),
-        ] {
-            if let Some(Text(given)) = given {
-                *kept = given;
-            }
-        }
-    }
-}
-
-pub fn tags(given: Tags) -> Vec<(String, String)> {
-    given.0.into_iter().collect()
-}
-
-pub fn terminate(given: TerminateNotification) -> Result<core::TerminateProfile, ApiError> {
-    given.profile().map_err(|why| ApiError::field("terminateNotification.notBeforeTimeout", why.trim_end_matches('.')))
-}
-
-pub fn home(subscription: Option<Word>, resource_group: Option<Word>) -> core::Home {
-    core::Home {
-        subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), Name::from),
-        resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), Name::from),
-    }
-}
-
-fn addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiError> {
-    if given.len() > ADDRESSES_MAX {
-        return Err(ApiError::field("addresses", format!("a machine may have {ADDRESSES_MAX}")));
-    }
-    Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip.0 }).collect())
 }

@@ -7,12 +7,15 @@ use axum::response::Response;
 use forewarn_core::{Cause, EventKind, Name, Plan, Region, Request, Target};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::error::ApiError;
 use super::extract::{Body, NoQuery, Params};
+use super::object;
 use super::text::Text;
-use super::values::{EventName, When};
+use super::values::{EventName, Patch, When};
 use super::{Api, Note, hosts, names};
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -37,8 +40,7 @@ pub struct NewMaintenance {
 }
 
 /// Exactly one of them.
-#[derive(Debug, ToSchema)]
-#[schema(rename_all = "camelCase")]
+#[derive(Debug)]
 pub enum MaintenanceTarget {
     /// A machine, as in paths.
     Machine(String),
@@ -51,21 +53,40 @@ pub enum MaintenanceTarget {
 /// An object is read first, because what serde says of a wrong variant helps nobody.
 impl<'de> Deserialize<'de> for MaintenanceTarget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use Patch::{Absent, Value};
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Keys {
-            machine: Option<String>,
-            host: Option<String>,
-            group: Option<String>,
+            #[serde(default)]
+            machine: Patch<String>,
+            #[serde(default)]
+            host: Patch<String>,
+            #[serde(default)]
+            group: Patch<String>,
         }
-        match Keys::deserialize(deserializer)? {
-            Keys { machine: Some(name), host: None, group: None } => Ok(MaintenanceTarget::Machine(name)),
-            Keys { machine: None, host: Some(name), group: None } => Ok(MaintenanceTarget::Host(name)),
-            Keys { machine: None, host: None, group: Some(name) } => Ok(MaintenanceTarget::Group(name)),
+        match object::one(deserializer)? {
+            Keys { machine: Value(name), host: Absent, group: Absent } => Ok(MaintenanceTarget::Machine(name)),
+            Keys { machine: Absent, host: Value(name), group: Absent } => Ok(MaintenanceTarget::Host(name)),
+            Keys { machine: Absent, host: Absent, group: Value(name) } => Ok(MaintenanceTarget::Group(name)),
             Keys { .. } => Err(D::Error::custom("give one of 'machine', 'host' and 'group'")),
         }
     }
 }
+
+impl PartialSchema for MaintenanceTarget {
+    fn schema() -> RefOr<Schema> {
+        let one = |key: &str| {
+            let name = ObjectBuilder::new().schema_type(Type::String);
+            ObjectBuilder::new()
+                .property(key, name)
+                .required(key)
+                .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        };
+        OneOfBuilder::new().item(one("machine")).item(one("host")).item(one("group")).into()
+    }
+}
+
+impl ToSchema for MaintenanceTarget {}
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub enum MaintenanceType {

@@ -24,8 +24,10 @@ mod machine_actions;
 mod machines;
 mod maintenance;
 mod names;
+mod object;
 mod openapi;
 mod operations;
+mod parts;
 mod routes;
 mod scale_sets;
 mod service;
@@ -46,7 +48,7 @@ use error::{ApiError, Refusal};
 
 pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};
-pub use listener::{attach, serve};
+pub use listener::serve;
 pub use routes::{Route, router, table};
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
 

@@ -1,11 +1,14 @@
 //! Operations: what somebody asked for, and what became of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
-use forewarn_core::{Command, Guid, MachineId, OperationId, OperationResult, OperationState, Region, Request, Target};
+use forewarn_core::{
+    Command, GroupId, Guid, MachineId, Name, OperationId, OperationResult, OperationState, Region, Request, Target,
+};
 use forewarn_store::{HistoryQuery, HistoryRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,7 +38,7 @@ pub struct Operation {
     /// The driver's words, or who cancelled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The machines that it was asked for, by name; those that are gone are left out.
+    /// The machines that it was asked for, by name.
     pub machines: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -146,7 +149,7 @@ pub async fn cancel(
 
 impl Operation {
     pub fn of(region: &Region, operation: &core::Operation) -> Operation {
-        let asked_for = AskedFor::of(region, &operation.request);
+        let asked_for = AskedFor::of(region, operation);
         let (state, ended, outcome, reason) = state_of(&operation.state);
         let rollout = operation.rollout.as_ref();
         Operation {
@@ -277,25 +280,34 @@ struct AskedFor {
 }
 
 impl AskedFor {
-    fn of(region: &Region, request: &Request) -> AskedFor {
-        let one = |kind, machine: &MachineId| AskedFor::new(kind, named(region, std::slice::from_ref(machine)));
-        match request {
+    fn of(region: &Region, operation: &core::Operation) -> AskedFor {
+        let named = |machines: &[MachineId]| named(region, operation, machines);
+        let one = |kind, machine: &MachineId| AskedFor::new(kind, named(std::slice::from_ref(machine)));
+        let at = |kind, target: &Target| {
+            let blank = AskedFor::new(kind, Vec::new());
+            match target {
+                Target::Machine(machine) => one(kind, machine),
+                Target::Host(host) => AskedFor { host: Some(host.to_string()), ..blank },
+                Target::Group(group) => AskedFor { group: group_name(region, *group), ..blank },
+            }
+        };
+        match &operation.request {
             Request::Restart { machine } => one(OperationKind::Restart, machine),
             Request::Redeploy { machine } => one(OperationKind::Redeploy, machine),
             Request::PerformMaintenance { machine } => one(OperationKind::PerformMaintenance, machine),
             Request::Evict { machine } => one(OperationKind::Evict, machine),
             Request::Delete { machines, group } => AskedFor {
-                group: group.and_then(|group| region.group(group)).map(|group| group.name.to_string()),
-                ..AskedFor::new(OperationKind::Delete, named(region, machines))
+                group: group.and_then(|group| group_name(region, group)),
+                ..AskedFor::new(OperationKind::Delete, named(machines))
             },
             Request::Maintain { target, plan } => AskedFor {
                 event_type: Some(plan.kind.into()),
                 cause: Some(plan.cause.into()),
                 at: plan.at.map(When),
-                ..AskedFor::at(region, OperationKind::Maintain, target)
+                ..at(OperationKind::Maintain, target)
             },
             Request::Fail { target, kind } => {
-                AskedFor { event_type: Some((*kind).into()), ..AskedFor::at(region, OperationKind::Fail, target) }
+                AskedFor { event_type: Some((*kind).into()), ..at(OperationKind::Fail, target) }
             }
         }
     }
@@ -303,19 +315,17 @@ impl AskedFor {
     fn new(kind: OperationKind, machines: Vec<String>) -> AskedFor {
         AskedFor { kind, machines, host: None, group: None, event_type: None, cause: None, at: None }
     }
-
-    fn at(region: &Region, kind: OperationKind, target: &Target) -> AskedFor {
-        let blank = AskedFor::new(kind, Vec::new());
-        match target {
-            Target::Machine(machine) => AskedFor { machines: named(region, std::slice::from_ref(machine)), ..blank },
-            Target::Host(host) => AskedFor { host: Some(host.to_string()), ..blank },
-            Target::Group(group) => {
-                AskedFor { group: region.group(*group).map(|group| group.name.to_string()), ..blank }
-            }
-        }
-    }
 }
 
-fn named(region: &Region, machines: &[MachineId]) -> Vec<String> {
-    machines.iter().filter_map(|id| region.machine(*id)).map(|machine| machine.name.to_string()).collect()
+fn group_name(region: &Region, group: GroupId) -> Option<String> {
+    region.group(group).map(|group| group.name.to_string())
+}
+
+/// Events name their machines also when those are gone.
+fn named(region: &Region, operation: &core::Operation, machines: &[MachineId]) -> Vec<String> {
+    let events = operation.parts.iter().filter_map(|part| region.event(part.event));
+    let remembered: BTreeMap<MachineId, &Name> =
+        events.flat_map(|event| event.resources.iter()).map(|resource| (resource.machine, &resource.name)).collect();
+    let name = |id: &MachineId| region.machine(*id).map(|machine| &machine.name).or(remembered.get(id).copied());
+    machines.iter().filter_map(name).map(|name| name.to_string()).collect()
 }

@@ -14,9 +14,11 @@ use super::error::ApiError;
 use super::extract::{self, Body, InGroup, NoQuery, OptionalBody, Page, Paging, Params, Segment};
 use super::groups::{Group, create_one, delete_one, list_of};
 use super::machine_actions::DeleteQuery;
-use super::machines::{Details, Machine, home, tags, terminate};
+use super::machines::Machine;
 use super::names::{self, Kind};
+use super::object;
 use super::operations::Operation;
+use super::parts::{Details, home, tags, terminate};
 use super::text::{Tags, Word};
 use super::values::*;
 use super::{Api, Note, new_guid, owner};
@@ -66,6 +68,7 @@ pub struct NewScaleSet {
     pub name: Word,
     pub subscription: Option<Word>,
     pub resource_group: Option<Word>,
+    #[serde(default, deserialize_with = "object::may")]
     pub policy: Option<Policy>,
     #[schema(minimum = 1, maximum = 100)]
     pub update_domains: Option<u32>,
@@ -84,7 +87,7 @@ pub struct NewScaleSet {
     #[serde(default)]
     #[schema(max_items = 16)]
     pub zones: Vec<Word>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object::one")]
     pub model: ModelChange,
 }
 
@@ -95,10 +98,11 @@ pub struct ModelChange {
     pub priority: Option<PriorityWord>,
     pub eviction_policy: Option<EvictionWord>,
     /// `null`: instances are deleted without notice.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "patch_object")]
     #[schema(value_type = Option<TerminateNotification>)]
     pub terminate_notification: Patch<TerminateNotification>,
     /// Key by key.
+    #[serde(default, deserialize_with = "object::may")]
     pub details: Option<Details>,
     /// As a whole.
     pub tags: Option<Tags>,
@@ -110,7 +114,9 @@ pub struct ScaleSetChange {
     #[schema(maximum = 10000)]
     pub capacity: Option<u32>,
     pub upgrade_mode: Option<UpgradePolicy>,
+    #[serde(default, deserialize_with = "object::may")]
     pub policy: Option<Policy>,
+    #[serde(default, deserialize_with = "object::may")]
     pub model: Option<ModelChange>,
 }
 

@@ -15,6 +15,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::object::Object;
+
 /// A point in time, RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(pub Timestamp);
@@ -123,6 +125,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Option::deserialize(deserializer)?.map_or(Patch::Null, Patch::Value))
     }
+}
+
+impl<T> From<Patch<Object<T>>> for Patch<T> {
+    fn from(patch: Patch<Object<T>>) -> Self {
+        match patch {
+            Patch::Absent => Patch::Absent,
+            Patch::Null => Patch::Null,
+            Patch::Value(Object(value)) => Patch::Value(value),
+        }
+    }
+}
+
+/// For a field that is an object: `deserialize_with = "patch_object"`.
+pub fn patch_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<T>, D::Error> {
+    Patch::<Object<T>>::deserialize(deserializer).map(Patch::from)
 }
 
 impl<T> Patch<T> {

@@ -1,15 +1,19 @@
-//! A server for tests of the API, and a client that sends exactly what it is told.
+//! A server for tests of the API, a client that sends exactly what it is told, and the one door,
+//! `check`, that says what is sent and what must be in the answer.
+
+#![allow(dead_code, reason = "each test program uses its part of this")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Mutex;
 
 use forewarn_core::Timestamp;
-use forewarn_server::api::{self, Access};
-use forewarn_server::{Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running};
-use serde_json::Value;
+use forewarn_server::{
+    Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, StoreChoice, api,
+};
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// When the manual clock begins.
 pub const START: &str = "2026-03-01T12:00:00Z";
@@ -19,59 +23,40 @@ pub struct Server {
     pub management: SocketAddr,
     metadata: SocketAddr,
     token: Option<String>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    running: Mutex<Option<Running>>,
     runtime: Runtime,
-    _running: Running,
 }
 
 impl Server {
     pub fn start() -> Server {
-        Server::new(ClockKind::Manual { start: Some(Timestamp::from_secs(START_SECS)) }, None)
+        Server::new(Config { clock: ClockKind::Manual { start: Some(Timestamp::from_secs(START_SECS)) }, ..open() })
     }
 
     pub fn on_the_real_clock() -> Server {
-        Server::new(ClockKind::Real, None)
+        Server::new(open())
     }
 
-    pub fn guarded(token: &str) -> Server {
-        Server::new(ClockKind::Real, Some(token.to_owned()))
+    /// Asks for the token that is in this directory.
+    pub fn guarded(directory: &Path) -> Server {
+        let config = Config { store: StoreChoice::Directory(directory.to_owned()), auth: Auth::Token, ..open() };
+        let server = Server::new(config);
+        Server { token: Some(token_in(directory)), ..server }
     }
 
     pub fn with_machines(names: &[&str]) -> Server {
         let server = Server::start();
         for name in names {
-            assert_eq!(server.call("POST /machines", &serde_json::json!({ "name": name })).status, 201);
+            assert_eq!(server.call("POST /machines", &json!({ "name": name })).status, 201);
         }
         server
     }
 
-    fn new(clock: ClockKind, token: Option<String>) -> Server {
-        let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        let listener = MetadataListener {
-            address: ListenAddress::Tcp(loopback),
-            machine: None,
-            network: "default".into(),
-            prefix: None,
-        };
-        let config =
-            Config { metadata: vec![listener], management: loopback, auth: Auth::Off, clock, ..Config::default() };
-        let access = match &token {
-            Some(token) => Access::fixed(token.clone()),
-            None => api::access(&config).unwrap(),
-        };
+    fn new(config: Config) -> Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let stop = CancellationToken::new();
-        let tasks = TaskTracker::new();
-        let (running, management) = runtime.block_on(async {
-            let running = forewarn_server::start(config).await.unwrap();
-            let listener = tokio::net::TcpListener::bind(loopback).await.unwrap();
-            let management = listener.local_addr().unwrap();
-            api::attach(listener, &running.engine, access, &stop, &tasks).unwrap();
-            (running, management)
-        });
+        let running = runtime.block_on(forewarn_server::start(config)).unwrap();
         let BoundAddress::Tcp(metadata) = running.metadata[0] else { panic!("metadata is not on TCP") };
-        Server { management, metadata, token, stop, tasks, runtime, _running: running }
+        let management = running.management;
+        Server { management, metadata, token: None, running: Mutex::new(Some(running)), runtime }
     }
 
     pub fn client(&self) -> Client {
@@ -118,11 +103,51 @@ impl Server {
     }
 
     pub fn stop(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.runtime.block_on(self.tasks.wait());
+        let running = self.running.lock().unwrap().take().expect("the server runs");
+        self.runtime.block_on(running.stop());
     }
 }
+
+pub fn token_in(directory: &Path) -> String {
+    std::fs::read_to_string(directory.join(api::TOKEN_FILE)).unwrap_or_default().trim().to_owned()
+}
+
+/// In memory, on ports that are free, for everybody who reaches it.
+fn open() -> Config {
+    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let listener = MetadataListener {
+        address: ListenAddress::Tcp(loopback),
+        machine: None,
+        network: "default".into(),
+        prefix: None,
+    };
+    Config { metadata: vec![listener], management: loopback, auth: Auth::Off, ..Config::default() }
+}
+
+/// Sends `line` (method and path under `/api/v1`) with `body` and expects `status` and an answer that
+/// has at least what `expected` has. Returns the whole answer.
+#[track_caller]
+pub fn check(server: &Server, line: &str, body: Value, status: u16, expected: Value) -> Value {
+    let answer = server.call(line, &body);
+    assert_eq!(answer.status, status, "{line} {body}: {}", answer.text());
+    let found = answer.json();
+    if let Err(difference) = contains(&found, &expected) {
+        panic!("{line} {body}: {difference}\n{found:#}");
+    }
+    found
+}
+
+/// The same for a refusal, whose message must be a sentence.
+#[track_caller]
+pub fn refused(server: &Server, line: &str, body: Value, status: u16, code: &str) -> String {
+    let answer = check(server, line, body, status, json!({ "error": { "code": code } }));
+    let message = answer["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with('.') && message.len() > 15, "not a sentence: {message}");
+    message
+}
+
+/// No body.
+pub const NONE: Value = Value::Null;
 
 #[derive(Clone)]
 pub struct Client {
@@ -274,7 +299,7 @@ impl Read for Chunks {
 }
 
 /// Whether `found` has everything that `expected` has: keys of objects may be more, arrays are as long.
-pub fn contains(found: &Value, expected: &Value) -> Result<(), String> {
+fn contains(found: &Value, expected: &Value) -> Result<(), String> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
             expected.iter().try_for_each(|(key, expected)| match found.get(key) {

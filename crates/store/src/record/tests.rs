@@ -1,3 +1,5 @@
+//! Records survive the way to text and back, and broken ones are named.
+
 use super::*;
 use crate::conformance::sample;
 

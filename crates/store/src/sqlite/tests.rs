@@ -1,3 +1,5 @@
+//! What only the SQLite store can do wrong: files, modes, locks, damage, plans of queries.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,0 +1,145 @@
+//! What scripts can look at: documents, operations, events, machines.
+
+use forewarn_core::*;
+
+use super::{World, numbered};
+
+impl World {
+    // --- showing ---------------------------------------------------------------------------------
+
+    pub(super) fn show(&self, who: &str) -> Result<String, String> {
+        if who == "machines" {
+            let names = self.region.machines().map(|machine| self.name(machine.id, &machine.name));
+            return Ok(names.collect::<Vec<_>>().join(" "));
+        }
+        if who == "drivers" {
+            let mut events: Vec<_> = self.region.wanted_effects().map(|event| self.label(event.id)).collect();
+            events.sort();
+            return Ok(if events.is_empty() { "-".into() } else { events.join(" ") });
+        }
+        if who == "told" {
+            return Ok(if self.told.is_empty() { "-".into() } else { self.told.join(", ") });
+        }
+        if who == "left" {
+            return Ok((self.region.events().count() + self.region.operations().count()).to_string());
+        }
+        if numbered(who, "op") {
+            return self.show_operation(who);
+        }
+        if numbered(who, "e") {
+            let Some(event) = self.region.event(self.event(who)?) else { return Ok("forgotten".into()) };
+            let hidden = if event.is_shown() || !event.is_live() { "" } else { "hidden " };
+            return Ok(format!("{hidden}{}", show_status(&event.status)));
+        }
+        let Ok(machine) = self.machine(who) else { return Ok("gone".into()) };
+        let machine = self.region.machine(machine).unwrap();
+        if !self.region.is_on(machine.scope) {
+            return Ok("off".into());
+        }
+        let events: Vec<String> = self.region.document(machine.scope).map(|event| self.show_event(event)).collect();
+        let list = if events.is_empty() { "-".into() } else { events.join(" | ") };
+        Ok(format!("{}: {list}", self.region.scope(machine.scope).unwrap().incarnation))
+    }
+
+    fn show_event(&self, event: &Event) -> String {
+        let label = self.label(event.id);
+        let names: Vec<_> =
+            event.resources.iter().map(|resource| self.name(resource.machine, &resource.name)).collect();
+        match event.status {
+            Status::Scheduled => {
+                let left = event.not_before.since(self.now.max(self.region.now())).as_secs();
+                format!("{label} {:?} Scheduled {} {}:{:02}", event.kind, names.join(","), left / 60, left % 60)
+            }
+            Status::Started { .. } => format!("{label} {:?} Started {}", event.kind, names.join(",")),
+            Status::Ended { .. } => "ended".into(),
+        }
+    }
+
+    fn label(&self, event: EventId) -> String {
+        self.events.iter().position(|id| *id == event).map_or("e?".into(), |n| format!("e{}", n + 1))
+    }
+
+    pub(super) fn show_fact(&self, what: &What) -> String {
+        match what {
+            What::Appeared(event) => format!("{} appeared", self.label(event.id)),
+            What::Approved { event, by } => {
+                let by = match by {
+                    Approver::Guest { name, .. } => name,
+                    Approver::Management(_) => "management",
+                    Approver::Policy => "policy",
+                };
+                format!("{} approved by {by}", self.label(event.id))
+            }
+            What::Started(event) => format!("{} started", self.label(event.id)),
+            What::Ended(event) => format!("{} {}", self.label(event.id), show_status(&event.status)),
+            What::OperationEnded(operation) => {
+                let number = self.operations.iter().position(|id| *id == operation.id);
+                format!("{} over", number.map_or("op?".into(), |n| format!("op{}", n + 1)))
+            }
+            What::MachineAdded(machine) => format!("+{}", self.name(machine.id, &machine.name)),
+            What::MachineRemoved(machine) => format!("-{}", self.name(machine.id, &machine.name)),
+            What::ScopeOn(_) => "on".into(),
+            What::ScopeOff(_) => "off".into(),
+        }
+    }
+
+    fn show_operation(&self, label: &str) -> Result<String, String> {
+        let id = self.operation(label)?;
+        let Some(operation) = self.region.operation(id) else { return Ok("forgotten".into()) };
+        Ok(match &operation.state {
+            OperationState::Running => "running".into(),
+            OperationState::Ended { result: OperationResult::Succeeded, .. } => "succeeded".into(),
+            OperationState::Ended { result: OperationResult::Canceled { .. }, .. } => "canceled".into(),
+            OperationState::Ended { result: OperationResult::Failed(outcome), .. } => {
+                let text = format!("{outcome:?}");
+                format!("failed {}", text.split(|c: char| !c.is_alphanumeric()).next().unwrap())
+            }
+        })
+    }
+
+    /// The facts that are asked for, in the order asked.
+    pub(super) fn facts(&self, who: &str, asked: &str) -> Result<String, String> {
+        if numbered(who, "e") {
+            let event = self.region.event(self.event(who)?).ok_or("no such event")?;
+            return Ok(match asked.strip_prefix("id=") {
+                Some(_) => format!("id={}", event.id.0),
+                None => format!("{:?} {} \"{}\"", event.cause.source(), event.duration_secs, event.description),
+            });
+        }
+        if let Some(group) = self.region.groups_named(who).next() {
+            let GroupKind::ScaleSet(set) = &group.kind else { return Ok("group".into()) };
+            let show = |word: &str| match word.split('=').next().unwrap() {
+                "size" => format!("size={}", self.region.group_members(group).count()),
+                "parts" => format!("parts={}", group.scopes.len()),
+                _ => format!("capacity={}", set.capacity),
+            };
+            return Ok(asked.split_whitespace().map(show).collect::<Vec<_>>().join(" "));
+        }
+        let machine = self.region.machine(self.machine(who)?).unwrap();
+        let show = |word: &str| match word.split('=').next().unwrap() {
+            "ud" => format!("ud={}", machine.update_domain),
+            "fd" => format!("fd={}", machine.fault_domain),
+            "host" => format!("host={}", machine.host.as_deref().unwrap_or("-")),
+            "zone" => format!("zone={}", machine.zone.as_deref().unwrap_or("-")),
+            "ip" => format!("ip={}", machine.addresses.first().map_or("-".into(), |address| address.ip.to_string())),
+            "term" => format!("term={}", machine.terminate.as_ref().map_or("none", |profile| &profile.text)),
+            "part" => match self.region.scope(machine.scope).map(|scope| scope.owner) {
+                Some(ScopeOwner::Group { part, .. }) => format!("part={part}"),
+                _ => "part=-".into(),
+            },
+            _ => format!("{:?}", machine.power).to_lowercase(),
+        };
+        Ok(asked.split_whitespace().map(show).collect::<Vec<_>>().join(" "))
+    }
+}
+
+fn show_status(status: &Status) -> String {
+    match status {
+        Status::Scheduled => "scheduled".into(),
+        Status::Started { .. } => "started".into(),
+        Status::Ended { outcome, .. } => {
+            let text = format!("{outcome:?}");
+            text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase()
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Made-up fleets, of any size, the same ones each time.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use forewarn_core::*;
+
+const PER_HOST: u64 = 20;
+const UPDATE_DOMAINS: u32 = 5;
+
+/// Ids of the made-up machines are derived from this.
+const SEED: Guid = Guid(0x666f_7265_7761_726e);
+
+#[derive(Clone, Copy)]
+pub struct Fleet {
+    pub machines: u64,
+    pub shape: Shape,
+    /// When the fleet was made, and all its scopes turned on.
+    pub start: Timestamp,
+}
+
+#[derive(Clone, Copy)]
+pub enum Shape {
+    /// Availability sets of this many machines, which are alike.
+    Sets { size: u64 },
+    /// Each machine with a scope of its own, its own name and MAC in its details.
+    Alone,
+}
+
+impl Fleet {
+    /// Its entities, made as they are taken.
+    pub fn entities(self) -> impl Iterator<Item = Entity> {
+        let common = Common::new();
+        let hosts = (0..self.machines.div_ceil(PER_HOST)).map(|n| Entity::Host(Arc::new(Host { name: host(n) })));
+        let scopes = (0..self.scopes()).flat_map(move |n| self.scope(n));
+        let machines = (0..self.machines).scan((u64::MAX, Name::from("")), move |last, n| {
+            if last.0 != n / PER_HOST {
+                *last = (n / PER_HOST, host(n / PER_HOST));
+            }
+            Some(Entity::Machine(Arc::new(self.machine(n, &common, last.1.clone()))))
+        });
+        std::iter::once(Entity::Meta(self.meta())).chain(hosts).chain(scopes).chain(machines)
+    }
+
+    pub fn scopes(self) -> u64 {
+        match self.shape {
+            Shape::Sets { size } => self.machines.div_ceil(size),
+            Shape::Alone => self.machines,
+        }
+    }
+
+    /// The id of the `n`th machine. Groups and scopes have theirs after the machines'.
+    pub fn machine_id(self, n: u64) -> MachineId {
+        MachineId(1 + n)
+    }
+
+    pub fn name(n: u64) -> String {
+        format!("web-{n:07}")
+    }
+
+    fn scope_id(self, n: u64) -> ScopeId {
+        ScopeId(1 + self.machines + n)
+    }
+
+    fn group_id(self, n: u64) -> GroupId {
+        GroupId(1 + self.machines + self.scopes() + n)
+    }
+
+    fn meta(self) -> Meta {
+        let next_id = 1 + self.machines + 2 * self.scopes();
+        Meta { now: self.start, next_id, next_seq: 0, downtime_ms: 0, pool_given: 0 }
+    }
+
+    fn scope(self, n: u64) -> Vec<Entity> {
+        let scope = |owner| {
+            let switch = Switch::On { seen: self.start };
+            Entity::Scope(Arc::new(Scope { id: self.scope_id(n), owner, switch, incarnation: 1, live: Vec::new() }))
+        };
+        match self.shape {
+            Shape::Alone => vec![scope(ScopeOwner::Machine(self.machine_id(n)))],
+            Shape::Sets { size } => {
+                let group = Group {
+                    id: self.group_id(n),
+                    name: format!("set-{n:05}").into(),
+                    home: home(),
+                    kind: GroupKind::AvailabilitySet,
+                    policy: EventsPolicy::default(),
+                    scopes: vec![self.scope_id(n)],
+                    update_domains: UPDATE_DOMAINS,
+                    fault_domains: 2,
+                    seats_given: u32::try_from(size).unwrap_or(u32::MAX),
+                    leaving: false,
+                };
+                let owner = ScopeOwner::Group { group: group.id, part: 0 };
+                vec![scope(owner), Entity::Group(Arc::new(group))]
+            }
+        }
+    }
+
+    fn machine(self, n: u64, common: &Common, host: Name) -> Machine {
+        let (scope, seat, details) = match self.shape {
+            Shape::Alone => (self.scope_id(n), Seat::Standalone, Arc::new(own_details(n))),
+            Shape::Sets { size } => {
+                let set = n / size;
+                (self.scope_id(set), Seat::AvailabilitySet(self.group_id(set)), common.details.clone())
+            }
+        };
+        let ip = IpAddr::V4(Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 64, 0, 4)) + n as u32));
+        Machine {
+            id: self.machine_id(n),
+            vm_id: SEED.derive(n),
+            name: Fleet::name(n).into(),
+            home: common.home.clone(),
+            scope,
+            seat,
+            host: Some(host),
+            update_domain: (n % u64::from(UPDATE_DOMAINS)) as u32,
+            fault_domain: (n % 2) as u32,
+            zone: None,
+            priority: Priority::Regular,
+            eviction: EvictionPolicy::Deallocate,
+            power: Power::Running,
+            addresses: vec![Address { network: common.network.clone(), ip }],
+            terminate: None,
+            model: 0,
+            protected: false,
+            policy: None,
+            details,
+        }
+    }
+}
+
+/// Text that all machines share, as it is after a load from a store.
+struct Common {
+    home: Home,
+    network: Name,
+    details: Arc<Details>,
+}
+
+impl Common {
+    fn new() -> Common {
+        Common { home: home(), network: "default".into(), details: Arc::new(details("", "")) }
+    }
+}
+
+pub fn home() -> Home {
+    Home { subscription: "00000000-0000-4000-8000-000000000001".into(), resource_group: "fleet".into() }
+}
+
+fn host(n: u64) -> Name {
+    format!("host-{n:06}").into()
+}
+
+fn own_details(n: u64) -> Details {
+    let mac = format!("000D3A{n:06X}");
+    details(&Fleet::name(n), &mac)
+}
+
+fn details(computer_name: &str, mac: &str) -> Details {
+    Details {
+        location: "westeurope".into(),
+        size: "Standard_D2s_v5".into(),
+        os_type: "Linux".into(),
+        computer_name: computer_name.into(),
+        publisher: "Debian".into(),
+        offer: "debian-12".into(),
+        sku: "12".into(),
+        image_version: "latest".into(),
+        mac: mac.into(),
+        tags: vec![("team".into(), "web".into())],
+    }
+}
+
+/// No limit on what one subscription may ask for: all made-up machines are of one.
+pub fn settings() -> Settings {
+    Settings { user_operations_max: 0, ..Settings::default() }
+}

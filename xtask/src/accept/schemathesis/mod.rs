@@ -1,0 +1,107 @@
+//! Schemathesis against the management API: whatever the OpenAPI document promises, it asks for.
+//!
+//! Every check is on: no server errors, no status, type, header or body that the document does not have, nothing
+//! refused that it allows, nothing taken that it forbids, nothing open without a token.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::server::{Server, curl};
+use crate::{setup, sh};
+
+/// Exact, so that a run today asks what a run asked yesterday.
+const VERSION: &str = "4.32.5";
+const SEED: &str = "20170301";
+
+/// Test cases for each operation in each of its phases.
+const EXAMPLES_MAX: &str = "12";
+
+/// All cases together: some thirty seconds on two busy cores.
+const RUN_SECS_MAX: &str = "90";
+
+/// One request.
+const REQUEST_SECS_MAX: &str = "5";
+
+/// Has no end, and is left out.
+const STREAM: &str = "/api/v1/changes$";
+
+/// Comes last: once it is pushed about, every event is over.
+const CLOCK: &str = "/api/v1/clock";
+
+/// What must have happened by the end: a run that only met refusals would be worth nothing.
+const KINDS: &[&str] =
+    &["appeared", "approved", "audit", "ended", "machine-added", "machine-removed", "operation-ended", "started"];
+
+pub fn run() -> Result<()> {
+    setup::debian(&[("curl", "curl"), ("python3", "python3"), ("util-linux", "setpriv")])?;
+    let venv = setup::python("schemathesis", VERSION)?;
+    let program = venv.join("bin/schemathesis");
+    let server = Server::start(&["--clock", "manual"])?;
+    furnish(&server)?;
+    let program = program.to_str().context("path")?;
+    ask(program, &server, "--exclude-path-regex", &format!("{STREAM}|{CLOCK}"))?;
+    ask(program, &server, "--include-path-regex", CLOCK)?;
+    for kind in KINDS {
+        let happened = server.history(&format!("kind={kind}"))?.len();
+        ensure!(happened > 0, "nothing of the kind '{kind}' happened");
+        eprintln!("   {kind}: {happened} times or more");
+    }
+    server.stop()
+}
+
+fn ask(program: &str, server: &Server<'_>, filter: &str, paths: &str) -> Result<()> {
+    let ours = sh::root().join("xtask/src/accept/schemathesis");
+    let ours = ours.to_str().context("path")?;
+    let document = format!("{}/openapi.json", server.management);
+    let mut command = sh::program("timeout")
+        .within(server.dir())
+        .args(&[RUN_SECS_MAX, program, "--config-file", &format!("{ours}/schemathesis.toml"), "run", &document])
+        .args(&[filter, paths, "--request-timeout", REQUEST_SECS_MAX])
+        .args(&["--seed", SEED, "--max-examples", EXAMPLES_MAX, "--generation-database", "none"])
+        .args(&["--warnings", "off", "--no-color"]);
+    command.env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONPATH", ours).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("TOKEN", &server.token).env("NO_PROXY", "*");
+    command.run().with_context(|| format!("the server's log:\n{}", server.log()))
+}
+
+/// Something of each kind, by the names in schemathesis.toml.
+fn furnish(server: &Server<'_>) -> Result<()> {
+    for host in ["host-1", "host-2"] {
+        server.put(&format!("/hosts/{host}"))?;
+    }
+    for end in ["", "-b", "-c"] {
+        server.post("/availability-sets", &json!({ "name": format!("web{end}") }))?;
+        server.post("/cloud-services", &json!({ "name": format!("shop{end}") }))?;
+        server.post("/scale-sets", &json!({ "name": format!("pool{end}"), "capacity": 3 }))?;
+    }
+    server.post("/machines", &json!({ "name": "worker_IN_0", "cloudService": "shop" }))?;
+    for number in 1..=6 {
+        let host = format!("host-{}", 1 + number % 2);
+        server
+            .post("/machines", &json!({ "name": format!("web-{number}"), "availabilitySet": "web", "host": host }))?;
+    }
+    for number in 1..=4 {
+        server.post("/machines", &json!({ "name": format!("spot-{number}"), "priority": "Spot" }))?;
+        listen(server, &format!("spot-{number}"))?;
+    }
+    listen(server, "web-1")?;
+    for number in 1..=4 {
+        let id = format!("00000000-0000-4000-8000-{number:012}");
+        let target = json!({ "machine": format!("web-{number}") });
+        server.post(
+            "/maintenance",
+            &json!({ "target": target, "type": "Freeze", "noticeSeconds": 86400, "eventId": id }),
+        )?;
+    }
+    Ok(())
+}
+
+/// A machine asks, so that events of its scope are shown.
+fn listen(server: &Server<'_>, machine: &str) -> Result<()> {
+    let url = format!("{}/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01", server.metadata[0]);
+    let answer = curl(Command::new("curl"), &["-H", "Metadata:true", &url])?;
+    ensure!(answer.status == 200, "{machine}: {answer:?}");
+    Ok(())
+}

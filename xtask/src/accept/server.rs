@@ -1,0 +1,209 @@
+//! The optimised `forewarn serve` with a data directory of its own, and its management API by way of curl.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::netns::Namespace;
+use super::wait;
+use crate::sh;
+
+/// Whoever tells it to stop waits no longer than this.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// No request of ours is held longer.
+const REQUEST_SECS_MAX: &str = "10";
+
+/// A running server. It ends with the value, and with us if we are killed.
+pub struct Server<'n> {
+    child: Child,
+    /// Open as long as it runs, so that it can go on writing.
+    stdout: BufReader<ChildStdout>,
+    data: TempDir,
+    /// Where it runs; None: beside us.
+    namespace: Option<&'n Namespace>,
+    /// `http://127.0.0.1:8169`, one for each listener.
+    pub metadata: Vec<String>,
+    pub management: String,
+    pub token: String,
+}
+
+impl Server<'static> {
+    /// On a free port of loopback.
+    pub fn start(flags: &[&str]) -> Result<Server<'static>> {
+        Server::start_at(None, "127.0.0.1:0", flags)
+    }
+}
+
+impl<'n> Server<'n> {
+    pub fn start_in(namespace: &'n Namespace, metadata: &str, flags: &[&str]) -> Result<Server<'n>> {
+        Server::start_at(Some(namespace), metadata, flags)
+    }
+
+    fn start_at(namespace: Option<&'n Namespace>, metadata: &str, flags: &[&str]) -> Result<Server<'n>> {
+        let program = sh::target().join("release/forewarn");
+        ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
+        let data = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
+        let log = File::create(data.path().join("log"))?;
+        let mut command = command_in(namespace, "setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program)
+            .arg("serve")
+            .arg("--data")
+            .arg(data.path().join("data"));
+        command.args(["--metadata", metadata, "--management", "127.0.0.1:0"]).args(flags);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOREWARN_")) {
+            command.env_remove(name);
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().context("setpriv")?;
+        let stdout = BufReader::new(child.stdout.take().context("no output")?);
+        let (metadata, management, token) = (Vec::new(), String::new(), String::new());
+        let mut server = Server { child, stdout, data, namespace, metadata, management, token };
+        server.read_addresses().with_context(|| format!("forewarn did not start:\n{}", server.log()))?;
+        server.token = fs::read_to_string(server.data.path().join("data/token")).context("no token")?.trim().to_owned();
+        Ok(server)
+    }
+
+    /// It says where it is once every listener is bound; it ends its output when it cannot start.
+    fn read_addresses(&mut self) -> Result<()> {
+        for line in self.stdout.by_ref().lines() {
+            let line = line?;
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next()) {
+                (Some("metadata"), Some(address)) => self.metadata.push(address.to_owned()),
+                (Some("management"), Some(address)) => {
+                    self.management = address.to_owned();
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        bail!("it ended without saying where it listens")
+    }
+
+    /// A directory that is removed with the server.
+    pub fn dir(&self) -> &Path {
+        self.data.path()
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.expect_success("POST", path, Some(body))
+    }
+
+    pub fn put(&self, path: &str) -> Result<Value> {
+        self.expect_success("PUT", path, None)
+    }
+
+    pub fn get(&self, path: &str) -> Result<Value> {
+        self.expect_success("GET", path, None)
+    }
+
+    /// Everything in the history that fits on a page, oldest first.
+    pub fn history(&self, query: &str) -> Result<Vec<Value>> {
+        let page = self.get(&format!("/history?limit=1000&{query}"))?;
+        Ok(page["value"].as_array().with_context(|| format!("not a list: {page}"))?.clone())
+    }
+
+    /// Who approved an event, as the history has it.
+    pub fn approved_by(&self, event: &str) -> Result<Vec<String>> {
+        let rows = self.history(&format!("event={event}&kind=approved"))?;
+        Ok(rows.iter().map(|row| row["actor"].as_str().unwrap_or_default().to_owned()).collect())
+    }
+
+    /// What happened to an event, by kind.
+    pub fn life_of(&self, event: &str) -> Result<Vec<String>> {
+        let rows = self.history(&format!("event={event}"))?;
+        Ok(rows.iter().map(|row| row["kind"].as_str().unwrap_or_default().to_owned()).collect())
+    }
+
+    fn expect_success(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+        let url = format!("{}/api/v1{path}", self.management);
+        let (token, text) = (format!("Authorization: Bearer {}", self.token), body.map(Value::to_string));
+        let mut arguments = vec!["-X", method, "-H", &token];
+        if let Some(text) = &text {
+            arguments.extend(["-H", "Content-Type: application/json", "-d", text]);
+        }
+        arguments.push(&url);
+        let answer = curl(command_in(self.namespace, "curl"), &arguments)?;
+        ensure!((200..300).contains(&answer.status), "{method} {path} {}: {answer:?}", text.unwrap_or_default());
+        answer.json()
+    }
+
+    /// Tells it to stop, as an init system does, and expects it to be gone in time and content.
+    pub fn stop(mut self) -> Result<()> {
+        let pid = self.child.id().to_string();
+        ensure!(Command::new("kill").args(["-TERM", &pid]).status()?.success(), "cannot signal {pid}");
+        let begun = Instant::now();
+        let status = wait::until("the end of forewarn", || Ok(self.child.try_wait()?))?;
+        let elapsed = begun.elapsed();
+        ensure!(elapsed <= STOP_MAX, "it took {elapsed:?} to stop");
+        ensure!(status.success(), "it ended with {status}:\n{}", self.log());
+        Ok(())
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let _ = std::io::stderr().write_all(self.log().as_bytes());
+        }
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.body).with_context(|| format!("not JSON: {self:?}"))
+    }
+}
+
+/// Runs curl with these arguments, and never through a proxy.
+pub fn curl(mut command: Command, arguments: &[&str]) -> Result<Answer> {
+    command.args(["-q", "-sS", "-i", "--noproxy", "*", "--max-time", REQUEST_SECS_MAX]).args(arguments);
+    let output = command.output().context("cannot run curl")?;
+    let Output { status, stdout, stderr } = output;
+    ensure!(status.success(), "curl {}: {}", arguments.join(" "), String::from_utf8_lossy(&stderr).trim());
+    parse(&String::from_utf8(stdout)?)
+}
+
+fn parse(text: &str) -> Result<Answer> {
+    let (head, body) = text.split_once("\r\n\r\n").context("an answer without an end of its headers")?;
+    let mut lines = head.lines();
+    let status_line = lines.next().unwrap_or_default();
+    let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let headers = lines.filter_map(|line| line.split_once(':'));
+    let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
+    Ok(Answer { status: status.with_context(|| format!("no status: {status_line}"))?, headers, body: body.to_owned() })
+}
+
+fn command_in(namespace: Option<&Namespace>, program: &str) -> Command {
+    match namespace {
+        Some(namespace) => namespace.command(program),
+        None => Command::new(program),
+    }
+}

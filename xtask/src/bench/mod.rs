@@ -1,0 +1,108 @@
+//! `cargo xtask bench [NAME]`: what the project promises about speed, measured side by side with a
+//! yardstick. Not a timed test: verdicts are printed, and `docs/performance.md` keeps them with the
+//! machine that they were made on.
+//!
+//! ```text
+//!   core       the rules alone: instructions by size of fleet, memory for each machine
+//!   commit     one command with its durable commit, by size of fleet; time to load
+//!   get        GET of a document with one event, and 304, against nginx
+//!   paths      one machine's path against those of 100,000 machines in 1,000 scopes
+//!   approve    approvals by 64 clients, each durable, against one commit for each
+//!   hold       10,000 held requests in one scope
+//! ```
+//!
+//! Servers run on one core and whatever loads them on the other, on loopback only.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{setup, sh};
+
+mod approve;
+mod client;
+mod core;
+mod get;
+mod hold;
+mod process;
+mod table;
+mod wrk;
+
+type Bench = (&'static str, fn(&Built) -> Result<()>);
+
+const ALL: &[Bench] = &[
+    ("core", core::rules),
+    ("commit", core::commit),
+    ("get", get::get),
+    ("paths", get::paths),
+    ("approve", approve::run),
+    ("hold", hold::run),
+];
+
+pub fn run(names: &[&str]) -> Result<()> {
+    let known: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+        bail!("there is no benchmark '{name}'; there are {}", known.join(", "));
+    }
+    setup::debian(&[("wrk", "wrk"), ("nginx-light", "nginx"), ("valgrind", "valgrind")])?;
+    let built = Built::new()?;
+    for (name, bench) in ALL {
+        if names.is_empty() || names.contains(name) {
+            eprintln!("── bench {name}");
+            bench(&built).with_context(|| format!("bench {name}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The programs that are measured, with everything that the optimiser can do.
+pub struct Built {
+    pub forewarn: PathBuf,
+    pub fleet_cost: PathBuf,
+    /// Where data directories and configurations go.
+    scratch: PathBuf,
+}
+
+impl Built {
+    fn new() -> Result<Built> {
+        let packages = ["build", "--profile", "bench-lto", "--package", "forewarn-cli", "--package", "forewarn-store"];
+        sh::cargo(&packages).args(&["--bin", "forewarn", "--example", "fleet_cost"]).run()?;
+        let dir = sh::target().join("bench-lto");
+        let scratch = sh::target().join("tmp/bench");
+        Ok(Built { forewarn: dir.join("forewarn"), fleet_cost: dir.join("examples/fleet_cost"), scratch })
+    }
+
+    /// An empty directory of this name.
+    pub fn scratch(&self, name: &str) -> Result<PathBuf> {
+        let dir = self.scratch.join(name);
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir)?;
+        }
+        std::fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+
+    /// What the example `fleet_cost` prints.
+    pub fn fleet_cost(&self, arguments: &[&str]) -> Result<String> {
+        sh::program(path(&self.fleet_cost)?).args(arguments).read()
+    }
+
+    /// A data directory with a made-up fleet.
+    pub fn fleet(&self, name: &str, machines: u64, set: u64, events: u64) -> Result<PathBuf> {
+        let dir = self.scratch(name)?;
+        let numbers = [machines, set, events].map(|number| number.to_string());
+        self.fleet_cost(&["make", path(&dir)?, &numbers[0], &numbers[1], &numbers[2]])?;
+        Ok(dir)
+    }
+}
+
+pub fn path(path: &std::path::Path) -> Result<&str> {
+    path.to_str().context("a path that is not text")
+}
+
+/// The value of `name=…` in a line.
+pub fn value(line: &str, name: &str) -> Result<f64> {
+    let mut pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(key, _)| *key == name).with_context(|| format!("no {name} in '{line}'"))?;
+    Ok(value.parse()?)
+}

@@ -1,0 +1,99 @@
+//! Servers on a core of their own: started, asked what they have used, stopped by their id.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{Built, path};
+
+/// The core of servers, and that of whatever loads them.
+pub const SERVER_CORE: &str = "0";
+pub const CLIENT_CORE: &str = "1";
+
+/// How long a program may take to end when it is asked to.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// Clock ticks a second in /proc, the same on every Linux that runs programs like ours.
+const TICKS: f64 = 100.0;
+
+pub struct Process(Child);
+
+impl Process {
+    pub fn start(program: &str, arguments: &[&str], core: &str) -> Result<Process> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", core, program]).args(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
+        Ok(Process(command.spawn().with_context(|| format!("cannot start {program}"))?))
+    }
+
+    /// CPU time that it and its children have used so far, in seconds.
+    pub fn cpu_secs(&self) -> Result<f64> {
+        let pid = self.0.id();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let children = children.split_whitespace().map(str::to_owned);
+        std::iter::once(pid.to_string()).chain(children).map(|pid| cpu_secs_of(&pid)).sum()
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let asked = Command::new("kill").arg(self.0.id().to_string()).status()?;
+        ensure!(asked.success(), "cannot stop process {}", self.0.id());
+        let begun = Instant::now();
+        while self.0.try_wait()?.is_none() {
+            if begun.elapsed() > STOP_MAX {
+                self.0.kill()?;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            eprintln!("   {error:#}");
+        }
+    }
+}
+
+fn cpu_secs_of(pid: &str) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit_once(')').context("stat")?.1.split_whitespace().collect();
+    let (user, system): (f64, f64) = (fields[11].parse()?, fields[12].parse()?);
+    Ok((user + system) / TICKS)
+}
+
+/// A server of ours and where it listens.
+pub struct Server {
+    pub process: Process,
+    pub metadata: String,
+    pub management: String,
+}
+
+impl Server {
+    /// On free ports of loopback, with this data directory.
+    pub fn start(built: &Built, data: &Path) -> Result<Server> {
+        let serve = ["serve", "--no-auth", "--data", path(data)?, "--metadata", "127.0.0.1:0"];
+        let rest = ["--management", "127.0.0.1:0", "--max-user-operations", "0"];
+        let arguments: Vec<&str> = serve.into_iter().chain(rest).collect();
+        let mut process = Process::start(path(&built.forewarn)?, &arguments, SERVER_CORE)?;
+        let output = process.0.stdout.take().context("no output")?;
+        let (mut metadata, mut management) = (None, None);
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            let address = line.split_once("http://").map(|(_, address)| address.trim().to_owned());
+            match line.split_whitespace().next() {
+                Some("metadata") => metadata = address,
+                Some("management") => management = address,
+                _ => {}
+            }
+            if let (Some(metadata), Some(management)) = (&metadata, &management) {
+                return Ok(Server { process, metadata: metadata.clone(), management: management.clone() });
+            }
+        }
+        bail!("the server ended before it said where it listens")
+    }
+}
