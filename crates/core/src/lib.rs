@@ -7,6 +7,7 @@ mod apply;
 mod command;
 mod ids;
 mod model;
+mod names;
 mod region;
 mod rejection;
 mod rules;

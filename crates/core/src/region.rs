@@ -11,6 +11,7 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::ids::*;
 use crate::model::*;
+use crate::names::{NameHash, NameKey, same_name};
 use crate::settings::{OVER_KEPT, PULSE_EVERY, SEEN_EVERY, Settings};
 use crate::time::Timestamp;
 use crate::transition::{Entity, Key, Meta};
@@ -31,7 +32,8 @@ pub struct Region {
 /// Ways to find entities. Never stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    pub by_name: OrdMap<NameKey, MachineId>,
+    /// Machines by the hash of their names, so that a search touches no name but the one it finds.
+    pub by_name: OrdSet<(NameHash, MachineId)>,
     pub by_vm_id: OrdMap<Guid, MachineId>,
     pub by_address: OrdMap<Address, MachineId>,
     pub groups_by_name: OrdMap<NameKey, GroupId>,
@@ -49,14 +51,6 @@ pub(crate) struct Index {
     pub listening: OrdSet<(Timestamp, ScopeId)>,
     /// Restart and redeploy operations whose event is Scheduled, by subscription.
     pub user_operations: OrdMap<Name, u32>,
-}
-
-/// A machine's or group's name without regard to case; the part after it tells equal names apart.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NameKey {
-    pub name: Name,
-    pub within: Name,
-    pub subscription: Name,
 }
 
 /// What time alone will change.
@@ -221,23 +215,16 @@ impl Region {
 
     /// A machine by its name and, to tell equal names apart, its resource group or cloud service.
     pub fn machine_by_name(&self, name: &str, within: Option<&str>) -> Found {
-        let name = fold(name);
-        let within = within.map(fold);
-        let from = NameKey { name: name.clone(), within: Name::default(), subscription: Name::default() };
-        let mut found = Vec::new();
-        for (key, id) in self.index.by_name.range(from..) {
-            if key.name != name || found.len() == Self::CANDIDATES_MAX {
-                break;
-            }
-            if within.as_ref().is_none_or(|within| *within == key.within) {
-                found.push(*id);
-            }
-        }
-        match found.as_slice() {
-            [] => Found::Nothing,
-            [one] => Found::One(*one),
-            _ => Found::Many(found),
-        }
+        let (from, to) = NameHash::all_of(name);
+        let hashed = self.index.by_name.range((from, MachineId(0))..=(to, MachineId(u64::MAX)));
+        let mut found = hashed
+            .filter_map(|(_, id)| self.machines.get(id))
+            .filter(|machine| same_name(&machine.name, name))
+            .filter(|machine| within.is_none_or(|within| same_name(self.within(&machine.home, &machine.seat), within)))
+            .map(|machine| machine.id);
+        let Some(first) = found.next() else { return Found::Nothing };
+        let others: Vec<_> = found.take(Self::CANDIDATES_MAX - 1).collect();
+        if others.is_empty() { Found::One(first) } else { Found::Many([vec![first], others].concat()) }
     }
 
     pub fn group(&self, id: GroupId) -> Option<&Arc<Group>> {
@@ -254,8 +241,8 @@ impl Region {
 
     /// All groups of this name, in whatever resource group.
     pub fn groups_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Group>> {
-        let name = fold(name);
-        let from = NameKey { name: name.clone(), within: Name::default(), subscription: Name::default() };
+        let from = NameKey::first_of(name);
+        let name = from.name.clone();
         self.index
             .groups_by_name
             .range(from..)
@@ -480,9 +467,9 @@ impl Region {
     }
 
     fn index_machine(&mut self, machine: &Machine) {
-        let key = self.machine_key(machine);
+        let hash = self.name_hash(machine);
         let index = &mut self.index;
-        index.by_name.insert(key, machine.id);
+        index.by_name.insert((hash, machine.id));
         index.by_vm_id.insert(machine.vm_id, machine.id);
         index.members.insert((machine.scope, machine.id));
         for address in &machine.addresses {
@@ -495,9 +482,9 @@ impl Region {
     }
 
     fn unindex_machine(&mut self, machine: &Machine) {
-        let key = self.machine_key(machine);
+        let hash = self.name_hash(machine);
         let index = &mut self.index;
-        index.by_name.remove(&key);
+        index.by_name.remove(&(hash, machine.id));
         index.by_vm_id.remove(&machine.vm_id);
         index.members.remove(&(machine.scope, machine.id));
         for address in &machine.addresses {
@@ -540,20 +527,29 @@ impl Region {
     }
 
     /// Where a machine's name is one of a kind: its cloud service, or its resource group.
-    pub(crate) fn name_key(&self, name: &Name, home: &Home, seat: &Seat) -> NameKey {
+    fn within<'a>(&'a self, home: &'a Home, seat: &Seat) -> &'a Name {
         match seat {
             Seat::RoleInstance { service, .. } => {
-                let within = self.groups.get(service).map_or(&home.resource_group, |group| &group.name);
-                NameKey::new(name, within, &home.subscription)
+                self.groups.get(service).map_or(&home.resource_group, |group| &group.name)
             }
-            Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => {
-                NameKey::new(name, &home.resource_group, &home.subscription)
-            }
+            Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => &home.resource_group,
         }
     }
 
-    fn machine_key(&self, machine: &Machine) -> NameKey {
-        self.name_key(&machine.name, &machine.home, &machine.seat)
+    /// Whether another machine has this one's name where it must be one of a kind.
+    pub(crate) fn is_name_taken(&self, machine: &Machine) -> bool {
+        let hash = self.name_hash(machine);
+        let within = self.within(&machine.home, &machine.seat);
+        let alike = self.index.by_name.range((hash, MachineId(0))..=(hash, MachineId(u64::MAX)));
+        alike.filter_map(|(_, id)| self.machines.get(id)).any(|other| {
+            same_name(&other.name, &machine.name)
+                && same_name(self.within(&other.home, &other.seat), within)
+                && same_name(&other.home.subscription, &machine.home.subscription)
+        })
+    }
+
+    fn name_hash(&self, machine: &Machine) -> NameHash {
+        NameHash::new(&machine.name, self.within(&machine.home, &machine.seat), &machine.home.subscription)
     }
 
     fn deadline_of(&self, entity: &Entity) -> Option<(Timestamp, Deadline)> {
@@ -595,16 +591,6 @@ impl Index {
     }
 }
 
-impl NameKey {
-    pub fn new(name: &Name, within: &Name, subscription: &Name) -> NameKey {
-        NameKey { name: fold_shared(name), within: fold_shared(within), subscription: fold_shared(subscription) }
-    }
-
-    fn of_group(group: &Group) -> NameKey {
-        NameKey::new(&group.name, &group.home.resource_group, &group.home.subscription)
-    }
-}
-
 /// Whether two states of an entity have the same places in every index. Most changes of machines and
 /// scopes are of this kind, and the indexes are most of what a change costs.
 fn is_found_alike(before: &Entity, after: &Entity) -> bool {
@@ -621,20 +607,6 @@ fn is_found_alike(before: &Entity, after: &Entity) -> bool {
         }
         _ => false,
     }
-}
-
-/// Names are compared without regard to case.
-fn fold(name: &str) -> Name {
-    if is_folded(name) { name.into() } else { name.to_ascii_lowercase().into() }
-}
-
-/// The same without a copy of what is folded already: most names, and those that all machines share.
-fn fold_shared(name: &Name) -> Name {
-    if is_folded(name) { name.clone() } else { name.to_ascii_lowercase().into() }
-}
-
-fn is_folded(name: &str) -> bool {
-    !name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 impl Event {

@@ -60,7 +60,7 @@ impl Step {
     pub fn add_machine(&mut self, machine: Machine) -> Result<(), Rejection> {
         let group = machine.seat.group().map(|id| self.group(id)).transpose()?;
         self.check_machine(&machine, group.as_deref())?;
-        if self.region.index.by_name.contains_key(&self.region.name_key(&machine.name, &machine.home, &machine.seat)) {
+        if self.region.is_name_taken(&machine) {
             return Err(Rejection::NameTaken(machine.name));
         }
         if self.region.index.by_vm_id.contains_key(&machine.vm_id) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::command::*;
 use crate::ids::*;
 use crate::model::*;
-use crate::region::NameKey;
+use crate::names::NameKey;
 use crate::rejection::Rejection;
 use crate::rules::fleet::{check_name, check_terminate};
 use crate::settings::*;
