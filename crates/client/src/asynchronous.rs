@@ -82,8 +82,9 @@ impl AsyncClient {
         self.run(GetInstance).await
     }
 
-    /// Whatever happens from now on, one change after the other.
-    pub fn watch(self) -> AsyncWatch {
+    /// What is there now and whatever happens from now on, one change after the other.
+    pub fn watch(mut self) -> AsyncWatch {
+        self.session.etag = None;
         AsyncWatch { client: self, pump: Pump::default() }
     }
 

@@ -88,8 +88,10 @@ impl Client {
         self.run(GetInstance)
     }
 
-    /// Whatever happens from now on, one change after the other.
-    pub fn watch(self) -> Watch {
+    /// What is there now and whatever happens from now on, one change after the other.
+    pub fn watch(mut self) -> Watch {
+        // The watch has not seen what was asked for before it began.
+        self.session.etag = None;
         Watch::new(self)
     }
 
@@ -178,7 +180,8 @@ pub trait Clock: Send + Sync {
     /// The time since some moment; never goes back.
     fn now(&self) -> Duration;
 
-    /// The time of day, to compare with `NotBefore`.
+    /// The time of day, to compare with `NotBefore`. Where the service has a clock of its own, such as
+    /// Forewarn's manual one, this should be the same.
     fn wall(&self) -> SystemTime;
 
     fn sleep(&self, time: Duration);
