@@ -108,6 +108,28 @@ pub struct NewMachine {
     pub details: Arc<Details>,
 }
 
+impl NewMachine {
+    /// A machine on its own about which nothing else is said.
+    pub fn plain(vm_id: Guid, name: &str, home: Home) -> NewMachine {
+        NewMachine {
+            vm_id,
+            name: name.into(),
+            home,
+            place: Place::Standalone,
+            host: None,
+            update_domain: None,
+            fault_domain: None,
+            zone: None,
+            priority: Priority::Regular,
+            eviction: EvictionPolicy::Deallocate,
+            addresses: AddressWish::None,
+            terminate: None,
+            policy: None,
+            details: Arc::default(),
+        }
+    }
+}
+
 /// Where a machine that is registered by hand goes; instances of scale sets come from the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {

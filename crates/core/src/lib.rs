@@ -6,6 +6,7 @@
 mod apply;
 mod command;
 mod ids;
+mod index;
 mod model;
 mod names;
 mod region;

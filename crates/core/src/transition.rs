@@ -86,6 +86,8 @@ pub struct Meta {
     pub next_id: u64,
     /// The next place in the order of events.
     pub next_seq: u64,
+    /// When the server last began to run.
+    pub resumed: Timestamp,
     /// How long the server did not run, all in all, in milliseconds.
     pub downtime_ms: i64,
     /// Addresses given out of the pool so far.

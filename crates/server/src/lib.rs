@@ -8,6 +8,7 @@ mod driver;
 mod engine;
 mod metadata;
 mod publish;
+mod random;
 mod requests;
 mod start;
 mod telemetry;

@@ -9,9 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use forewarn_core::{
-    AddressWish, Answer, Command, Details, EvictionPolicy, Guid, Home, NewMachine, Place, Priority, Region,
-};
+use forewarn_core::{Answer, Command, Guid, Home, NewMachine, Region};
 use forewarn_store::{MemoryStore, SqliteStore, Store};
 use forewarn_wire::document::Names;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,6 +25,7 @@ use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
 use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
 use crate::publish::Board;
+use crate::random::random_guid;
 use crate::requests::Requests;
 use crate::telemetry::Telemetry;
 use crate::writer::{Rest, Writer};
@@ -266,25 +265,9 @@ async fn register_first(engine: &Engine) -> anyhow::Result<()> {
         return Ok(());
     }
     let name = hostname();
-    let machine = NewMachine {
-        vm_id: random_guid(),
-        name: name.as_str().into(),
-        home: Home {
-            subscription: api::SUBSCRIPTION_DEFAULT.into(),
-            resource_group: api::RESOURCE_GROUP_DEFAULT.into(),
-        },
-        place: Place::Standalone,
-        host: None,
-        update_domain: None,
-        fault_domain: None,
-        zone: None,
-        priority: Priority::Regular,
-        eviction: EvictionPolicy::Deallocate,
-        addresses: AddressWish::None,
-        terminate: None,
-        policy: None,
-        details: Arc::new(Details::default()),
-    };
+    let home =
+        Home { subscription: api::SUBSCRIPTION_DEFAULT.into(), resource_group: api::RESOURCE_GROUP_DEFAULT.into() };
+    let machine = NewMachine::plain(random_guid(), &name, home);
     let done = engine
         .submit(Command::RegisterMachine(Box::new(machine)), None)
         .await
@@ -297,10 +280,4 @@ async fn register_first(engine: &Engine) -> anyhow::Result<()> {
 
 fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-fn random_guid() -> Guid {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
-    Guid::random_shaped(u128::from_le_bytes(bytes))
 }

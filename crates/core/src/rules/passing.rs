@@ -1,7 +1,7 @@
 //! What time alone changes.
 
+use crate::index::Deadline;
 use crate::model::*;
-use crate::region::Deadline;
 use crate::step::Step;
 use crate::time::Timestamp;
 use crate::transition::Key;
@@ -15,7 +15,19 @@ impl Step {
             }
             self.pass(deadline);
         }
+        self.end_silent_events();
         self.turn_off_idle_scopes();
+    }
+
+    /// Drivers that have said nothing for too long. What a driver could not say, because the server did
+    /// not run, does not count.
+    fn end_silent_events(&mut self) {
+        while let Some((started, id)) = self.region.index.started.get_min().copied() {
+            if self.region.silent_at(started) > self.now {
+                break;
+            }
+            self.end(id, Outcome::TimedOut);
+        }
     }
 
     fn pass(&mut self, deadline: Deadline) {
@@ -25,7 +37,6 @@ impl Step {
                     self.unsettle(&event);
                 }
             }
-            Deadline::DriverSilent(id) => self.end(id, Outcome::TimedOut),
             Deadline::Forget(id) => self.delete(Key::Event(id)),
             Deadline::ForgetOperation(id) => self.delete(Key::Operation(id)),
             Deadline::NextDomain(id) => self.next_domain(id),
@@ -35,9 +46,11 @@ impl Step {
 
     /// The server runs again. What it did not see, because it did not run, does not count as silence.
     pub fn resume(&mut self, before: Timestamp) {
-        let down = self.now.0 - before.0;
-        if before != Timestamp::default() {
-            self.edit_meta(|meta| meta.downtime_ms += down);
-        }
+        let down = if before == Timestamp::default() { 0 } else { self.now.0 - before.0 };
+        let now = self.now;
+        self.edit_meta(|meta| {
+            meta.resumed = now;
+            meta.downtime_ms += down;
+        });
     }
 }

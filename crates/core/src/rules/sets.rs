@@ -281,7 +281,8 @@ impl Room {
 }
 
 /// The newest unprotected instances, each time from the zone that has most.
-fn choose_leaving(active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Machine>> {
+fn choose_leaving(mut active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Machine>> {
+    active.sort_by_key(|machine| machine.id);
     let mut counts: BTreeMap<Option<Name>, usize> = BTreeMap::new();
     let mut unprotected: BTreeMap<Option<Name>, Vec<Arc<Machine>>> = BTreeMap::new();
     for machine in active {

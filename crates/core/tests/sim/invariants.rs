@@ -334,8 +334,9 @@ fn indexes_agree(step: &Step<'_>, _: &Memory) -> Result<(), String> {
         let there = region.machines().filter(|machine| machine.host.as_ref() == Some(&host.name)).map(|it| it.id);
         ensure(there.eq(region.machines_on(&host.name).map(|it| it.id)), || format!("machines on {}", host.name))?;
     }
-    let started: Vec<EventId> = region.events().filter(|event| is_started(event)).map(|event| event.id).collect();
-    ensure(started.iter().copied().eq(region.wanted_effects().map(|event| event.id)), || "wanted effects".into())?;
+    let started: BTreeSet<EventId> = region.events().filter(|event| is_started(event)).map(|event| event.id).collect();
+    let wanted: Vec<EventId> = region.wanted_effects().map(|event| event.id).collect();
+    ensure(wanted.len() == started.len() && started == wanted.into_iter().collect(), || "wanted effects".into())?;
     let (ours, theirs) = (next_deadline(region), region.next_deadline());
     ensure(ours == theirs, || format!("next deadline is {theirs:?}, by the entities {ours:?}"))
 }
@@ -365,7 +366,7 @@ pub fn next_event_deadline(region: &Region) -> Option<Timestamp> {
     let settings = region.settings();
     let events = region.events().filter_map(|event| match event.status {
         Status::Scheduled => (!event.due).then_some(event.not_before),
-        Status::Started { at } => Some(at + settings.driver_timeout),
+        Status::Started { at } => Some(at.max(region.meta().resumed) + settings.driver_timeout),
         Status::Ended { at, .. } => Some(at + OVER_KEPT),
     });
     let operations = region.operations().filter_map(|operation| match operation.state {

@@ -43,6 +43,8 @@ pub struct Model {
     pub set: Settings,
     pub now: Timestamp,
     pub down_ms: i64,
+    /// When the server last began to run.
+    pub resumed: Timestamp,
     pub machines: Vec<Arc<Machine>>,
     pub groups: Vec<Arc<Group>>,
     pub hosts: Vec<Name>,
@@ -120,6 +122,7 @@ impl Model {
             set,
             now: Timestamp(0),
             down_ms: 0,
+            resumed: Timestamp(0),
             machines: vec![],
             groups: vec![],
             hosts: vec![],
@@ -176,7 +179,7 @@ impl Model {
             .retain(|asked| !matches!(asked.state, OperationState::Ended { at, .. } if at + OVER_KEPT <= now));
         for event in self.events.clone() {
             match event.status {
-                Status::Started { at } if at + self.set.driver_timeout <= now => {
+                Status::Started { at } if at.max(self.resumed) + self.set.driver_timeout <= now => {
                     self.end(event.order, Outcome::TimedOut)
                 }
                 Status::Scheduled if event.not_before <= now => self.event(event.order).due = true,

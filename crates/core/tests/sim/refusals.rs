@@ -348,7 +348,8 @@ impl Model {
             let Some(latest) = set.map(|set| (set.model.terminate.clone(), set.model_version)) else { continue };
             let machine = &self.machines[at];
             if now.model != machine.model {
-                if now.model != latest.1 || now.terminate != latest.0 {
+                // A batch that was due may have brought it to the model that this very command replaces.
+                if now.model > latest.1 || (now.model == latest.1 && now.terminate != latest.0) {
                     return Err(format!("{} was brought to a model that is not the latest", now.name));
                 }
                 let machine = Arc::make_mut(&mut self.machines[at]);
@@ -462,7 +463,7 @@ fn shape_of(it: &Work) -> Shape {
         shown: it.shown,
         status: without_author(&it.status),
         not_before: it.not_before,
-        approved: it.approved && it.shown,
+        approved: it.approved && it.shown && it.live(),
         who: it.who.clone(),
         of: it.of.clone(),
     }
@@ -475,7 +476,7 @@ fn shape(it: &Event) -> Shape {
         shown: it.is_shown(),
         status: without_author(&it.status),
         not_before: it.not_before,
-        approved: it.approval.is_some() && it.is_shown(),
+        approved: it.approval.is_some() && it.is_shown() && it.is_live(),
         who: it.resources.iter().map(|resource| resource.machine).collect(),
         of: it.operations.clone(),
     }

@@ -17,7 +17,8 @@ use super::object;
 use super::parts::home;
 use super::text::Word;
 use super::values::Policy;
-use super::{Api, Note, new_guid};
+use super::{Api, Note};
+use crate::random::random_guid;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -102,7 +103,7 @@ macro_rules! resource {
                 let group = names::group(&snapshot.region, &name, within.group.as_deref(), Kind::$kind)?;
                 let change = GroupChange { policy: body.policy.map(Into::into), ..GroupChange::default() };
                 let note = Note::new(concat!($word, ".change"), group.name.as_ref());
-                let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: new_guid() };
+                let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() };
                 let done = api.submit(command, note).await?;
                 let region = &done.snapshot.region;
                 Ok(extract::ok(Group::of(region, region.group(group.id).unwrap_or(&group))))
@@ -208,7 +209,7 @@ impl NewGroup {
             policy: self.policy.map(Into::into).unwrap_or_default(),
             update_domains: self.update_domains,
             fault_domains: self.fault_domains,
-            salt: new_guid(),
+            salt: random_guid(),
         }
     }
 }

@@ -39,11 +39,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_core::{Answer, Command, EventId, Guid, Name, Request};
+use forewarn_core::{Answer, Command, EventId, Name, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
+use crate::random::random_guid;
 use error::{ApiError, Refusal};
 
 pub use error::of_rejection;
@@ -98,7 +99,7 @@ impl Api {
 
     /// Asks for an operation and answers with it.
     async fn request(&self, request: Request, event: Option<EventId>, note: Note) -> Result<Response, ApiError> {
-        let operation = new_guid();
+        let operation = random_guid();
         let command = Command::Request { operation, by: owner(), request, event };
         let done = self.submit(command, note).await?;
         let operation = match done.answer {
@@ -136,10 +137,4 @@ impl Note {
 
 fn owner() -> Name {
     OWNER.into()
-}
-
-fn new_guid() -> Guid {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
-    Guid::random_shaped(u128::from_le_bytes(bytes))
 }

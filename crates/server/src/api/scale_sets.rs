@@ -21,7 +21,8 @@ use super::operations::Operation;
 use super::parts::{Details, home, tags, terminate};
 use super::text::{Tags, Word};
 use super::values::*;
-use super::{Api, Note, new_guid, owner};
+use super::{Api, Note, owner};
+use crate::random::random_guid;
 
 /// The most instances of one placement group of a Uniform set that does not say.
 pub const PLACEMENT_GROUP_DEFAULT: u32 = 100;
@@ -195,7 +196,7 @@ pub async fn change(
 ) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
     let group = find(&snapshot.region, &name, &within)?;
-    let operation = new_guid();
+    let operation = random_guid();
     let note = Note::new("scale-set.change", group.name.as_ref())
         .with(serde_json::json!({ "capacity": body.capacity, "upgradeMode": body.upgrade_mode }));
     let change = GroupChange {
@@ -204,7 +205,7 @@ pub async fn change(
         model: body.model.map(|model| model.applied_to(set_of(&group).model.clone())).transpose()?,
         capacity: body.capacity.map(|capacity| Scale { capacity, by: owner(), operation }),
     };
-    let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: new_guid() };
+    let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() };
     let done = api.submit(command, note).await?;
     let region = &done.snapshot.region;
     let (added, removing) = match done.answer {
@@ -357,7 +358,7 @@ impl NewScaleSet {
             policy: self.policy.map(Into::into).unwrap_or_default(),
             update_domains: self.update_domains,
             fault_domains: self.fault_domains,
-            salt: new_guid(),
+            salt: random_guid(),
         })
     }
 }

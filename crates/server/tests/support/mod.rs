@@ -142,22 +142,7 @@ pub const FIRST: MachineId = MachineId(1);
 
 pub fn new_machine(name: &str) -> NewMachine {
     let vm_id = name.bytes().fold(Guid(7), |id, byte| id.derive(u64::from(byte)));
-    NewMachine {
-        vm_id,
-        name: name.into(),
-        home: home(),
-        place: Place::Standalone,
-        host: None,
-        update_domain: None,
-        fault_domain: None,
-        zone: None,
-        priority: Priority::Regular,
-        eviction: EvictionPolicy::Deallocate,
-        addresses: AddressWish::None,
-        terminate: None,
-        policy: None,
-        details: Default::default(),
-    }
+    NewMachine::plain(vm_id, name, home())
 }
 
 #[derive(Debug)]

@@ -68,7 +68,7 @@ impl Fleet {
 
     fn meta(self) -> Meta {
         let next_id = 1 + self.machines + 2 * self.scopes();
-        Meta { now: self.start, next_id, next_seq: 0, downtime_ms: 0, pool_given: 0 }
+        Meta { now: self.start, next_id, ..Meta::default() }
     }
 
     fn scope(self, n: u64) -> Vec<Entity> {

@@ -1,6 +1,5 @@
 //! What the rules cost, alone: memory for each machine, and a mix of commands.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use forewarn_core::*;
@@ -93,20 +92,5 @@ fn freeze() -> Plan {
 }
 
 fn new_machine(vm_id: Guid, turn: u64) -> NewMachine {
-    NewMachine {
-        vm_id,
-        name: format!("new-{turn}").into(),
-        home: fleet::home(),
-        place: Place::Standalone,
-        host: None,
-        update_domain: None,
-        fault_domain: None,
-        zone: None,
-        priority: Priority::Regular,
-        eviction: EvictionPolicy::Deallocate,
-        addresses: AddressWish::None,
-        terminate: None,
-        policy: None,
-        details: Arc::new(Details::default()),
-    }
+    NewMachine::plain(vm_id, &format!("new-{turn}"), fleet::home())
 }

@@ -25,7 +25,14 @@ pub fn entities() -> Vec<Entity> {
 }
 
 pub fn meta() -> Entity {
-    Entity::Meta(Meta { now: at(600), next_id: 100, next_seq: 50, downtime_ms: 12_345, pool_given: 7 })
+    Entity::Meta(Meta {
+        now: at(600),
+        next_id: 100,
+        next_seq: 50,
+        resumed: at(590),
+        downtime_ms: 12_345,
+        pool_given: 7,
+    })
 }
 
 pub fn host(name: &str) -> Entity {

@@ -143,6 +143,8 @@ struct MetaBody {
     now: i64,
     next_id: u64,
     next_seq: u64,
+    #[serde(default)]
+    resumed: i64,
     downtime_ms: i64,
     pool_given: u32,
 }
@@ -153,6 +155,7 @@ impl From<&Meta> for MetaBody {
             now: meta.now.0,
             next_id: meta.next_id,
             next_seq: meta.next_seq,
+            resumed: meta.resumed.0,
             downtime_ms: meta.downtime_ms,
             pool_given: meta.pool_given,
         }
@@ -165,6 +168,7 @@ impl From<MetaBody> for Meta {
             now: Timestamp(body.now),
             next_id: body.next_id,
             next_seq: body.next_seq,
+            resumed: Timestamp(body.resumed),
             downtime_ms: body.downtime_ms,
             pool_given: body.pool_given,
         }

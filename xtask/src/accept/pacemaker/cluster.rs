@@ -41,12 +41,11 @@ impl Cluster {
 
     /// Carries out what is due: resources on nodes that are to be left go to the others.
     pub fn settle(&self) -> Result<()> {
-        for file in fs::read_dir(self.dir.path().join("resources"))? {
-            let (resource, from) =
-                (file?.file_name(), |name: &_| fs::read_to_string(self.dir.path().join("resources").join(name)));
-            if self.is_leaving(&from(&resource)?) {
+        for entry in fs::read_dir(self.dir.path().join("resources"))? {
+            let file = entry?.path();
+            if self.is_leaving(&fs::read_to_string(&file)?) {
                 let to = self.nodes.iter().find(|node| !self.is_leaving(node)).context("nowhere to move to")?;
-                self.place(&resource.to_string_lossy(), to)?;
+                fs::write(file, to)?;
             }
         }
         Ok(())

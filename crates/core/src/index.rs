@@ -1,0 +1,270 @@
+//! Ways to find entities: by name, by address, by machine, by time. Derived from the entities by
+//! `Region::insert` and `Region::remove` and nowhere else, and never stored.
+
+use imbl::{OrdMap, OrdSet};
+
+use crate::ids::*;
+use crate::model::*;
+use crate::names::{NameHash, NameKey, same_name};
+use crate::region::Region;
+use crate::settings::OVER_KEPT;
+use crate::time::Timestamp;
+use crate::transition::{Entity, Key};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    /// Machines by the hash of their names, so that a search touches no name but the one it finds.
+    pub by_name: OrdSet<(NameHash, MachineId)>,
+    pub by_vm_id: OrdMap<Guid, MachineId>,
+    pub by_address: OrdMap<Address, MachineId>,
+    pub groups_by_name: OrdMap<NameKey, GroupId>,
+    pub members: OrdSet<(ScopeId, MachineId)>,
+    pub on_host: OrdSet<(Name, MachineId)>,
+    /// Hosts by how many machines they have.
+    pub hosts_by_load: OrdSet<(u32, Name)>,
+    pub host_load: OrdMap<Name, u32>,
+    /// Events that are not over, by machine.
+    pub of_machine: OrdSet<(MachineId, EventId)>,
+    /// Events that have started, by when.
+    pub started: OrdSet<(Timestamp, EventId)>,
+    pub deadlines: OrdSet<(Timestamp, Deadline)>,
+    /// Scopes that are on, by when they were last seen (on the clock that runs only with the server).
+    pub listening: OrdSet<(Timestamp, ScopeId)>,
+    /// Restart and redeploy operations whose event is Scheduled, by subscription.
+    pub user_operations: OrdMap<Name, u32>,
+}
+
+/// What time alone will change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deadline {
+    NotBefore(EventId),
+    Forget(EventId),
+    ForgetOperation(OperationId),
+    NextDomain(OperationId),
+    NextBatch(GroupId),
+}
+
+impl Region {
+    // --- changing: the only two doors --------------------------------------------------------------
+
+    pub(crate) fn insert(&mut self, entity: Entity) {
+        let before = self.get(&entity.key());
+        if !before.as_ref().is_some_and(|before| is_found_alike(before, &entity)) {
+            self.unindex(before);
+            self.index(&entity);
+        }
+        match entity {
+            Entity::Meta(meta) => self.meta = meta,
+            Entity::Host(host) => drop(self.hosts.insert(host.name.clone(), host)),
+            Entity::Group(group) => drop(self.groups.insert(group.id, group)),
+            Entity::Scope(scope) => drop(self.scopes.insert(scope.id, scope)),
+            Entity::Machine(machine) => drop(self.machines.insert(machine.id, machine)),
+            Entity::Event(event) => drop(self.events.insert(event.id, event)),
+            Entity::Operation(operation) => drop(self.operations.insert(operation.id, operation)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.unindex(self.get(key));
+        match key {
+            Key::Meta => {}
+            Key::Host(name) => drop(self.hosts.remove(name)),
+            Key::Group(id) => drop(self.groups.remove(id)),
+            Key::Scope(id) => drop(self.scopes.remove(id)),
+            Key::Machine(id) => drop(self.machines.remove(id)),
+            Key::Event(id) => drop(self.events.remove(id)),
+            Key::Operation(id) => drop(self.operations.remove(id)),
+        }
+    }
+
+    fn get(&self, key: &Key) -> Option<Entity> {
+        match key {
+            Key::Meta => None,
+            Key::Host(name) => self.hosts.get(name).cloned().map(Entity::Host),
+            Key::Group(id) => self.groups.get(id).cloned().map(Entity::Group),
+            Key::Scope(id) => self.scopes.get(id).cloned().map(Entity::Scope),
+            Key::Machine(id) => self.machines.get(id).cloned().map(Entity::Machine),
+            Key::Event(id) => self.events.get(id).cloned().map(Entity::Event),
+            Key::Operation(id) => self.operations.get(id).cloned().map(Entity::Operation),
+        }
+    }
+
+    fn index(&mut self, entity: &Entity) {
+        if let Some(deadline) = self.deadline_of(entity) {
+            self.index.deadlines.insert(deadline);
+        }
+        match entity {
+            Entity::Meta(_) | Entity::Operation(_) => {}
+            Entity::Host(host) => self.index.change_load(&host.name, |load| load),
+            Entity::Group(group) => drop(self.index.groups_by_name.insert(NameKey::of_group(group), group.id)),
+            Entity::Scope(scope) => {
+                if let Switch::On { seen } = scope.switch {
+                    self.index.listening.insert((seen, scope.id));
+                }
+            }
+            Entity::Machine(machine) => self.index_machine(machine),
+            Entity::Event(event) => self.index_event(event),
+        }
+    }
+
+    fn unindex(&mut self, entity: Option<Entity>) {
+        let Some(entity) = entity else { return };
+        if let Some(deadline) = self.deadline_of(&entity) {
+            self.index.deadlines.remove(&deadline);
+        }
+        match entity {
+            Entity::Meta(_) | Entity::Operation(_) => {}
+            Entity::Host(host) => self.index.drop_load(&host.name),
+            Entity::Group(group) => drop(self.index.groups_by_name.remove(&NameKey::of_group(&group))),
+            Entity::Scope(scope) => {
+                if let Switch::On { seen } = scope.switch {
+                    self.index.listening.remove(&(seen, scope.id));
+                }
+            }
+            Entity::Machine(machine) => self.unindex_machine(&machine),
+            Entity::Event(event) => self.unindex_event(&event),
+        }
+    }
+
+    fn index_machine(&mut self, machine: &Machine) {
+        let hash = self.name_hash(machine);
+        let index = &mut self.index;
+        index.by_name.insert((hash, machine.id));
+        index.by_vm_id.insert(machine.vm_id, machine.id);
+        index.members.insert((machine.scope, machine.id));
+        for address in &machine.addresses {
+            index.by_address.insert(address.clone(), machine.id);
+        }
+        if let Some(host) = &machine.host {
+            index.on_host.insert((host.clone(), machine.id));
+            index.change_load(host, |load| load + 1);
+        }
+    }
+
+    fn unindex_machine(&mut self, machine: &Machine) {
+        let hash = self.name_hash(machine);
+        let index = &mut self.index;
+        index.by_name.remove(&(hash, machine.id));
+        index.by_vm_id.remove(&machine.vm_id);
+        index.members.remove(&(machine.scope, machine.id));
+        for address in &machine.addresses {
+            index.by_address.remove(address);
+        }
+        if let Some(host) = &machine.host {
+            index.on_host.remove(&(host.clone(), machine.id));
+            index.change_load(host, |load| load - 1);
+        }
+    }
+
+    fn index_event(&mut self, event: &Event) {
+        if event.is_live() {
+            for resource in event.resources.iter() {
+                self.index.of_machine.insert((resource.machine, event.id));
+            }
+        }
+        if let Status::Started { at } = event.status {
+            self.index.started.insert((at, event.id));
+        }
+        self.count_user_operations(event, |count, n| count + n);
+    }
+
+    fn unindex_event(&mut self, event: &Event) {
+        for resource in event.resources.iter() {
+            self.index.of_machine.remove(&(resource.machine, event.id));
+        }
+        if let Status::Started { at } = event.status {
+            self.index.started.remove(&(at, event.id));
+        }
+        self.count_user_operations(event, u32::saturating_sub);
+    }
+
+    fn count_user_operations(&mut self, event: &Event, change: fn(u32, u32) -> u32) {
+        if event.status != Status::Scheduled || !event.cause.is_limited() || !event.is_shown() {
+            return;
+        }
+        let count = self.index.user_operations.get(&event.subscription).copied().unwrap_or(0);
+        self.index.user_operations.insert(event.subscription.clone(), change(count, event.operations.len() as u32));
+    }
+
+    /// Where a machine's name is one of a kind: its cloud service, or its resource group.
+    pub(crate) fn within<'a>(&'a self, home: &'a Home, seat: &Seat) -> &'a Name {
+        match seat {
+            Seat::RoleInstance { service, .. } => {
+                self.groups.get(service).map_or(&home.resource_group, |group| &group.name)
+            }
+            Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => &home.resource_group,
+        }
+    }
+
+    /// Whether another machine has this one's name where it must be one of a kind.
+    pub(crate) fn is_name_taken(&self, machine: &Machine) -> bool {
+        let hash = self.name_hash(machine);
+        let within = self.within(&machine.home, &machine.seat);
+        let alike = self.index.by_name.range((hash, MachineId(0))..=(hash, MachineId(u64::MAX)));
+        alike.filter_map(|(_, id)| self.machines.get(id)).any(|other| {
+            same_name(&other.name, &machine.name)
+                && same_name(self.within(&other.home, &other.seat), within)
+                && same_name(&other.home.subscription, &machine.home.subscription)
+        })
+    }
+
+    fn name_hash(&self, machine: &Machine) -> NameHash {
+        NameHash::new(&machine.name, self.within(&machine.home, &machine.seat), &machine.home.subscription)
+    }
+
+    fn deadline_of(&self, entity: &Entity) -> Option<(Timestamp, Deadline)> {
+        match entity {
+            Entity::Meta(_) | Entity::Host(_) | Entity::Scope(_) | Entity::Machine(_) => None,
+            Entity::Group(group) => {
+                let GroupKind::ScaleSet(set) = &group.kind else { return None };
+                Some((set.next_batch?, Deadline::NextBatch(group.id)))
+            }
+            Entity::Event(event) => match &event.status {
+                Status::Scheduled if event.due => None,
+                Status::Started { .. } => None,
+                Status::Scheduled => Some((event.not_before, Deadline::NotBefore(event.id))),
+                Status::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::Forget(event.id))),
+            },
+            Entity::Operation(operation) => match &operation.state {
+                OperationState::Running => {
+                    let resume = operation.rollout.as_ref()?.resume?;
+                    Some((resume, Deadline::NextDomain(operation.id)))
+                }
+                OperationState::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::ForgetOperation(operation.id))),
+            },
+        }
+    }
+}
+
+impl Index {
+    fn change_load(&mut self, host: &Name, change: fn(u32) -> u32) {
+        let load = self.host_load.get(host).copied().unwrap_or(0);
+        self.hosts_by_load.remove(&(load, host.clone()));
+        self.host_load.insert(host.clone(), change(load));
+        self.hosts_by_load.insert((change(load), host.clone()));
+    }
+
+    fn drop_load(&mut self, host: &Name) {
+        if let Some(load) = self.host_load.remove(host) {
+            self.hosts_by_load.remove(&(load, host.clone()));
+        }
+    }
+}
+
+/// Whether two states of an entity have the same places in every index. Most changes of machines and
+/// scopes are of this kind, and the indexes are most of what a change costs.
+fn is_found_alike(before: &Entity, after: &Entity) -> bool {
+    match (before, after) {
+        (Entity::Scope(before), Entity::Scope(after)) => before.switch == after.switch,
+        (Entity::Machine(before), Entity::Machine(after)) => {
+            before.vm_id == after.vm_id
+                && before.name == after.name
+                && before.home == after.home
+                && before.seat == after.seat
+                && before.scope == after.scope
+                && before.host == after.host
+                && before.addresses == after.addresses
+        }
+        _ => false,
+    }
+}
