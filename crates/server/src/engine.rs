@@ -19,6 +19,8 @@ use crate::telemetry::Telemetry;
 pub struct Snapshot {
     pub revision: u64,
     pub region: Region,
+    /// Another one whenever a machine has come or gone.
+    pub roster: u64,
 }
 
 /// A command that was carried out, stored and published.

@@ -2,17 +2,21 @@
 //! commands. Also where each machine's rate limit is counted.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use forewarn_core::{MachineId, Timestamp};
 
-/// Machines that are remembered; beyond that, some are forgotten. As many as the region may have would
-/// be 160 MB, so the fleet that polls one server is taken to be half of that.
+/// Machines that are remembered. Each has a place by its number; of two that share one, the later asker
+/// has it. As many as the region may have would be 96 MB, so the fleet that polls one server is taken to
+/// be half of that.
 pub const RECORDS_MAX: usize = 1 << 20;
 
-/// Locks, so that cores seldom meet.
+/// Places that are made at once, when the first of them is needed.
+const CHUNK: usize = 1 << 12;
+
+/// Locks for the rate limit, so that cores seldom meet.
 const SHARDS: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,13 +36,20 @@ pub(crate) enum Asking {
 
 pub(crate) struct Requests {
     per_second: Option<u32>,
-    shards: Vec<Mutex<HashMap<MachineId, Entry, BuildHasherDefault<IdHasher>>>>,
+    chunks: Vec<OnceLock<Box<[Place]>>>,
+    buckets: Vec<Mutex<HashMap<MachineId, Bucket>>>,
 }
 
+/// One machine's record, in one line of memory. Counters are for people to look at: nobody waits for
+/// one to be exact while it changes.
 #[derive(Default)]
-struct Entry {
-    record: RequestRecord,
-    bucket: Option<Bucket>,
+struct Place {
+    machine: AtomicU64,
+    gets: AtomicU64,
+    posts: AtomicU64,
+    refused: AtomicU64,
+    last_get: AtomicI64,
+    last_post: AtomicI64,
 }
 
 /// A bucket that fills with the limit's rate and holds one second of it.
@@ -53,39 +64,73 @@ pub(crate) struct Limited(pub u32);
 
 impl Requests {
     pub fn new(per_second: Option<u32>) -> Requests {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Requests { per_second: per_second.filter(|limit| *limit > 0), shards }
+        Requests {
+            per_second: per_second.filter(|limit| *limit > 0),
+            chunks: (0..RECORDS_MAX / CHUNK).map(|_| OnceLock::new()).collect(),
+            buckets: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
     }
 
     pub fn of(&self, machine: MachineId) -> Option<RequestRecord> {
-        let shard = self.shard(machine).lock().unwrap_or_else(PoisonError::into_inner);
-        shard.get(&machine).map(|entry| entry.record)
+        let place = self.place(machine);
+        (place.machine.load(Ordering::Relaxed) == machine.0).then(|| place.record())
     }
 
     /// Notes a request, or says that it is one too many.
     pub fn note(&self, machine: MachineId, asking: Asking, now: Timestamp) -> Result<(), Limited> {
-        let mut shard = self.shard(machine).lock().unwrap_or_else(PoisonError::into_inner);
-        if shard.len() >= RECORDS_MAX / SHARDS && !shard.contains_key(&machine) {
-            let any = shard.keys().next().copied();
-            any.map(|any| shard.remove(&any));
+        let place = self.place(machine);
+        place.claim(machine);
+        if let Some(limit) = self.per_second
+            && let Err(limited) = self.take_token(machine, limit)
+        {
+            place.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(limited);
         }
-        let entry = shard.entry(machine).or_default();
-        if let Some(limit) = self.per_second {
-            let limited = take_token(entry.bucket.get_or_insert_with(|| Bucket::full(limit)), limit, Instant::now());
-            if limited.is_err() {
-                entry.record.refused += 1;
-                return limited;
-            }
-        }
-        match asking {
-            Asking::Get => (entry.record.gets, entry.record.last_get) = (entry.record.gets + 1, Some(now)),
-            Asking::Post => (entry.record.posts, entry.record.last_post) = (entry.record.posts + 1, Some(now)),
-        }
+        let (count, last) = match asking {
+            Asking::Get => (&place.gets, &place.last_get),
+            Asking::Post => (&place.posts, &place.last_post),
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        last.store(now.0, Ordering::Relaxed);
         Ok(())
     }
 
-    fn shard(&self, machine: MachineId) -> &Mutex<HashMap<MachineId, Entry, BuildHasherDefault<IdHasher>>> {
-        &self.shards[machine.0 as usize % SHARDS]
+    fn take_token(&self, machine: MachineId, limit: u32) -> Result<(), Limited> {
+        let shard = &self.buckets[machine.0 as usize % SHARDS];
+        let mut buckets = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= RECORDS_MAX / SHARDS && !buckets.contains_key(&machine) {
+            let any = buckets.keys().next().copied();
+            any.map(|any| buckets.remove(&any));
+        }
+        take_token(buckets.entry(machine).or_insert_with(|| Bucket::full(limit)), limit, Instant::now())
+    }
+
+    fn place(&self, machine: MachineId) -> &Place {
+        let place = machine.0 as usize % RECORDS_MAX;
+        let chunk = self.chunks[place / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Place::default()).collect());
+        &chunk[place % CHUNK]
+    }
+}
+
+impl Place {
+    /// Makes the place this machine's, empty if it was another's.
+    fn claim(&self, machine: MachineId) {
+        if self.machine.load(Ordering::Relaxed) != machine.0 {
+            self.machine.store(machine.0, Ordering::Relaxed);
+            [&self.gets, &self.posts, &self.refused].iter().for_each(|count| count.store(0, Ordering::Relaxed));
+            [&self.last_get, &self.last_post].iter().for_each(|last| last.store(0, Ordering::Relaxed));
+        }
+    }
+
+    fn record(&self) -> RequestRecord {
+        let time = |last: &AtomicI64| Some(Timestamp(last.load(Ordering::Relaxed))).filter(|at| at.0 != 0);
+        RequestRecord {
+            gets: self.gets.load(Ordering::Relaxed),
+            posts: self.posts.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            last_get: time(&self.last_get),
+            last_post: time(&self.last_post),
+        }
     }
 }
 
@@ -106,25 +151,6 @@ fn take_token(bucket: &mut Bucket, limit: u32, now: Instant) -> Result<(), Limit
     }
     bucket.tokens -= 1.0;
     Ok(())
-}
-
-/// Ids are small numbers given out in order: a multiplication spreads them well enough.
-#[derive(Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        let mixed = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 32);
-    }
 }
 
 #[cfg(test)]
@@ -154,5 +180,16 @@ mod tests {
         let expected = RequestRecord { gets: 1, posts: 1, refused: 0, last_get: Some(now), last_post: Some(now) };
         assert_eq!(requests.of(MachineId(1)), Some(expected));
         assert_eq!(requests.of(MachineId(2)), None);
+    }
+
+    #[test]
+    fn of_two_that_share_a_place_the_later_has_it() {
+        let requests = Requests::new(None);
+        let other = MachineId(1 + RECORDS_MAX as u64);
+        requests.note(MachineId(1), Asking::Post, Timestamp::from_secs(5)).unwrap();
+        requests.note(other, Asking::Get, Timestamp::from_secs(6)).unwrap();
+        assert_eq!(requests.of(MachineId(1)), None);
+        let record = requests.of(other).unwrap();
+        assert_eq!((record.gets, record.posts, record.last_post), (1, 0, None));
     }
 }

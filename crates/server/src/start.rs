@@ -173,7 +173,7 @@ async fn open(
     check_clock(config, &mut *store)?;
     let loaded = store.load()?;
     let region = Region::load(config.rules.clone(), loaded.entities)?;
-    let newest = Arc::new(Snapshot { revision: loaded.revision, region });
+    let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
     let reruns: HashSet<_> = newest.region.wanted_effects().map(|event| event.id).collect();
 
     let clock = Arc::new(Clock::new(config.clock, newest.region.now()));

@@ -270,7 +270,8 @@ impl Writer {
             Ok(revision) => {
                 self.telemetry.commits.inc();
                 let changed = changed_scopes(&self.newest.region, &batch.writes);
-                self.newest = Arc::new(Snapshot { revision, region });
+                let roster = self.newest.roster + u64::from(moves_machines(&self.newest.region, &batch.writes));
+                self.newest = Arc::new(Snapshot { revision, region, roster });
                 self.board.publish(self.newest.clone(), &changed);
                 self.driver.follow(&effects);
                 Ok(())
@@ -294,7 +295,7 @@ impl Writer {
     fn load_again(&mut self) -> Result<(), Lost> {
         let loaded = self.store.load().and_then(|loaded| {
             let region = Region::load(self.settings.clone(), loaded.entities)?;
-            Ok(Snapshot { revision: loaded.revision, region })
+            Ok(Snapshot { revision: loaded.revision, region, roster: self.newest.roster + 1 })
         });
         match loaded {
             Ok(snapshot) => {
@@ -389,6 +390,15 @@ fn changed_scopes(before: &Region, writes: &[Write]) -> Vec<ScopeId> {
         Write::Put(_) | Write::Delete(_) => None,
     });
     changed.collect()
+}
+
+/// Whether a machine comes or goes with these writes.
+fn moves_machines(before: &Region, writes: &[Write]) -> bool {
+    writes.iter().any(|write| match write {
+        Write::Put(Entity::Machine(machine)) => before.machine(machine.id).is_none(),
+        Write::Delete(Key::Machine(_)) => true,
+        Write::Put(_) | Write::Delete(_) => false,
+    })
 }
 
 /// An error and what is behind it, on one line.

@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use forewarn_core::{Address, Found, Guid, Machine, MachineId, Name, Region, Seat};
+use forewarn_core::{Address, Found, Guid, Machine, MachineId, Name, Region, ScopeId, Seat};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::guid;
 
+use super::memo::Memo;
 use super::route::Named;
+use crate::engine::Snapshot;
 
 /// What a listener says about its callers.
 #[derive(Debug)]
@@ -44,6 +46,13 @@ impl Peer {
         }
     }
 
+    fn has_address_of_a_machine(&self, region: &Region) -> bool {
+        match self {
+            Peer::Address(address) => region.machine_by_address(address).is_some(),
+            Peer::Local => false,
+        }
+    }
+
     fn text(&self) -> String {
         match self {
             Peer::Address(address) => address.ip.to_string(),
@@ -55,6 +64,24 @@ impl Peer {
 impl Door {
     pub fn peer(&self, ip: IpAddr) -> Peer {
         Peer::Address(Address { network: self.network.clone(), ip: ip.to_canonical() })
+    }
+
+    /// The same as `who` for those who poll: only the numbers of machine and scope, from memory where the
+    /// path names the machine.
+    pub fn who_polls(
+        &self,
+        snapshot: &Snapshot,
+        peer: &Peer,
+        named: Option<&Named<'_>>,
+        memo: &Memo,
+    ) -> Result<(MachineId, ScopeId), Refusal> {
+        let search = || self.who(&snapshot.region, peer, named).map(|machine| (machine.id, machine.scope));
+        match named {
+            Some(named) if self.machine.is_none() && !peer.has_address_of_a_machine(&snapshot.region) => {
+                memo.get(snapshot.roster, named, search)
+            }
+            Some(_) | None => search(),
+        }
     }
 
     pub fn who<'r>(

@@ -2,7 +2,7 @@
 //! fragment per event, so that one change in a long list renders one event. Empty ones are shared.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -12,8 +12,6 @@ use forewarn_core::{Event, EventId, EventKind, Region, Scope, ScopeId, Source, S
 use forewarn_wire::document::{self, EventView, Names};
 use forewarn_wire::version::Version;
 use http::HeaderValue;
-
-use crate::requests::IdHasher;
 
 /// Scopes whose documents are kept. One that shows events and is asked for takes some kilobytes; more
 /// than this many at the same time are rendered anew now and then.
@@ -181,5 +179,23 @@ fn kind(kind: EventKind) -> document::Kind {
         EventKind::Redeploy => document::Kind::Redeploy,
         EventKind::Preempt => document::Kind::Preempt,
         EventKind::Terminate => document::Kind::Terminate,
+    }
+}
+/// Ids are small numbers given out in order: a multiplication spreads them well enough.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        let mixed = (self.0 ^ id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
     }
 }

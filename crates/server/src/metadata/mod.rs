@@ -16,6 +16,7 @@ mod documents;
 mod instance;
 mod later;
 mod listen;
+mod memo;
 mod route;
 mod seen;
 mod service;
@@ -37,6 +38,7 @@ use crate::engine::Engine;
 use answer::Answers;
 use documents::Documents;
 use listen::CONNECTIONS_MAX;
+use memo::Memo;
 use seen::Seen;
 use service::Shared;
 
@@ -60,6 +62,7 @@ pub(crate) fn serve(
 ) {
     let shared = Arc::new(Shared {
         documents: Documents::new(options.names),
+        memo: Memo::new(),
         answers: Answers::new(options.seed),
         seen: Seen::new(engine.clone(), options.first_call_delay),
         engine,

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{Answer, Answers};
 use super::caller::{Door, Peer};
 use super::documents::Documents;
+use super::memo::Memo;
 use super::route::{self, Route, Target};
 use super::seen::Seen;
 use crate::engine::Engine;
@@ -26,6 +27,7 @@ use crate::requests::Asking;
 pub(crate) struct Shared {
     pub engine: Engine,
     pub documents: Documents,
+    pub memo: Memo,
     pub answers: Answers,
     pub seen: Seen,
     pub stop: CancellationToken,
@@ -105,13 +107,12 @@ impl Shared {
         let wait_secs = check_wait(query)?;
         let snapshot = self.engine.board().peek();
         let region = &snapshot.region;
-        let machine = door.who(region, peer, target.machine.as_ref())?;
-        let now = self.note(machine.id, Asking::Get)?;
-        let gone = || Refusal::UnknownMachine { name: machine.name.to_string() };
-        let scope = region.scope(machine.scope).ok_or_else(gone)?;
+        let (machine, scope) = door.who_polls(&snapshot, peer, target.machine.as_ref(), &self.memo)?;
+        let now = self.note(machine, Asking::Get)?;
+        let scope = region.scope(scope).ok_or(Refusal::Internal)?;
         let later = || {
             Ok(Look::Get(Get {
-                machine: machine.id,
+                machine,
                 scope: scope.id,
                 version,
                 condition: Condition::of(request.headers()),
@@ -122,7 +123,7 @@ impl Shared {
             if !region.is_on(scope.id) {
                 return later();
             }
-            self.seen.refresh(region, machine.id, scope.id);
+            self.seen.refresh(region, machine, scope.id);
         }
         if self.seen.held_until(region, scope.id).is_some() {
             return later();
