@@ -7,7 +7,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -99,10 +99,7 @@ impl Driver {
         let now = SystemTime::now();
         let Some(deadline) = self.plan.deadline(now) else { return inbox.recv().ok() };
         let left = deadline.duration_since(now).unwrap_or_default().min(LOOK_AGAIN);
-        match inbox.recv_timeout(left) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        inbox.recv_timeout(left).ok()
     }
 
     fn take(&mut self, message: Message) {
@@ -113,7 +110,7 @@ impl Driver {
             Message::News(News::Ready { name, client }) => {
                 self.trouble.ends();
                 log::line(format!("this machine is {name}; watching {}", client.endpoint()));
-                self.me = Some((name, client));
+                self.me = Some((name, *client));
             }
             Message::News(News::Document(document)) => {
                 self.trouble.ends();
@@ -139,7 +136,7 @@ impl Driver {
         for action in actions {
             match action {
                 Action::Say(text) => log::line(text),
-                Action::Run(job) => self.start(job),
+                Action::Run(job) => self.start(*job),
                 Action::Approve(id) => self.approve(id),
             }
         }

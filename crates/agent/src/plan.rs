@@ -43,7 +43,7 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     Say(String),
-    Run(Job),
+    Run(Box<Job>),
     Approve(EventId),
 }
 
@@ -167,7 +167,7 @@ impl Plan {
         let mut actions: Vec<Action> = self.take_says().into_iter().map(Action::Say).collect();
         let ids: Vec<EventId> = self.records.keys().cloned().collect();
         for id in ids {
-            actions.extend(self.next_hook(&id, now).map(Action::Run));
+            actions.extend(self.next_hook(&id, now).map(|job| Action::Run(Box::new(job))));
             if self.may_approve(&self.records[&id], now) {
                 self.asking.entry(id.clone()).or_default().again_at = None;
                 actions.push(Action::Approve(id));

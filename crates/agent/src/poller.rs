@@ -1,7 +1,7 @@
 //! The thread that asks the service: where it is, who this machine is, what is going to happen.
 //! It never gives up, and never asks more often than it should.
 
-use std::sync::mpsc::{SendError, Sender};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use forewarn_client::{Client, Discovery, Document, Endpoint, HOLD, Options, Poll, Retry};
@@ -15,7 +15,7 @@ pub enum News {
     /// Who this machine is, with a client that knows what this one knows.
     Ready {
         name: String,
-        client: Client,
+        client: Box<Client>,
     },
     Document(Document),
     Unchanged,
@@ -34,16 +34,19 @@ const RETRY: Retry = Retry {
     retry_after_max: Duration::from_secs(10),
 };
 
+/// Nobody listens any more.
+struct Deaf;
+
 /// Runs until nobody listens any more.
 pub fn run(config: &Config, inbox: &Sender<Message>) {
-    let _nobody_listens = watch(config, inbox);
+    let _: Result<(), Deaf> = watch(config, inbox);
 }
 
-fn watch(config: &Config, inbox: &Sender<Message>) -> Result<(), SendError<Message>> {
+fn watch(config: &Config, inbox: &Sender<Message>) -> Result<(), Deaf> {
     let endpoint = find(config, inbox)?;
     let mut client = Client::with(Options::new(endpoint).retry(RETRY));
     let name = name(config, &mut client, inbox)?;
-    tell(inbox, News::Ready { name, client: client.clone() })?;
+    tell(inbox, News::Ready { name, client: Box::new(client.clone()) })?;
     loop {
         let begun = Instant::now();
         let answer = if config.wait { client.hold(HOLD) } else { client.poll() };
@@ -59,7 +62,7 @@ fn watch(config: &Config, inbox: &Sender<Message>) -> Result<(), SendError<Messa
     }
 }
 
-fn find(config: &Config, inbox: &Sender<Message>) -> Result<Endpoint, SendError<Message>> {
+fn find(config: &Config, inbox: &Sender<Message>) -> Result<Endpoint, Deaf> {
     if let Some(endpoint) = &config.endpoint {
         return Ok(endpoint.clone());
     }
@@ -72,7 +75,7 @@ fn find(config: &Config, inbox: &Sender<Message>) -> Result<Endpoint, SendError<
     }
 }
 
-fn name(config: &Config, client: &mut Client, inbox: &Sender<Message>) -> Result<String, SendError<Message>> {
+fn name(config: &Config, client: &mut Client, inbox: &Sender<Message>) -> Result<String, Deaf> {
     if let Some(name) = &config.name {
         return Ok(name.clone());
     }
@@ -85,6 +88,6 @@ fn name(config: &Config, client: &mut Client, inbox: &Sender<Message>) -> Result
     }
 }
 
-fn tell(inbox: &Sender<Message>, news: News) -> Result<(), SendError<Message>> {
-    inbox.send(Message::News(news))
+fn tell(inbox: &Sender<Message>, news: News) -> Result<(), Deaf> {
+    inbox.send(Message::News(news)).map_err(|_| Deaf)
 }
