@@ -3,8 +3,9 @@
 mod support;
 
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use forewarn_core::{Cause, EventKind, Place, Plan, Request, Target};
+use forewarn_core::{Cause, EventKind, MachineId, Place, Plan, Request, Target, Timestamp};
 use support::{Guest, World, exists, name, until};
 
 #[test]
@@ -178,45 +179,79 @@ fn an_agent_that_is_told_to_stop_stops_its_hooks_and_says_so() {
     assert!(status.ends_with("  prepare was interrupted\n"), "{status}");
 }
 
+/// Three machines of one availability set on one host, which is about to be maintained.
+struct Rack {
+    world: World,
+    machines: [MachineId; 3],
+    guests: [Guest; 3],
+}
+
+impl Rack {
+    fn new(world: World, config: &str) -> Rack {
+        let set = world.availability_set("set");
+        world.submit(forewarn_core::Command::RegisterHost { name: name("rack") });
+        let machines = ["a", "b", "c"].map(|machine| {
+            world.machine(machine, |new| {
+                new.place = Place::AvailabilitySet(set);
+                new.host = Some(name("rack"));
+                new.update_domain = Some(0);
+            })
+        });
+        let guests = machines.each_ref().map(|(_, url)| Guest::new(url));
+        for guest in &guests {
+            guest.config(config);
+            guest.mark_all_phases();
+        }
+        Rack { world, machines: machines.map(|(machine, _)| machine), guests }
+    }
+
+    fn maintain(&self, event: u128) {
+        let plan = Plan {
+            kind: EventKind::Reboot,
+            cause: Cause::HostMaintenance,
+            at: None,
+            notice: None,
+            duration_secs: None,
+            description: None,
+        };
+        self.world.request(Request::Maintain { target: Target::Host(name("rack")), plan }, event);
+    }
+
+    fn posts(&self) -> [u64; 3] {
+        self.machines.map(|machine| self.world.posts(machine))
+    }
+}
+
 #[test]
 fn of_three_machines_only_the_leader_approves() {
-    let world = World::new();
-    let set = world.availability_set("set");
-    world.submit(forewarn_core::Command::RegisterHost { name: name("rack") });
-    let machines = ["a", "b", "c"].map(|machine| {
-        world.machine(machine, |new| {
-            new.place = Place::AvailabilitySet(set);
-            new.host = Some(name("rack"));
-            new.update_domain = Some(0);
-        })
-    });
-    let mut guests = machines.clone().map(|(_, url)| Guest::new(&url));
-    for guest in &mut guests {
-        guest.config("[approve]\ndefault = 'leader'");
-        guest.mark_all_phases();
-    }
+    let mut rack = Rack::new(World::new(), "[approve]\ndefault = 'leader'");
     // The leader is not there yet; the others prepare, and wait for it.
-    let [leader, followers @ ..] = &mut guests;
-    followers.iter_mut().for_each(Guest::start);
-    world.wait_until_on(machines[1].0);
-    let plan = Plan {
-        kind: EventKind::Reboot,
-        cause: Cause::HostMaintenance,
-        at: None,
-        notice: None,
-        duration_secs: None,
-        description: None,
-    };
-    world.request(Request::Maintain { target: Target::Host(name("rack")), plan }, 0xE1);
-    followers.iter().for_each(|guest| guest.wait_for_log("hook prepare succeeded"));
-    leader.start();
-    world.wait_until_started(0xE1);
-    for guest in &guests {
+    rack.guests[1..].iter_mut().for_each(Guest::start);
+    rack.world.wait_until_on(rack.machines[1]);
+    rack.maintain(0xE1);
+    rack.guests[1..].iter().for_each(|guest| guest.wait_for_log("hook prepare succeeded"));
+    rack.guests[0].start();
+    rack.world.wait_until_started(0xE1);
+    for guest in &rack.guests {
         guest.wait_for_marks(&["prepare Reboot Scheduled", "started Reboot Started"]);
     }
-    world.advance(600);
-    for guest in &guests {
+    rack.world.advance(600);
+    for guest in &rack.guests {
         guest.wait_for_marks(&["prepare Reboot Scheduled", "started Reboot Started", "restore Reboot Started"]);
     }
-    assert_eq!(machines.map(|(machine, _)| world.posts(machine)), [1, 0, 0]);
+    assert_eq!(rack.posts(), [1, 0, 0]);
+}
+
+#[test]
+fn a_leader_that_is_dead_blocks_nobody() {
+    // 15 minutes of notice of which the agents see 100 seconds, and wait one of them for the leader.
+    let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let world = World::at(Some(Timestamp::from_secs(i64::try_from(real).unwrap() - 800)));
+    let mut rack = Rack::new(world, "leader_share_percent = 1\n[approve]\ndefault = 'leader'");
+    rack.guests[1].start();
+    rack.world.wait_until_on(rack.machines[1]);
+    rack.maintain(0xE1);
+    rack.world.wait_until_started(0xE1);
+    rack.guests[1].wait_for_log(": approved");
+    assert_eq!(rack.posts(), [0, 1, 0]);
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use forewarn_core::{
     AddressWish, Answer, EventsPolicy, EvictionPolicy, GroupId, Guid, Home, MachineId, Name, NewGroup, NewGroupKind,
-    NewMachine, Place, Priority, Request, Status,
+    NewMachine, Place, Priority, Request, Status, Timestamp,
 };
 use forewarn_server::{
     Advance, Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, start,
@@ -45,6 +45,11 @@ pub struct World {
 
 impl World {
     pub fn new() -> World {
+        World::at(None)
+    }
+
+    /// With another time than the real one.
+    pub fn at(start_at: Option<Timestamp>) -> World {
         let listener = MetadataListener {
             address: ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()),
             machine: None,
@@ -55,12 +60,19 @@ impl World {
             metadata: vec![listener],
             management: (Ipv4Addr::LOCALHOST, 0).into(),
             auth: Auth::Off,
-            clock: ClockKind::Manual { start: None },
+            clock: ClockKind::Manual { start: start_at },
             ..Config::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let running = runtime.block_on(start(config)).expect("the server starts");
         World { running, runtime }
+    }
+
+    /// A command of the documentation with the addresses that this server has.
+    pub fn localise(&self, text: &str) -> String {
+        let BoundAddress::Tcp(metadata) = &self.running.metadata[0] else { panic!("not an address") };
+        let management = self.running.management;
+        text.replace("127.0.0.1:8169", &metadata.to_string()).replace("127.0.0.1:8170", &management.to_string())
     }
 
     pub fn submit(&self, command: forewarn_core::Command) -> Answer {
