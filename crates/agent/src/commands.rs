@@ -27,7 +27,7 @@ pub fn test(config: &Config, kind: &Kind) -> Result<()> {
             };
             let job = Job { event, phase, hook, limit };
             let (sender, wakes) = channel();
-            let outcome = process::run(&hooks.path(&job.hook), &job, sender, &wakes);
+            let outcome = process::run(&hooks.path(&job.hook), &job, sender, &wakes, |_| {});
             println!("{} {outcome}", job.hook);
             ended.push(outcome);
         }

@@ -22,12 +22,13 @@ use crate::log;
 use crate::plan::{Action, Job, Plan, Rules};
 use crate::poller::{self, News};
 use crate::process::{self, Wake};
-use crate::record::Outcome;
+use crate::record::{Outcome, ProcessMark, Record};
 use crate::state::State;
 
 #[derive(Debug)]
 pub enum Message {
     News(News),
+    HookBegan { id: EventId, hook: String, process: ProcessMark },
     HookEnded { id: EventId, hook: String, outcome: Outcome },
     Answered { id: EventId, answer: Result<(), String> },
     Stop,
@@ -37,7 +38,9 @@ pub enum Message {
 pub fn run(config: Config) -> Result<()> {
     let hooks = Hooks::find(&config.hooks)?;
     let state = State::open(&config.state)?;
-    let plan = Plan::resume(rules(&config, &hooks), state.load()?);
+    let records = state.load()?;
+    records.iter().for_each(stop_left_behind);
+    let plan = Plan::resume(rules(&config, &hooks), records);
     // At the start rather than at the first event.
     state.save(plan.records())?;
     let (sender, inbox) = channel();
@@ -61,6 +64,14 @@ fn rules(config: &Config, hooks: &Hooks) -> Rules {
         margin: config.margin,
         limit: config.limit,
         leader_share_percent: config.leader_share_percent,
+    }
+}
+
+fn stop_left_behind(record: &Record) {
+    for run in &record.hooks {
+        if run.process.as_ref().is_some_and(process::stop_left_behind) {
+            log::line(format!("event {}: hook {} was left running, and was stopped", record.event.id, run.name));
+        }
     }
 }
 
@@ -118,6 +129,7 @@ impl Driver {
                     self.plan.document(me, &document, now);
                 }
             }
+            Message::HookBegan { id, hook, process } => self.plan.hook_began(&id, &hook, process),
             Message::HookEnded { id, hook, outcome } => {
                 self.plan.hook_ended(&id, &hook, outcome);
                 self.running.remove(&(id, hook));
@@ -162,7 +174,12 @@ impl Driver {
         self.running.insert((job.event.id.clone(), job.hook.clone()), wake.clone());
         let (path, sender) = (self.hooks.path(&job.hook), self.sender.clone());
         thread::spawn(move || {
-            let outcome = process::run(&path, &job, wake, &wakes);
+            let (id, hook) = (job.event.id.clone(), job.hook.clone());
+            let began = |process| {
+                // The agent has stopped, and the hook will be too.
+                let _ = sender.send(Message::HookBegan { id, hook, process });
+            };
+            let outcome = process::run(&path, &job, wake, &wakes, began);
             sender.send(Message::HookEnded { id: job.event.id, hook: job.hook, outcome })
         });
     }
@@ -188,7 +205,9 @@ impl Driver {
         }
         while !self.running.is_empty() {
             match inbox.recv() {
-                Ok(message @ (Message::HookEnded { .. } | Message::Answered { .. })) => self.take(message),
+                Ok(message @ (Message::HookBegan { .. } | Message::HookEnded { .. } | Message::Answered { .. })) => {
+                    self.take(message)
+                }
                 Ok(Message::News(_) | Message::Stop) => {}
                 Err(_) => break,
             }

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use forewarn_client::{Change, Document, Event, EventId, Status, Tracker};
 
 use crate::policy::{OnTrouble, Policies, Policy};
-use crate::record::{HookRun, Outcome, Over, Phase, Progress, Record};
+use crate::record::{HookRun, Outcome, Over, Phase, ProcessMark, Progress, Record};
 
 /// What somebody configured.
 #[derive(Debug, Clone)]
@@ -124,10 +124,18 @@ impl Plan {
         self.forget_old();
     }
 
+    pub fn hook_began(&mut self, id: &EventId, hook: &str, process: ProcessMark) {
+        if let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(hook)) {
+            run.process = Some(process);
+            self.is_changed = true;
+        }
+    }
+
     pub fn hook_ended(&mut self, id: &EventId, hook: &str, outcome: Outcome) {
         let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(hook)) else { return };
         self.says.push(format!("event {id}: hook {hook} {outcome}"));
         run.progress = Progress::Ended(outcome);
+        run.process = None;
         self.is_changed = true;
         let record = &self.records[id];
         if record.event.status == Status::Scheduled && record.over.is_none() && self.is_held(record) {
@@ -188,6 +196,7 @@ impl Plan {
             let id = &record.event.id;
             for run in record.hooks.iter_mut().filter(|run| run.progress == Progress::Running) {
                 run.progress = Progress::Ended(Outcome::Interrupted);
+                run.process = None;
                 self.is_changed = true;
                 self.says.push(format!("event {id}: hook {} was interrupted when the agent stopped", run.name));
             }
@@ -261,8 +270,7 @@ impl Plan {
         }
         let hook = missing(&self.rules, record)?;
         let job = Job { event: record.event.clone(), phase, hook: hook.clone(), limit: self.limit(record, now) };
-        let run = HookRun { phase, name: hook, progress: Progress::Running };
-        self.records.get_mut(id)?.hooks.push(run);
+        self.records.get_mut(id)?.hooks.push(HookRun::begin(phase, hook));
         self.is_changed = true;
         Some(job)
     }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::log;
 use crate::plan::Job;
-use crate::record::Outcome;
+use crate::record::{Outcome, ProcessMark};
 
 /// From SIGTERM to SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -34,13 +34,23 @@ pub enum Wake {
     Stop,
 }
 
-/// Runs a hook until it ends, one way or another. `sender` is the other end of `wakes`.
-pub fn run(path: &Path, job: &Job, sender: Sender<Wake>, wakes: &Receiver<Wake>) -> Outcome {
+/// Runs a hook until it ends, one way or another. `sender` is the other end of `wakes`; `began` is told
+/// which process it is.
+pub fn run(
+    path: &Path,
+    job: &Job,
+    sender: Sender<Wake>,
+    wakes: &Receiver<Wake>,
+    began: impl FnOnce(ProcessMark),
+) -> Outcome {
     let mut child = match spawn(path, &job.event) {
         Ok(child) => child,
         Err(error) => return Outcome::Failed(error.to_string()),
     };
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let Some(mark) = mark_of(child.id()) {
+        began(mark);
+    }
     let output = forward(&mut child, &format!("event {}: hook {}", job.event.id, job.hook));
     feed(&mut child, job.event.to_json());
     thread::spawn(move || sender.send(Wake::Exited(child.wait())));
@@ -48,6 +58,38 @@ pub fn run(path: &Path, job: &Job, sender: Sender<Wake>, wakes: &Receiver<Wake>)
     // Nobody sends on it: it ends when both readers are done.
     let _ = output.recv_timeout(OUTPUT_WAIT);
     outcome
+}
+
+/// Stops a hook that an agent left behind when it was killed: nobody minds its time any more, and nobody
+/// will know how it ends. Says whether it was still there.
+pub fn stop_left_behind(mark: &ProcessMark) -> bool {
+    let is_there = || mark_of(mark.pid).as_ref() == Some(mark);
+    if !is_there() {
+        return false;
+    }
+    let group = i32::try_from(mark.pid).ok().and_then(Pid::from_raw);
+    for last in [Signal::TERM, Signal::KILL] {
+        signal(group, last);
+        let until = Instant::now() + GRACE;
+        while is_there() && Instant::now() < until {
+            thread::sleep(LEFT_BEHIND_LOOK);
+        }
+    }
+    true
+}
+
+/// Nothing tells the end of a process that is not a child.
+const LEFT_BEHIND_LOOK: Duration = Duration::from_millis(20);
+
+/// `None` when there is no such process, or it is dead and only nobody has waited for it.
+fn mark_of(pid: u32) -> Option<ProcessMark> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program is in parentheses and may have any in itself; what follows has not.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let start_ticks = fields.nth(18)?;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    (state != "Z").then(|| ProcessMark { pid, started: format!("{} {start_ticks}", boot.trim()) })
 }
 
 fn spawn(path: &Path, event: &Event) -> std::io::Result<Child> {

@@ -84,6 +84,22 @@ pub struct HookRun {
     pub phase: Phase,
     pub name: String,
     pub progress: Progress,
+    /// Known soon after it began.
+    pub process: Option<ProcessMark>,
+}
+
+impl HookRun {
+    pub fn begin(phase: Phase, name: String) -> HookRun {
+        HookRun { phase, name, progress: Progress::Running, process: None }
+    }
+}
+
+/// A process, so that no other one is ever taken for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessMark {
+    pub pid: u32,
+    /// Which start of the operating system, and when after it.
+    pub started: String,
 }
 
 /// How an event left the document.

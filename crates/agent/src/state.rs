@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use forewarn_client::{Event, Version};
 use serde_json::{Value, json};
 
-use crate::record::{HookRun, Outcome, Over, Phase, Progress, Record};
+use crate::record::{HookRun, Outcome, Over, Phase, ProcessMark, Progress, Record};
 
 const FILE: &str = "state.json";
 const LOCK: &str = "lock";
@@ -93,7 +93,8 @@ fn hook_to_json(run: &HookRun) -> Value {
         Progress::Ended(Outcome::Late) => ("late", None),
         Progress::Ended(Outcome::Interrupted) => ("interrupted", None),
     };
-    json!({ "phase": run.phase.as_str(), "name": run.name, "state": state, "reason": reason })
+    let process = run.process.as_ref().map(|process| json!({ "pid": process.pid, "started": process.started }));
+    json!({ "phase": run.phase.as_str(), "name": run.name, "state": state, "reason": reason, "process": process })
 }
 
 fn read(text: &str) -> Result<Vec<Record>> {
@@ -127,7 +128,11 @@ fn hook_from_json(value: &Value) -> Result<HookRun> {
         other => bail!("a hook is {other}"),
     };
     let phase = Phase::parse(text("phase")?).context("a hook of no phase")?;
-    Ok(HookRun { phase, name: text("name")?.to_owned(), progress })
+    let process = match (value["process"]["pid"].as_u64(), value["process"]["started"].as_str()) {
+        (Some(pid), Some(started)) => Some(ProcessMark { pid: u32::try_from(pid)?, started: started.to_owned() }),
+        _ => None,
+    };
+    Ok(HookRun { phase, name: text("name")?.to_owned(), progress, process })
 }
 
 #[cfg(test)]
@@ -140,11 +145,11 @@ mod tests {
         let mut record = Record::new("b", event, UNIX_EPOCH + Duration::from_millis(1500)).unwrap();
         let outcomes =
             [Outcome::Succeeded, Outcome::Failed("exit status: 3".into()), Outcome::Late, Outcome::Interrupted];
-        record.hooks.push(HookRun { phase: Phase::Prepare, name: "prepare".into(), progress: Progress::Running });
+        let process = Some(ProcessMark { pid: 7, started: "boot 1".into() });
+        record.hooks.push(HookRun { process, ..HookRun::begin(Phase::Prepare, "prepare".into()) });
         record.hooks.extend(outcomes.into_iter().enumerate().map(|(number, outcome)| HookRun {
-            phase: Phase::Restore,
-            name: format!("h{number}"),
             progress: Progress::Ended(outcome),
+            ..HookRun::begin(Phase::Restore, format!("h{number}"))
         }));
         record.over = Some(Over::Cancelled);
         record

@@ -127,10 +127,14 @@ fn an_agent_that_is_killed_in_the_middle_of_a_hook_does_not_run_it_again() {
         world.wait_until_on(machine);
         world.restart(machine, 0xE1);
         guest.wait_for_marks(&["prepare"]);
+        until("the process is recorded", || {
+            fs::read_to_string(guest.path("state/state.json")).unwrap().contains("\"pid\"").then_some(())
+        });
         guest.kill();
-        fs::write(guest.path("marks.go"), "").unwrap();
         guest.start();
+        guest.wait_for_log("hook prepare was left running, and was stopped");
         guest.wait_for_log("hook prepare was interrupted when the agent stopped");
+        fs::write(guest.path("marks.go"), "").unwrap();
         if expected == "again" {
             world.wait_until_started(0xE1);
             guest.wait_for_marks(&["prepare", "prepare", "started Reboot Started"]);
