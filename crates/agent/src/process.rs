@@ -113,10 +113,11 @@ fn environment(event: &Event) -> [(&'static str, String); 8] {
         ("EVENT_RESOURCES", names.join(",")),
         ("EVENT_NOT_BEFORE", event.not_before_text()),
         ("EVENT_SOURCE", event.source.as_ref().map(|source| source.as_str().to_owned()).unwrap_or_default()),
-        // A zero byte would end the variable, and the operating system refuses it.
-        ("EVENT_DESCRIPTION", event.description.clone().unwrap_or_default().replace('\0', "")),
+        ("EVENT_DESCRIPTION", event.description.clone().unwrap_or_default()),
         ("EVENT_DURATION_SECONDS", event.duration_secs.map(|secs| secs.to_string()).unwrap_or_default()),
     ]
+    // A zero byte would end the variable, and the operating system refuses it.
+    .map(|(name, value)| (name, value.replace('\0', "")))
 }
 
 fn feed(child: &mut Child, text: String) {

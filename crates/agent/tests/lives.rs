@@ -55,6 +55,22 @@ fn a_restart_is_prepared_approved_and_restored() {
 }
 
 #[test]
+fn a_hook_is_on_disk_before_it_begins() {
+    let world = World::new();
+    let (machine, url) = world.machine("web", |_| {});
+    let mut guest = Guest::new(&url);
+    guest.hook("prepare", &format!("cp {} $MARKS.state", guest.path("state/state.json").display()));
+    guest.start();
+    world.wait_until_on(machine);
+    world.restart(machine, 0xE1);
+    guest.wait_for_log("hook prepare succeeded");
+    let text = fs::read_to_string(guest.path("marks.state")).unwrap();
+    let state: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let hook = &state["records"][0]["hooks"][0];
+    assert_eq!((&hook["name"], &hook["state"]), (&"prepare".into(), &"running".into()), "{text}");
+}
+
+#[test]
 fn a_cancelled_event_is_restored() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
