@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forewarn-store", &["forewarn-core"]),
     ("forewarn-server", &["forewarn-core", "forewarn-store", "forewarn-wire"]),
     ("forewarn-client", &["forewarn-wire"]),
+    ("forewarn-agent", &["forewarn-client", "forewarn-wire"]),
     ("forewarn-cli", &["forewarn-server", "forewarn-store", "forewarn-wire"]),
     ("xtask", &[]),
 ];

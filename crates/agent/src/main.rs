@@ -1,0 +1,52 @@
+//! `forewarn-agent`: watches for Scheduled Events of this machine, runs hooks, approves.
+//!
+//! | module | what it knows | does I/O |
+//! |---|---|---|
+//! | `record`, `policy`, `plan` | what to do, and when | |
+//! | `args`, `config`, `hooks` | what somebody set up, and what is wrong with it | reads files |
+//! | `state` | what must survive a restart | reads and writes one file |
+//! | `process` | one hook as a process | yes |
+//! | `poller`, `driver` | threads and the loop | yes |
+//! | `commands` | `test` and `status` | yes |
+
+mod args;
+mod commands;
+mod config;
+mod driver;
+mod hooks;
+mod log;
+mod plan;
+mod policy;
+mod poller;
+mod process;
+mod record;
+mod state;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use args::Command;
+use config::Config;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("forewarn-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let (command, flags) = args::parse(std::env::args_os().skip(1))?;
+    match command {
+        Command::Help => print!("{}", args::HELP),
+        Command::Version => println!("forewarn-agent {}", env!("CARGO_PKG_VERSION")),
+        Command::Run => driver::run(Config::load(&flags)?)?,
+        Command::Test { kind } => commands::test(&Config::load(&flags)?, &kind)?,
+        Command::Status => commands::status(&Config::load(&flags)?)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! What to do, and when. No I/O and no clock: documents, ends of hooks and the time go in, actions
+//! come out, and whoever carries them out stores [`Plan::records`] first.
+//!
+//! ```text
+//!            appears            starts            vanishes
+//!   (absent) ──────▶ Scheduled ───────▶ Started ──────────▶ over
+//!                    `prepare`          `started`           `restore`
+//!                        │ succeeded                          ▲
+//!                        └──▶ approve            cancelled ───┘
+//! ```
+//!
+//! What to do is read from the records each time, so a restart goes on where the last run stopped. The
+//! hooks of one event run one after the other, those of different events side by side. A hook
+//! is marked as running before it runs, so it never runs twice for an event. An event that is first
+//! seen when it has started has no `prepare`.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use forewarn_client::{Change, Document, Event, EventId, Status, Tracker};
+
+use crate::policy::{OnTrouble, Policies, Policy};
+use crate::record::{HookRun, Outcome, Over, Phase, ProcessMark, Progress, Record};
+
+/// What somebody configured.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// The names of the hooks that there are.
+    pub hooks: Vec<String>,
+    pub policies: Policies,
+    pub on_failure: OnTrouble,
+    pub on_late: OnTrouble,
+    pub rerun_interrupted: bool,
+    /// `prepare` must be done this long before `NotBefore`.
+    pub margin: Duration,
+    /// How long hooks may take that have no `NotBefore` to keep.
+    pub limit: Duration,
+    /// The part of the notice, in percent, that each machine gives the one before it to approve.
+    pub leader_share_percent: u32,
+}
+
+/// Something to be done, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    Say(String),
+    Run(Box<Job>),
+    Approve(EventId),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    pub event: Event,
+    pub phase: Phase,
+    pub hook: String,
+    pub limit: Duration,
+}
+
+/// An approval that the service did not take is tried again after this long.
+pub const APPROVE_AGAIN: Duration = Duration::from_secs(5);
+
+/// Events that are over and whose hooks ran, for `status` and against a service that shows them again.
+pub const OVER_KEPT_MAX: usize = 32;
+
+/// A hook gets this long even when the time is over: it may be only a line in a log.
+pub const LIMIT_MIN: Duration = Duration::from_secs(1);
+
+/// No more than this part of the time left is kept back as margin: Preempt gives 30 s in all.
+const MARGIN_PART: u32 = 3;
+
+/// An approval under way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asking {
+    /// It failed, and is due again then; `None` while the service is being asked.
+    again_at: Option<SystemTime>,
+    failures: u32,
+}
+
+#[derive(Debug)]
+pub struct Plan {
+    rules: Rules,
+    records: BTreeMap<EventId, Record>,
+    tracker: Tracker,
+    asking: BTreeMap<EventId, Asking>,
+    says: Vec<String>,
+    is_changed: bool,
+    /// A document came in this run. Before, what is known of events may long be wrong.
+    has_looked: bool,
+}
+
+impl Plan {
+    /// Goes on with what an earlier run left.
+    pub fn resume(rules: Rules, records: impl IntoIterator<Item = Record>) -> Plan {
+        let records: BTreeMap<EventId, Record> =
+            records.into_iter().map(|record| (record.event.id.clone(), record)).collect();
+        let open = records.values().filter(|record| record.over.is_none());
+        let mut tracker = Tracker::resume(open.clone().map(|record| record.event.clone()));
+        open.filter(|record| record.approved).for_each(|record| tracker.approved(&record.event.id));
+        let (asking, says) = (BTreeMap::new(), Vec::new());
+        let mut plan = Plan { rules, records, tracker, asking, says, is_changed: false, has_looked: false };
+        plan.mark_interrupted();
+        plan
+    }
+
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.records.values()
+    }
+
+    /// Whether the records have changed since this was asked last.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.is_changed)
+    }
+
+    /// The service shows this to the machine of that name.
+    pub fn document(&mut self, me: &str, document: &Document, now: SystemTime) {
+        for change in self.tracker.feed(document, now) {
+            match change {
+                Change::Appeared(event) => self.appeared(me, event, now),
+                Change::Started(event) => self.started(event),
+                Change::Ended(event) => self.over(&event, Over::Ended),
+                Change::Cancelled(event) => self.over(&event, Over::Cancelled),
+            }
+        }
+        self.has_looked = true;
+        self.forget_old();
+    }
+
+    pub fn hook_began(&mut self, id: &EventId, hook: &str, process: ProcessMark) {
+        if let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(hook)) {
+            run.process = Some(process);
+            self.is_changed = true;
+        }
+    }
+
+    pub fn hook_ended(&mut self, id: &EventId, hook: &str, outcome: Outcome) {
+        let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(hook)) else { return };
+        self.says.push(format!("event {id}: hook {hook} {outcome}"));
+        run.progress = Progress::Ended(outcome);
+        run.process = None;
+        self.is_changed = true;
+        let record = &self.records[id];
+        if record.event.status == Status::Scheduled && record.over.is_none() && self.is_held(record) {
+            self.says.push(format!("event {id}: is not approved, because of {hook}"));
+        }
+    }
+
+    /// What the service said to an approval.
+    pub fn answered(&mut self, id: &EventId, answer: Result<(), String>, now: SystemTime) {
+        let Some(record) = self.records.get_mut(id) else { return };
+        match answer {
+            Ok(()) => {
+                record.approved = true;
+                self.is_changed = true;
+                self.asking.remove(id);
+                self.tracker.approved(id);
+                self.says.push(format!("event {id}: approved"));
+            }
+            Err(problem) => {
+                let asking = self.asking.entry(id.clone()).or_default();
+                asking.again_at = Some(now + APPROVE_AGAIN);
+                asking.failures += 1;
+                if asking.failures == 1 {
+                    self.says.push(format!("event {id}: the approval failed, trying again: {problem}"));
+                }
+            }
+        }
+    }
+
+    /// What is left to be said when nothing is to be done any more.
+    pub fn take_says(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.says)
+    }
+
+    /// Everything that is to be done now.
+    pub fn next(&mut self, now: SystemTime) -> Vec<Action> {
+        let mut actions: Vec<Action> = self.take_says().into_iter().map(Action::Say).collect();
+        let ids: Vec<EventId> = self.records.keys().cloned().collect();
+        for id in ids {
+            actions.extend(self.next_hook(&id, now).map(|job| Action::Run(Box::new(job))));
+            if self.may_approve(&self.records[&id], now) {
+                self.asking.entry(id.clone()).or_default().again_at = None;
+                actions.push(Action::Approve(id));
+            }
+        }
+        actions
+    }
+
+    /// When to ask [`Plan::next`] again if nothing happens before.
+    pub fn deadline(&self, now: SystemTime) -> Option<SystemTime> {
+        let again = self.asking.values().filter_map(|asking| asking.again_at);
+        let turns = self.records.values().filter_map(|record| self.turn_at(record));
+        again.chain(turns).filter(|at| *at > now).min()
+    }
+
+    fn mark_interrupted(&mut self) {
+        for record in self.records.values_mut() {
+            let id = &record.event.id;
+            for run in record.hooks.iter_mut().filter(|run| run.progress == Progress::Running) {
+                run.progress = Progress::Ended(Outcome::Interrupted);
+                run.process = None;
+                self.is_changed = true;
+                self.says.push(format!("event {id}: hook {} was interrupted when the agent stopped", run.name));
+            }
+            if self.rules.rerun_interrupted {
+                let before = record.hooks.len();
+                record.hooks.retain(|run| run.progress != Progress::Ended(Outcome::Interrupted));
+                self.is_changed |= record.hooks.len() < before;
+            }
+        }
+    }
+
+    fn appeared(&mut self, me: &str, event: Event, now: SystemTime) {
+        if let Some(record) = self.records.get_mut(&event.id) {
+            self.says.push(format!("event {}: is back in the document; no hook runs twice", event.id));
+            record.over = None;
+            record.event = event;
+        } else if let Some(record) = Record::new(me, event, now) {
+            let event = &record.event;
+            let (id, kind, status) = (&event.id, &event.kind, event.status.as_str());
+            let names: Vec<&str> = event.resources.iter().map(|resource| resource.name()).collect();
+            let not_before = match event.not_before_text() {
+                text if text.is_empty() => String::new(),
+                text => format!(", not before {text}"),
+            };
+            self.says.push(format!("event {id}: {kind} of {} is {status}{not_before}", names.join(", ")));
+            self.records.insert(event.id.clone(), record);
+        } else {
+            return;
+        }
+        self.is_changed = true;
+    }
+
+    fn started(&mut self, event: Event) {
+        let Some(record) = self.records.get_mut(&event.id) else { return };
+        if record.event.status != Status::Started {
+            self.says.push(format!("event {}: has started", event.id));
+        }
+        self.asking.remove(&event.id);
+        record.event = event;
+        self.is_changed = true;
+    }
+
+    fn over(&mut self, event: &Event, over: Over) {
+        let Some(record) = self.records.get_mut(&event.id) else { return };
+        record.over = Some(over);
+        self.asking.remove(&event.id);
+        self.says.push(format!("event {}: {}", event.id, over.as_str()));
+        self.is_changed = true;
+    }
+
+    fn forget_old(&mut self) {
+        let rules = &self.rules;
+        let done = |record: &&Record| record.over.is_some() && !record.is_running() && missing(rules, record).is_none();
+        let mut old: Vec<(SystemTime, EventId)> =
+            self.records.values().filter(done).map(|record| (record.seen_at, record.event.id.clone())).collect();
+        old.sort();
+        for (_, id) in old.iter().take(old.len().saturating_sub(OVER_KEPT_MAX)) {
+            self.records.remove(id);
+            self.is_changed = true;
+        }
+    }
+
+    fn next_hook(&mut self, id: &EventId, now: SystemTime) -> Option<Job> {
+        let record = &self.records[id];
+        let phase = phase(record);
+        if record.is_running() || !(self.has_looked || phase == Phase::Restore) {
+            return None;
+        }
+        if phase == Phase::Prepare && self.is_held(record) {
+            return None;
+        }
+        let hook = missing(&self.rules, record)?;
+        let job = Job { event: record.event.clone(), phase, hook: hook.clone(), limit: self.limit(record, now) };
+        self.records.get_mut(id)?.hooks.push(HookRun::begin(phase, hook));
+        self.is_changed = true;
+        Some(job)
+    }
+
+    fn limit(&self, record: &Record, now: SystemTime) -> Duration {
+        match record.event.not_before {
+            Some(not_before) if phase(record) == Phase::Prepare => {
+                limit_of_prepare(not_before.duration_since(now).unwrap_or_default(), self.rules.margin)
+            }
+            _ => self.rules.limit,
+        }
+    }
+
+    fn may_approve(&self, record: &Record, now: SystemTime) -> bool {
+        let is_open = record.over.is_none() && record.event.status == Status::Scheduled && !record.approved;
+        let asking = self.asking.get(&record.event.id);
+        let is_free = asking.is_none_or(|asking| asking.again_at.is_some_and(|at| at <= now));
+        let wants = match self.rules.policies.of(&record.event) {
+            Policy::Never => false,
+            Policy::AtOnce => true,
+            Policy::AfterHooks => self.is_ready(record),
+            Policy::Leader => self.is_ready(record) && self.turn_at(record).is_some_and(|at| at <= now),
+        };
+        self.has_looked && is_open && is_free && wants
+    }
+
+    fn is_ready(&self, record: &Record) -> bool {
+        !record.is_running() && !self.is_held(record) && missing(&self.rules, record).is_none()
+    }
+
+    /// A hook of `prepare` ended in a way that forbids the approval.
+    fn is_held(&self, record: &Record) -> bool {
+        record.hooks.iter().filter(|run| run.phase == Phase::Prepare).any(|run| match &run.progress {
+            Progress::Running | Progress::Ended(Outcome::Succeeded) => false,
+            Progress::Ended(Outcome::Failed(_) | Outcome::Interrupted) => self.rules.on_failure == OnTrouble::Hold,
+            Progress::Ended(Outcome::Late) => self.rules.on_late == OnTrouble::Hold,
+        })
+    }
+
+    /// When it is this machine's turn to lead.
+    fn turn_at(&self, record: &Record) -> Option<SystemTime> {
+        let waits = record.over.is_none() && record.event.status == Status::Scheduled && !record.approved;
+        if !waits || self.rules.policies.of(&record.event) != Policy::Leader {
+            return None;
+        }
+        let rank = u32::try_from(record.rank).unwrap_or(u32::MAX);
+        let notice = record.event.not_before?.duration_since(record.seen_at).unwrap_or_default();
+        Some(record.seen_at + (notice * self.rules.leader_share_percent / 100).saturating_mul(rank).min(notice))
+    }
+}
+
+/// How long a hook of `prepare` may take when this much of the notice is left.
+pub fn limit_of_prepare(left: Duration, margin: Duration) -> Duration {
+    (left - margin.min(left / MARGIN_PART)).max(LIMIT_MIN)
+}
+
+/// The phase whose hooks an event has now.
+fn phase(record: &Record) -> Phase {
+    match (record.over, record.event.status) {
+        (Some(_), _) => Phase::Restore,
+        (None, Status::Started) => Phase::Started,
+        (None, Status::Scheduled) => Phase::Prepare,
+    }
+}
+
+/// The next hook of the present phase that was not begun.
+fn missing(rules: &Rules, record: &Record) -> Option<String> {
+    let names = phase(record).hooks(&record.event.kind);
+    names.into_iter().find(|name| rules.hooks.contains(name) && record.run(name).is_none())
+}
+
+#[cfg(test)]
+mod tests;

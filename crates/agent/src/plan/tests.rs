@@ -1,0 +1,280 @@
+//! Lives of events as tables: what happens on the left, what the agent does on the right.
+//!
+//! Seconds count from the first line. `see KIND STATUS NOT_BEFORE MACHINES [SOURCE]` is a document with
+//! one event, `none` one without; `ok`, `fail`, `late` end a hook; `taken` and `refused` are answers to
+//! an approval; `at` passes time; `restart` is another run with the same records.
+
+use std::time::UNIX_EPOCH;
+
+use forewarn_client::Version;
+
+use super::*;
+use crate::policy::KindPolicy;
+
+const ME: &str = "me";
+const ID: &str = "E1";
+
+fn rules(hooks: &str) -> Rules {
+    Rules {
+        hooks: hooks.split_whitespace().map(str::to_owned).collect(),
+        policies: Policies::default(),
+        on_failure: OnTrouble::Hold,
+        on_late: OnTrouble::Hold,
+        rerun_interrupted: false,
+        margin: Duration::from_secs(10),
+        limit: Duration::from_secs(300),
+        leader_share_percent: 25,
+    }
+}
+
+fn with(hooks: &str, policy: Policy) -> Rules {
+    Rules { policies: Policies { default: policy, ..Policies::default() }, ..rules(hooks) }
+}
+
+#[track_caller]
+fn check(rules: Rules, table: &str) {
+    let mut plan = Plan::resume(rules.clone(), []);
+    let (mut now, mut found, mut expected) = (UNIX_EPOCH, Vec::new(), Vec::new());
+    for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (step, wanted) = line.split_once("=>").expect("a step has an outcome");
+        expected.push(format!("{} => {}", step.trim(), wanted.trim()));
+        take(&mut plan, &rules, step.trim(), &mut now);
+        found.push(format!("{} => {}", step.trim(), actions(&mut plan, now)));
+    }
+    assert_eq!(found, expected, "\nfound:\n{}\n", found.join("\n"));
+}
+
+fn take(plan: &mut Plan, rules: &Rules, step: &str, now: &mut SystemTime) {
+    let id = EventId::parse(ID).unwrap();
+    let words: Vec<&str> = step.split_whitespace().collect();
+    match words[..] {
+        ["see", kind, status, not_before, machines, ref rest @ ..] => {
+            let source = rest.first().copied().unwrap_or("Platform");
+            plan.document(ME, &document(&event(kind, status, not_before, machines, source)), *now);
+        }
+        ["none"] => plan.document(ME, &document(""), *now),
+        ["ok", hook] => plan.hook_ended(&id, hook, Outcome::Succeeded),
+        ["fail", hook] => plan.hook_ended(&id, hook, Outcome::Failed("exit status: 1".into())),
+        ["late", hook] => plan.hook_ended(&id, hook, Outcome::Late),
+        ["taken"] => plan.answered(&id, Ok(()), *now),
+        ["refused"] => plan.answered(&id, Err("no".into()), *now),
+        ["at", secs] => *now = UNIX_EPOCH + Duration::from_secs(secs.parse().unwrap()),
+        ["restart"] => {
+            let records: Vec<Record> = plan.records().cloned().collect();
+            *plan = Plan::resume(rules.clone(), records);
+        }
+        _ => panic!("{step}"),
+    }
+}
+
+fn event(kind: &str, status: &str, not_before: &str, machines: &str, source: &str) -> String {
+    let not_before = match not_before.parse() {
+        Ok(secs) => httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(secs)),
+        Err(_) => String::new(),
+    };
+    let machines: Vec<String> = machines.split(',').map(|machine| format!("{machine:?}")).collect();
+    let machines = machines.join(",");
+    format!(
+        r#"{{"EventId":"{ID}","EventStatus":"{status}","EventType":"{kind}","Resources":[{machines}],"NotBefore":"{not_before}","EventSource":"{source}"}}"#
+    )
+}
+
+fn document(events: &str) -> Document {
+    let text = format!(r#"{{"DocumentIncarnation":1,"Events":[{events}]}}"#);
+    Document::parse(Version::V2020_07_01, text.as_bytes()).unwrap()
+}
+
+fn actions(plan: &mut Plan, now: SystemTime) -> String {
+    let shown: Vec<String> = plan
+        .next(now)
+        .into_iter()
+        .filter_map(|action| match action {
+            Action::Say(_) => None,
+            Action::Run(job) => Some(format!("{} {}", job.hook, job.limit.as_secs())),
+            Action::Approve(_) => Some("approve".into()),
+        })
+        .collect();
+    if shown.is_empty() { "-".into() } else { shown.join(", ") }
+}
+
+#[test]
+fn a_whole_life() {
+    check(
+        rules("prepare reboot.prepare started restore reboot.restore"),
+        "see Reboot Scheduled 900 me => prepare 890
+         at 100 => -
+         ok prepare => reboot.prepare 790
+         ok reboot.prepare => approve
+         see Reboot Scheduled 900 me => -
+         taken => -
+         see Reboot Started - me => started 300
+         none => -
+         ok started => reboot.restore 300
+         fail reboot.restore => restore 300
+         ok restore => -
+         restart => -
+         none => -",
+    );
+}
+
+#[test]
+fn events_of_others_and_events_that_start_without_notice() {
+    check(rules("prepare started restore"), "see Reboot Scheduled 900 other,_me => -\n none => -");
+    check(
+        rules("prepare started restore"),
+        "see Reboot Started - other,ME => started 300\n ok started => -\n none => restore 300",
+    );
+}
+
+#[test]
+fn without_hooks_there_is_only_approval() {
+    check(rules(""), "see Freeze Scheduled 900 me => approve\n taken => -\n restart => -\n none => -");
+    check(rules("redeploy.prepare"), "see Freeze Scheduled 900 me => approve");
+}
+
+#[test]
+fn a_cancelled_event_is_restored_after_what_still_runs() {
+    check(
+        rules("prepare restore"),
+        "see Reboot Scheduled 900 me => prepare 890\n none => -\n ok prepare => restore 300\n ok restore => -",
+    );
+}
+
+#[test]
+fn each_policy() {
+    check(with("prepare", Policy::AtOnce), "see Reboot Scheduled 900 me => prepare 890, approve\n taken => -");
+    check(with("prepare", Policy::Never), "see Reboot Scheduled 900 me => prepare 890\n ok prepare => -");
+    check(with("prepare", Policy::Leader), "see Reboot Scheduled 900 me,b => prepare 890\n ok prepare => approve");
+}
+
+#[test]
+fn a_follower_approves_only_when_the_leaders_share_has_passed() {
+    let table = "see Reboot Scheduled 900 a,b,me => -
+                 at 225 => -
+                 at 449 => -
+                 restart => -
+                 see Reboot Scheduled 900 a,b,me => -
+                 at 450 => approve
+                 taken => -";
+    check(with("", Policy::Leader), table);
+    let started = "see Reboot Scheduled 900 a,me => -\n see Reboot Started - a,me => -\n at 800 => -";
+    check(with("", Policy::Leader), started);
+    check(with("", Policy::Leader), "see Terminate Scheduled 300 a,b,me => approve");
+    let mut plan = Plan::resume(with("", Policy::Leader), []);
+    plan.document(ME, &document(&event("Reboot", "Scheduled", "900", "a,me", "User")), UNIX_EPOCH);
+    assert_eq!(plan.deadline(UNIX_EPOCH), Some(UNIX_EPOCH + Duration::from_secs(225)));
+}
+
+#[test]
+fn the_special_policy_wins_over_the_general() {
+    let kinds = [
+        ("reboot", KindPolicy { any: Some(Policy::Never), platform: None, user: Some(Policy::AtOnce) }),
+        ("freeze", KindPolicy { any: Some(Policy::Never), ..KindPolicy::default() }),
+    ];
+    let policies = Policies { default: Policy::AtOnce, platform: None, user: Some(Policy::Never), kinds: kinds.into() };
+    for (kind, source, expected) in [
+        ("Reboot", "User", "approve"),
+        ("Reboot", "Platform", "-"),
+        ("Freeze", "Platform", "-"),
+        ("Redeploy", "User", "-"),
+        ("Redeploy", "Platform", "approve"),
+        ("Upgrade", "Robot", "approve"),
+    ] {
+        let rules = Rules { policies: policies.clone(), ..rules("") };
+        check(rules, &format!("see {kind} Scheduled 900 me {source} => {expected}"));
+    }
+}
+
+#[test]
+fn a_hook_that_fails_or_is_late_holds_the_approval_unless_told_otherwise() {
+    let hooks = "prepare reboot.prepare restore";
+    for ending in ["fail", "late"] {
+        let held = format!(
+            "see Reboot Scheduled 900 me => prepare 890\n {ending} prepare => -
+             see Reboot Started - me => -\n none => restore 300"
+        );
+        check(rules(hooks), &held);
+        let approved = format!(
+            "see Reboot Scheduled 900 me => prepare 890\n {ending} prepare => reboot.prepare 890
+             {ending} reboot.prepare => approve"
+        );
+        let lenient = match ending {
+            "fail" => Rules { on_failure: OnTrouble::Approve, ..rules(hooks) },
+            _ => Rules { on_late: OnTrouble::Approve, ..rules(hooks) },
+        };
+        check(lenient, &approved);
+    }
+}
+
+#[test]
+fn the_time_of_a_hook_comes_from_not_before() {
+    check(rules("prepare"), "see Preempt Scheduled 30 me => prepare 20");
+    check(rules("prepare"), "see Preempt Scheduled 9 me => prepare 6");
+    check(rules("prepare"), "at 100 => -\n see Reboot Scheduled 50 me => prepare 1");
+    check(rules("prepare"), "see Reboot Scheduled - me => prepare 300");
+}
+
+#[test]
+fn an_interrupted_hook_runs_again_only_when_told_to() {
+    let begin = "see Reboot Scheduled 900 me => prepare 890\n restart => -\n see Reboot Scheduled 900 me =>";
+    check(rules("prepare restore"), &format!("{begin} -\n none => restore 300\n restart => -\n none => -"));
+    let again = Rules { rerun_interrupted: true, ..rules("prepare restore") };
+    check(again.clone(), &format!("{begin} prepare 890\n ok prepare => approve"));
+    check(
+        again,
+        "see Reboot Scheduled 900 me => prepare 890\n ok prepare => approve\n taken => -\n restart => -
+                  see Reboot Started - me => -\n none => restore 300\n restart => restore 300",
+    );
+    let lenient = Rules { on_failure: OnTrouble::Approve, ..rules("prepare") };
+    check(lenient, &format!("{begin} approve"));
+}
+
+#[test]
+fn an_end_that_nobody_saw_is_found_after_a_restart() {
+    check(
+        rules("prepare started restore"),
+        "see Reboot Scheduled 900 me => prepare 890
+         ok prepare => approve
+         taken => -
+         restart => -
+         at 2000 => -
+         none => restore 300
+         ok restore => -
+         restart => -
+         none => -",
+    );
+}
+
+#[test]
+fn an_approval_that_failed_is_tried_again_and_complained_of_once() {
+    check(
+        rules(""),
+        "see Reboot Scheduled 900 me => approve\n refused => -\n at 4 => -\n at 5 => approve\n refused => -
+         at 10 => approve\n taken => -\n at 60 => -",
+    );
+    let mut plan = Plan::resume(rules(""), []);
+    plan.document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
+    let id = EventId::parse(ID).unwrap();
+    (0..5).for_each(|_| plan.answered(&id, Err("no".into()), UNIX_EPOCH));
+    assert_eq!(plan.take_says().iter().filter(|text| text.contains("the approval failed")).count(), 1);
+}
+
+#[test]
+fn an_event_that_comes_back_runs_no_hook_twice() {
+    check(
+        rules("prepare restore"),
+        "see Reboot Scheduled 900 me => prepare 890\n ok prepare => approve\n taken => -\n none => restore 300
+         ok restore => -\n see Reboot Scheduled 900 me => -\n none => -",
+    );
+}
+
+#[test]
+fn only_so_many_old_events_are_kept() {
+    let mut plan = Plan::resume(rules(""), []);
+    for number in 0..OVER_KEPT_MAX as u64 + 10 {
+        let text = event("Reboot", "Scheduled", "900", ME, "User").replace(ID, &format!("E{number}"));
+        plan.document(ME, &document(&text), UNIX_EPOCH + Duration::from_secs(number));
+    }
+    plan.document(ME, &document(""), UNIX_EPOCH);
+    assert_eq!(plan.records().count(), OVER_KEPT_MAX);
+}

@@ -1,0 +1,156 @@
+//! What the agent remembers of an event: how it was last seen, which hooks ran, whether it was approved.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use forewarn_client::{Event, Kind};
+
+/// When in the life of an event a hook runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It is announced: get ready.
+    Prepare,
+    /// It happens now.
+    Started,
+    /// It is over, or will not happen: undo what `prepare` did.
+    Restore,
+}
+
+impl Phase {
+    pub const ALL: [Phase; 3] = [Phase::Prepare, Phase::Started, Phase::Restore];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Prepare => "prepare",
+            Phase::Started => "started",
+            Phase::Restore => "restore",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|phase| phase.as_str() == text)
+    }
+
+    /// The names of the hooks of an event in the order in which they run: the one for every type and
+    /// then the one for this type. What was done last is undone first.
+    pub fn hooks(self, kind: &Kind) -> [String; 2] {
+        let general = self.as_str().to_owned();
+        let special = format!("{}.{self}", kind.as_str().to_ascii_lowercase());
+        match self {
+            Phase::Prepare | Phase::Started => [general, special],
+            Phase::Restore => [special, general],
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How a hook ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Succeeded,
+    /// With the reason, such as `exit status: 1`.
+    Failed(String),
+    /// It was killed because its time was over.
+    Late,
+    /// The agent stopped while it ran; nobody knows how far it came.
+    Interrupted,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Succeeded => f.write_str("succeeded"),
+            Outcome::Failed(reason) => write!(f, "failed, {reason}"),
+            Outcome::Late => f.write_str("was late and was killed"),
+            Outcome::Interrupted => f.write_str("was interrupted"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    Running,
+    Ended(Outcome),
+}
+
+/// One hook that was begun. There is never a second entry of the same name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookRun {
+    pub phase: Phase,
+    pub name: String,
+    pub progress: Progress,
+    /// Known soon after it began.
+    pub process: Option<ProcessMark>,
+}
+
+impl HookRun {
+    pub fn begin(phase: Phase, name: String) -> HookRun {
+        HookRun { phase, name, progress: Progress::Running, process: None }
+    }
+}
+
+/// A process, so that no other one is ever taken for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessMark {
+    pub pid: u32,
+    /// Which start of the operating system, and when after it.
+    pub started: String,
+}
+
+/// How an event left the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    Ended,
+    Cancelled,
+}
+
+impl Over {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Over::Ended => "ended",
+            Over::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Over> {
+        [Over::Ended, Over::Cancelled].into_iter().find(|over| over.as_str() == text)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub event: Event,
+    /// This machine's place among the event's machines, from 0.
+    pub rank: usize,
+    /// When this agent saw it first; the leader's share of the notice counts from here.
+    pub seen_at: SystemTime,
+    pub hooks: Vec<HookRun>,
+    /// The service took the approval of this machine.
+    pub approved: bool,
+    pub over: Option<Over>,
+}
+
+impl Record {
+    /// `None` when the event is not about the machine of that name.
+    pub fn new(me: &str, event: Event, seen_at: SystemTime) -> Option<Record> {
+        let rank = event.resources.iter().position(|resource| resource.is(me))?;
+        Some(Record { event, rank, seen_at, hooks: Vec::new(), approved: false, over: None })
+    }
+
+    pub fn run(&self, name: &str) -> Option<&HookRun> {
+        self.hooks.iter().find(|run| run.name == name)
+    }
+
+    pub fn run_mut(&mut self, name: &str) -> Option<&mut HookRun> {
+        self.hooks.iter_mut().find(|run| run.name == name)
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.hooks.iter().any(|run| run.progress == Progress::Running)
+    }
+}
