@@ -33,6 +33,18 @@ fn the_transcripts_of_the_manual_are_true() {
 }
 
 #[test]
+fn the_transcripts_about_the_metadata_endpoint_are_true() {
+    let server = Server::start();
+    transcript::run("docs/metadata.md", &document("docs/metadata.md"), &server);
+}
+
+#[test]
+fn the_transcript_about_the_management_api_is_true() {
+    let server = Server::start();
+    transcript::run("docs/api.md", &document("docs/api.md"), &server);
+}
+
+#[test]
 fn the_transcript_of_the_readme_is_true() {
     let server = Server::start();
     transcript::run("README.md", &document("README.md"), &server);

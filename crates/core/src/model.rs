@@ -273,6 +273,8 @@ pub struct Event {
     pub operations: Vec<OperationId>,
     /// Events of one host operation start together.
     pub cohort: Option<OperationId>,
+    /// The notice scale when it was made: a later one does not touch it.
+    pub notice_scale: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -16,6 +16,7 @@ pub enum Rejection {
     UnknownOperation(OperationId),
     /// These ids were never in the document, or are over for more than an hour.
     UnknownEvents(Vec<EventId>),
+    UnknownEvent(EventId),
 
     // Taken.
     NameTaken(Name),
@@ -94,6 +95,12 @@ impl fmt::Display for Rejection {
             UnknownHost(name) => write!(f, "There is no host '{name}'. Register it, or name it in a machine's 'host'."),
             UnknownOperation(id) => {
                 write!(f, "There is no operation {id}, or it ended more than an hour ago. See the history.")
+            }
+            UnknownEvent(id) => {
+                write!(
+                    f,
+                    "There is no event {id}, or it is over for more than an hour. List the events to see which there are."
+                )
             }
             UnknownEvents(ids) => {
                 write!(f, "Not an event of this document, or over for more than an hour: ")?;

@@ -70,7 +70,9 @@ pub enum Advance {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdvanceError {
-    #[error("The clock is the real one, which nobody can move. Start the server with --clock manual to move it.")]
+    #[error(
+        "The clock is the real one, which nobody can move. Start a server with --clock manual and a data directory of its own (or --memory) to move it."
+    )]
     RealClock,
     #[error("The clock never goes back. Give a later time than the one it shows.")]
     Backwards { now: Timestamp },

@@ -160,9 +160,8 @@ fn bind_metadata(config: &Config) -> anyhow::Result<Vec<Bound>> {
 
 async fn bind_management(config: &Config) -> anyhow::Result<tokio::net::TcpListener> {
     let address = config.management;
-    tokio::net::TcpListener::bind(address).await.with_context(|| {
-        format!("The management listener cannot be opened at {address}. Choose another address, or end the program that has it")
-    })
+    let opened = tokio::net::TcpListener::bind(address).await;
+    opened.map_err(|error| metadata::cannot_open("management", address, &error))
 }
 
 /// Loads the store and sets the writer to work.
@@ -243,9 +242,7 @@ fn driver(
     reruns: HashSet<Guid>,
 ) -> (Box<dyn Driver>, Option<CommandRunner>) {
     match &config.driver {
-        DriverChoice::Simulated(impacts) => {
-            (Box::new(Simulated::new(impacts.clone(), config.rules.notice_scale, clock)), None)
-        }
+        DriverChoice::Simulated(impacts) => (Box::new(Simulated::new(impacts.clone(), clock)), None),
         DriverChoice::Command(command) => {
             let signal = Arc::new(Notify::new());
             let runner = CommandRunner {

@@ -37,22 +37,22 @@ impl Telemetry {
     pub(crate) fn new() -> Telemetry {
         let mut registry = Registry::with_prefix("forewarn");
         let requests = Family::<Label, Counter>::default();
-        registry.register("metadata_requests", "Requests at the metadata endpoint, by status.", requests.clone());
+        registry.register("metadata_requests", "Requests at the metadata endpoint, by status", requests.clone());
         let board = Arc::new(OnceLock::new());
         registry.register_collector(Box::new(Fleet(board.clone())));
         Telemetry {
             requests: ["1xx", "2xx", "3xx", "4xx", "5xx"]
                 .map(|class| requests.get_or_create(&[("status", class)]).clone()),
-            approvals: counter(&mut registry, "metadata_approvals", "Approvals by machines that were taken."),
-            commands: counter(&mut registry, "commands", "Commands that were carried out."),
-            rejections: counter(&mut registry, "commands_rejected", "Commands that the rules refused."),
-            commits: counter(&mut registry, "commits", "Commits to the store."),
-            commits_failed: counter(&mut registry, "commits_failed", "Commits that failed or were left in doubt."),
-            batch_commands: histogram(&mut registry, "commit_commands", "Commands in one commit.", 1.0, 12),
-            commit_seconds: histogram(&mut registry, "commit_seconds", "How long a commit took.", 0.000_05, 18),
-            held: gauge(&mut registry, "metadata_held", "GETs that are held for a change."),
-            connections: gauge(&mut registry, "metadata_connections", "Open connections at the metadata listeners."),
-            mailbox_full: counter(&mut registry, "mailbox_full", "Commands that found the mailbox full."),
+            approvals: counter(&mut registry, "metadata_approvals", "Approvals by machines that were taken"),
+            commands: counter(&mut registry, "commands", "Commands that were carried out"),
+            rejections: counter(&mut registry, "commands_rejected", "Commands that the rules refused"),
+            commits: counter(&mut registry, "commits", "Commits to the store"),
+            commits_failed: counter(&mut registry, "commits_failed", "Commits that failed or were left in doubt"),
+            batch_commands: histogram(&mut registry, "commit_commands", "Commands in one commit", 1.0, 12),
+            commit_seconds: histogram(&mut registry, "commit_seconds", "How long a commit took", 0.000_05, 18),
+            held: gauge(&mut registry, "metadata_held", "GETs that are held for a change"),
+            connections: gauge(&mut registry, "metadata_connections", "Open connections at the metadata listeners"),
+            mailbox_full: counter(&mut registry, "mailbox_full", "Commands that found the mailbox full"),
             board,
             registry,
         }
@@ -107,15 +107,15 @@ impl Collector for Fleet {
         }
         let mut events = encoder.encode_descriptor(
             "events",
-            "Events that are not over, by state.",
+            "Events that are not over, by state",
             None,
             prometheus_client::metrics::MetricType::Gauge,
         )?;
         for (state, count) in [("scheduled", scheduled), ("started", started)] {
             ConstGauge::<i64>::new(count).encode(events.encode_family(&[("state", state)])?)?;
         }
-        gauge_now(&mut encoder, "machines", "Machines in the region.", region.machines().len() as i64)?;
-        gauge_now(&mut encoder, "revision", "The number of the newest snapshot.", snapshot.revision as i64)
+        gauge_now(&mut encoder, "machines", "Machines in the region", region.machines().len() as i64)?;
+        gauge_now(&mut encoder, "revision", "The number of the newest snapshot", snapshot.revision as i64)
     }
 }
 

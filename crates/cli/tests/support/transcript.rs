@@ -38,7 +38,8 @@ pub fn run(name: &str, document: &str, server: &Server) {
     let steps = steps(document);
     assert!(!steps.is_empty(), "{name} has no transcripts");
     for step in steps {
-        let found = shell.run(&step.typed.replace("http://127.0.0.1:8169", &server.metadata));
+        let typed = step.typed.replace("http://127.0.0.1:8169", &server.metadata);
+        let found = shell.run(&typed.replace("http://127.0.0.1:8170", &server.management));
         let matches = lines_match(&step.expected, &found);
         assert!(
             matches,

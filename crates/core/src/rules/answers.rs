@@ -88,7 +88,7 @@ impl Step {
     }
 
     pub fn cancel_event(&mut self, id: EventId, by: &Name) -> Result<Answer, Rejection> {
-        let event = self.region.events.get(&id).cloned().ok_or_else(|| Rejection::UnknownEvents(vec![id]))?;
+        let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
         match event.status {
             Status::Ended { .. } => return Err(Rejection::EventOver(id)),
             Status::Started { .. } => return Err(Rejection::NotCancellable("What has started")),
@@ -124,7 +124,7 @@ impl Step {
     // --- drivers ---------------------------------------------------------------------------------
 
     pub fn report(&mut self, id: EventId, report: &Report) -> Result<Answer, Rejection> {
-        let event = self.region.events.get(&id).cloned().ok_or_else(|| Rejection::UnknownEvents(vec![id]))?;
+        let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
         match event.status {
             Status::Ended { .. } => return Err(Rejection::EventOver(id)),
             Status::Scheduled => return Err(Rejection::NotStarted(id)),

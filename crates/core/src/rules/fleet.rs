@@ -195,9 +195,21 @@ impl Step {
 
     pub fn set_power(&mut self, id: MachineId, power: Power) -> Result<Answer, Rejection> {
         let machine = self.machine(id)?;
-        self.edit_machine(id, |machine| machine.power = power);
+        match power {
+            Power::Deallocated => self.deallocate(id),
+            Power::Running | Power::Stopped => self.edit_machine(id, |machine| machine.power = power),
+        }
         self.unsettled.insert(machine.scope);
         Ok(Answer::Machine(id))
+    }
+
+    /// Switches a machine off and gives up its place on its host.
+    pub fn deallocate(&mut self, id: MachineId) {
+        self.edit_machine(id, |machine| {
+            machine.power = Power::Deallocated;
+            machine.host = None;
+        });
+        self.cancel_left_behind(id);
     }
 
     /// Ends what was only about this machine and takes it out of the region.

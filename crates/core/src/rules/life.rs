@@ -68,6 +68,7 @@ impl Step {
             duration_secs: draft.duration_secs.unwrap_or(draft.cause.duration_secs()),
             operations: vec![draft.operation],
             cohort: draft.cohort,
+            notice_scale: self.region.settings.notice_scale,
         });
         self.remember_list(event.scope);
         self.put(Entity::Event(event.clone()));
@@ -245,9 +246,7 @@ impl Step {
                 EventKind::Terminate => self.remove_machine(&machine),
                 EventKind::Preempt => match machine.eviction {
                     EvictionPolicy::Delete => self.remove_evicted(&machine),
-                    EvictionPolicy::Deallocate => {
-                        self.edit_machine(machine.id, |machine| machine.power = Power::Deallocated)
-                    }
+                    EvictionPolicy::Deallocate => self.deallocate(machine.id),
                 },
             }
         }

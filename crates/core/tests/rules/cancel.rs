@@ -86,7 +86,7 @@ fn what_never_was_cannot_be_cancelled() {
     check(
         "
         cancel op99 = UnknownOperation
-        uncall e99 = UnknownEvents
+        uncall e99 = UnknownEvent
     ",
     );
 }
@@ -101,7 +101,7 @@ fn what_is_forgotten_cannot_be_cancelled() {
         cancel op1
         wait 61m
         cancel op1 = UnknownOperation
-        uncall e1 = UnknownEvents
+        uncall e1 = UnknownEvent
     ",
     );
 }

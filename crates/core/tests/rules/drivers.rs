@@ -72,8 +72,8 @@ fn nobody_reports_twice() {
 fn nobody_reports_on_what_never_was() {
     check(
         "
-        done e99 = UnknownEvents
-        failed e99 = UnknownEvents
+        done e99 = UnknownEvent
+        failed e99 = UnknownEvent
     ",
     );
 }

@@ -836,3 +836,25 @@ fn whoever_begins_to_listen_while_the_host_waits_is_asked_too() {
     ",
     );
 }
+
+#[test]
+fn a_machine_that_is_deallocated_gives_up_its_place_on_its_host() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1
+        on a
+        on b
+        maintain host h1 freeze
+        deallocate a
+        a? deallocated host=-
+        a> 3: -
+        b> 2: e2 Freeze Scheduled b 15:00
+        off b
+        b? stopped host=h1
+        delete b
+        done e3
+        unhost h1
+    ",
+    );
+}

@@ -117,7 +117,7 @@ pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
         Rejection::UnknownGroup => (NOT_THERE, "GroupNotFound"),
         Rejection::UnknownHost(_) => (NOT_THERE, "HostNotFound"),
         Rejection::UnknownOperation(_) => (NOT_THERE, "OperationNotFound"),
-        Rejection::UnknownEvents(_) => (NOT_THERE, "EventNotFound"),
+        Rejection::UnknownEvents(_) | Rejection::UnknownEvent(_) => (NOT_THERE, "EventNotFound"),
         Rejection::NameTaken(_) => (CONFLICT, "NameTaken"),
         Rejection::VmIdTaken => (CONFLICT, "VmIdTaken"),
         Rejection::AddressTaken { .. } => (CONFLICT, "AddressTaken"),

@@ -27,10 +27,12 @@ pub enum TokenError {
         #[source]
         source: io::Error,
     },
-    #[error("the token file {path} can be read by others (mode {mode:o}). Make a new one with `forewarn token rotate`")]
+    #[error(
+        "the token file {path} can be read by others (mode {mode:o}). Make a new one with `forewarn token rotate --data DIR`"
+    )]
     Exposed { path: PathBuf, mode: u32 },
     #[error(
-        "the token in {path} has less than {LENGTH_MIN} or more than {LENGTH_MAX} characters, or blanks in it. Make a new one with `forewarn token rotate`"
+        "the token in {path} has less than {LENGTH_MIN} or more than {LENGTH_MAX} characters, or blanks in it. Make a new one with `forewarn token rotate --data DIR`"
     )]
     Malformed { path: PathBuf },
 }

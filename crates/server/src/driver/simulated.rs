@@ -16,19 +16,18 @@ const STARTED_MIN: Duration = Duration::from_secs(2);
 
 pub(crate) struct Simulated {
     impacts: Impacts,
-    notice_scale: u32,
     least: Duration,
     ends: HashMap<EventId, Timestamp>,
     queue: BTreeSet<(Timestamp, EventId)>,
 }
 
 impl Simulated {
-    pub fn new(impacts: Impacts, notice_scale: u32, clock: clock::Kind) -> Simulated {
+    pub fn new(impacts: Impacts, clock: clock::Kind) -> Simulated {
         let least = match clock {
             clock::Kind::Real => STARTED_MIN,
             clock::Kind::Manual => Duration::ZERO,
         };
-        Simulated { impacts, notice_scale: notice_scale.max(1), least, ends: HashMap::new(), queue: BTreeSet::new() }
+        Simulated { impacts, least, ends: HashMap::new(), queue: BTreeSet::new() }
     }
 
     fn begin(&mut self, event: &Event) {
@@ -44,7 +43,7 @@ impl Simulated {
         if impact.is_zero() {
             return Some(at);
         }
-        Some(at + (impact / self.notice_scale).max(self.least))
+        Some(at + (impact / event.notice_scale.max(1)).max(self.least))
     }
 
     fn impact(&self, cause: Cause, kind: EventKind) -> Duration {

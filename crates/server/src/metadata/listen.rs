@@ -44,9 +44,7 @@ impl Bound {
     pub fn new(listener: &MetadataListener, default: &DefaultMachine) -> anyhow::Result<Bound> {
         let (socket, is_local) = match &listener.address {
             ListenAddress::Tcp(address) => {
-                let socket = bind_tcp(*address).with_context(|| {
-                    format!("The metadata listener cannot be opened at {address}. Choose another address, or end the program that has it")
-                })?;
+                let socket = bind_tcp(*address).map_err(|error| cannot_open("metadata", *address, &error))?;
                 (Socket::Tcp(socket), address.ip().is_loopback())
             }
             ListenAddress::Unix(path) => (Socket::Unix(bind_unix(path)?, path.clone()), true),
@@ -125,6 +123,19 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.0.engine.telemetry().connections.dec();
     }
+}
+
+/// Why a listener cannot be opened, and what helps.
+pub(crate) fn cannot_open(what: &str, address: std::net::SocketAddr, error: &io::Error) -> anyhow::Error {
+    let advice = match error.kind() {
+        io::ErrorKind::AddrInUse => "Another program has it: end that, or choose another address.",
+        io::ErrorKind::AddrNotAvailable => "This machine does not have that address: give it one, or choose another.",
+        io::ErrorKind::PermissionDenied => {
+            "Ports below 1024 need the right to open them (CAP_NET_BIND_SERVICE): grant it, or choose another port."
+        }
+        _ => "Choose another address.",
+    };
+    anyhow::anyhow!("The {what} listener cannot be opened at {address} ({error}). {advice}")
 }
 
 fn bind_tcp(address: std::net::SocketAddr) -> io::Result<TcpListener> {

@@ -230,6 +230,7 @@ pub fn event(n: u64, status: Status) -> Event {
         duration_secs: n as i64 - 1,
         operations: std::iter::once(operation_id(n)).chain(joined).collect(),
         cohort: (n == 2).then(|| operation_id(2)),
+        notice_scale: 60,
     }
 }
 

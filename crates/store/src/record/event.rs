@@ -32,6 +32,17 @@ pub(super) struct EventBody<'a> {
     operations: Vec<GuidText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cohort: Option<GuidText>,
+    /// Left out when it is 1, the real thing.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    notice_scale: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(scale: &u32) -> bool {
+    *scale == 1
 }
 
 impl<'a> From<&'a Event> for EventBody<'a> {
@@ -53,6 +64,7 @@ impl<'a> From<&'a Event> for EventBody<'a> {
             duration_secs: event.duration_secs,
             operations: event.operations.iter().copied().map(GuidText).collect(),
             cohort: event.cohort.map(GuidText),
+            notice_scale: event.notice_scale,
         }
     }
 }
@@ -77,6 +89,7 @@ impl EventBody<'_> {
             duration_secs: self.duration_secs,
             operations: self.operations.into_iter().map(|id| id.0).collect(),
             cohort: self.cohort.map(|id| id.0),
+            notice_scale: self.notice_scale,
         }
     }
 }
