@@ -49,8 +49,18 @@ pub fn run(config: Config) -> Result<()> {
     log::line(format!("forewarn-agent {} starts; hooks: {hooks_text}", env!("CARGO_PKG_VERSION")));
     let poller_sender = sender.clone();
     thread::spawn(move || poller::run(&config, &poller_sender));
-    let trouble = Trouble::default();
-    Driver { plan, state, hooks, sender, me: None, running: BTreeMap::new(), trouble, is_unsaved: false }.run(&inbox);
+    let driver = Driver {
+        plan,
+        state,
+        hooks,
+        sender,
+        me: None,
+        running: BTreeMap::new(),
+        trouble: Trouble::default(),
+        is_unsaved: false,
+        is_watching: false,
+    };
+    driver.run(&inbox);
     Ok(())
 }
 
@@ -91,6 +101,8 @@ struct Driver {
     running: BTreeMap<(EventId, String), Sender<Wake>>,
     trouble: Trouble,
     is_unsaved: bool,
+    /// The first document was there: from then on the service knows that somebody listens.
+    is_watching: bool,
 }
 
 impl Driver {
@@ -120,12 +132,14 @@ impl Driver {
             Message::News(News::Unchanged) => self.trouble.ends(),
             Message::News(News::Ready { name, client }) => {
                 self.trouble.ends();
-                log::line(format!("this machine is {name}; watching {}", client.endpoint()));
                 self.me = Some((name, *client));
             }
             Message::News(News::Document(document)) => {
                 self.trouble.ends();
-                if let Some((me, _)) = &self.me {
+                if let Some((me, client)) = &self.me {
+                    if !std::mem::replace(&mut self.is_watching, true) {
+                        log::line(format!("this machine is {me}; watching {}", client.endpoint()));
+                    }
                     self.plan.document(me, &document, now);
                 }
             }

@@ -25,6 +25,7 @@ fn a_restart_is_prepared_approved_and_restored() {
     guest.wait_for_marks(&["prepare Reboot Scheduled", "started Reboot Started", "restore Reboot Started"]);
     guest.wait_for_log("hook reboot.prepare: said something");
     guest.wait_for_log("hook restore succeeded");
+    guest.wait_for_log(": approved");
 
     let environment = fs::read_to_string(guest.path("marks.env")).unwrap();
     for line in [
