@@ -139,3 +139,24 @@ async fn an_address_that_is_taken_is_a_sentence() {
     let sentence = error.err().unwrap().to_string();
     assert!(sentence.contains("cannot be opened at 127.0.0.1:"), "{sentence}");
 }
+
+/// Polls remember whom a path names; that must not outlive the machine, nor hide a second one.
+#[tokio::test]
+async fn a_name_that_was_polled_is_asked_anew_when_machines_come_and_go() {
+    let world = World::new().await;
+    let document = "/vm/web/metadata/scheduledevents?api-version=2020-07-01";
+    let first = world.register("web").await;
+    world.check(&format!("GET {document}"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
+    world.restart(first, 0xA1).await;
+    world.check(&format!("GET {document}"), &scheduled(2, 0xA1, "web")).await;
+
+    world.request(Request::Delete { machines: vec![first], group: None }, 0xA2).await;
+    check(&world, 1, 0, document, "404").await;
+    let second = world.register_with("web", |machine| machine.vm_id = Guid(0xB2)).await;
+    assert_ne!(first, second);
+    world.check(&format!("GET {document}"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
+
+    let elsewhere = Home { resource_group: "elsewhere".into(), ..home() };
+    world.register_with("web", |machine| (machine.vm_id, machine.home) = (Guid(0xB3), elsewhere)).await;
+    check(&world, 1, 0, document, "409").await;
+}
