@@ -143,7 +143,6 @@ struct MetaBody {
     now: i64,
     next_id: u64,
     next_seq: u64,
-    #[serde(default)]
     resumed: i64,
     downtime_ms: i64,
     pool_given: u32,
