@@ -254,6 +254,29 @@ fn watching_shows_what_happens() {
 }
 
 #[test]
+fn watching_in_json_begins_with_what_is_there() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm restart web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    let mut watching = server.command("events watch -o json").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap());
+    let mut next = || serde_json::from_str::<serde_json::Value>(&read_until(&mut lines, "{")[0]).unwrap();
+    let there = next();
+    check(&server, "clock advance 15m", 0, "…", "");
+    let happened = loop {
+        let row = next();
+        if row["kind"] == "started" {
+            break row;
+        }
+    };
+    assert_eq!((&there["id"], &there["status"]), (&ID.into(), &"Scheduled".into()));
+    assert_eq!(happened["event"], ID);
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
 fn the_first_curl_works_and_sigterm_stops() {
     let mut server = Server::start();
     let curl = server.announced.last().unwrap().strip_prefix("try").unwrap().trim().to_owned();

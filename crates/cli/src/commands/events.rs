@@ -77,11 +77,14 @@ fn cancel(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
     output::line(&format!("{}: {}", event.id, timeline(&event)))
 }
 
-/// What is there, then what happens, until somebody interrupts.
+/// What is there, then what happens, until somebody interrupts. In JSON each is one line: first events, which
+/// have a `status`, then rows of history, which have a `kind`.
 fn watch(api: &Api, output: Output) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
-    if output == Output::Table {
-        show(api.list(Call::to(&["events"]))?, output)?;
+    let there = api.list(Call::to(&["events"]))?;
+    match output {
+        Output::Json => there.iter().try_for_each(|event| output::line(&event.to_string()))?,
+        Output::Table => show(there, output)?,
     }
     loop {
         if let Next::Row(row) = changes.next(Duration::from_secs(15))? {
