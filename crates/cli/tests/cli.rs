@@ -332,7 +332,7 @@ fn the_token_of_the_data_directory_opens_the_api() {
         "vm list",
         1,
         "",
-        "forewarn: The server at [..] wants a token[..]. The token is in the file `token`[..]",
+        "forewarn: The server at [..] wants a token, and there is none in [..]. The token is in the file `token`[..]",
     );
     check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
     let old = text(&server.run(&format!("token show --data {}", data.display())).stdout);
@@ -342,8 +342,19 @@ fn the_token_of_the_data_directory_opens_the_api() {
         &format!("vm list --token {}", old.trim()),
         1,
         "",
-        "forewarn: The server at [..] does not take this token[..]",
+        "forewarn: The server at [..] does not take the token that was given with --token or FOREWARN_TOKEN. [..]",
     );
+    let empty =
+        server.command(&format!("vm list --data {}", data.display())).env("FOREWARN_TOKEN", "").output().unwrap();
+    expect("vm list", &empty, 0, "NAME[..]\n[..]", "");
+    let other = directory.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("token"), "wrong").unwrap();
+    let list_other = format!("vm list --data {}", other.display());
+    check(&server, &list_other, 1, "", "forewarn: [..] does not take the token in [..]/other/token. [..]");
+    std::fs::remove_file(other.join("token")).unwrap();
+    std::fs::create_dir(other.join("token")).unwrap();
+    check(&server, &list_other, 1, "", "forewarn: [..] wants a token, and [..]/token cannot be read: [..]");
     check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
 }
 
