@@ -11,11 +11,12 @@ pub use serve::ServeArgs;
 use crate::words;
 
 const EXIT_CODES: &str = "Exit codes:
-  0  done
-  1  refused or failed
-  2  the command line or the configuration is wrong
-  3  the server cannot be reached
-  4  the operation that was waited for failed or was cancelled";
+    0  done
+    1  refused or failed
+    2  the command line or the configuration is wrong
+    3  the server cannot be reached
+    4  the operation that was waited for failed or was cancelled
+  130  ended by Ctrl-C; an operation that was waited for goes on";
 
 /// Scheduled Events for any fleet of virtual machines.
 #[derive(Debug, Parser)]

@@ -25,7 +25,7 @@ pub fn asked(api: &Api, operation: &Value, output: Output) -> Result<(), Failure
     let mut look = Look::new(read(operation)?);
     look.refresh_events(api)?;
     for event in look.events.values() {
-        output::line(&format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, standing(event)))?;
+        output::line(&introduction(event))?;
     }
     output::line(&format!("Operation {} is {}.", look.operation.id, look.operation.state.to_lowercase()))
 }
@@ -41,7 +41,7 @@ pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure
             drop(status);
             return finish(&look, &value, output);
         }
-        look.announce(&status);
+        look.announce(&mut status);
         next_change(&mut changes, &look, &mut status)?;
     }
 }
@@ -120,15 +120,12 @@ impl Look {
             || row.machines.iter().any(|name| self.operation.machines.contains(name))
     }
 
-    /// Where there is no status line, each event is mentioned once.
-    fn announce(&mut self, status: &StatusLine) {
+    /// Each event is mentioned once, with the id by which it can be approved or cancelled.
+    fn announce(&mut self, status: &mut StatusLine) {
         for event in self.events.values().filter(|event| event.ended.is_none()) {
-            if !status.is_seen() && !self.announced.contains(&event.id) {
-                output::aside(&format!(
-                    "{}: {}. Waiting for its end.",
-                    describe(&event.kind, &event.resources),
-                    standing(event)
-                ));
+            if !self.announced.contains(&event.id) {
+                status.clear();
+                output::aside(&introduction(event));
                 self.announced.push(event.id.clone());
             }
         }
@@ -141,14 +138,14 @@ impl Look {
                 format!("{} is Started", describe(&event.kind, &event.resources))
             }
             (Some(event), _) => {
-                let left =
-                    self.now().map_or(String::new(), |now| format!("{} left, ", time_left(event.not_before, now)));
-                format!("{}: {left}NotBefore {}", describe(&event.kind, &event.resources), day_time(event.not_before))
+                let left = self.now().map(|now| format!("{} left", time_left(event.not_before, now)));
+                let left = left.unwrap_or_else(|| standing(event));
+                format!("{}: {left}", describe(&event.kind, &event.resources))
             }
             (None, Some(resume)) => format!("The next update domain is due at {}", day_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
-        format!("{what} (Ctrl-C ends only the waiting)")
+        format!("{what} (Ctrl-C: stop waiting)")
     }
 
     /// The server's time. A manual clock stands still while nobody advances it.
@@ -178,6 +175,11 @@ impl Look {
             (None, None) => describe(what, &operation.machines),
         }
     }
+}
+
+/// `Reboot of web_1: event 602D…, Scheduled, NotBefore 2026-07-28 10:15:00`.
+fn introduction(event: &Event) -> String {
+    format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, standing(event))
 }
 
 fn standing(event: &Event) -> String {
