@@ -112,6 +112,22 @@ fn a_restart_is_announced_approved_and_waited_for() {
 }
 
 #[test]
+fn an_id_that_was_not_used_is_mentioned() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm restart web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    let other = "C7061BAC-AFDC-4513-B24B-AA5F13A16123";
+    check(
+        &server,
+        &format!("vm restart web_1 --no-wait --event-id {other}"),
+        0,
+        &format!("Reboot of web_1: event {ID}, [..]\n…"),
+        &format!("The request joins event {ID}; the id {other} was not used."),
+    );
+}
+
+#[test]
 fn a_cancelled_operation_is_exit_code_4() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");
