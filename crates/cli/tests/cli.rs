@@ -194,6 +194,13 @@ fn what_is_typed_wrongly_is_exit_code_2() {
         "forewarn: --server is \"https://x\", but must be an address[..]",
     );
     check(&server, "serve --clock fake", 2, "", "forewarn: --clock is \"fake\", but must be one of: real, manual.");
+    check(
+        &server,
+        "serve --memory --no-auth --driver-command /nonexistent/driver",
+        2,
+        "",
+        "forewarn: driver.command is \"/nonexistent/driver\", but that cannot be found: [..]",
+    );
     check(&server, "serve --config /nonexistent/x.toml", 2, "", "forewarn: /nonexistent/x.toml cannot be read: [..]");
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forewarn_server::{Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, StoreChoice};
 
-use super::Wrong;
+use super::{Wrong, executable};
 
 /// Every setting with its value; the defaults are the server's own.
 #[derive(Clone, Debug)]
@@ -142,15 +142,28 @@ impl Choices {
     }
 
     fn driver(&self) -> Result<DriverChoice, Wrong> {
-        match self.driver_word() {
-            DriverWord::Simulated => Ok(DriverChoice::Simulated(self.impacts.clone())),
-            DriverWord::Command => Ok(DriverChoice::Command(CommandDriver {
-                program: self.driver_command.clone().ok_or_else(|| {
-                    Wrong("driver.kind is command, but no driver.command is given. Name the executable to run.".into())
-                })?,
-                arguments: self.driver_arguments.clone(),
-                timeout: self.driver_command_timeout,
-            })),
+        match (self.driver_word(), &self.driver_command) {
+            (DriverWord::Simulated, Some(_)) => Err(Wrong(
+                "driver.kind is simulated, but a driver.command is given (--driver, --driver-command). Leave one of them out."
+                    .into(),
+            )),
+            (DriverWord::Command, None) => Err(Wrong(
+                "driver.kind is command, but no driver.command is given. Name the executable to run.".into(),
+            )),
+            (DriverWord::Simulated, None) if !self.driver_arguments.is_empty() => Err(Wrong(
+                "driver.arguments are given (--driver-argument), but no driver.command to give them to. \
+                 Name the executable with --driver-command."
+                    .into(),
+            )),
+            (DriverWord::Simulated, None) => Ok(DriverChoice::Simulated(self.impacts.clone())),
+            (DriverWord::Command, Some(program)) => {
+                executable::check(program)?;
+                Ok(DriverChoice::Command(CommandDriver {
+                    program: program.clone(),
+                    arguments: self.driver_arguments.clone(),
+                    timeout: self.driver_command_timeout,
+                }))
+            }
         }
     }
 }

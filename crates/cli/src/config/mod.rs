@@ -8,6 +8,7 @@
 //! ```
 
 mod choices;
+mod executable;
 mod listener;
 mod print;
 mod settings;

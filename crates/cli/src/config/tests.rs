@@ -189,6 +189,14 @@ fn choices_that_do_not_go_together_are_refused() {
     );
     refused("--driver command", "driver.kind is command, but no driver.command is given. Name the executable to run.");
     refused(
+        "--driver simulated --driver-command /bin/true",
+        "driver.kind is simulated, but a driver.command is given (--driver, --driver-command). Leave one of them out.",
+    );
+    refused(
+        "--driver-argument -v",
+        "driver.arguments are given (--driver-argument), but no driver.command to give them to. Name the executable with --driver-command.",
+    );
+    refused(
         "--metadata 127.0.0.1:8170",
         "Two listeners are to be opened on 127.0.0.1:8170. Give each its own address.",
     );
@@ -202,6 +210,20 @@ fn choices_that_do_not_go_together_are_refused() {
         "--pool-first 255.255.255.0",
         "The pool has no 4194304 addresses from 255.255.255.0 on. Make pool.count smaller.",
     );
+}
+
+#[test]
+fn a_driver_that_cannot_be_run_is_refused() {
+    let refused = |command: &str, what: &str| {
+        let advice = "Name an executable file; arguments go in --driver-argument.";
+        let sentence = format!("driver.command is {command:?}, but {what}. {advice}");
+        check(&format!("driver.command = {command:?}"), &[], "", "clock", &sentence);
+    };
+    refused("/bin/true --verbose", "that cannot be found: No such file or directory (os error 2)");
+    refused("/tmp", "that is not a file");
+    refused("/proc/version", "that file is not executable");
+    refused("no-such-driver", "no directory of PATH has such an executable");
+    check("", &[], "--driver-command true", "driver.command", r#""true""#);
 }
 
 #[test]
