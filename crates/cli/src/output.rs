@@ -113,6 +113,10 @@ impl StatusLine {
         }
     }
 
+    pub fn show_gone(&mut self) {
+        self.show("The server cannot be reached, trying again (Ctrl-C: stop)");
+    }
+
     /// Makes place for other lines.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
@@ -16,6 +16,9 @@ use crate::output::{self, StatusLine};
 
 /// How often the time that is left is written anew.
 const TICK: Duration = Duration::from_secs(1);
+
+/// An event starts at its NotBefore or soon after, unless another one holds it up.
+const LATE: SignedDuration = SignedDuration::from_secs(2);
 
 /// What was asked for and is not waited for.
 pub fn asked(api: &Api, operation: &Value, output: Output) -> Result<(), Failure> {
@@ -47,11 +50,12 @@ pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure
 }
 
 fn next_change(changes: &mut Changes<'_>, look: &Look, status: &mut StatusLine) -> Result<(), Failure> {
+    status.show(&look.status_text());
     loop {
-        status.show(&look.status_text());
         match changes.next(TICK)? {
             Next::Row(row) if look.concerns(&read(&row)?) => return Ok(()),
-            Next::Row(_) | Next::Nothing => {}
+            Next::Row(_) | Next::Nothing => status.show(&look.status_text()),
+            Next::Gone => status.show_gone(),
             Next::Again => return Ok(()),
         }
     }
@@ -138,8 +142,11 @@ impl Look {
                 format!("{} is Started", describe(&event.kind, &event.resources))
             }
             (Some(event), _) => {
-                let left = self.now().map(|now| format!("{} left", time_left(event.not_before, now)));
-                let left = left.unwrap_or_else(|| standing(event));
+                let left = match self.now() {
+                    Some(now) if now.duration_since(event.not_before) > LATE => "waits for another event to end".into(),
+                    Some(now) => format!("{} left", time_left(event.not_before, now)),
+                    None => standing(event),
+                };
                 format!("{}: {left}", describe(&event.kind, &event.resources))
             }
             (None, Some(resume)) => format!("The next update domain is due at {}", day_time(resume)),
@@ -199,6 +206,27 @@ fn time_left(until: Timestamp, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_status_tells_what_is_waited_for_in_80_columns() {
+        let check = |now: &str, facts: serde_json::Value, expected: &str| {
+            let operation = serde_json::json!({"id": "O", "kind": "Restart", "by": "b", "state": "Running"});
+            let mut event = serde_json::json!({"id": "E", "type": "Reboot", "status": "Scheduled", "shown": true,
+                "resources": ["web_1"], "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z"});
+            event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
+            let clock = serde_json::json!({"kind": "Manual", "now": now, "noticeScale": 1});
+            let mut look = Look::new(read(&operation).unwrap());
+            look.events.insert(0, read(&event).unwrap());
+            look.clock = Some((read(&clock).unwrap(), Instant::now()));
+            assert_eq!(look.status_text(), format!("Reboot of web_1{expected} (Ctrl-C: stop waiting)"));
+            assert!(look.status_text().len() < 80);
+        };
+        let nothing = serde_json::json!({});
+        check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left");
+        check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left");
+        check("2026-07-28T10:15:30Z", nothing, ": waits for another event to end");
+        check("2026-07-28T10:15:30Z", serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
+    }
 
     #[test]
     fn time_left_is_short() {

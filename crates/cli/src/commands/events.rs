@@ -8,7 +8,7 @@ use super::{list_json, machine_segment};
 use crate::args::{EventsCommand, Output};
 use crate::client::{self, Api, Call, Changes, Event, HistoryRow, Next, day_time, timeline};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour};
+use crate::output::{self, Cell, Colour, StatusLine};
 
 pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Failure> {
     match command {
@@ -86,8 +86,14 @@ fn watch(api: &Api, output: Output) -> Result<(), Failure> {
         Output::Json => there.iter().try_for_each(|event| output::line(&event.to_string()))?,
         Output::Table => show(there, output)?,
     }
+    let mut status = StatusLine::new();
     loop {
-        if let Next::Row(row) = changes.next(Duration::from_secs(15))? {
+        let next = changes.next(Duration::from_secs(15))?;
+        match &next {
+            Next::Gone => status.show_gone(),
+            _ => status.clear(),
+        }
+        if let Next::Row(row) = next {
             match output {
                 Output::Json => output::line(&row.to_string())?,
                 Output::Table => happened(&client::read(&row)?)?,
