@@ -128,6 +128,23 @@ fn an_id_that_was_not_used_is_mentioned() {
 }
 
 #[test]
+fn notice_and_duration_are_spans_or_seconds() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(
+        &server,
+        "maintenance start --vm web_1 --notice 1h30m --duration 90 --no-wait",
+        0,
+        "Freeze of web_1: event [..], Scheduled, NotBefore 2026-07-28 11:30:00\n…",
+        "",
+    );
+    let events: serde_json::Value = serde_json::from_slice(&server.run("events list -o json").stdout).unwrap();
+    assert_eq!(events[0]["durationSeconds"], 90);
+    check(&server, "clock advance -o json 2h", 0, "{\n…\n}", "");
+}
+
+#[test]
 fn a_cancelled_operation_is_exit_code_4() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");
@@ -185,6 +202,12 @@ fn what_is_typed_wrongly_is_exit_code_2() {
     let server = Server::start();
     check(&server, "vm restart", 2, "", "error: the following required arguments[..]\n…");
     check(&server, "clock advance soon", 2, "", "error: invalid value 'soon'[..]\n…");
+    let span = "a span of time such as 90s, 15m, 1h30m or 2d, at most 400d";
+    check(&server, "clock advance -5m", 2, "", &format!("error: invalid value '-5m' for '<SPAN>': {span}\n…"));
+    for flag in ["--notice", "--duration"] {
+        let sentence = format!("error: invalid value '-1' for '{flag} <SPAN>': {span}\n…");
+        check(&server, &format!("maintenance start --vm a {flag} -1"), 2, "", &sentence);
+    }
     check(&server, "maintenance start --vm a --host b", 2, "", "error: [..]\n…");
     check(
         &server,

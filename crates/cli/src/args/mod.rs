@@ -125,12 +125,12 @@ pub struct MaintenanceArgs {
     /// When, such as 2026-07-28T10:00:00Z; without it as soon as the notice is over.
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub at: Option<jiff::Timestamp>,
-    /// More notice than the least one, in seconds.
-    #[arg(long, value_name = "SECS")]
-    pub notice: Option<u32>,
-    /// How long machines are told that it will take, in seconds.
-    #[arg(long, value_name = "SECS")]
-    pub duration: Option<u32>,
+    /// More notice than the least one: 1h, or a number of seconds.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub notice: Option<u64>,
+    /// How long machines are told that it will take: 15m, or a number of seconds.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub duration: Option<u64>,
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
     #[command(flatten)]
@@ -284,8 +284,8 @@ pub enum ClockCommand {
     Show,
     /// Let time pass on a manual clock: 15m, 90s, 1h30m.
     Advance {
-        #[arg(value_name = "SPAN", value_parser = words::span)]
-        span: std::time::Duration,
+        #[arg(value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+        seconds: u64,
     },
     /// Move a manual clock forward to a point in time.
     Set {

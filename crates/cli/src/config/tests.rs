@@ -113,6 +113,7 @@ fn bad_values_are_refused_with_their_place_and_what_they_must_be() {
         "",
         r#"f.toml, line 3: notice_scale is "0", but must be a whole number from 1 to 100000."#,
     );
+    refused("", &[], "--notice-scale -1", r#"--notice-scale is "-1", but must be a whole number from 1 to 100000."#);
     refused(
         "",
         &[],
