@@ -145,6 +145,21 @@ fn notice_and_duration_are_spans_or_seconds() {
 }
 
 #[test]
+fn a_deletion_is_announced_when_that_was_asked_for() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address --terminate-notice 10m", 0, "…", "");
+    check(&server, "vm register web_2 --no-address --terminate-notice 1m", 1, "", "forewarn: [..]notBeforeTimeout[..]");
+    server.document("web_1");
+    check(
+        &server,
+        &format!("vm delete web_1 --no-wait --event-id {ID}"),
+        0,
+        &format!("Terminate of web_1: event {ID}, Scheduled, NotBefore 2026-07-28 10:10:00\n…"),
+        "",
+    );
+}
+
+#[test]
 fn a_cancelled_operation_is_exit_code_4() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");

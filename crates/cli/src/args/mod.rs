@@ -180,7 +180,7 @@ pub enum VmCommand {
     Redeploy(OneVm),
     /// Evict a Spot machine.
     Evict(OneVm),
-    /// Delete it.
+    /// Delete it; at once and without notice unless it was registered with --terminate-notice.
     Delete(OneVm),
     /// Switch it on.
     Start {
@@ -234,6 +234,9 @@ pub struct RegisterArgs {
     /// It may be evicted.
     #[arg(long)]
     pub spot: bool,
+    /// Announce its deletion so long before, 5m to 15m; without it, it is deleted at once, without notice.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub terminate_notice: Option<u64>,
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     pub tags: Vec<String>,
 }

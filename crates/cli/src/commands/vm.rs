@@ -100,6 +100,7 @@ fn new_machine(args: &RegisterArgs) -> Result<Value, Failure> {
         ("faultDomain", json!(args.fault_domain)),
         ("zone", json!(args.zone)),
         ("priority", json!(args.spot.then_some("Spot"))),
+        ("terminateNotification", json!(args.terminate_notice.map(terminate_notification))),
         ("tags", tags(&args.tags)?),
     ]))
 }
@@ -110,6 +111,11 @@ fn address(text: &str) -> Value {
         Some((network, ip)) => json!({ "network": network, "ip": ip }),
         None => json!({ "ip": text }),
     }
+}
+
+/// The API wants ISO 8601 here.
+fn terminate_notification(seconds: u64) -> Value {
+    json!({ "notBeforeTimeout": format!("PT{seconds}S") })
 }
 
 fn tags(texts: &[String]) -> Result<Value, Failure> {
