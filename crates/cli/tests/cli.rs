@@ -271,9 +271,10 @@ fn json_is_what_the_api_says() {
 fn machines_are_switched_deleted_and_listed() {
     let server = Server::start();
     check(&server, "vm register web_1 --address 10.1.2.3 --spot --host h1", 0, "web_1 is registered at 10.1.2.3.", "");
-    check(&server, "vm stop web_1", 0, "web_1 is stopped at 10.1.2.3.", "");
+    check(&server, "vm stop web_1", 0, "web_1 is stopped.", "");
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
-    check(&server, "vm start web_1", 0, "web_1 is running at 10.1.2.3.", "");
+    check(&server, "vm start web_1", 0, "web_1 is running.", "");
+    check(&server, "history --vm nobody", 0, "Nothing matches.", "");
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
     check(
         &server,

@@ -30,7 +30,7 @@ pub fn asked(api: &Api, operation: &Value, output: Output) -> Result<(), Failure
     for event in look.events.values() {
         output::line(&introduction(event))?;
     }
-    output::line(&format!("Operation {} is {}.", look.operation.id, look.operation.state.to_lowercase()))
+    output::line(&format!("Operation {} {}.", look.operation.id, state_words(&look.operation.state)))
 }
 
 /// Until the operation is over. What became of it is the result: success, or [`Failure::Ended`].
@@ -187,6 +187,14 @@ impl Look {
 /// `Reboot of web_1: event 602D…, Scheduled, NotBefore 2026-07-28 10:15:00`.
 fn introduction(event: &Event) -> String {
     format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, standing(event))
+}
+
+fn state_words(state: &str) -> String {
+    match state {
+        "Running" => "is running".into(),
+        "Canceled" => "was cancelled".into(),
+        over => format!("has {}", over.to_lowercase()),
+    }
 }
 
 fn standing(event: &Event) -> String {
