@@ -182,7 +182,7 @@ fn choices_that_do_not_go_together_are_refused() {
     let refused = |flags: &str, sentence: &str| check("", &[], flags, "clock", sentence);
     refused(
         "--no-auth --management 0.0.0.0:8170",
-        "no_auth is only for a management listener on loopback, and 0.0.0.0:8170 is not. Leave no_auth out, or put management on 127.0.0.1.",
+        "--no-auth is only for a management listener on loopback, and 0.0.0.0:8170 is not. Leave --no-auth out, or put --management on 127.0.0.1.",
     );
     refused(
         "--clock-start 2026-01-01T00:00:00Z",
@@ -203,8 +203,11 @@ fn choices_that_do_not_go_together_are_refused() {
     );
     refused(
         "--memory",
-        "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.",
+        "--memory leaves no file to keep a token in, so nobody could know it. Add --no-auth, or leave --memory out.",
     );
+    let from_file =
+        "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.";
+    check("memory = true", &[], "", "clock", from_file);
     refused("--memory --no-auth", r#""real""#);
     refused("--metadata 127.0.0.1:0 --metadata 127.0.0.1:0", r#""real""#);
     refused(
