@@ -434,7 +434,7 @@ fn a_store_is_exported_and_imported_while_no_server_runs() {
         &format!("export {archive} --data {first}"),
         1,
         "",
-        "forewarn: Another server (process [..]) uses the data directory[..]",
+        "forewarn: The server that uses [..]/first must be stopped first.",
     );
     drop(server);
     let run = |words: String| clean_command().args(words.split_whitespace()).output().unwrap();
@@ -445,6 +445,10 @@ fn a_store_is_exported_and_imported_while_no_server_runs() {
         "",
         "Exported [..] records and [..] rows of history.",
     );
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&archive).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let again = run(format!("export {archive} --data {first}"));
+    expect("export", &again, 1, "", "forewarn: [..]all.jsonl is there already and is not overwritten. [..]");
     expect("import", &run(format!("import {archive} --data {second}")), 0, "", "Imported [..] into [..]second.");
     expect("import", &run(format!("import {archive} --data {second}")), 1, "", "forewarn: [..]");
     expect("export", &run(format!("export - --data {}", at("nowhere"))), 1, "", "forewarn: There is no store in [..]");
