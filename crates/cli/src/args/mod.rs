@@ -272,10 +272,10 @@ pub struct RegisterArgs {
     /// The host that it is on.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// Its update domain; without it the emptiest one.
+    /// Its update domain; without it the next in turn.
     #[arg(long, value_name = "N")]
     pub update_domain: Option<u32>,
-    /// Its fault domain; without it the emptiest one.
+    /// Its fault domain; without it the next in turn.
     #[arg(long, value_name = "N")]
     pub fault_domain: Option<u32>,
     /// Its availability zone.
