@@ -237,6 +237,12 @@ mod tests {
     }
 
     #[test]
+    fn states_are_said_in_english() {
+        let said = ["Running", "Succeeded", "Failed", "Canceled"].map(state_words);
+        assert_eq!(said, ["is running", "has succeeded", "has failed", "was cancelled"]);
+    }
+
+    #[test]
     fn time_left_is_short() {
         let check = |secs: i64, expected: &str| {
             let now = Timestamp::from_second(1_000_000).unwrap();
