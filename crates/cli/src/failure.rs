@@ -42,9 +42,32 @@ impl From<Wrong> for Failure {
     }
 }
 
-/// An error's words as a sentence for people.
+/// An error's words as a sentence for people. Paths and names of files stay as they are.
 pub fn sentence(words: &str) -> String {
+    let first = words.split_whitespace().next().unwrap_or_default().trim_end_matches(['.', ',', ':']);
     let mut letters = words.chars();
-    let text: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    let text: String = if first.contains(['/', '.']) {
+        words.into()
+    } else {
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+    };
     if text.ends_with('.') { text } else { format!("{text}.") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_begin_with_a_capital_unless_with_a_path() {
+        for (words, expected) in [
+            ("no room", "No room."),
+            ("is it over.", "Is it over."),
+            ("data/forewarn.db is locked", "data/forewarn.db is locked."),
+            ("forewarn.db: no such file", "forewarn.db: no such file."),
+            ("failed.", "Failed."),
+        ] {
+            assert_eq!(sentence(words), expected);
+        }
+    }
 }

@@ -18,10 +18,8 @@ mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::Args::typed();
     match commands::run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

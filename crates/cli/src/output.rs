@@ -104,16 +104,23 @@ impl StatusLine {
         StatusLine { terminal: io::stderr().is_terminal(), shown: false }
     }
 
-    pub fn is_seen(&self) -> bool {
-        self.terminal
-    }
-
     pub fn show(&mut self, text: &str) {
         if self.terminal {
             // A line that wraps could not be written over.
             let shown: String = tame(text).chars().take(width().saturating_sub(1)).collect();
             let _ = write!(io::stderr(), "\r\x1b[K{shown}");
             self.shown = true;
+        }
+    }
+
+    pub fn show_gone(&mut self) {
+        self.show("The server cannot be reached, trying again (Ctrl-C: stop)");
+    }
+
+    /// Makes place for other lines.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 }
@@ -125,9 +132,7 @@ fn width() -> usize {
 
 impl Drop for StatusLine {
     fn drop(&mut self) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        self.clear();
     }
 }
 

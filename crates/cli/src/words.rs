@@ -14,6 +14,13 @@ pub fn span(text: &str) -> Result<Duration, String> {
     if span > SPAN_MAX { Err(must.into()) } else { Ok(span) }
 }
 
+/// The same where the server counts in seconds.
+pub fn whole_seconds(text: &str) -> Result<u64, String> {
+    let span = span(text)?;
+    let whole = span.subsec_nanos() == 0;
+    whole.then_some(span.as_secs()).ok_or_else(|| "whole seconds, such as 90s or 15m".into())
+}
+
 fn span_of_parts(text: &str) -> Option<Duration> {
     if let Ok(secs) = text.parse::<u32>() {
         return Some(Duration::from_secs(secs.into()));
@@ -115,5 +122,7 @@ mod tests {
         for text in ["", "m", "1", "1x", "-1s", "1.5h", "15 m", "99999999d", "401d", "٣s"] {
             assert_eq!(span(text).is_err(), text != "1", "{text:?}");
         }
+        assert_eq!(whole_seconds("1m1s"), Ok(61));
+        assert!(whole_seconds("1s500ms").is_err());
     }
 }

@@ -97,8 +97,10 @@ fn a_restart_is_announced_approved_and_waited_for() {
         &format!("Reboot of web_1: event {ID}, Scheduled, NotBefore 2026-07-28 10:15:00\nOperation [..] is running."),
         "",
     );
-    let waiting =
+    let mut waiting =
         server.command(&format!("operation wait {ID}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let told = read_until(&mut BufReader::new(waiting.stderr.take().unwrap()), "Reboot of web_1");
+    assert_eq!(told, [format!("Reboot of web_1: event {ID}, Scheduled, NotBefore 2026-07-28 10:15:00")]);
     check(&server, "clock advance 12s", 0, "2026-07-28 10:00:12 (manual clock, next deadline [..])", "");
     check(
         &server,
@@ -109,7 +111,7 @@ fn a_restart_is_announced_approved_and_waited_for() {
     );
     check(&server, "clock advance 10m", 0, "2026-07-28 10:10:12 (manual clock[..])", "");
     let over = "Scheduled 10:00:00 · approved by [..] 10:00:12 · Started 10:00:12 · Completed 10:10:12";
-    expect("operation wait", &waiting.wait_with_output().unwrap(), 0, over, "…");
+    expect("operation wait", &waiting.wait_with_output().unwrap(), 0, over, "");
     check(&server, &format!("operation wait {ID}"), 0, over, "");
     check(&server, "events list", 0, "There are no events.", "");
     check(
@@ -117,6 +119,54 @@ fn a_restart_is_announced_approved_and_waited_for() {
         "events list --all",
         0,
         &format!("ID[..]\n{ID}  Reboot  Completed  2026-07-28 10:15:00  web_1[..]"),
+        "",
+    );
+}
+
+#[test]
+fn an_id_that_was_not_used_is_mentioned() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm restart web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    let other = "C7061BAC-AFDC-4513-B24B-AA5F13A16123";
+    check(
+        &server,
+        &format!("vm restart web_1 --no-wait --event-id {other}"),
+        0,
+        &format!("Reboot of web_1: event {ID}, [..]\n…"),
+        &format!("The request joins event {ID}; the id {other} was not used."),
+    );
+}
+
+#[test]
+fn notice_and_duration_are_spans_or_seconds() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(
+        &server,
+        "maintenance start --vm web_1 --notice 1h30m --duration 90 --no-wait",
+        0,
+        "Freeze of web_1: event [..], Scheduled, NotBefore 2026-07-28 11:30:00\n…",
+        "",
+    );
+    let events: serde_json::Value = serde_json::from_slice(&server.run("events list -o json").stdout).unwrap();
+    assert_eq!(events[0]["durationSeconds"], 90);
+    check(&server, "clock advance -o json 2h", 0, "{\n…\n}", "");
+}
+
+#[test]
+fn a_deletion_is_announced_when_that_was_asked_for() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address --terminate-notice 10m", 0, "…", "");
+    check(&server, "vm register web_2 --no-address --terminate-notice 1m", 1, "", "forewarn: [..]notBeforeTimeout[..]");
+    server.document("web_1");
+    check(
+        &server,
+        &format!("vm delete web_1 --no-wait --event-id {ID}"),
+        0,
+        &format!("Terminate of web_1: event {ID}, Scheduled, NotBefore 2026-07-28 10:10:00\n…"),
         "",
     );
 }
@@ -179,6 +229,12 @@ fn what_is_typed_wrongly_is_exit_code_2() {
     let server = Server::start();
     check(&server, "vm restart", 2, "", "error: the following required arguments[..]\n…");
     check(&server, "clock advance soon", 2, "", "error: invalid value 'soon'[..]\n…");
+    let span = "a span of time such as 90s, 15m, 1h30m or 2d, at most 400d";
+    check(&server, "clock advance -5m", 2, "", &format!("error: invalid value '-5m' for '<SPAN>': {span}\n…"));
+    for flag in ["--notice", "--duration"] {
+        let sentence = format!("error: invalid value '-1' for '{flag} <SPAN>': {span}\n…");
+        check(&server, &format!("maintenance start --vm a {flag} -1"), 2, "", &sentence);
+    }
     check(&server, "maintenance start --vm a --host b", 2, "", "error: [..]\n…");
     check(
         &server,
@@ -188,6 +244,13 @@ fn what_is_typed_wrongly_is_exit_code_2() {
         "forewarn: --server is \"https://x\", but must be an address[..]",
     );
     check(&server, "serve --clock fake", 2, "", "forewarn: --clock is \"fake\", but must be one of: real, manual.");
+    check(
+        &server,
+        "serve --memory --no-auth --driver-command /nonexistent/driver",
+        2,
+        "",
+        "forewarn: driver.command is \"/nonexistent/driver\", but that cannot be found: [..]",
+    );
     check(&server, "serve --config /nonexistent/x.toml", 2, "", "forewarn: /nonexistent/x.toml cannot be read: [..]");
 }
 
@@ -220,9 +283,10 @@ fn json_is_what_the_api_says() {
 fn machines_are_switched_deleted_and_listed() {
     let server = Server::start();
     check(&server, "vm register web_1 --address 10.1.2.3 --spot --host h1", 0, "web_1 is registered at 10.1.2.3.", "");
-    check(&server, "vm stop web_1", 0, "web_1 is stopped at 10.1.2.3.", "");
+    check(&server, "vm stop web_1", 0, "web_1 is stopped.", "");
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
-    check(&server, "vm start web_1", 0, "web_1 is running at 10.1.2.3.", "");
+    check(&server, "vm start web_1", 0, "web_1 is running.", "");
+    check(&server, "history --vm nobody", 0, "Nothing matches.", "");
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
     check(
         &server,
@@ -261,6 +325,29 @@ fn watching_shows_what_happens() {
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert!(seen[0].starts_with("2026-07-28 10:00:00  appeared Reboot  web_1") && seen[0].ends_with(ID), "{seen:?}");
     assert!(seen[1].starts_with("2026-07-28 10:15:00  started  web_1"), "{seen:?}");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+#[test]
+fn watching_in_json_begins_with_what_is_there() {
+    let server = Server::start();
+    check(&server, "vm register web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm restart web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    let mut watching = server.command("events watch -o json").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap());
+    let mut next = || serde_json::from_str::<serde_json::Value>(&read_until(&mut lines, "{")[0]).unwrap();
+    let there = next();
+    check(&server, "clock advance 15m", 0, "…", "");
+    let happened = loop {
+        let row = next();
+        if row["kind"] == "started" {
+            break row;
+        }
+    };
+    assert_eq!((&there["id"], &there["status"]), (&ID.into(), &"Scheduled".into()));
+    assert_eq!(happened["event"], ID);
     watching.kill().unwrap();
     watching.wait().unwrap();
 }
@@ -321,7 +408,7 @@ fn the_token_of_the_data_directory_opens_the_api() {
         "vm list",
         1,
         "",
-        "forewarn: The server at [..] wants a token[..]. The token is in the file `token`[..]",
+        "forewarn: The server at [..] wants a token, and there is none in [..]. The token is in the file `token`[..]",
     );
     check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
     let old = text(&server.run(&format!("token show --data {}", data.display())).stdout);
@@ -331,8 +418,19 @@ fn the_token_of_the_data_directory_opens_the_api() {
         &format!("vm list --token {}", old.trim()),
         1,
         "",
-        "forewarn: The server at [..] does not take this token[..]",
+        "forewarn: The server at [..] does not take the token that was given with --token or FOREWARN_TOKEN. [..]",
     );
+    let empty =
+        server.command(&format!("vm list --data {}", data.display())).env("FOREWARN_TOKEN", "").output().unwrap();
+    expect("vm list", &empty, 0, "NAME[..]\n[..]", "");
+    let other = directory.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("token"), "wrong").unwrap();
+    let list_other = format!("vm list --data {}", other.display());
+    check(&server, &list_other, 1, "", "forewarn: [..] does not take the token in [..]/other/token. [..]");
+    std::fs::remove_file(other.join("token")).unwrap();
+    std::fs::create_dir(other.join("token")).unwrap();
+    check(&server, &list_other, 1, "", "forewarn: [..] wants a token, and [..]/token cannot be read: [..]");
     check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
 }
 
@@ -348,7 +446,7 @@ fn a_store_is_exported_and_imported_while_no_server_runs() {
         &format!("export {archive} --data {first}"),
         1,
         "",
-        "forewarn: Another server (process [..]) uses the data directory[..]",
+        "forewarn: The server that uses [..]/first must be stopped first.",
     );
     drop(server);
     let run = |words: String| clean_command().args(words.split_whitespace()).output().unwrap();
@@ -359,6 +457,10 @@ fn a_store_is_exported_and_imported_while_no_server_runs() {
         "",
         "Exported [..] records and [..] rows of history.",
     );
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&archive).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let again = run(format!("export {archive} --data {first}"));
+    expect("export", &again, 1, "", "forewarn: [..]all.jsonl is there already and is not overwritten. [..]");
     expect("import", &run(format!("import {archive} --data {second}")), 0, "", "Imported [..] into [..]second.");
     expect("import", &run(format!("import {archive} --data {second}")), 1, "", "forewarn: [..]");
     expect("export", &run(format!("export - --data {}", at("nowhere"))), 1, "", "forewarn: There is no store in [..]");

@@ -4,25 +4,50 @@ mod serve;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub use serve::ServeArgs;
 
 use crate::words;
 
 const EXIT_CODES: &str = "Exit codes:
-  0  done
+    0  done
+    1  refused or failed
+    2  the command line or the configuration is wrong
+    3  the server cannot be reached
+    4  the operation that was waited for failed or was cancelled
+  130  ended by Ctrl-C; an operation that was waited for goes on";
+
+const SERVE_EXIT_CODES: &str = "Exit codes:
+  0  stopped by SIGTERM or Ctrl-C
   1  refused or failed
-  2  the command line or the configuration is wrong
-  3  the server cannot be reached
-  4  the operation that was waited for failed or was cancelled";
+  2  the command line or the configuration is wrong";
 
 /// Scheduled Events for any fleet of virtual machines.
 #[derive(Debug, Parser)]
-#[command(name = "forewarn", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(name = "forewarn", version, disable_help_subcommand = true)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Args {
+    /// What was typed; help and complaints end the process.
+    pub fn typed() -> Args {
+        let mut command = described();
+        let args = Args::from_arg_matches(&command.get_matches_mut());
+        args.unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+}
+
+/// The whole command line, with the exit codes in the help of every command.
+fn described() -> clap::Command {
+    with_exit_codes(Args::command())
+}
+
+fn with_exit_codes(command: clap::Command) -> clap::Command {
+    let codes = if command.get_name() == "serve" { SERVE_EXIT_CODES } else { EXIT_CODES };
+    command.after_help(codes).mut_subcommands(with_exit_codes)
 }
 
 #[derive(Debug, Subcommand)]
@@ -30,16 +55,12 @@ pub enum Command {
     /// Run the server.
     Serve(ServeArgs),
     /// See, approve and cancel events.
-    #[command(after_help = EXIT_CODES)]
     Events(Client<EventsCommand>),
     /// Announce and carry out maintenance.
-    #[command(after_help = EXIT_CODES)]
     Maintenance(Client<MaintenanceCommand>),
     /// See machines and do things to them.
-    #[command(after_help = EXIT_CODES)]
     Vm(Client<VmCommand>),
     /// What became of something that was asked for.
-    #[command(after_help = EXIT_CODES)]
     Operation(Client<OperationCommand>),
     /// What happened.
     History(HistoryArgs),
@@ -66,15 +87,30 @@ pub struct Client<C: Subcommand> {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Connection {
     /// The server's management address.
-    #[arg(long, global = true, env = "FOREWARN_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8170")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Connection",
+        env = "FOREWARN_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8170"
+    )]
     pub server: String,
     /// The server's data directory, where the token is.
-    #[arg(long, global = true, env = "FOREWARN_DATA", value_name = "DIR")]
+    #[arg(long, global = true, help_heading = "Connection", env = "FOREWARN_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The token itself, for a server on another machine.
-    #[arg(long, global = true, env = "FOREWARN_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Connection",
+        env = "FOREWARN_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
     pub token: Option<String>,
-    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
+    /// Tables for people, or JSON for programs.
+    #[arg(short, long, global = true, help_heading = "Connection", value_name = "FORMAT", default_value = "table")]
     pub output: Output,
 }
 
@@ -99,11 +135,13 @@ pub enum EventsCommand {
     Watch,
     /// Let events start now.
     Approve {
+        /// The ids of events, all approved or none.
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
     /// Call an event off.
     Cancel {
+        /// The id of the event.
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -119,17 +157,19 @@ pub enum MaintenanceCommand {
 pub struct MaintenanceArgs {
     #[command(flatten)]
     pub target: TargetArgs,
+    /// What is done to the machines.
     #[arg(long = "type", value_name = "TYPE", default_value = "Freeze", ignore_case = true)]
     pub kind: MaintenanceType,
     /// When, such as 2026-07-28T10:00:00Z; without it as soon as the notice is over.
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub at: Option<jiff::Timestamp>,
-    /// More notice than the least one, in seconds.
-    #[arg(long, value_name = "SECS")]
-    pub notice: Option<u32>,
-    /// How long machines are told that it will take, in seconds.
-    #[arg(long, value_name = "SECS")]
-    pub duration: Option<u32>,
+    /// More notice than the least one: 1h, or a number of seconds.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub notice: Option<u64>,
+    /// How long machines are told that it will take: 15m, or a number of seconds.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub duration: Option<u64>,
+    /// What machines are told about it.
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
     #[command(flatten)]
@@ -139,8 +179,10 @@ pub struct MaintenanceArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct TargetArgs {
+    /// A machine: a name, or GROUP/NAME where several have it, or a vmId.
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
+    /// A host, with all machines on it.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// An availability set, cloud service or scale set, one update domain after the other.
@@ -179,15 +221,17 @@ pub enum VmCommand {
     Redeploy(OneVm),
     /// Evict a Spot machine.
     Evict(OneVm),
-    /// Delete it.
+    /// Delete it; at once and without notice unless it was registered with --terminate-notice.
     Delete(OneVm),
     /// Switch it on.
     Start {
+        /// A name, or GROUP/NAME where several machines have it, or a vmId.
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Switch it off.
     Stop {
+        /// A name, or GROUP/NAME where several machines have it, or a vmId.
         #[arg(value_name = "NAME")]
         name: String,
         /// And give up its place on its host.
@@ -207,6 +251,7 @@ pub struct OneVm {
 
 #[derive(Debug, clap::Args)]
 pub struct RegisterArgs {
+    /// What it is called.
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Where it asks from; may be repeated. Without it, it gets one from the pool.
@@ -215,62 +260,80 @@ pub struct RegisterArgs {
     /// It is known by its listener or its path.
     #[arg(long, conflicts_with = "addresses")]
     pub no_address: bool,
+    /// Its resource group, `default` without it.
     #[arg(long, value_name = "NAME")]
     pub resource_group: Option<String>,
+    /// The availability set that it belongs to.
     #[arg(long, value_name = "NAME", conflicts_with = "cloud_service")]
     pub availability_set: Option<String>,
-    /// Its name is ROLE_IN_NUMBER then.
+    /// The cloud service that it belongs to; its name is ROLE_IN_NUMBER then.
     #[arg(long, value_name = "NAME")]
     pub cloud_service: Option<String>,
+    /// The host that it is on.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// Its update domain; without it the next in turn.
     #[arg(long, value_name = "N")]
     pub update_domain: Option<u32>,
+    /// Its fault domain; without it the next in turn.
     #[arg(long, value_name = "N")]
     pub fault_domain: Option<u32>,
+    /// Its availability zone.
     #[arg(long, value_name = "ZONE")]
     pub zone: Option<String>,
     /// It may be evicted.
     #[arg(long)]
     pub spot: bool,
+    /// Announce its deletion so long before, 5m to 15m; without it, it is deleted at once, without notice.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub terminate_notice: Option<u64>,
+    /// A tag; may be repeated.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     pub tags: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum OperationCommand {
+    /// Show what became of it.
     Show {
+        /// The id of the operation, or of an event of it.
         #[arg(value_name = "ID")]
         id: String,
     },
     /// Wait for its end.
     Wait {
+        /// The id of the operation, or of an event of it.
         #[arg(value_name = "ID")]
         id: String,
     },
     /// Call off what has not started yet.
     Cancel {
+        /// The id of the operation, or of an event of it.
         #[arg(value_name = "ID")]
         id: String,
     },
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
 pub struct HistoryArgs {
     #[command(flatten)]
     pub connection: Connection,
+    /// Only of this machine.
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
+    /// Only of the event with this id.
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
+    /// Only of the operation with this id.
     #[arg(long, value_name = "ID")]
     pub operation: Option<String>,
-    /// appeared, approved, started, ended, operation-ended, machine-added, machine-removed, scope-on, scope-off, audit.
+    /// Only this kind, may be repeated: appeared, approved, started, ended, operation-ended, machine-added, machine-removed, scope-on, scope-off, audit.
     #[arg(long = "kind", value_name = "KIND")]
     pub kinds: Vec<String>,
+    /// Not before this time, such as 2026-07-28T10:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub since: Option<jiff::Timestamp>,
+    /// Before this time.
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub until: Option<jiff::Timestamp>,
     /// The newest so many.
@@ -280,14 +343,17 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {
+    /// Show what time it is for the server.
     Show,
     /// Let time pass on a manual clock: 15m, 90s, 1h30m.
     Advance {
-        #[arg(value_name = "SPAN", value_parser = words::span)]
-        span: std::time::Duration,
+        /// How long.
+        #[arg(value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+        seconds: u64,
     },
     /// Move a manual clock forward to a point in time.
     Set {
+        /// When, such as 2026-07-28T10:00:00Z.
         #[arg(value_name = "TIME", value_parser = words::time)]
         time: jiff::Timestamp,
     },
@@ -320,10 +386,25 @@ pub struct ArchiveArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
+        described().debug_assert();
+    }
+
+    #[test]
+    fn everything_is_described_in_the_help_of_every_command() {
+        let mut command = described();
+        command.build();
+        check_help(&command);
+    }
+
+    fn check_help(command: &clap::Command) {
+        let name = command.get_bin_name().unwrap_or_default();
+        assert!(command.get_about().is_some() && command.get_after_help().is_some(), "{name}");
+        for arg in command.get_arguments() {
+            assert!(arg.get_help().is_some(), "{name} {arg}");
+        }
+        command.get_subcommands().for_each(check_help);
     }
 }

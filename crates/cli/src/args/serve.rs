@@ -39,7 +39,8 @@ impl clap::Args for ServeArgs {
 fn flag(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.flag).long(setting.flag).help(format!("{}{}", setting.help, default_text(setting)));
     match setting.shape {
-        Shape::One => arg.value_name(setting.value_name),
+        // What begins with a dash and a digit is a value that is out of range, not a flag.
+        Shape::One => arg.value_name(setting.value_name).allow_negative_numbers(true),
         Shape::Many => arg.value_name(setting.value_name).action(ArgAction::Append).allow_hyphen_values(true),
         Shape::Switch => {
             arg.value_name("true|false").num_args(0..=1).require_equals(true).default_missing_value("true")

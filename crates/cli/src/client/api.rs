@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
 
+use forewarn_server::api::TOKEN_FILE;
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
@@ -26,7 +27,16 @@ pub struct Api {
     agent: Agent,
     server: String,
     token: Option<String>,
-    token_file: Option<PathBuf>,
+    token_from: TokenFrom,
+}
+
+/// Where the token comes from, or why there is none.
+enum TokenFrom {
+    /// `--token` or `FOREWARN_TOKEN`.
+    Typed,
+    File(PathBuf),
+    Unreadable(PathBuf, io::Error),
+    Nowhere,
 }
 
 /// One request: where to, with which questions.
@@ -57,20 +67,14 @@ impl Call {
 
 impl Api {
     pub fn new(connection: &Connection) -> Result<Api, Failure> {
-        let token_file = data_directory(connection.data.clone()).ok().map(|directory| directory.join("token"));
-        let token = connection.token.clone().or_else(|| fs::read_to_string(token_file.as_ref()?).ok());
+        let (token, token_from) = token(connection);
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
             .max_redirects(0)
             .proxy(None);
-        Ok(Api {
-            agent: config.build().new_agent(),
-            server: server_url(&connection.server)?,
-            token: token.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
-            token_file,
-        })
+        Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_from })
     }
 
     pub fn get(&self, call: &Call) -> Result<Value, Failure> {
@@ -153,12 +157,18 @@ impl Api {
     }
 
     fn token_sentence(&self) -> String {
-        let what = if self.token.is_some() { "does not take this token" } else { "wants a token" };
-        let looked =
-            self.token_file.as_ref().map_or(String::new(), |path| format!(" (looked for in {})", path.display()));
+        let what = match (&self.token_from, &self.token) {
+            (TokenFrom::Typed, _) => "does not take the token that was given with --token or FOREWARN_TOKEN".into(),
+            (TokenFrom::File(file), Some(_)) => format!("does not take the token in {}", file.display()),
+            (TokenFrom::File(file), None) => format!("wants a token, and there is none in {}", file.display()),
+            (TokenFrom::Unreadable(file, error), _) => {
+                format!("wants a token, and {} cannot be read: {error}", file.display())
+            }
+            (TokenFrom::Nowhere, _) => "wants a token".into(),
+        };
         format!(
-            "The server at {} {what}{looked}. The token is in the file `token` of the server's data directory: \
-             name that with --data DIR or FOREWARN_DATA, or give the token itself with FOREWARN_TOKEN.",
+            "The server at {} {what}. The token is in the file `token` of the server's data directory: name that \
+             with --data DIR or FOREWARN_DATA, or give the token itself with --token or FOREWARN_TOKEN.",
             self.server
         )
     }
@@ -179,6 +189,23 @@ impl Api {
             "The answer of {} is not understood: {what}. Is that the management address of a forewarn server?",
             self.server
         ))
+    }
+}
+
+/// A file that cannot be read matters only to a server that wants a token.
+fn token(connection: &Connection) -> (Option<String>, TokenFrom) {
+    let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    if let Some(typed) = connection.token.as_deref().and_then(trimmed) {
+        return (Some(typed), TokenFrom::Typed);
+    }
+    let Ok(directory) = data_directory(connection.data.clone()) else { return (None, TokenFrom::Nowhere) };
+    let file = directory.join(TOKEN_FILE);
+    match fs::read_to_string(&file) {
+        Ok(text) => (trimmed(&text), TokenFrom::File(file)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            (None, TokenFrom::File(file))
+        }
+        Err(error) => (None, TokenFrom::Unreadable(file, error)),
     }
 }
 

@@ -29,6 +29,7 @@ pub struct Changes<'a> {
     heard: Receiver<Heard>,
     last: Option<u64>,
     heard_at: Instant,
+    gone_since: Option<Instant>,
 }
 
 enum Heard {
@@ -40,6 +41,8 @@ pub enum Next {
     Row(Value),
     /// The time is over.
     Nothing,
+    /// The server cannot be reached; the next question tries again.
+    Gone,
     /// The connection was made anew: look at everything again.
     Again,
 }
@@ -50,10 +53,14 @@ impl<'a> Changes<'a> {
     pub fn open(api: &'a Api) -> Result<Changes<'a>, Failure> {
         let newest = api.get(&Call::to(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
         let last = newest["value"][0]["number"].as_u64();
-        Ok(Changes { api, heard: listen(api, last)?, last, heard_at: Instant::now() })
+        Ok(Changes { api, heard: listen(api, last)?, last, heard_at: Instant::now(), gone_since: None })
     }
 
     pub fn next(&mut self, within: Duration) -> Result<Next, Failure> {
+        if self.gone_since.is_some() {
+            thread::sleep(RETURN_EVERY);
+            return self.again();
+        }
         let until = Instant::now() + within;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -71,18 +78,16 @@ impl<'a> Changes<'a> {
     }
 
     fn again(&mut self) -> Result<Next, Failure> {
-        let since = Instant::now();
-        loop {
-            match listen(self.api, self.last) {
-                Ok(heard) => {
-                    self.heard = heard;
-                    self.heard_at = Instant::now();
-                    return Ok(Next::Again);
-                }
-                Err(failure) if since.elapsed() > RETURN_MAX => return Err(failure),
-                Err(Failure::Unreachable(_)) => thread::sleep(RETURN_EVERY),
-                Err(failure) => return Err(failure),
+        let since = *self.gone_since.get_or_insert_with(Instant::now);
+        match listen(self.api, self.last) {
+            Ok(heard) => {
+                self.heard = heard;
+                self.heard_at = Instant::now();
+                self.gone_since = None;
+                Ok(Next::Again)
             }
+            Err(Failure::Unreachable(_)) if since.elapsed() <= RETURN_MAX => Ok(Next::Gone),
+            Err(failure) => Err(failure),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
@@ -17,6 +17,9 @@ use crate::output::{self, StatusLine};
 /// How often the time that is left is written anew.
 const TICK: Duration = Duration::from_secs(1);
 
+/// An event starts at its NotBefore or soon after, unless another one holds it up.
+const LATE: SignedDuration = SignedDuration::from_secs(2);
+
 /// What was asked for and is not waited for.
 pub fn asked(api: &Api, operation: &Value, output: Output) -> Result<(), Failure> {
     if output == Output::Json {
@@ -25,9 +28,9 @@ pub fn asked(api: &Api, operation: &Value, output: Output) -> Result<(), Failure
     let mut look = Look::new(read(operation)?);
     look.refresh_events(api)?;
     for event in look.events.values() {
-        output::line(&format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, standing(event)))?;
+        output::line(&introduction(event))?;
     }
-    output::line(&format!("Operation {} is {}.", look.operation.id, look.operation.state.to_lowercase()))
+    output::line(&format!("Operation {} {}.", look.operation.id, state_words(&look.operation.state)))
 }
 
 /// Until the operation is over. What became of it is the result: success, or [`Failure::Ended`].
@@ -41,17 +44,18 @@ pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure
             drop(status);
             return finish(&look, &value, output);
         }
-        look.announce(&status);
+        look.announce(&mut status);
         next_change(&mut changes, &look, &mut status)?;
     }
 }
 
 fn next_change(changes: &mut Changes<'_>, look: &Look, status: &mut StatusLine) -> Result<(), Failure> {
+    status.show(&look.status_text());
     loop {
-        status.show(&look.status_text());
         match changes.next(TICK)? {
             Next::Row(row) if look.concerns(&read(&row)?) => return Ok(()),
-            Next::Row(_) | Next::Nothing => {}
+            Next::Row(_) | Next::Nothing => status.show(&look.status_text()),
+            Next::Gone => status.show_gone(),
             Next::Again => return Ok(()),
         }
     }
@@ -120,15 +124,12 @@ impl Look {
             || row.machines.iter().any(|name| self.operation.machines.contains(name))
     }
 
-    /// Where there is no status line, each event is mentioned once.
-    fn announce(&mut self, status: &StatusLine) {
+    /// Each event is mentioned once, with the id by which it can be approved or cancelled.
+    fn announce(&mut self, status: &mut StatusLine) {
         for event in self.events.values().filter(|event| event.ended.is_none()) {
-            if !status.is_seen() && !self.announced.contains(&event.id) {
-                output::aside(&format!(
-                    "{}: {}. Waiting for its end.",
-                    describe(&event.kind, &event.resources),
-                    standing(event)
-                ));
+            if !self.announced.contains(&event.id) {
+                status.clear();
+                output::aside(&introduction(event));
                 self.announced.push(event.id.clone());
             }
         }
@@ -141,14 +142,17 @@ impl Look {
                 format!("{} is Started", describe(&event.kind, &event.resources))
             }
             (Some(event), _) => {
-                let left =
-                    self.now().map_or(String::new(), |now| format!("{} left, ", time_left(event.not_before, now)));
-                format!("{}: {left}NotBefore {}", describe(&event.kind, &event.resources), day_time(event.not_before))
+                let left = match self.now() {
+                    Some(now) if now.duration_since(event.not_before) > LATE => "waits for another event to end".into(),
+                    Some(now) => format!("{} left", time_left(event.not_before, now)),
+                    None => standing(event),
+                };
+                format!("{}: {left}", describe(&event.kind, &event.resources))
             }
             (None, Some(resume)) => format!("The next update domain is due at {}", day_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
-        format!("{what} (Ctrl-C ends only the waiting)")
+        format!("{what} (Ctrl-C: stop waiting)")
     }
 
     /// The server's time. A manual clock stands still while nobody advances it.
@@ -180,6 +184,19 @@ impl Look {
     }
 }
 
+/// `Reboot of web_1: event 602D…, Scheduled, NotBefore 2026-07-28 10:15:00`.
+fn introduction(event: &Event) -> String {
+    format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, standing(event))
+}
+
+fn state_words(state: &str) -> String {
+    match state {
+        "Running" => "is running".into(),
+        "Canceled" => "was cancelled".into(),
+        over => format!("has {}", over.to_lowercase()),
+    }
+}
+
 fn standing(event: &Event) -> String {
     match event.status.as_str() {
         "Scheduled" => format!("Scheduled, NotBefore {}", day_time(event.not_before)),
@@ -197,6 +214,33 @@ fn time_left(until: Timestamp, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_status_tells_what_is_waited_for_in_80_columns() {
+        let check = |now: &str, facts: serde_json::Value, expected: &str| {
+            let operation = serde_json::json!({"id": "O", "kind": "Restart", "by": "b", "state": "Running"});
+            let mut event = serde_json::json!({"id": "E", "type": "Reboot", "status": "Scheduled", "shown": true,
+                "resources": ["web_1"], "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z"});
+            event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
+            let clock = serde_json::json!({"kind": "Manual", "now": now, "noticeScale": 1});
+            let mut look = Look::new(read(&operation).unwrap());
+            look.events.insert(0, read(&event).unwrap());
+            look.clock = Some((read(&clock).unwrap(), Instant::now()));
+            assert_eq!(look.status_text(), format!("Reboot of web_1{expected} (Ctrl-C: stop waiting)"));
+            assert!(look.status_text().len() < 80);
+        };
+        let nothing = serde_json::json!({});
+        check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left");
+        check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left");
+        check("2026-07-28T10:15:30Z", nothing, ": waits for another event to end");
+        check("2026-07-28T10:15:30Z", serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
+    }
+
+    #[test]
+    fn states_are_said_in_english() {
+        let said = ["Running", "Succeeded", "Failed", "Canceled"].map(state_words);
+        assert_eq!(said, ["is running", "has succeeded", "has failed", "was cancelled"]);
+    }
 
     #[test]
     fn time_left_is_short() {

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use forewarn_store::archive::{self, Summary};
@@ -15,10 +16,17 @@ use crate::output;
 
 const DATABASE: &str = "forewarn.db";
 
+/// How the store says that somebody else has the directory.
+const IN_USE: &str = "uses the data directory";
+
 pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     let directory = data_directory(args.data.data)?;
     if !directory.join(DATABASE).exists() {
         let what = format!("There is no store in {}. Name the data directory with --data DIR.", directory.display());
+        return Err(Failure::Refused(what));
+    }
+    if !is_dash(&args.file) && fs::symlink_metadata(&args.file).is_ok() {
+        let what = format!("{} is there already and is not overwritten. Choose another name.", args.file.display());
         return Err(Failure::Refused(what));
     }
     let mut store = open(&directory)?;
@@ -31,7 +39,7 @@ pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file gets its name when it is whole.
+/// The file gets its name when it is whole. It is as private as the store it comes from.
 fn export_to_file(store: &mut SqliteStore, file: &Path) -> Result<Summary, Failure> {
     let beside = PathBuf::from(format!("{}.part-{}", file.display(), std::process::id()));
     let written = write_whole(store, &beside, file);
@@ -43,10 +51,14 @@ fn export_to_file(store: &mut SqliteStore, file: &Path) -> Result<Summary, Failu
 
 fn write_whole(store: &mut SqliteStore, beside: &Path, file: &Path) -> Result<Summary, Failure> {
     let no_file = |error: io::Error| Failure::Refused(format!("{} cannot be written: {error}.", file.display()));
-    let mut out = BufWriter::new(File::create_new(beside).map_err(no_file)?);
+    let mut out = BufWriter::new(private_file(beside).map_err(no_file)?);
     let summary = archive::export(store, &mut out).map_err(refused)?;
     out.flush().and_then(|()| out.get_ref().sync_all()).and_then(|()| fs::rename(beside, file)).map_err(no_file)?;
     Ok(summary)
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
 pub fn import(args: ArchiveArgs) -> Result<(), Failure> {
@@ -68,7 +80,13 @@ fn is_dash(file: &Path) -> bool {
 }
 
 fn open(directory: &Path) -> Result<SqliteStore, Failure> {
-    SqliteStore::open(directory).map_err(refused)
+    SqliteStore::open(directory).map_err(|error| match &error {
+        // The store's own advice, another directory, is for a second server.
+        StoreError::Message(text) if text.contains(IN_USE) => {
+            Failure::Refused(format!("The server that uses {} must be stopped first.", directory.display()))
+        }
+        _ => refused(error),
+    })
 }
 
 fn counted(summary: Summary) -> String {

@@ -10,11 +10,8 @@ use crate::output;
 pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Failure> {
     let answer = match command {
         ClockCommand::Show => api.get(&Call::to(&["clock"]))?,
-        ClockCommand::Advance { span } => {
-            if span.subsec_millis() != 0 {
-                return Err(Failure::Usage("The clock is advanced by whole seconds.".into()));
-            }
-            api.post(&Call::to(&["clock", "advance"]), &json!({ "seconds": span.as_secs() }))?
+        ClockCommand::Advance { seconds } => {
+            api.post(&Call::to(&["clock", "advance"]), &json!({ "seconds": seconds }))?
         }
         ClockCommand::Set { time } => api.put(&Call::to(&["clock"]), &json!({ "now": time.to_string() }))?,
     };

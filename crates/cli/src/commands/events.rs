@@ -8,7 +8,7 @@ use super::{list_json, machine_segment};
 use crate::args::{EventsCommand, Output};
 use crate::client::{self, Api, Call, Changes, Event, HistoryRow, Next, day_time, timeline};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour};
+use crate::output::{self, Cell, Colour, StatusLine};
 
 pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Failure> {
     match command {
@@ -77,14 +77,23 @@ fn cancel(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
     output::line(&format!("{}: {}", event.id, timeline(&event)))
 }
 
-/// What is there, then what happens, until somebody interrupts.
+/// What is there, then what happens, until somebody interrupts. In JSON each is one line: first events, which
+/// have a `status`, then rows of history, which have a `kind`.
 fn watch(api: &Api, output: Output) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
-    if output == Output::Table {
-        show(api.list(Call::to(&["events"]))?, output)?;
+    let there = api.list(Call::to(&["events"]))?;
+    match output {
+        Output::Json => there.iter().try_for_each(|event| output::line(&event.to_string()))?,
+        Output::Table => show(there, output)?,
     }
+    let mut status = StatusLine::new();
     loop {
-        if let Next::Row(row) = changes.next(Duration::from_secs(15))? {
+        let next = changes.next(Duration::from_secs(15))?;
+        match &next {
+            Next::Gone => status.show_gone(),
+            _ => status.clear(),
+        }
+        if let Next::Row(row) = next {
             match output {
                 Output::Json => output::line(&row.to_string())?,
                 Output::Table => happened(&client::read(&row)?)?,

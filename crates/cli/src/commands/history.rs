@@ -21,16 +21,22 @@ pub fn run(api: &Api, args: &HistoryArgs) -> Result<(), Failure> {
         .with("limit", Some(args.limit));
     let answer = api.get(&call)?;
     let values = answer["value"].as_array().cloned().unwrap_or_default();
-    show(values, args.connection.output)
+    let nothing = if is_filtered(args) { "Nothing matches." } else { "Nothing has happened." };
+    show(values, nothing, args.connection.output)
 }
 
-fn show(values: Vec<Value>, output: Output) -> Result<(), Failure> {
+fn is_filtered(args: &HistoryArgs) -> bool {
+    let names = [&args.vm, &args.event, &args.operation];
+    names.iter().any(|name| name.is_some()) || !args.kinds.is_empty() || args.since.or(args.until).is_some()
+}
+
+fn show(values: Vec<Value>, nothing: &str, output: Output) -> Result<(), Failure> {
     if output == Output::Json {
         return output::json(&list_json(values));
     }
     let rows: Vec<HistoryRow> = client::read_all(&values)?;
     let cells: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-    output::table(&["TIME", "WHAT", "MACHINES", "BY", "EVENT"], &cells, "Nothing has happened.")
+    output::table(&["TIME", "WHAT", "MACHINES", "BY", "EVENT"], &cells, nothing)
 }
 
 fn row(row: &HistoryRow) -> Vec<Cell> {
@@ -43,10 +49,11 @@ fn row(row: &HistoryRow) -> Vec<Cell> {
     ]
 }
 
-/// `ended completed`, `audit machine.register web_1`.
+/// `ended completed`, `ended failed (no power)`, `audit machine.register web_1`.
 fn what(row: &HistoryRow) -> String {
     let words = [Some(&row.kind), row.outcome.as_ref(), row.target.as_ref()];
-    words.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+    let reason = row.detail["reason"].as_str().map(|text| format!("({text})"));
+    words.into_iter().flatten().chain(&reason).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// One row as a line: `10:00:12 approved web_1 by guest:web_1 602D9444-…`.
@@ -56,4 +63,17 @@ pub fn sentence(row: &HistoryRow) -> String {
     words.extend(row.event.clone());
     words.retain(|word| !word.is_empty());
     tame(&words.join("  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_told_with_its_reason() {
+        let row = serde_json::json!({"at": "2026-07-28T10:00:00Z", "kind": "ended", "outcome": "failed",
+            "machines": ["web_1"], "event": "E", "detail": {"reason": "no power"}});
+        let row: HistoryRow = client::read(&row).unwrap();
+        assert_eq!(sentence(&row), "2026-07-28 10:00:00  ended failed (no power)  web_1  E");
+    }
 }

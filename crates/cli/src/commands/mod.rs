@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{Asking, Command, Output};
 use crate::client::{self, Api};
 use crate::failure::Failure;
-use crate::serve;
+use crate::{output, serve};
 
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
@@ -35,11 +35,20 @@ pub fn run(command: Command) -> Result<(), Failure> {
 
 /// Shows an operation that was just asked for, at once or when it is over.
 fn follow(api: &Api, operation: &Value, asking: &Asking, output: Output) -> Result<(), Failure> {
+    let read: client::Operation = client::read(operation)?;
+    mention_joined(&read, asking.event_id.as_deref());
     if asking.no_wait {
         return client::asked(api, operation, output);
     }
-    let operation: client::Operation = client::read(operation)?;
-    client::wait(api, &operation.id, output)
+    client::wait(api, &read.id, output)
+}
+
+/// A request that joins an event that is already there has no use for an id of its own.
+fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
+    let (Some(chosen), Some(joined)) = (chosen, operation.events.first()) else { return };
+    if !operation.events.iter().any(|part| part.id.eq_ignore_ascii_case(chosen)) {
+        output::aside(&output::tame(&format!("The request joins event {}; the id {chosen} was not used.", joined.id)));
+    }
 }
 
 /// The body of a request: what was not given is left out.

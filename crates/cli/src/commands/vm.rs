@@ -11,9 +11,7 @@ use crate::output::{self, Cell, Colour};
 pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure> {
     match command {
         VmCommand::List => list(api, output),
-        VmCommand::Register(args) => {
-            one(&api.post(&Call::to(&["machines"]), &new_machine(args)?)?, "is registered", output)
-        }
+        VmCommand::Register(args) => registered(&api.post(&Call::to(&["machines"]), &new_machine(args)?)?, output),
         VmCommand::Restart(vm) => ask(api, vm, "restart", output),
         VmCommand::Redeploy(vm) => ask(api, vm, "redeploy", output),
         VmCommand::Evict(vm) => ask(api, vm, "evict", output),
@@ -59,14 +57,14 @@ fn addresses(machine: &Machine) -> String {
     machine.addresses.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-fn one(value: &Value, what: &str, output: Output) -> Result<(), Failure> {
+fn registered(value: &Value, output: Output) -> Result<(), Failure> {
     if output == Output::Json {
         return output::json(value);
     }
     let machine: Machine = client::read(value)?;
     let addresses = addresses(&machine);
     let at = if addresses.is_empty() { String::new() } else { format!(" at {addresses}") };
-    output::line(&output::tame(&format!("{} {what}{at}.", machine.name)))
+    output::line(&output::tame(&format!("{} is registered{at}.", machine.name)))
 }
 
 fn ask(api: &Api, vm: &OneVm, action: &str, output: Output) -> Result<(), Failure> {
@@ -82,8 +80,11 @@ fn delete(api: &Api, vm: &OneVm, output: Output) -> Result<(), Failure> {
 
 fn power(api: &Api, name: &str, action: &str, output: Output) -> Result<(), Failure> {
     let value = api.post(&Call::to(&["machines", &machine_segment(name), action]), &json!({}))?;
+    if output == Output::Json {
+        return output::json(&value);
+    }
     let machine: Machine = client::read(&value)?;
-    one(&value, &format!("is {}", machine.power.to_lowercase()), output)
+    output::line(&output::tame(&format!("{} is {}.", machine.name, machine.power.to_lowercase())))
 }
 
 fn new_machine(args: &RegisterArgs) -> Result<Value, Failure> {
@@ -100,6 +101,7 @@ fn new_machine(args: &RegisterArgs) -> Result<Value, Failure> {
         ("faultDomain", json!(args.fault_domain)),
         ("zone", json!(args.zone)),
         ("priority", json!(args.spot.then_some("Spot"))),
+        ("terminateNotification", json!(args.terminate_notice.map(terminate_notification))),
         ("tags", tags(&args.tags)?),
     ]))
 }
@@ -110,6 +112,11 @@ fn address(text: &str) -> Value {
         Some((network, ip)) => json!({ "network": network, "ip": ip }),
         None => json!({ "ip": text }),
     }
+}
+
+/// The API wants ISO 8601 here.
+fn terminate_notification(seconds: u64) -> Value {
+    json!({ "notBeforeTimeout": format!("PT{seconds}S") })
 }
 
 fn tags(texts: &[String]) -> Result<Value, Failure> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forewarn_server::{Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, StoreChoice};
 
-use super::Wrong;
+use super::{Wrong, executable, settings};
 
 /// Every setting with its value; the defaults are the server's own.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Choices {
     pub impacts: Impacts,
     pub log: LogFormat,
     pub log_level: String,
+    /// The keys that were typed as flags: sentences call them so.
+    pub typed_as_flags: Vec<String>,
     /// The settings that need no second thought live here from the start.
     pub config: Config,
 }
@@ -62,6 +64,7 @@ impl Default for Choices {
             impacts: Impacts::default(),
             log: LogFormat::Text,
             log_level: "info".into(),
+            typed_as_flags: Vec::new(),
             config: Config::default(),
         }
     }
@@ -94,20 +97,31 @@ impl Choices {
         data_directory(self.data.clone()).map(StoreChoice::Directory)
     }
 
+    /// What a setting is called in a sentence about `subject`: `--no-auth` to who typed that as a flag.
+    fn called(&self, key: &str, subject: &str) -> String {
+        let flag = settings::by_key(key).filter(|_| self.typed_as_flags.iter().any(|typed| typed == subject));
+        flag.map_or(key.into(), |setting| format!("--{}", setting.flag))
+    }
+
     fn check_auth(&self) -> Result<(), Wrong> {
         let address = self.config.management;
         if self.memory && !self.no_auth {
-            return Err(Wrong(
-                "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out."
-                    .into(),
-            ));
+            let called = |key| self.called(key, "memory");
+            return Err(Wrong(format!(
+                "{memory} leaves no file to keep a token in, so nobody could know it. Add {}, or leave {memory} out.",
+                called("no_auth"),
+                memory = called("memory"),
+            )));
         }
         if !self.no_auth || address.ip().is_loopback() {
             return Ok(());
         }
+        let called = |key| self.called(key, "no_auth");
         Err(Wrong(format!(
-            "no_auth is only for a management listener on loopback, and {address} is not. \
-             Leave no_auth out, or put management on 127.0.0.1."
+            "{no_auth} is only for a management listener on loopback, and {address} is not. \
+             Leave {no_auth} out, or put {} on 127.0.0.1.",
+            called("management"),
+            no_auth = called("no_auth"),
         )))
     }
 
@@ -142,15 +156,28 @@ impl Choices {
     }
 
     fn driver(&self) -> Result<DriverChoice, Wrong> {
-        match self.driver_word() {
-            DriverWord::Simulated => Ok(DriverChoice::Simulated(self.impacts.clone())),
-            DriverWord::Command => Ok(DriverChoice::Command(CommandDriver {
-                program: self.driver_command.clone().ok_or_else(|| {
-                    Wrong("driver.kind is command, but no driver.command is given. Name the executable to run.".into())
-                })?,
-                arguments: self.driver_arguments.clone(),
-                timeout: self.driver_command_timeout,
-            })),
+        match (self.driver_word(), &self.driver_command) {
+            (DriverWord::Simulated, Some(_)) => Err(Wrong(
+                "driver.kind is simulated, but a driver.command is given (--driver, --driver-command). Leave one of them out."
+                    .into(),
+            )),
+            (DriverWord::Command, None) => Err(Wrong(
+                "driver.kind is command, but no driver.command is given. Name the executable to run.".into(),
+            )),
+            (DriverWord::Simulated, None) if !self.driver_arguments.is_empty() => Err(Wrong(
+                "driver.arguments are given (--driver-argument), but no driver.command to give them to. \
+                 Name the executable with --driver-command."
+                    .into(),
+            )),
+            (DriverWord::Simulated, None) => Ok(DriverChoice::Simulated(self.impacts.clone())),
+            (DriverWord::Command, Some(program)) => {
+                executable::check(program)?;
+                Ok(DriverChoice::Command(CommandDriver {
+                    program: program.clone(),
+                    arguments: self.driver_arguments.clone(),
+                    timeout: self.driver_command_timeout,
+                }))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 mod choices;
+mod executable;
 mod listener;
 mod print;
 mod settings;
@@ -75,6 +76,7 @@ pub fn read(sources: &Sources) -> Result<Effective, Wrong> {
     put_all(&mut choices, &from_file)?;
     put_all(&mut choices, &environment)?;
     put_all(&mut choices, &sources.flags)?;
+    choices.typed_as_flags = sources.flags.iter().map(|given| given.key.clone()).collect();
     check_data_key(sources, &from_file)?;
     if !choices.memory {
         choices.data = Some(data_directory(choices.data)?);

@@ -84,7 +84,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| { c.data = Some(path(v)?); Ok(()) },
         |c| Some(c.data.as_ref()?.display().to_string().into())),
     setting!("memory", "memory", Switch, "",
-        "Keep everything in memory and forget it at the end",
+        "Keep everything in memory and forget it at the end; only together with --no-auth",
         |c, v| { c.memory = yes_or_no(one(v)?)?; Ok(()) },
         |c| Some(c.memory.into())),
     setting!("metadata", "metadata", Many, "ADDR",

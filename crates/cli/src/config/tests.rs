@@ -113,6 +113,7 @@ fn bad_values_are_refused_with_their_place_and_what_they_must_be() {
         "",
         r#"f.toml, line 3: notice_scale is "0", but must be a whole number from 1 to 100000."#,
     );
+    refused("", &[], "--notice-scale -1", r#"--notice-scale is "-1", but must be a whole number from 1 to 100000."#);
     refused(
         "",
         &[],
@@ -181,7 +182,7 @@ fn choices_that_do_not_go_together_are_refused() {
     let refused = |flags: &str, sentence: &str| check("", &[], flags, "clock", sentence);
     refused(
         "--no-auth --management 0.0.0.0:8170",
-        "no_auth is only for a management listener on loopback, and 0.0.0.0:8170 is not. Leave no_auth out, or put management on 127.0.0.1.",
+        "--no-auth is only for a management listener on loopback, and 0.0.0.0:8170 is not. Leave --no-auth out, or put --management on 127.0.0.1.",
     );
     refused(
         "--clock-start 2026-01-01T00:00:00Z",
@@ -189,19 +190,44 @@ fn choices_that_do_not_go_together_are_refused() {
     );
     refused("--driver command", "driver.kind is command, but no driver.command is given. Name the executable to run.");
     refused(
+        "--driver simulated --driver-command /bin/true",
+        "driver.kind is simulated, but a driver.command is given (--driver, --driver-command). Leave one of them out.",
+    );
+    refused(
+        "--driver-argument -v",
+        "driver.arguments are given (--driver-argument), but no driver.command to give them to. Name the executable with --driver-command.",
+    );
+    refused(
         "--metadata 127.0.0.1:8170",
         "Two listeners are to be opened on 127.0.0.1:8170. Give each its own address.",
     );
     refused(
         "--memory",
-        "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.",
+        "--memory leaves no file to keep a token in, so nobody could know it. Add --no-auth, or leave --memory out.",
     );
+    let from_file =
+        "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.";
+    check("memory = true", &[], "", "clock", from_file);
     refused("--memory --no-auth", r#""real""#);
     refused("--metadata 127.0.0.1:0 --metadata 127.0.0.1:0", r#""real""#);
     refused(
         "--pool-first 255.255.255.0",
         "The pool has no 4194304 addresses from 255.255.255.0 on. Make pool.count smaller.",
     );
+}
+
+#[test]
+fn a_driver_that_cannot_be_run_is_refused() {
+    let refused = |command: &str, what: &str| {
+        let advice = "Name an executable file; arguments go in --driver-argument.";
+        let sentence = format!("driver.command is {command:?}, but {what}. {advice}");
+        check(&format!("driver.command = {command:?}"), &[], "", "clock", &sentence);
+    };
+    refused("/bin/true --verbose", "that cannot be found: No such file or directory (os error 2)");
+    refused("/tmp", "that is not a file");
+    refused("/proc/version", "that file is not executable");
+    refused("no-such-driver", "no directory of PATH has such an executable");
+    check("", &[], "--driver-command true", "driver.command", r#""true""#);
 }
 
 #[test]

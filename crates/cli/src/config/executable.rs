@@ -1,0 +1,34 @@
+//! Whether the driver's command can be run, asked at the start rather than at the first event.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::{env, fs};
+
+use super::Wrong;
+
+/// A name without `/` is looked up in PATH, as it is when it is run.
+pub fn check(program: &Path) -> Result<(), Wrong> {
+    let named_by_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
+    let fault = if named_by_path { fault(program) } else { fault_in_path(program) };
+    fault.map_or(Ok(()), |what| {
+        Err(Wrong(format!(
+            "driver.command is {:?}, but {what}. Name an executable file; arguments go in --driver-argument.",
+            program.display().to_string()
+        )))
+    })
+}
+
+fn fault_in_path(name: &Path) -> Option<String> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).any(|directory| fault(&directory.join(name)).is_none());
+    (!found).then(|| "no directory of PATH has such an executable".into())
+}
+
+fn fault(file: &Path) -> Option<String> {
+    match fs::metadata(file) {
+        Err(error) => Some(format!("that cannot be found: {error}")),
+        Ok(facts) if !facts.is_file() => Some("that is not a file".into()),
+        Ok(facts) if facts.permissions().mode() & 0o111 == 0 => Some("that file is not executable".into()),
+        Ok(_) => None,
+    }
+}
