@@ -590,7 +590,8 @@ impl Model {
             }
             (EventKind::Redeploy, _) => {}
             (EventKind::Preempt, EvictionPolicy::Deallocate) => {
-                Arc::make_mut(&mut self.machines[at]).power = Power::Deallocated;
+                let machine = Arc::make_mut(&mut self.machines[at]);
+                (machine.power, machine.host) = (Power::Deallocated, None);
             }
             (EventKind::Preempt, EvictionPolicy::Delete) | (EventKind::Terminate, _) => drop(self.machines.remove(at)),
         }

@@ -282,7 +282,11 @@ impl Model {
             Command::RemoveHost { name } => self.hosts.retain(|host| host != name),
             Command::SetPower { machine, power } => {
                 let it = self.machines.iter_mut().find(|it| it.id == *machine).expect("known");
-                Arc::make_mut(it).power = *power;
+                let it = Arc::make_mut(it);
+                it.power = *power;
+                if *power == Power::Deallocated {
+                    it.host = None;
+                }
                 self.settle();
             }
             Command::Request { operation, request, .. } => self.ask(*operation, request),
