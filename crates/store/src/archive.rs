@@ -95,7 +95,8 @@ pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, S
     let mut archive = Archive { input: archive, number: 0, line: String::new() };
     let header = archive.header()?;
     let clock = header.clock.as_deref().map(ClockKind::parse).transpose().map_err(|error| archive.wrong(error))?;
-    let (entities, attachments, mut next) = archive.state()?;
+    let (State { entities, attachments }, next) = archive.state()?;
+    let mut next = Some(next);
     Region::load(Settings::default(), entities.iter().cloned()).map_err(|LoadError(reason)| {
         StoreError::Message(format!("the records of the archive do not fit each other: {reason}"))
     })?;
@@ -260,7 +261,12 @@ struct Archive<R> {
     line: String,
 }
 
-/// A line that is not a record: what comes after them.
+struct State {
+    entities: Vec<Entity>,
+    attachments: Vec<Attachment>,
+}
+
+/// A line after the state.
 enum After {
     History(Box<HistoryLine>),
     End(Summary),
@@ -283,7 +289,7 @@ impl<R: BufRead> Archive<R> {
     }
 
     /// All records and attachments, and the line after them.
-    fn state(&mut self) -> Result<(Vec<Entity>, Vec<Attachment>, Option<After>), StoreError> {
+    fn state(&mut self) -> Result<(State, After), StoreError> {
         let mut interner = Interner::default();
         let mut entities: Vec<Entity> = Vec::new();
         let mut attachments: Vec<Attachment> = Vec::new();
@@ -309,8 +315,8 @@ impl<R: BufRead> Archive<R> {
                     let owner = owner.ok_or_else(|| self.wrong("the attachment belongs to nothing in the archive"))?;
                     attachments.push(Attachment::put(owner, line.name, line.value));
                 }
-                Line::History(line) => return Ok((entities, attachments, Some(After::History(line)))),
-                Line::End(end) => return Ok((entities, attachments, Some(After::End(end)))),
+                Line::History(line) => return Ok((State { entities, attachments }, After::History(line))),
+                Line::End(end) => return Ok((State { entities, attachments }, After::End(end))),
             }
         }
     }
