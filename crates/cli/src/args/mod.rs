@@ -8,6 +8,7 @@ mod events;
 mod history;
 mod maintenance;
 mod operation;
+mod scenario;
 mod serve;
 mod vm;
 
@@ -20,6 +21,7 @@ pub use events::EventsCommand;
 pub use history::HistoryArgs;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use operation::OperationCommand;
+pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use vm::{OneVm, RegisterArgs, VmCommand};
 
@@ -77,6 +79,8 @@ pub enum Command {
     Operation(Client<OperationCommand>),
     /// What happened.
     History(HistoryArgs),
+    /// Run a time line of events, and what is expected of it.
+    Scenario(Client<ScenarioCommand>),
     /// The server's clock.
     Clock(Client<ClockCommand>),
     /// The token of the management API, in the data directory of this machine.

@@ -134,10 +134,10 @@ pub async fn begin(
         }
     };
     let scenario = parsed(text)?;
+    let scenario = body.subject.iter().fold(scenario, |scenario, subject| scenario.with_subject(&subject.0));
     let note = Note::new("scenario.run", name.as_str()).with(serde_json::json!({ "title": scenario.title }));
     let server = (api.engine().clone(), inside(api.clone()));
-    let subject = body.subject.map(|subject| subject.0);
-    let run = api.0.runs.prepare(name, scenario, subject, server, &api.0.stop).map_err(|error| {
+    let run = api.0.runs.prepare(name, scenario, server, &api.0.stop).map_err(|error| {
         let refusal = match error {
             BeginError::TooMany => Refusal::TooManyRuns,
             BeginError::Unfit(_) => Refusal::InvalidScenario,

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use toml::Spanned;
 
-use super::step::{Action, Does, EventState, Expectation, MachineState, Step, Switch};
+use super::step::{Action, Does, EventState, Expectation, MachineState, Step, Switch, rename_in};
 use crate::api::bodies;
 use crate::nearest::hint;
 use crate::span::span;
@@ -93,6 +93,27 @@ impl Scenario {
             fleet,
             steps,
         })
+    }
+}
+
+impl Scenario {
+    /// The same with another machine in the subject's place.
+    pub fn with_subject(mut self, other: &str) -> Scenario {
+        let Some(subject) = self.subject.replace(other.to_string()) else {
+            self.subject = None;
+            return self;
+        };
+        let rename = |name: &mut String| {
+            if name.eq_ignore_ascii_case(&subject) {
+                *name = other.to_string();
+            }
+        };
+        for made in &mut self.fleet {
+            rename(&mut made.name);
+            rename_in(&mut made.body, &rename);
+        }
+        self.steps.iter_mut().for_each(|step| step.does.rename(&rename));
+        self
     }
 }
 

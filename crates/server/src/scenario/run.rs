@@ -25,8 +25,6 @@ pub(super) struct Run {
     /// The routes of the management API, without the guard at the door.
     pub routes: Router,
     pub scenario: Scenario,
-    /// The machine that takes the subject's place.
-    pub subject: Option<String>,
     pub operations: HashMap<String, OperationId>,
     pub report: Reporter,
 }
@@ -40,13 +38,12 @@ impl Run {
         let snapshot = self.engine.snapshot();
         let steps = self.scenario.steps.iter();
         steps.flat_map(|step| machines_of(&step.does).map(move |name| (step, name))).try_for_each(|(step, name)| {
-            let name = self.named(name);
-            if self.will_be_there(&snapshot.region, &name) {
+            if self.will_be_there(&snapshot.region, name) {
                 return Ok(());
             }
             let fleet = self.scenario.fleet.iter().map(|made| made.name.as_str());
             let there = snapshot.region.machines().map(|machine| &*machine.name).take(CANDIDATES_MAX);
-            let near = hint(&name, fleet.chain(there));
+            let near = hint(name, fleet.chain(there));
             Err(format!(
                 "There is no machine '{name}' (line {} of the file).{near} Name one of the file or of the server.",
                 step.line
@@ -57,7 +54,7 @@ impl Run {
     fn will_be_there(&self, region: &Region, name: &str) -> bool {
         let set = name.rsplit_once('_').map(|(set, _)| set);
         let in_file = self.scenario.fleet.iter().any(|made| match made.kind {
-            Kind::Machine => self.named(&made.name).eq_ignore_ascii_case(name),
+            Kind::Machine => made.name.eq_ignore_ascii_case(name),
             Kind::ScaleSet => set.is_some_and(|set| set.eq_ignore_ascii_case(&made.name)),
             Kind::Host | Kind::AvailabilitySet | Kind::CloudService => false,
         });
@@ -81,7 +78,7 @@ impl Run {
     /// What is there already is taken as it is.
     async fn make_fleet(&self) -> Result<(), Failed> {
         for Made { kind, name, body } in &self.scenario.fleet {
-            let body = self.with_subject(body);
+            let body = body.clone();
             let made = match kind {
                 Kind::Host => self.call(Method::PUT, &format!("/hosts/{name}"), Value::Null).await,
                 Kind::AvailabilitySet => self.call(Method::POST, "/availability-sets", body).await,
@@ -101,13 +98,13 @@ impl Run {
     async fn step(&mut self, step: &Step) -> Result<(), Failed> {
         let answer = match &step.does {
             Does::Act { action: Action::Delete, machine } => {
-                self.call(Method::DELETE, &format!("/machines/{}", self.named(machine)), Value::Null).await
+                self.call(Method::DELETE, &format!("/machines/{}", machine), Value::Null).await
             }
             Does::Act { action, machine } => {
-                let path = format!("/machines/{}/{}", self.named(machine), action.word());
+                let path = format!("/machines/{}/{}", machine, action.word());
                 self.call(Method::POST, &path, Value::Null).await
             }
-            Does::Maintain(body) => self.call(Method::POST, "/maintenance", self.with_subject(body)).await,
+            Does::Maintain(body) => self.call(Method::POST, "/maintenance", body.clone()).await,
             Does::Scale { set, capacity } => {
                 let path = format!("/scale-sets/{set}");
                 let changed = self.call(Method::PATCH, &path, json!({ "capacity": capacity })).await;
@@ -115,14 +112,14 @@ impl Run {
             }
             Does::Upgrade { set } => self.call(Method::POST, &format!("/scale-sets/{set}/upgrade"), Value::Null).await,
             Does::Power { switch, machine } => {
-                let path = format!("/machines/{}/{}", self.named(machine), switch.word());
+                let path = format!("/machines/{}/{}", machine, switch.word());
                 self.call(Method::POST, &path, Value::Null).await
             }
             Does::Cancel { of } => {
                 let operation = self.operation(of)?;
                 self.call(Method::POST, &format!("/operations/{operation}/cancel"), Value::Null).await
             }
-            Does::Fault(body) => self.call(Method::POST, "/faults", self.with_subject(body)).await,
+            Does::Fault(body) => self.call(Method::POST, "/faults", body.clone()).await,
             Does::ClearFaults => self.call(Method::DELETE, "/faults", Value::Null).await,
             Does::Approve { of, by, machine } => return self.approve(of, by.as_deref(), machine.as_deref()).await,
             Does::Poll { machine } => return self.poll(machine).await,
@@ -156,8 +153,7 @@ impl Run {
     fn live_events(&self, region: &Region, of: &str, machine: Option<&str>) -> Result<Vec<EventId>, Failed> {
         let operation = self.operation(of)?;
         let operation = region.operation(operation).ok_or_else(|| format!("'{of}' is over and forgotten"))?;
-        let machine = machine.map(|name| self.named(name));
-        let concerns = |name: &str| machine.as_ref().is_none_or(|machine| machine.eq_ignore_ascii_case(name));
+        let concerns = |name: &str| machine.is_none_or(|machine| machine.eq_ignore_ascii_case(name));
         let events = operation.parts.iter().filter_map(|part| region.event(part.event));
         let events = events.filter(|event| event.is_shown() && event.resources.iter().any(|it| concerns(&it.name)));
         let events: Vec<EventId> = events.map(|event| event.id).collect();
@@ -212,16 +208,13 @@ impl Run {
         let snapshot = self.engine.snapshot();
         let region = &snapshot.region;
         match what {
-            Expectation::Event { of, machine, state } => {
-                let machine = machine.as_ref().map(|name| self.named(name));
-                match region.operation(self.operation(of)?) {
-                    Some(operation) => Ok(verdict::of_events(region, operation, machine.as_deref(), *state)),
-                    None => Ok(Verdict::Never("it is over and forgotten".into())),
-                }
-            }
+            Expectation::Event { of, machine, state } => match region.operation(self.operation(of)?) {
+                Some(operation) => Ok(verdict::of_events(region, operation, machine.as_deref(), *state)),
+                None => Ok(Verdict::Never("it is over and forgotten".into())),
+            },
             Expectation::Machine { machine, state } => {
                 let asked = |machine: MachineId| self.engine.requests_of(machine);
-                Ok(verdict::of_machine(region, &self.named(machine), asked, *state))
+                Ok(verdict::of_machine(region, &machine, asked, *state))
             }
         }
     }
@@ -231,30 +224,10 @@ impl Run {
     }
 
     fn machine(&self, region: &Region, name: &str) -> Result<MachineId, Failed> {
-        let name = self.named(name);
-        match region.machine_by_name(&name, None) {
+        match region.machine_by_name(name, None) {
             Found::One(id) => Ok(id),
             Found::Many(_) => Err(format!("more than one machine is named '{name}'")),
             Found::Nothing => Err(format!("there is no machine '{name}'")),
-        }
-    }
-
-    /// What a name of the file stands for in this run.
-    fn named(&self, name: &str) -> String {
-        match (&self.scenario.subject, &self.subject) {
-            (Some(subject), Some(other)) if subject.eq_ignore_ascii_case(name) => other.clone(),
-            (_, _) => name.to_string(),
-        }
-    }
-
-    fn with_subject(&self, body: &Value) -> Value {
-        match body {
-            Value::String(text) => Value::String(self.named(text)),
-            Value::Array(values) => values.iter().map(|value| self.with_subject(value)).collect(),
-            Value::Object(values) => {
-                values.iter().map(|(key, value)| (key.clone(), self.with_subject(value))).collect()
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => body.clone(),
         }
     }
 

@@ -95,7 +95,6 @@ impl Runs {
         &self,
         name: String,
         scenario: Scenario,
-        subject: Option<String>,
         (engine, routes): (Engine, Router),
         stop: &CancellationToken,
     ) -> Result<Prepared, BeginError> {
@@ -108,7 +107,7 @@ impl Runs {
         let first = first_progress(kept.last + 1, name, &scenario, engine.now());
         let (progress, seen) = watch::channel(first.clone());
         let report = Reporter { progress, stop: stop.clone() };
-        let run = Run { engine, routes, scenario, subject, operations: HashMap::new(), report };
+        let run = Run { engine, routes, scenario, operations: HashMap::new(), report };
         run.check().map_err(BeginError::Unfit)?;
         kept.last += 1;
         kept.runs.insert(first.id, Known { progress: seen, stop });

@@ -116,6 +116,31 @@ pub enum MachineState {
     Deleted,
 }
 
+impl Does {
+    /// Gives every name of a machine to `rename`.
+    pub(super) fn rename(&mut self, rename: &impl Fn(&mut String)) {
+        match self {
+            Does::Act { machine, .. } | Does::Power { machine, .. } | Does::Poll { machine } => rename(machine),
+            Does::Maintain(body) => rename_in(&mut body["target"], rename),
+            Does::Fault(body) => rename_in(body, rename),
+            Does::Approve { by, machine, .. } => by.iter_mut().chain(machine).for_each(rename),
+            Does::Expect { what: Expectation::Event { machine, .. }, .. } => machine.iter_mut().for_each(rename),
+            Does::Expect { what: Expectation::Machine { machine, .. }, .. } => rename(machine),
+            Does::Scale { .. } | Does::Upgrade { .. } | Does::Cancel { .. } | Does::ClearFaults | Does::Wait(_) => {}
+        }
+    }
+}
+
+/// The same in a body of the API.
+pub(super) fn rename_in(body: &mut Value, rename: &impl Fn(&mut String)) {
+    match body {
+        Value::String(text) => rename(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| rename_in(value, rename)),
+        Value::Object(values) => values.values_mut().for_each(|value| rename_in(value, rename)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 impl Action {
     /// As in the paths of the API.
     pub fn word(self) -> &'static str {
@@ -205,9 +230,11 @@ impl fmt::Display for Does {
 impl fmt::Display for Expectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Expectation::Event { of, machine: None, state } => write!(f, "{of} to be {}", state.word()),
-            Expectation::Event { of, machine: Some(machine), state } => {
-                write!(f, "{of} of {machine} to be {}", state.word())
+            Expectation::Event { of, machine, state } => {
+                write!(f, "{of}")?;
+                machine.as_ref().map_or(Ok(()), |machine| write!(f, " of {machine}"))?;
+                let verb = if *state == EventState::Appeared { "have" } else { "be" };
+                write!(f, " to {verb} {}", state.word())
             }
             Expectation::Machine { machine, state } => write!(f, "{machine} to be {}", state.word()),
         }
