@@ -214,7 +214,7 @@ impl Run {
             },
             Expectation::Machine { machine, state } => {
                 let asked = |machine: MachineId| self.engine.requests_of(machine);
-                Ok(verdict::of_machine(region, &machine, asked, *state))
+                Ok(verdict::of_machine(region, machine, asked, *state))
             }
         }
     }
