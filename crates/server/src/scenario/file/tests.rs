@@ -1,3 +1,5 @@
+//! Files that are wrong, and what is said about them.
+
 use super::*;
 use crate::scenario::SHIPPED;
 
