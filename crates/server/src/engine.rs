@@ -10,8 +10,9 @@ use forewarn_store::{Audit, Reader};
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Clock};
+use crate::faults::Faults;
 use crate::publish::Board;
-use crate::requests::{RequestRecord, Requests};
+use crate::requests::{RequestLog, RequestRecord, Requests};
 use crate::telemetry::Telemetry;
 
 /// The region at one revision. Immutable; keep it as long as you like.
@@ -122,6 +123,7 @@ pub(crate) struct Inner {
     pub reader: Arc<dyn Reader>,
     pub telemetry: Arc<Telemetry>,
     pub requests: Requests,
+    pub faults: Faults,
     pub health: Arc<Health>,
 }
 
@@ -147,6 +149,11 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.send(Letter::Command(Box::new(Pending { command, asked, reply })))?;
         answer.await.unwrap_or(Err(SubmitError::Stopping))
+    }
+
+    /// Writes into history what was done beside the rules: the note rides on a tick, which changes nothing.
+    pub async fn note(&self, asked: Asked) -> Result<(), SubmitError> {
+        self.submit(Command::Tick, Some(asked)).await.map(drop)
     }
 
     /// The number of the newest snapshot, as it changes.
@@ -186,6 +193,11 @@ impl Engine {
         self.inner.requests.of(machine)
     }
 
+    /// The last requests of a machine, after the one with this number, and how it polls.
+    pub fn request_log_of(&self, machine: MachineId, after: u64) -> RequestLog {
+        self.inner.requests.log_of(machine, after)
+    }
+
     pub fn telemetry(&self) -> &Telemetry {
         &self.inner.telemetry
     }
@@ -202,6 +214,10 @@ impl Engine {
 
     pub(crate) fn requests(&self) -> &Requests {
         &self.inner.requests
+    }
+
+    pub(crate) fn faults_kept(&self) -> &Faults {
+        &self.inner.faults
     }
 
     /// Asks the writer to stop. What waits in the mailbox is answered with Stopping.

@@ -6,6 +6,7 @@ pub mod clock;
 mod config;
 mod driver;
 mod engine;
+pub mod faults;
 mod metadata;
 mod publish;
 mod random;
@@ -16,6 +17,8 @@ mod writer;
 
 pub use config::*;
 pub use engine::*;
-pub use requests::RequestRecord;
+pub use requests::{
+    APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestRecord, RequestSeen, Summary as RequestSummary,
+};
 pub use start::{BoundAddress, Running, start, start_with};
 pub use telemetry::Telemetry;

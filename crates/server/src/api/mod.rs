@@ -88,13 +88,12 @@ impl Api {
 
     /// Carries out a command in the owner's name and notes it in the audit trail.
     async fn submit(&self, command: Command, note: Note) -> Result<Done, ApiError> {
-        let asked = Asked {
-            actor: OWNER.into(),
-            action: note.action.into(),
-            target: note.target,
-            detail: note.detail.to_string(),
-        };
-        Ok(self.engine().submit(command, Some(asked)).await?)
+        Ok(self.engine().submit(command, Some(note.asked())).await?)
+    }
+
+    /// Notes in the audit trail what the owner does beside the rules.
+    async fn note(&self, note: Note) -> Result<(), ApiError> {
+        Ok(self.engine().note(note.asked()).await?)
     }
 
     /// Asks for an operation and answers with it.
@@ -132,6 +131,11 @@ impl Note {
     fn with(mut self, detail: serde_json::Value) -> Note {
         self.detail = detail;
         self
+    }
+
+    fn asked(self) -> Asked {
+        let Note { action, target, detail } = self;
+        Asked { actor: OWNER.into(), action: action.into(), target, detail: detail.to_string() }
     }
 }
 

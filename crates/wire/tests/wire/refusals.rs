@@ -54,6 +54,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Overloaded { retry_after_secs: 1 },
         Refusal::OutcomeUnknown { retry_after_secs: 1 },
         Refusal::Internal,
+        Refusal::Gone,
     ]
 }
 
