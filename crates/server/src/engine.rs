@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use forewarn_core::{Answer, Command, MachineId, Region, Rejection, Timestamp};
-use forewarn_store::{Audit, Reader};
+use forewarn_store::{Audit, HistoryQuery, HistoryRow, Reader, StoreError};
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Clock};
@@ -186,6 +186,13 @@ impl Engine {
     /// History, beside the writer. Blocking: call it where blocking is allowed.
     pub fn reader(&self) -> Arc<dyn Reader> {
         self.inner.reader.clone()
+    }
+
+    /// Rows of history, read where blocking is allowed.
+    pub async fn history(&self, query: HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        let reader = self.reader();
+        let read = tokio::task::spawn_blocking(move || reader.history(&query)).await;
+        read.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))
     }
 
     /// What a machine has asked of the metadata endpoint since the server started.

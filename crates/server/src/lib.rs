@@ -13,6 +13,7 @@ mod random;
 mod requests;
 mod start;
 mod telemetry;
+mod waiting;
 mod writer;
 
 pub use config::*;
@@ -22,3 +23,4 @@ pub use requests::{
 };
 pub use start::{BoundAddress, Running, start, start_with};
 pub use telemetry::Telemetry;
+pub use waiting::{Milestone, Reached, WaitFor, Waited, Whose};

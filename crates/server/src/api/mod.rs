@@ -15,6 +15,8 @@ mod clock;
 mod error;
 mod events;
 mod extract;
+mod fault_kind;
+mod faults;
 mod groups;
 mod guard;
 mod history;
@@ -24,23 +26,26 @@ mod machine_actions;
 mod machines;
 mod maintenance;
 mod names;
+mod nearest;
 mod object;
 mod openapi;
 mod operations;
 mod parts;
+mod requests;
 mod routes;
 mod scale_sets;
 mod service;
 mod text;
 mod token;
 mod values;
+mod waits;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::response::Response;
 use forewarn_core::{Answer, Command, EventId, Name, Request};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
@@ -60,7 +65,7 @@ pub const OWNER: &str = "owner";
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
 pub const RESOURCE_GROUP_DEFAULT: &str = "default";
 
-/// Streams of changes that are open at once. Each holds a connection and one page of history.
+/// Streams of changes and requests that wait, at once. Each holds a connection and one page of history.
 pub const STREAMS_MAX: usize = 256;
 
 #[derive(Clone)]
@@ -80,6 +85,16 @@ impl Api {
     pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         Api(Arc::new(Inner { engine, access, bound, stop, streams }))
+    }
+
+    /// A place among those who are told what happens, as long as the permit lives.
+    fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.0.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = format!(
+                "{STREAMS_MAX} streams of changes are open or waited on, which is the limit. Close one, or try again."
+            );
+            ApiError::new(Refusal::TooManyStreams, message)
+        })
     }
 
     fn engine(&self) -> &Engine {

@@ -18,6 +18,7 @@ use super::seen::Untold;
 use super::service::{Get, Post, Shared};
 use crate::engine::SubmitError;
 use crate::faults::Alter;
+use crate::telemetry::OneMore;
 
 /// How long the body of an approval may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,7 +56,7 @@ async fn get_or_refuse(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
 async fn hold(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
     let until = Instant::now() + Duration::from_secs(get.wait_secs);
     let mut watch = shared.engine.board().watch(get.scope);
-    let _held = Held::new(shared);
+    let _held = OneMore::of(&shared.engine.telemetry().held);
     loop {
         let snapshot = shared.engine.snapshot();
         let scope = snapshot.region.scope(get.scope);
@@ -84,22 +85,6 @@ fn document(shared: &Shared, region: &Region, scope: &Scope, get: &Get) -> Answe
         // Nobody shall take what is there again for what he has already.
         true => shared.answers.untagged(altered.body),
         false => shared.answers.document(&altered),
-    }
-}
-
-/// Counts a request that is held.
-struct Held<'a>(&'a Shared);
-
-impl<'a> Held<'a> {
-    fn new(shared: &'a Shared) -> Held<'a> {
-        shared.engine.telemetry().held.inc();
-        Held(shared)
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.engine.telemetry().held.dec();
     }
 }
 

@@ -81,6 +81,7 @@ fn every_body_is_json_with_an_error_that_begins_as_its_status_is_called() {
             404 => "Not found. ",
             405 => "Method not allowed. ",
             409 => "Conflict. ",
+            410 => "Gone. ",
             413 => "Payload too large. ",
             429 => "Too many requests. ",
             431 => "Request header fields too large. ",
