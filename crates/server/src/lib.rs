@@ -6,6 +6,7 @@ pub mod clock;
 mod config;
 mod driver;
 mod engine;
+pub mod faults;
 mod metadata;
 pub mod nearest;
 mod publish;
@@ -15,10 +16,14 @@ pub mod scenario;
 pub mod span;
 mod start;
 mod telemetry;
+mod waiting;
 mod writer;
 
 pub use config::*;
 pub use engine::*;
-pub use requests::RequestRecord;
+pub use requests::{
+    APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestRecord, RequestSeen, Summary as RequestSummary,
+};
 pub use start::{BoundAddress, Running, start, start_with};
 pub use telemetry::Telemetry;
+pub use waiting::{Milestone, Reached, WaitFor, Waited, Whose};

@@ -23,6 +23,7 @@ use crate::clock::{self, Clock};
 use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
 use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
+use crate::faults::{self, Faults};
 use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
 use crate::publish::Board;
 use crate::random::random_guid;
@@ -93,6 +94,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         seed: random_guid(),
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
+    tasks.spawn(faults::keep(engine.clone(), stop.clone()));
     let api = api::Api::new(engine, access, running.management, stop.clone());
     tasks.spawn(api::serve(management, api::router(api), stop.clone()));
     if let Some(runner) = runner {
@@ -188,6 +190,7 @@ async fn open(
         reader: store.reader(),
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
+        faults: Faults::new(),
         health: health.clone(),
     });
     let (driver, runner) = driver(config, &engine, clock.kind(), reruns);

@@ -15,6 +15,8 @@ mod clock;
 mod error;
 mod events;
 mod extract;
+mod fault_kind;
+mod faults;
 mod groups;
 mod guard;
 mod history;
@@ -28,6 +30,7 @@ mod object;
 mod openapi;
 mod operations;
 mod parts;
+mod requests;
 mod routes;
 mod scale_sets;
 mod scenarios;
@@ -35,13 +38,14 @@ mod service;
 mod text;
 mod token;
 mod values;
+mod waits;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::response::Response;
 use forewarn_core::{Answer, Command, EventId, Name, Request};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
@@ -51,6 +55,7 @@ use error::{ApiError, Refusal};
 
 /// The bodies that scenarios have in their files.
 pub(crate) mod bodies {
+    pub use super::faults::NewFault;
     pub use super::groups::NewGroup;
     pub use super::machines::NewMachine;
     pub use super::maintenance::NewMaintenance;
@@ -71,7 +76,7 @@ pub const OWNER: &str = "owner";
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
 pub const RESOURCE_GROUP_DEFAULT: &str = "default";
 
-/// Streams of changes that are open at once. Each holds a connection and one page of history.
+/// Streams of changes and requests that wait, at once. Each holds a connection and one page of history.
 pub const STREAMS_MAX: usize = 256;
 
 #[derive(Clone)]
@@ -94,19 +99,28 @@ impl Api {
         Api(Arc::new(Inner { engine, access, bound, stop, streams, runs: Runs::default() }))
     }
 
+    /// A place among those who are told what happens, as long as the permit lives.
+    fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.0.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = format!(
+                "{STREAMS_MAX} streams of changes are open or waited on, which is the limit. Close one, or try again."
+            );
+            ApiError::new(Refusal::TooManyStreams, message)
+        })
+    }
+
     fn engine(&self) -> &Engine {
         &self.0.engine
     }
 
     /// Carries out a command in the owner's name and notes it in the audit trail.
     async fn submit(&self, command: Command, note: Note) -> Result<Done, ApiError> {
-        let asked = Asked {
-            actor: OWNER.into(),
-            action: note.action.into(),
-            target: note.target,
-            detail: note.detail.to_string(),
-        };
-        Ok(self.engine().submit(command, Some(asked)).await?)
+        Ok(self.engine().submit(command, Some(note.asked())).await?)
+    }
+
+    /// Notes in the audit trail what the owner does beside the rules.
+    async fn note(&self, note: Note) -> Result<(), ApiError> {
+        Ok(self.engine().note(note.asked()).await?)
     }
 
     /// Asks for an operation and answers with it.
@@ -144,6 +158,11 @@ impl Note {
     fn with(mut self, detail: serde_json::Value) -> Note {
         self.detail = detail;
         self
+    }
+
+    fn asked(self) -> Asked {
+        let Note { action, target, detail } = self;
+        Asked { actor: OWNER.into(), action: action.into(), target, detail: detail.to_string() }
     }
 }
 

@@ -11,6 +11,7 @@ use http::{Method, StatusCode, Uri};
 use super::error::{ApiError, Refusal};
 use super::events::{self, Approvals, Approved, Event};
 use super::extract::{BODY_BYTES_MAX, InGroup, Nothing, Paging};
+use super::faults::{self, Cleared, Fault, NewFault};
 use super::groups::{Group, NewGroup, PolicyChange, availability_sets, cloud_services};
 use super::hosts::Host;
 use super::machine_actions::{Action, DeleteQuery, Failure};
@@ -21,7 +22,7 @@ use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
 use super::{Api, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
-use super::{scale_sets, scenarios, service};
+use super::{requests, scale_sets, scenarios, service, waits};
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -108,6 +109,7 @@ pub fn table() -> Vec<Route> {
         host_routes(),
         event_routes(),
         scenario_routes(),
+        fault_routes(),
         other_routes(),
     ]
     .into_iter()
@@ -124,6 +126,7 @@ fn machine_routes() -> Vec<Route> {
         get("/api/v1/machines/{machine}", machines::get, doc("getMachine", "One machine").query::<InGroup>().answer::<Machine>(OK)),
         patch("/api/v1/machines/{machine}", machines::change, doc("changeMachine", "Changes a machine; what is left out stays").query::<InGroup>().body::<MachineChange>().answer::<Machine>(OK)),
         delete("/api/v1/machines/{machine}", act::delete, doc("deleteMachine", "Deletes a machine, with notice where it has a terminate notification").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
+        get("/api/v1/machines/{machine}/requests", requests::list, doc("listRequests", "What a machine asked of the metadata endpoint lately").query::<requests::RequestsQuery>().answer::<requests::Requests>(OK)),
         post("/api/v1/machines/{machine}/restart", act::restart, action("restartMachine", "Restarts a machine: a Reboot event")),
         post("/api/v1/machines/{machine}/redeploy", act::redeploy, action("redeployMachine", "Moves a machine to another host: a Redeploy event")),
         post("/api/v1/machines/{machine}/perform-maintenance", act::perform_maintenance, action("performMaintenance", "Self-service maintenance: a Redeploy event")),
@@ -184,6 +187,7 @@ fn event_routes() -> Vec<Route> {
     vec![
         get("/api/v1/events", events::list, doc("listEvents", "Events that are not over, in order of appearance").query::<events::ListQuery>().page::<Event>()),
         post("/api/v1/events/approve", events::approve_many, doc("approveEvents", "Approves events, all or none").body::<Approvals>().answer::<Approved>(OK)),
+        get("/api/v1/events/wait", waits::wait, doc("waitForEvent", "Holds until an event has come so far, or the time is over").query::<waits::WaitQuery>().answer::<waits::WaitAnswer>(OK)),
         get("/api/v1/events/{event}", events::get, doc("getEvent", "One event").answer::<Event>(OK)),
         post("/api/v1/events/{event}/approve", events::approve, event_action("approveEvent", "Approves an event")),
         post("/api/v1/events/{event}/cancel", events::cancel, event_action("cancelEvent", "Cancels what the event comes from")),
@@ -203,6 +207,17 @@ fn scenario_routes() -> Vec<Route> {
         post("/api/v1/scenario-runs", scenarios::begin, doc("runScenario", "Runs a scenario").body::<NewRun>().answer::<Run>(ACCEPTED)),
         get("/api/v1/scenario-runs/{run}", scenarios::run, doc("getRun", "One run; with `wait`, when it has gone on").query::<RunQuery>().answer::<Run>(OK)),
         delete("/api/v1/scenario-runs/{run}", scenarios::stop, doc("stopRun", "Stops a run").no_content()),
+    ]
+}
+
+#[rustfmt::skip]
+fn fault_routes() -> Vec<Route> {
+    vec![
+        get("/api/v1/faults", faults::list, doc("listFaults", "Faults of the metadata endpoint, oldest first").query::<faults::ListQuery>().page::<Fault>()),
+        post("/api/v1/faults", faults::add, doc("addFault", "Lets requests go wrong").body::<NewFault>().answer::<Fault>(CREATED)),
+        delete("/api/v1/faults", faults::clear_all, doc("clearFaults", "Ends all faults, or those of one machine").query::<faults::ClearQuery>().answer::<Cleared>(OK)),
+        get("/api/v1/faults/{fault}", faults::get, doc("getFault", "One fault").answer::<Fault>(OK)),
+        delete("/api/v1/faults/{fault}", faults::clear, doc("clearFault", "Ends a fault").answer::<Fault>(OK)),
     ]
 }
 

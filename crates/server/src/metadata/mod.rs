@@ -3,7 +3,7 @@
 //! ```text
 //!  listen ─▶ connection (hyper) ─▶ service: route, method, headers, query, version, caller
 //!                                     │ here and now: documents, instance
-//!                                     └ later: turn a scope on (seen), hold, approve
+//!                                     └ later: turn a scope on (seen), hold, approve, go wrong (faulty)
 //! ```
 //!
 //! It sits on hyper directly: this is the path that every machine of the fleet walks every second.
@@ -13,6 +13,7 @@ mod answer;
 mod caller;
 mod connection;
 mod documents;
+mod faulty;
 mod instance;
 mod later;
 mod listen;

@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use toml::Spanned;
 
@@ -165,7 +164,7 @@ struct StepTable {
     cancel: Text,
     approve: Text,
     poll: Text,
-    fault: Option<IgnoredAny>,
+    fault: Option<bodies::NewFault>,
     clear_faults: Option<bool>,
     wait: Text,
     expect: Text,

@@ -137,6 +137,13 @@ impl World {
     }
 }
 
+/// Lets the server's tasks run until they have come so far.
+pub async fn until(mut reached: impl FnMut() -> bool) {
+    while !reached() {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// The machine that an empty store starts with.
 pub const FIRST: MachineId = MachineId(1);
 
