@@ -20,6 +20,7 @@ mod guard;
 mod history;
 mod hosts;
 mod listener;
+mod listeners;
 mod machine_actions;
 mod machines;
 mod maintenance;
@@ -44,6 +45,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
+use crate::metadata::DoorFacts;
 use crate::random::random_guid;
 use error::{ApiError, Refusal};
 
@@ -71,15 +73,23 @@ struct Inner {
     access: Access,
     /// What the listener is bound to, for the Host header.
     bound: SocketAddr,
+    /// Where machines ask.
+    doors: Vec<DoorFacts>,
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
 }
 
 impl Api {
-    pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
+    pub(crate) fn new(
+        engine: Engine,
+        access: Access,
+        bound: SocketAddr,
+        doors: Vec<DoorFacts>,
+        stop: CancellationToken,
+    ) -> Api {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Api(Arc::new(Inner { engine, access, bound, stop, streams }))
+        Api(Arc::new(Inner { engine, access, bound, doors, stop, streams }))
     }
 
     fn engine(&self) -> &Engine {
