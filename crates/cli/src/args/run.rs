@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn options_are_the_same_when_they_are_typed_again() {
-        let typed = ["x", "--vm", "web_0", "--reach", "5432", "--notice-scale", "60", "--plain-names", "--clock=manual"];
+        let typed =
+            ["x", "--vm", "web_0", "--reach", "5432", "--notice-scale", "60", "--plain-names", "--clock=manual"];
         let read = |words: &[OsString]| {
             let matches = RunOptions::augment_args(Command::new("x")).try_get_matches_from(words).unwrap();
             RunOptions::from_arg_matches(&matches).unwrap()

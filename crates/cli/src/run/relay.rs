@@ -125,7 +125,10 @@ mod tests {
     #[test]
     fn paths_get_the_machine_before_them() {
         for (target, expected) in [
-            ("/metadata/scheduledevents?api-version=2020-07-01", "/vm/a/metadata/scheduledevents?api-version=2020-07-01"),
+            (
+                "/metadata/scheduledevents?api-version=2020-07-01",
+                "/vm/a/metadata/scheduledevents?api-version=2020-07-01",
+            ),
             ("http://169.254.169.254/metadata", "/vm/a/metadata"),
             ("/vm/other/metadata", "/vm/a/vm/other/metadata"),
         ] {

@@ -205,7 +205,10 @@ mod tests {
             assert_eq!(found.ok().as_deref(), expected);
         };
         let at = |address: &str, prefix: bool| json!({ "address": address, "prefix": prefix });
-        check(json!([at("10.0.0.1:80", false), at("unix:/run/x", true), at("127.0.0.1:81", true)]), Some("127.0.0.1:81"));
+        check(
+            json!([at("10.0.0.1:80", false), at("unix:/run/x", true), at("127.0.0.1:81", true)]),
+            Some("127.0.0.1:81"),
+        );
         check(json!([at("0.0.0.0:8169", true)]), Some("build:8169"));
         check(json!([at("10.0.0.1:80", false)]), None);
     }

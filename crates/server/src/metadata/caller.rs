@@ -33,7 +33,10 @@ pub(crate) enum DefaultMachine {
 /// Where a connection comes from.
 #[derive(Debug)]
 pub(crate) enum Peer {
-    Address { address: Address, place: Place },
+    Address {
+        address: Address,
+        place: Place,
+    },
     /// A Unix socket.
     Local,
 }
