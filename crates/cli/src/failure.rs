@@ -13,7 +13,14 @@ pub enum Failure {
     Ended(String),
     /// Nobody reads our output any more: `forewarn history | head`.
     NobodyReads,
+    /// A program was to be run, and was not; with an exit code that programs seldom use themselves.
+    NotRun(u8, String),
 }
+
+/// As `env`, `timeout` and shells count.
+pub const NOT_RUN: u8 = 125;
+pub const CANNOT_RUN: u8 = 126;
+pub const NOT_FOUND: u8 = 127;
 
 impl Failure {
     pub fn exit_code(&self) -> u8 {
@@ -23,14 +30,17 @@ impl Failure {
             Failure::Unreachable(_) => 3,
             Failure::Ended(_) => 4,
             Failure::NobodyReads => 0,
+            Failure::NotRun(code, _) => *code,
         }
     }
 
     pub fn message(&self) -> Option<&str> {
         match self {
-            Failure::Refused(text) | Failure::Usage(text) | Failure::Unreachable(text) | Failure::Ended(text) => {
-                Some(text)
-            }
+            Failure::Refused(text)
+            | Failure::Usage(text)
+            | Failure::Unreachable(text)
+            | Failure::Ended(text)
+            | Failure::NotRun(_, text) => Some(text),
             Failure::NobodyReads => None,
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  args (what was typed) ─▶ commands ─┬─▶ serve ──▶ config (what is meant) ──▶ forewarn-server
+//!                                     ├─▶ run ────▶ a program in a network of its own, a server beside it
 //!                                     ├─▶ client ──HTTP──▶ the management API of a server
 //!                                     └─▶ token, export, import: files
 //! ```
@@ -12,7 +13,9 @@ mod client;
 mod commands;
 mod config;
 mod failure;
+mod network;
 mod output;
+mod run;
 mod serve;
 mod words;
 

@@ -76,7 +76,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
     let (engine, writer, runner) = open(&config, store).await?;
-    register_first(&engine).await?;
+    register_first(&engine, config.first_machine.clone()).await?;
 
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
@@ -88,6 +88,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         tasks: tasks.clone(),
         writer,
     };
+    let doors = listeners.iter().map(Bound::describe).collect::<Result<_, _>>()?;
     let options = metadata::Options {
         names: if config.plain_names { Names::Plain } else { Names::Original },
         first_call_delay: config.first_call_delay,
@@ -95,7 +96,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
     tasks.spawn(faults::keep(engine.clone(), stop.clone()));
-    let api = api::Api::new(engine, access, running.management, stop.clone());
+    let api = api::Api::new(engine, access, running.management, doors, stop.clone());
     tasks.spawn(api::serve(management, api::router(api), stop.clone()));
     if let Some(runner) = runner {
         tasks.spawn(runner.run(stop));
@@ -260,18 +261,18 @@ fn driver(
 }
 
 /// A store that never had a machine gets this one, so that the first curl works.
-async fn register_first(engine: &Engine) -> anyhow::Result<()> {
+async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result<()> {
     if engine.snapshot().region.meta().next_id != 0 {
         return Ok(());
     }
-    let name = hostname();
+    let name = name.unwrap_or_else(hostname);
     let home =
         Home { subscription: api::SUBSCRIPTION_DEFAULT.into(), resource_group: api::RESOURCE_GROUP_DEFAULT.into() };
     let machine = NewMachine::plain(random_guid(), &name, home);
     let done = engine
         .submit(Command::RegisterMachine(Box::new(machine)), None)
         .await
-        .with_context(|| format!("This computer, '{name}', could not be registered as the first machine"))?;
+        .with_context(|| format!("The machine '{name}' could not be registered as the first machine"))?;
     match done.answer {
         Answer::Machine(FIRST_MACHINE) => Ok(()),
         other => Err(anyhow!("The first machine has an unexpected number: {other:?}")),

@@ -8,6 +8,7 @@ mod events;
 mod history;
 mod maintenance;
 mod operation;
+mod run;
 mod scenario;
 mod serve;
 mod vm;
@@ -21,6 +22,7 @@ pub use events::EventsCommand;
 pub use history::HistoryArgs;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use operation::OperationCommand;
+pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use vm::{OneVm, RegisterArgs, VmCommand};
@@ -37,6 +39,13 @@ const SERVE_EXIT_CODES: &str = "Exit codes:
   0  stopped by SIGTERM or Ctrl-C
   1  refused or failed
   2  the command line or the configuration is wrong";
+
+const RUN_EXIT_CODES: &str = "Exit codes:
+  the program's own, and
+    2  the command line is wrong
+  125  the program was not run: no network of its own, no server, no such machine
+  126  the program cannot be run
+  127  there is no such program";
 
 /// Scheduled Events for any fleet of virtual machines.
 #[derive(Debug, Parser)]
@@ -61,7 +70,11 @@ fn described() -> clap::Command {
 }
 
 fn with_exit_codes(command: clap::Command) -> clap::Command {
-    let codes = if command.get_name() == "serve" { SERVE_EXIT_CODES } else { EXIT_CODES };
+    let codes = match command.get_name() {
+        "serve" => SERVE_EXIT_CODES,
+        "run" => RUN_EXIT_CODES,
+        _ => EXIT_CODES,
+    };
     command.after_help(codes).mut_subcommands(with_exit_codes)
 }
 
@@ -69,6 +82,11 @@ fn with_exit_codes(command: clap::Command) -> clap::Command {
 pub enum Command {
     /// Run the server.
     Serve(ServeArgs),
+    /// Run a program as a machine: in a network of its own, in which http://169.254.169.254 is forewarn.
+    Run(Box<RunArgs>),
+    /// The process beside such a program.
+    #[command(hide = true)]
+    RunCompanion(Box<CompanionArgs>),
     /// See, approve and cancel events.
     Events(Client<EventsCommand>),
     /// Announce and carry out maintenance.

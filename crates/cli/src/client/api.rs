@@ -77,6 +77,11 @@ impl Api {
         Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_from })
     }
 
+    /// The address as it is called.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     pub fn get(&self, call: &Call) -> Result<Value, Failure> {
         self.send(&Method::GET, call, None)
     }

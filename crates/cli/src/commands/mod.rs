@@ -15,11 +15,13 @@ use serde_json::{Value, json};
 use crate::args::{Asking, Command, Output};
 use crate::client::{self, Api};
 use crate::failure::Failure;
-use crate::{output, serve};
+use crate::{output, run, serve};
 
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args),
+        Command::Run(args) => run::run(*args),
+        Command::RunCompanion(args) => run::companion(*args),
         Command::Events(args) => events::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Maintenance(args) => {
             maintenance::run(&Api::new(&args.connection)?, &args.command, args.connection.output)
@@ -60,7 +62,7 @@ fn object(fields: &[(&str, Value)]) -> Value {
 }
 
 /// `group/name` on the command line is `group~name` in a path of the API.
-fn machine_segment(name: &str) -> String {
+pub fn machine_segment(name: &str) -> String {
     name.replacen('/', "~", 1)
 }
 

@@ -16,6 +16,7 @@ pub struct Choices {
     pub data: Option<PathBuf>,
     pub memory: bool,
     pub no_auth: bool,
+    pub link_local: bool,
     pub clock: ClockWord,
     pub clock_start: Option<jiff::Timestamp>,
     pub driver: Option<DriverWord>,
@@ -55,6 +56,7 @@ impl Default for Choices {
             data: None,
             memory: false,
             no_auth: false,
+            link_local: false,
             clock: ClockWord::Real,
             clock_start: None,
             driver: None,
@@ -83,6 +85,7 @@ impl Choices {
         self.check_addresses()?;
         self.check_pool()?;
         let mut config = self.config.clone();
+        config.metadata.extend(self.link_local.then(super::listener::link_local));
         config.store = self.store()?;
         config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
         config.clock = self.clock()?;

@@ -22,6 +22,7 @@ mod guard;
 mod history;
 mod hosts;
 mod listener;
+mod listeners;
 mod machine_actions;
 mod machines;
 mod maintenance;
@@ -49,6 +50,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
+use crate::metadata::DoorFacts;
 use crate::random::random_guid;
 use crate::scenario::Runs;
 use error::{ApiError, Refusal};
@@ -87,6 +89,8 @@ struct Inner {
     access: Access,
     /// What the listener is bound to, for the Host header.
     bound: SocketAddr,
+    /// Where machines ask.
+    doors: Vec<DoorFacts>,
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
@@ -94,9 +98,15 @@ struct Inner {
 }
 
 impl Api {
-    pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
+    pub(crate) fn new(
+        engine: Engine,
+        access: Access,
+        bound: SocketAddr,
+        doors: Vec<DoorFacts>,
+        stop: CancellationToken,
+    ) -> Api {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Api(Arc::new(Inner { engine, access, bound, stop, streams, runs: Runs::default() }))
+        Api(Arc::new(Inner { engine, access, bound, doors, stop, streams, runs: Runs::default() }))
     }
 
     /// A place among those who are told what happens, as long as the permit lives.

@@ -22,7 +22,7 @@ use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
 use super::{Api, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
-use super::{requests, scale_sets, scenarios, service, waits};
+use super::{listeners, requests, scale_sets, scenarios, service, waits};
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -229,6 +229,7 @@ fn other_routes() -> Vec<Route> {
         get("/api/v1/clock", clock::get, doc("getClock", "The program's clock").answer::<clock::Clock>(OK)),
         put("/api/v1/clock", clock::set, doc("setClock", "Sets a manual clock").body::<clock::SetTo>().answer::<clock::Clock>(OK)),
         post("/api/v1/clock/advance", clock::advance, doc("advanceClock", "Advances a manual clock past every deadline on the way").body::<clock::AdvanceBy>().answer::<clock::Clock>(OK)),
+        get("/api/v1/listeners", listeners::list, doc("listListeners", "Where machines ask: the metadata listeners, in the order of the configuration").answer::<listeners::Listeners>(OK)),
         get(service::HEALTH_PATH, service::health, doc("getHealth", "Whether the server takes changes").answer::<service::Health>(OK)),
         get("/metrics", service::metrics, doc("getMetrics", "What the server counts").text("application/openmetrics-text")),
         get("/openapi.json", service::openapi, doc("getOpenApi", "This document").any_json()),

@@ -19,7 +19,7 @@ pub(crate) struct Door {
     /// Source addresses are looked up on this network.
     pub network: Name,
     pub prefix_allowed: bool,
-    /// Whom loopback callers are when nothing else says it.
+    /// Whom callers on this computer are when nothing else says it.
     pub default: DefaultMachine,
 }
 
@@ -33,37 +33,51 @@ pub(crate) enum DefaultMachine {
 /// Where a connection comes from.
 #[derive(Debug)]
 pub(crate) enum Peer {
-    Address(Address),
+    Address {
+        address: Address,
+        place: Place,
+    },
     /// A Unix socket.
     Local,
 }
 
+/// On which side of the network a caller is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On this computer: it came by loopback, or from the very address that it called.
+    Here,
+    Elsewhere,
+}
+
 impl Peer {
-    fn is_loopback(&self) -> bool {
+    fn is_here(&self) -> bool {
         match self {
-            Peer::Address(address) => address.ip.is_loopback(),
+            Peer::Address { place, .. } => *place == Place::Here,
             Peer::Local => true,
         }
     }
 
     fn has_address_of_a_machine(&self, region: &Region) -> bool {
         match self {
-            Peer::Address(address) => region.machine_by_address(address).is_some(),
+            Peer::Address { address, .. } => region.machine_by_address(address).is_some(),
             Peer::Local => false,
         }
     }
 
     fn text(&self) -> String {
         match self {
-            Peer::Address(address) => address.ip.to_string(),
+            Peer::Address { address, .. } => address.ip.to_string(),
             Peer::Local => "of this Unix socket".to_owned(),
         }
     }
 }
 
 impl Door {
-    pub fn peer(&self, ip: IpAddr) -> Peer {
-        Peer::Address(Address { network: self.network.clone(), ip: ip.to_canonical() })
+    /// Who comes from `ip` and has called `called`.
+    pub fn peer(&self, ip: IpAddr, called: Option<IpAddr>) -> Peer {
+        let here = ip.to_canonical().is_loopback() || called == Some(ip);
+        let address = Address { network: self.network.clone(), ip: ip.to_canonical() };
+        Peer::Address { address, place: if here { Place::Here } else { Place::Elsewhere } }
     }
 
     /// The same as `who` for those who poll: only the numbers of machine and scope, from memory where the
@@ -93,7 +107,7 @@ impl Door {
         if let Some(machine) = &self.machine {
             return find(region, &Named::plain(machine));
         }
-        if let Peer::Address(address) = peer
+        if let Peer::Address { address, .. } = peer
             && let Some(machine) = region.machine_by_address(address).and_then(|id| region.machine(id))
         {
             return Ok(machine);
@@ -102,7 +116,7 @@ impl Door {
             return find(region, named);
         }
         let default = match &self.default {
-            _ if !peer.is_loopback() => None,
+            _ if !peer.is_here() => None,
             DefaultMachine::Named(name) => Some(find(region, &Named::plain(name))?),
             DefaultMachine::First => region.machine(FIRST_MACHINE).filter(|machine| is_first(machine)),
         };

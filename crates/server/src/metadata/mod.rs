@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
-pub(crate) use listen::{Bound, LISTENERS_MAX, cannot_open};
+pub(crate) use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
 
 use crate::engine::Engine;
 use answer::Answers;
