@@ -12,9 +12,9 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use super::file::{Kind, Made, Scenario};
+use super::file::{Kind, Made, Scenario, WITHIN_DEFAULT};
 use super::runs::Reporter;
-use super::step::{Action, Does, Expectation, Step};
+use super::step::{Action, Does, Expectation, MachineState, Step};
 use super::verdict::{self, Verdict};
 use crate::clock;
 use crate::engine::{Advance, Engine};
@@ -25,8 +25,18 @@ pub(super) struct Run {
     /// The routes of the management API, without the guard at the door.
     pub routes: Router,
     pub scenario: Scenario,
+    pub handler: Handler,
     pub operations: HashMap<String, OperationId>,
     pub report: Reporter,
+}
+
+/// Who asks for the subject's document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// A handler under test, which is waited for.
+    Asks,
+    /// Nobody: the run pretends.
+    Absent,
 }
 
 /// Why a step failed, for people.
@@ -123,7 +133,8 @@ impl Run {
             Does::ClearFaults => self.call(Method::DELETE, "/faults", Value::Null).await,
             Does::Approve { of, by, machine } => return self.approve(of, by.as_deref(), machine.as_deref()).await,
             Does::Poll { machine } => return self.poll(machine).await,
-            Does::Wait(span) => return self.wait(*span).await,
+            Does::Wait { span, until: None } => return self.wait(*span).await,
+            Does::Wait { span, until: Some(what) } => return self.wait_until(*span, what).await,
             Does::Expect { what, within } => return self.expect(what, *within).await,
         };
         let answer = answer.map_err(|refused| refused.message)?;
@@ -164,6 +175,10 @@ impl Run {
     }
 
     async fn poll(&self, machine: &str) -> Result<(), Failed> {
+        if self.handler == Handler::Asks && self.scenario.subject.as_deref() == Some(machine) {
+            let what = Expectation::Machine { machine: machine.into(), state: MachineState::Polling };
+            return self.expect(&what, WITHIN_DEFAULT).await;
+        }
         let machine = self.machine(&self.engine.snapshot().region, machine)?;
         self.submit(Command::Seen { machine }).await
     }
@@ -183,6 +198,26 @@ impl Run {
                 self.report.unless_stopped(tokio::time::sleep(span)).await
             }
         }
+    }
+
+    /// Lets time pass until something is so, but not more than `span` of it.
+    async fn wait_until(&self, span: Duration, what: &Expectation) -> Result<(), Failed> {
+        match self.engine.clock_kind() {
+            clock::Kind::Manual => {
+                let end = self.engine.now() + span;
+                while self.engine.now() < end && !self.is_settled(what)? {
+                    let next = Advance::To((self.engine.now() + TURN).min(end));
+                    self.engine.advance(next).await.map_err(|error| error.to_string())?;
+                }
+                self.expect(what, Duration::ZERO).await
+            }
+            // Deadlines are whole seconds, rounded up.
+            clock::Kind::Real => self.expect(what, self.engine.snapshot().region.settings().scaled(span) + SLACK).await,
+        }
+    }
+
+    fn is_settled(&self, what: &Expectation) -> Result<bool, Failed> {
+        self.verdict(what).map(|verdict| !matches!(verdict, Verdict::NotYet(_)))
     }
 
     async fn expect(&self, what: &Expectation, within: Duration) -> Result<(), Failed> {
@@ -254,6 +289,12 @@ impl Run {
     }
 }
 
+/// How far a manual clock is moved at a time: what is looked for lasts longer.
+const TURN: Duration = Duration::from_secs(1);
+
+/// What a real clock may be late by.
+const SLACK: Duration = Duration::from_secs(3);
+
 /// How often requests of machines are looked at while an expectation waits for one.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -281,11 +322,12 @@ fn machines_of(does: &Does) -> impl Iterator<Item = &str> {
         Does::Maintain(body) => (body["target"]["machine"].as_str(), None),
         Does::Fault(body) => (body["machine"].as_str(), None),
         Does::Approve { by, machine, .. } => (by.as_deref(), machine.as_deref()),
-        Does::Expect { what: Expectation::Machine { machine, .. }, .. } => (Some(machine.as_str()), None),
-        Does::Expect { what: Expectation::Event { machine, .. }, .. } => (machine.as_deref(), None),
-        Does::Scale { .. } | Does::Upgrade { .. } | Does::Cancel { .. } | Does::ClearFaults | Does::Wait(_) => {
-            (None, None)
-        }
+        Does::Expect { what, .. } | Does::Wait { until: Some(what), .. } => (what.machine(), None),
+        Does::Scale { .. }
+        | Does::Upgrade { .. }
+        | Does::Cancel { .. }
+        | Does::ClearFaults
+        | Does::Wait { until: None, .. } => (None, None),
     };
     one.into_iter().chain(other)
 }
