@@ -9,6 +9,7 @@
 //! ```
 
 mod args;
+mod check;
 mod client;
 mod commands;
 mod config;

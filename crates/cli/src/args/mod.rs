@@ -1,6 +1,7 @@
 //! The command line as it was typed, one file for each noun. What it means is decided by the command that
 //! gets it.
 
+mod check;
 mod clock;
 mod connection;
 mod data;
@@ -15,6 +16,7 @@ mod vm;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+pub use check::{CheckArgs, Profile};
 pub use clock::ClockCommand;
 pub use connection::{Asking, Client, Connection, Output};
 pub use data::{ArchiveArgs, TokenCommand};
@@ -97,6 +99,8 @@ pub enum Command {
     Operation(Client<OperationCommand>),
     /// What happened.
     History(HistoryArgs),
+    /// Put a handler through scenarios and faults, and judge what it does.
+    Check(CheckArgs),
     /// Run a time line of events, and what is expected of it.
     Scenario(Client<ScenarioCommand>),
     /// The server's clock.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::args::{Asking, Command, Output};
 use crate::client::{self, Api};
 use crate::failure::Failure;
-use crate::{output, run, serve};
+use crate::{check, output, run, serve};
 
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
@@ -29,6 +29,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Vm(args) => vm::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Operation(args) => operation::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
+        Command::Check(args) => check::run(&args),
         Command::Scenario(args) => scenario::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Clock(args) => clock::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Token(command) => token::run(command),

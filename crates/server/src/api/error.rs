@@ -108,7 +108,7 @@ impl Refusal {
             Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge"),
             Refusal::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
             Refusal::TooManyRuns => (StatusCode::CONFLICT, "TooManyRuns"),
-            Refusal::InvalidScenario => (StatusCode::BAD_REQUEST, "InvalidScenario"),
+            Refusal::InvalidScenario => (StatusCode::CONFLICT, "InvalidScenario"),
             Refusal::ScenarioNotFound => (StatusCode::NOT_FOUND, "ScenarioNotFound"),
             Refusal::RunNotFound => (StatusCode::NOT_FOUND, "RunNotFound"),
             Refusal::TooManyStreams => (StatusCode::SERVICE_UNAVAILABLE, "TooManyStreams"),
