@@ -1,6 +1,8 @@
 //! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
+mod agent;
 mod curl;
+mod fleet;
 mod netns;
 mod pacemaker;
 mod samples;
@@ -16,6 +18,7 @@ type Run = (&'static str, fn() -> Result<()>);
 const RUNS: &[Run] = &[
     ("curl", curl::run),
     ("samples", samples::run),
+    ("fleet", fleet::run),
     ("pacemaker", pacemaker::run),
     ("schemathesis", schemathesis::run),
 ];

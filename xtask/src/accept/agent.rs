@@ -1,0 +1,94 @@
+//! The optimised `forewarn-agent` on a node: a process that can be killed and started again, and its log.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::netns::Namespace;
+use super::wait;
+use crate::sh;
+
+/// It ends with the value, and with us if we are killed.
+pub struct Agent<'n> {
+    namespace: &'n Namespace,
+    dir: PathBuf,
+    variables: Vec<(String, String)>,
+    child: Option<Child>,
+}
+
+impl<'n> Agent<'n> {
+    /// With a directory of its own for what it leaves; it does not run yet.
+    pub fn new(namespace: &'n Namespace, dir: &Path) -> Result<Agent<'n>> {
+        fs::create_dir_all(dir)?;
+        Ok(Agent { namespace, dir: dir.to_owned(), variables: Vec::new(), child: None })
+    }
+
+    /// A variable that its hooks see.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &Path) -> Agent<'n> {
+        self.variables.push((name.to_owned(), value.display().to_string()));
+        self
+    }
+
+    /// Goes on with the state and the log of the last time.
+    pub fn start(&mut self, config: &Path, hooks: &Path) -> Result<()> {
+        ensure!(self.child.is_none(), "it runs");
+        let program = sh::target().join("release/forewarn-agent");
+        ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
+        let log = File::options().create(true).append(true).open(self.log_path())?;
+        let mut command = self.namespace.command("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(program).arg("run");
+        command.arg("--config").arg(config).arg("--hooks").arg(hooks).arg("--state").arg(self.dir.join("state"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOREWARN_")) {
+            command.env_remove(name);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().context("setpriv")?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// Starts it and waits until it has seen what is planned, so that its machine is listening.
+    pub fn start_watching(&mut self, config: &Path, hooks: &Path) -> Result<()> {
+        let before = self.count("; watching ");
+        self.start(config, hooks)?;
+        self.wait_for("its first document", |agent| agent.count("; watching ") > before)
+    }
+
+    /// As `kill -9` does.
+    pub fn kill(&mut self) -> Result<()> {
+        let mut child = self.child.take().context("it does not run")?;
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// How many lines of the log have this.
+    pub fn count(&self, text: &str) -> usize {
+        self.log().lines().filter(|line| line.contains(text)).count()
+    }
+
+    pub fn wait_for(&self, what: &str, is_there: impl Fn(&Agent) -> bool) -> Result<()> {
+        wait::until(what, || Ok(is_there(self).then_some(())))
+            .with_context(|| format!("the agent said:\n{}", self.log()))
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+}
+
+impl Drop for Agent<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
