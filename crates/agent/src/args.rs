@@ -25,6 +25,7 @@ Usage: forewarn-agent [run|test|status] [FLAGS]
       --state DIR       made when missing; default /var/lib/forewarn-agent
       --interval TIME   from one poll to the next; default 1s
       --no-wait         polls also where the service could hold the request
+      --ask-dhcp        asks by DHCP where the service is, when nothing else helped
       --name NAME       of this machine, instead of compute.name
       --type TYPE       of the event of `test`; default Reboot
   -h, --help
@@ -49,6 +50,7 @@ pub struct Flags {
     pub state: Option<PathBuf>,
     pub interval: Option<Duration>,
     pub no_wait: bool,
+    pub ask_dhcp: bool,
     pub name: Option<String>,
 }
 
@@ -76,6 +78,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Command, Flags
             "--state" => flags.state = Some(value()?.into()),
             "--interval" => flags.interval = Some(span(&text(value()?)?)?),
             "--no-wait" => flags.no_wait = true,
+            "--ask-dhcp" => flags.ask_dhcp = true,
             "--name" => flags.name = Some(text(value()?)?),
             "--type" => kind = Some(known_kind(&text(value()?)?)?),
             "run" | "test" | "status" if command.is_none() => command = Some(flag),
@@ -127,6 +130,7 @@ mod tests {
     fn what_can_be_typed() {
         check("", "(Run, ");
         check("run --no-wait", "no_wait: true");
+        check("--ask-dhcp", "ask_dhcp: true");
         check("test", "(Test { kind: Reboot }");
         check("test --type preempt", "(Test { kind: Preempt }");
         check("test --type X", "X is not a type of event; there are Freeze, Reboot, Redeploy, Preempt, Terminate");

@@ -34,6 +34,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 pub struct Config {
     /// `None`: it is looked for.
     pub endpoint: Option<Endpoint>,
+    /// Whether it may be looked for by DHCP, where nothing else helped.
+    pub ask_dhcp: bool,
     /// `None`: the service knows.
     pub name: Option<String>,
     pub hooks: PathBuf,
@@ -67,6 +69,7 @@ impl Config {
         }
         Ok(Config {
             endpoint,
+            ask_dhcp: flags.ask_dhcp || file.ask_dhcp,
             name: flags.name.clone().or(file.name),
             hooks: flags.hooks.clone().or(file.hooks).unwrap_or_else(|| HOOKS.into()),
             state: flags.state.clone().or(file.state).unwrap_or_else(|| STATE.into()),
@@ -125,6 +128,7 @@ struct File {
     on_failure: OnTrouble,
     on_late: OnTrouble,
     leader_share_percent: Option<Share>,
+    ask_dhcp: bool,
     approve: Approve,
 }
 

@@ -1,53 +1,34 @@
-//! The optimised `forewarn-agent` on a node: a process that can be killed and started again, and its log.
+//! The optimised `forewarn-agent` on a node: it can be killed and started again, and goes on with its state.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use super::daemon::Daemon;
 use super::netns::Namespace;
 use super::wait;
 use crate::sh;
 
-/// It ends with the value, and with us if we are killed.
 pub struct Agent<'n> {
     namespace: &'n Namespace,
     dir: PathBuf,
-    variables: Vec<(String, String)>,
-    child: Option<Child>,
+    variables: Vec<(String, PathBuf)>,
+    running: Option<Daemon>,
 }
 
 impl<'n> Agent<'n> {
     /// With a directory of its own for what it leaves; it does not run yet.
     pub fn new(namespace: &'n Namespace, dir: &Path) -> Result<Agent<'n>> {
         fs::create_dir_all(dir)?;
-        Ok(Agent { namespace, dir: dir.to_owned(), variables: Vec::new(), child: None })
+        Ok(Agent { namespace, dir: dir.to_owned(), variables: Vec::new(), running: None })
     }
 
     /// A variable that its hooks see.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &Path) -> Agent<'n> {
-        self.variables.push((name.to_owned(), value.display().to_string()));
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
-    }
-
-    /// Goes on with the state and the log of the last time.
-    pub fn start(&mut self, config: &Path, hooks: &Path) -> Result<()> {
-        ensure!(self.child.is_none(), "it runs");
-        let program = sh::target().join("release/forewarn-agent");
-        ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
-        let log = File::options().create(true).append(true).open(self.log_path())?;
-        let mut command = self.namespace.command("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(program).arg("run");
-        command.arg("--config").arg(config).arg("--hooks").arg(hooks).arg("--state").arg(self.dir.join("state"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOREWARN_")) {
-            command.env_remove(name);
-        }
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().context("setpriv")?;
-        self.child = Some(child);
-        Ok(())
     }
 
     /// Starts it and waits until it has seen what is planned, so that its machine is listening.
@@ -57,12 +38,24 @@ impl<'n> Agent<'n> {
         self.wait_for("its first document", |agent| agent.count("; watching ") > before)
     }
 
+    fn start(&mut self, config: &Path, hooks: &Path) -> Result<()> {
+        ensure!(self.running.is_none(), "it runs");
+        let program = sh::target().join("release/forewarn-agent");
+        ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
+        let mut command = Daemon::command(self.namespace, program);
+        command.arg("run").arg("--config").arg(config).arg("--hooks").arg(hooks);
+        command.arg("--state").arg(self.dir.join("state"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOREWARN_")) {
+            command.env_remove(name);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        self.running = Some(Daemon::start(command, &self.log_path())?);
+        Ok(())
+    }
+
     /// As `kill -9` does.
     pub fn kill(&mut self) -> Result<()> {
-        let mut child = self.child.take().context("it does not run")?;
-        child.kill()?;
-        child.wait()?;
-        Ok(())
+        self.running.take().map(drop).context("it does not run")
     }
 
     pub fn log(&self) -> String {
@@ -81,14 +74,5 @@ impl<'n> Agent<'n> {
 
     fn log_path(&self) -> PathBuf {
         self.dir.join("log")
-    }
-}
-
-impl Drop for Agent<'_> {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }

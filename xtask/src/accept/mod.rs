@@ -2,9 +2,12 @@
 
 mod agent;
 mod curl;
+mod daemon;
+mod discovery;
 mod fleet;
 mod netns;
 mod pacemaker;
+mod pinning;
 mod samples;
 mod schemathesis;
 mod server;
@@ -19,6 +22,8 @@ const RUNS: &[Run] = &[
     ("curl", curl::run),
     ("samples", samples::run),
     ("fleet", fleet::run),
+    ("discovery", discovery::run),
+    ("pinning", pinning::run),
     ("pacemaker", pacemaker::run),
     ("schemathesis", schemathesis::run),
 ];

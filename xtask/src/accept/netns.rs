@@ -18,6 +18,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::sh;
+
 /// Where every guest of the original expects the metadata endpoint. Never used outside a namespace of ours.
 pub const METADATA: &str = "169.254.169.254";
 
@@ -123,6 +125,12 @@ impl Network {
         let numbered = (1..).zip(host_names);
         let nodes = numbered.map(|(number, name)| Node::new(&cloud, number, name)).collect::<Result<_>>()?;
         Ok(Network { cloud, nodes })
+    }
+
+    /// From now on guests can only be themselves.
+    pub fn pin_guests(&self) -> Result<()> {
+        let rules = sh::root().join("examples/bridge/pin-guests.nft");
+        self.cloud.read("nft", &["-f", rules.to_str().context("a path that is not text")?]).map(drop)
     }
 
     /// Neither the bridge nor any node has a default route.
