@@ -3,7 +3,7 @@
 //! In this order: what the caller says, what the environment says, the address of virtual networks,
 //! what DHCP left in lease files (option 245), and, only when allowed, DHCP itself. What a person
 //! wrote down is taken as it is; everything else is tried, and the first that answers with a document
-//! is it.
+//! is it. All of it blocks: a program on tokio looks in `spawn_blocking`.
 
 mod dhcp;
 mod lease;

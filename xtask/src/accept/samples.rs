@@ -1,11 +1,12 @@
 //! The samples of `examples/query-and-approve` through the whole life of an event, each with the oldest and
 //! the newest version of the document: nothing planned, planned, seen, approved, started, gone.
 //!
-//! They run on a guest that has nothing but http://169.254.169.254. The PowerShell one is not run.
+//! They run on a guest that has nothing but http://169.254.169.254, and once more beside the server, where they are
+//! told its address. The PowerShell one is not run.
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -43,12 +44,24 @@ pub fn run() -> Result<()> {
         let body = json!({ "name": name, "availabilitySet": "web", "addresses": [{ "ip": node.ip }] });
         server.post("/machines", &body)?;
     }
-    for sample in samples(&server)? {
+    let samples = samples(&server)?;
+    for sample in &samples {
         for version in VERSIONS {
-            let trial = Trial { server: &server, guest: &network.nodes[0].namespace, sample: &sample, version };
-            trial.run().with_context(|| format!("{} with {version}", sample.name))?;
-            eprintln!("   {} with {version}: seen, approved, started, gone", sample.name);
+            let place = Place::Guest(&network.nodes[0].namespace);
+            Trial { server: &server, place, machine: HOSTS[0], sample, version }.run()?;
         }
+    }
+    run_beside(&samples)?;
+    server.stop()
+}
+
+/// The first machine of an empty store is this computer.
+fn run_beside(samples: &[Sample]) -> Result<()> {
+    let server = Server::start(&["--clock", "manual"])?;
+    let machine = sh::program("hostname").read()?.trim().to_owned();
+    for sample in samples {
+        let place = Place::Beside { address: &server.metadata[0] };
+        Trial { server: &server, place, machine: &machine, sample, version: VERSIONS[1] }.run()?;
     }
     server.stop()
 }
@@ -100,22 +113,55 @@ fn text(path: PathBuf) -> Result<String> {
     Ok(path.to_str().context("a path that is not text")?.to_owned())
 }
 
-/// One sample with one version.
+/// Where a sample runs.
+enum Place<'n> {
+    /// On a guest, one of two in an availability set.
+    Guest(&'n Namespace),
+    /// On the computer that the server runs on.
+    Beside { address: &'n str },
+}
+
+impl Place<'_> {
+    fn command(&self, program: &str) -> Command {
+        match self {
+            Place::Guest(namespace) => namespace.command(program),
+            Place::Beside { address } => {
+                let mut command = Command::new(program);
+                command.env("FOREWARN_METADATA", address).env("no_proxy", "*");
+                command
+            }
+        }
+    }
+}
+
+/// One sample in one place with one version.
 struct Trial<'n> {
     server: &'n Server<'n>,
-    guest: &'n Namespace,
+    place: Place<'n>,
+    machine: &'n str,
     sample: &'n Sample,
     version: &'n str,
 }
 
 impl Trial<'_> {
     fn run(&self) -> Result<()> {
+        let (name, version) = (self.sample.name, self.version);
+        let place = match self.place {
+            Place::Guest(_) => "on a guest",
+            Place::Beside { .. } => "beside the server",
+        };
+        self.lives().with_context(|| format!("{name} {place} with {version}"))?;
+        eprintln!("   {name} {place} with {version}: seen, approved, started, gone");
+        Ok(())
+    }
+
+    fn lives(&self) -> Result<()> {
         self.sees_nothing()?;
-        if self.sample.approves == Approves::Own {
+        if self.sample.approves == Approves::Own && matches!(self.place, Place::Guest(_)) {
             self.leaves_the_neighbours_alone()?;
         }
         let approvals = self.server.approvals()?;
-        let event = self.server.schedule(&json!({ "machine": HOSTS[0] }), "Freeze", None)?;
+        let event = self.server.schedule(&json!({ "machine": self.machine }), "Freeze", None)?;
         let said = self.type_in("\n")?;
         ensure!(said.contains("Scheduled") && said.contains("Freeze"), "it said: {said}");
         ensure!(said.contains("Approv") && said.contains(&event), "it said: {said}");
@@ -126,7 +172,7 @@ impl Trial<'_> {
         self.sees_nothing()?;
         let (life, by) = (self.server.life_of(&event)?, self.server.approved_by(&event)?);
         ensure!(life == ["appeared", "approved", "started", "ended"], "{life:?}");
-        ensure!(by == [format!("guest:{}", HOSTS[0])], "{by:?}");
+        ensure!(by == [format!("guest:{}", self.machine)], "{by:?}");
         ensure!(self.server.approvals()? == approvals + 1, "it approved more than once");
         Ok(())
     }
@@ -147,7 +193,7 @@ impl Trial<'_> {
     /// Runs the sample with these keys typed and returns what it said.
     fn type_in(&self, keys: &str) -> Result<String> {
         let (program, arguments) = self.sample.command.split_first().context("no command")?;
-        let mut command = self.guest.command(program);
+        let mut command = self.place.command(program);
         command.args(arguments).arg(self.version).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
         // A sample that reads nothing may be gone by now.
