@@ -21,11 +21,11 @@ Usage: forewarn-agent [run|test|status] [FLAGS]
 
       --config FILE     TOML; /etc/forewarn-agent/agent.toml when it is there
       --endpoint URL    the service, without /metadata; looked for when not given
+      --ask-dhcp        asks by DHCP where the service is, when nothing else helped
       --hooks DIR       executables; default /etc/forewarn-agent/hooks
       --state DIR       made when missing; default /var/lib/forewarn-agent
       --interval TIME   from one poll to the next; default 1s
       --no-wait         polls also where the service could hold the request
-      --ask-dhcp        asks by DHCP where the service is, when nothing else helped
       --name NAME       of this machine, instead of compute.name
       --type TYPE       of the event of `test`; default Reboot
   -h, --help
@@ -46,11 +46,11 @@ pub enum Command {
 pub struct Flags {
     pub config: Option<PathBuf>,
     pub endpoint: Option<String>,
+    pub ask_dhcp: bool,
     pub hooks: Option<PathBuf>,
     pub state: Option<PathBuf>,
     pub interval: Option<Duration>,
     pub no_wait: bool,
-    pub ask_dhcp: bool,
     pub name: Option<String>,
 }
 
@@ -74,11 +74,11 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Command, Flags
             "-V" | "--version" => return Ok((Command::Version, flags)),
             "--config" => flags.config = Some(value()?.into()),
             "--endpoint" => flags.endpoint = Some(text(value()?)?),
+            "--ask-dhcp" => flags.ask_dhcp = true,
             "--hooks" => flags.hooks = Some(value()?.into()),
             "--state" => flags.state = Some(value()?.into()),
             "--interval" => flags.interval = Some(span(&text(value()?)?)?),
             "--no-wait" => flags.no_wait = true,
-            "--ask-dhcp" => flags.ask_dhcp = true,
             "--name" => flags.name = Some(text(value()?)?),
             "--type" => kind = Some(known_kind(&text(value()?)?)?),
             "run" | "test" | "status" if command.is_none() => command = Some(flag),
