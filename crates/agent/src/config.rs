@@ -1,15 +1,19 @@
 //! The configuration: a TOML file, and flags that win over it.
 
+mod action;
+
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use forewarn_client::Endpoint;
 use serde::de::{self, Deserializer, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, de::value::MapAccessDeserializer};
+use serde::{Deserialize, Serialize, Serializer, de::value::MapAccessDeserializer};
 
+use crate::action::Action;
 use crate::args::Flags;
 use crate::policy::{KindPolicy, OnTrouble, Policies, Policy};
 
@@ -36,7 +40,11 @@ pub struct Config {
     pub endpoint: Option<Endpoint>,
     /// `None`: the service knows.
     pub name: Option<String>,
-    pub hooks: PathBuf,
+    /// `None`: nobody named a directory, and the usual one is not there.
+    pub hooks: Option<PathBuf>,
+    pub actions: Vec<Action>,
+    /// `None`: no metrics.
+    pub metrics: Option<SocketAddr>,
     pub state: PathBuf,
     pub interval: Duration,
     /// Whether a service that can may hold requests until something changes.
@@ -68,7 +76,9 @@ impl Config {
         Ok(Config {
             endpoint,
             name: flags.name.clone().or(file.name),
-            hooks: flags.hooks.clone().or(file.hooks).unwrap_or_else(|| HOOKS.into()),
+            hooks: flags.hooks.clone().or(file.hooks).or_else(usual_hooks),
+            actions: file.action,
+            metrics: flags.metrics.or(file.metrics.map(|address| address.0)),
             state: flags.state.clone().or(file.state).unwrap_or_else(|| STATE.into()),
             interval,
             wait: file.wait.unwrap_or(true) && !flags.no_wait,
@@ -81,6 +91,14 @@ impl Config {
             policies: file.approve.into(),
         })
     }
+}
+
+fn usual_hooks() -> Option<PathBuf> {
+    Some(PathBuf::from(HOOKS)).filter(|dir| dir.exists())
+}
+
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is not an address such as 127.0.0.1:9137"))
 }
 
 /// `1s`, `500ms`, `2m`.
@@ -126,6 +144,9 @@ struct File {
     on_late: OnTrouble,
     leader_share_percent: Option<Share>,
     approve: Approve,
+    metrics: Option<Address>,
+    #[serde(deserialize_with = "action::all")]
+    action: Vec<Action>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -202,6 +223,24 @@ fn without_leader<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByKind, 
     Ok(ByKind(policy))
 }
 
+/// A span of time as it is written: `10s`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Span(pub Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = || de::Error::custom(format!("'{text}' is not a time such as `500ms`, `10s`, `5m`"));
+        parse_span(&text).map(Span).ok_or_else(wrong)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}ms", self.0.as_millis()))
+    }
+}
+
 /// Values that are written as text, or within bounds.
 macro_rules! checked {
     ($name:ident, $inner:ty, $raw:ty, $read:expr) => {
@@ -217,9 +256,7 @@ macro_rules! checked {
     };
 }
 
-checked!(Span, Duration, String, |text| {
-    parse_span(&text).ok_or_else(|| format!("'{text}' is not a time such as `500ms`, `10s`, `5m`"))
-});
+checked!(Address, SocketAddr, String, |text| parse_address(&text));
 checked!(Url, Endpoint, String, |text| text.parse().map_err(|error| format!("'{text}': {error}")));
 checked!(Share, u32, u32, |percent| match percent {
     1..=100 => Ok(percent),
