@@ -26,12 +26,17 @@ const STATE: &str = "/var/lib/forewarn-agent";
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A Preempt of 30 s leaves 20 s for its hooks.
 const MARGIN: Duration = Duration::from_secs(10);
+/// Slow services took up to 5 s; whoever waits longer for one answer misses others.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// `started` and `restore` have no `NotBefore` to keep, but must not hang for ever.
 const LIMIT: Duration = Duration::from_secs(300);
 const LEADER_SHARE_PERCENT: u32 = 25;
 
 /// More often than this the service is only annoyed.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Below this a healthy service looks slow.
+const TIMEOUT_MIN: Duration = Duration::from_millis(100);
 
 /// Everything settled.
 #[derive(Debug, Clone)]
@@ -49,6 +54,8 @@ pub struct Config {
     pub interval: Duration,
     /// Whether a service that can may hold requests until something changes.
     pub wait: bool,
+    /// For an answer of the service, after the first.
+    pub timeout: Duration,
     pub margin: Duration,
     pub limit: Duration,
     pub rerun_interrupted: bool,
@@ -73,6 +80,9 @@ impl Config {
         if interval < INTERVAL_MIN {
             bail!("the interval must be at least {} ms", INTERVAL_MIN.as_millis());
         }
+        if file.timeout.is_some_and(|span| span.0 < TIMEOUT_MIN) {
+            bail!("the timeout must be at least {} ms", TIMEOUT_MIN.as_millis());
+        }
         Ok(Config {
             endpoint,
             name: flags.name.clone().or(file.name),
@@ -82,6 +92,7 @@ impl Config {
             state: flags.state.clone().or(file.state).unwrap_or_else(|| STATE.into()),
             interval,
             wait: file.wait.unwrap_or(true) && !flags.no_wait,
+            timeout: file.timeout.map_or(TIMEOUT, |span| span.0),
             margin: file.margin.map_or(MARGIN, |span| span.0),
             limit: file.limit.map_or(LIMIT, |span| span.0),
             rerun_interrupted: file.rerun_interrupted,
@@ -144,6 +155,7 @@ struct File {
     on_late: OnTrouble,
     leader_share_percent: Option<Share>,
     approve: Approve,
+    timeout: Option<Span>,
     metrics: Option<Address>,
     #[serde(deserialize_with = "action::all")]
     action: Vec<Action>,
