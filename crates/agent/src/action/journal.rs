@@ -67,7 +67,9 @@ fn datagram(phase: Phase, variable: impl Fn(&str) -> String) -> Vec<u8> {
 }
 
 fn put(out: &mut Vec<u8>, name: &str, value: &str) {
-    let value = &value.as_bytes()[..value.floor_char_boundary(VALUE_BYTES_MAX)];
+    let most = value.len().min(VALUE_BYTES_MAX);
+    let end = (0..=most).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
+    let value = &value.as_bytes()[..end];
     out.extend_from_slice(name.as_bytes());
     if value.contains(&b'\n') {
         out.push(b'\n');
