@@ -141,9 +141,11 @@ fn web_hook(statuses: &'static [&'static str]) -> (String, Receiver<(String, Str
 #[test]
 fn a_web_hook_is_tried_again_and_its_secrets_are_on_no_command_line() {
     let (url, requests) = web_hook(&["503 Busy", "429 Slow", "204 Fine"]);
-    let life = Life::new(|_| {
+    let life = Life::new(|guest| {
+        let curl = stand_in(guest, "curl", "exec curl \"$@\"");
         format!(
-            "[[action]]\nwebhook.url = '{url}'\nwebhook.timeout = '50s'\nwebhook.headers.Authorization = 'Bearer \\x'"
+            "[[action]]\nwebhook.url = '{url}'\nwebhook.timeout = '50s'\nwebhook.curl = '{curl}'\n\
+             webhook.headers.Authorization = 'Bearer \\x'"
         )
     });
     life.restart();
@@ -158,6 +160,11 @@ fn a_web_hook_is_tried_again_and_its_secrets_are_on_no_command_line() {
     }
     life.guest.wait_for_log("action webhook.prepare succeeded");
     life.world.wait_until_started(0xE1);
+    let marks = life.guest.marks();
+    assert!(
+        marks.len() >= 3 && marks.iter().all(|mark| !mark.contains("hook") && !mark.contains("Bearer")),
+        "{marks:?}"
+    );
     assert!(requests.recv_timeout(PATIENCE).unwrap().1.starts_with(r#"{"phase":"started","#));
 }
 
@@ -367,6 +374,23 @@ fn a_drain_that_fails_holds_the_approval_and_is_undone_at_the_end() {
     life.guest.wait_for_log("action kubernetes.restore succeeded");
     assert_eq!(life.world.posts(life.machine), 0);
     assert_eq!(life.guest.marks().last().map(String::as_str), Some("kubectl uncordon web"));
+}
+
+#[test]
+fn putting_back_is_tried_until_it_works() {
+    let life = Life::new(|guest| {
+        let gone = guest.path("gone").display().to_string();
+        let script = format!("[ $1 != uncordon ] || [ -e {gone} ] || {{ touch {gone}; echo no cluster; exit 1; }}");
+        let kubectl = stand_in(guest, "kubectl", &script);
+        format!("[[action]]\nkubernetes = {{ node = 'web', kubectl = '{kubectl}' }}")
+    });
+    life.restart();
+    life.world.wait_until_started(0xE1);
+    life.end();
+    life.guest.wait_for_log("action kubernetes.restore: no cluster");
+    life.guest.wait_for_log("uncordon web` ended with exit status: 1; trying again in 1 s");
+    life.guest.wait_for_log("action kubernetes.restore succeeded");
+    assert_eq!(life.guest.marks()[2..], ["kubectl uncordon web", "kubectl uncordon web"]);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{Access, access};
@@ -53,20 +52,32 @@ impl Nginx {
     }
 
     pub fn turn(&self, order: &Order) -> Result<()> {
-        let (wanted, wait) = match Turn::of(order.phase)? {
-            Turn::Out => (Some(&self.drained), self.wait.0),
-            Turn::Back => (self.normal.as_ref(), Duration::ZERO),
-        };
+        match Turn::of(order.phase)? {
+            Turn::Out => self.drain(order),
+            Turn::Back => self.restore(),
+        }
+    }
+
+    fn drain(&self, order: &Order) -> Result<()> {
         let before = read(&self.file)?;
-        put(&self.file, wanted.map(String::as_str))?;
-        let reloaded = programs::run(&programs::with(&self.command, &["-t", "-q"]))
-            .and_then(|()| programs::run(&programs::with(&self.command, &["-s", "reload"])));
-        if let Err(problem) = reloaded {
+        put(&self.file, Some(&self.drained))?;
+        if let Err(problem) = self.reload() {
             put(&self.file, before.as_deref())?;
             return Err(problem.context(format!("{} is as it was", self.file.display())));
         }
-        sleep(order.left(wait));
+        sleep(order.left(self.wait.0));
         Ok(())
+    }
+
+    /// The file stays also when nginx cannot be reloaded: one that does not run reads it when it starts.
+    fn restore(&self) -> Result<()> {
+        put(&self.file, self.normal.as_deref())?;
+        self.reload()
+    }
+
+    fn reload(&self) -> Result<()> {
+        programs::run(&programs::with(&self.command, &["-t", "-q"]))?;
+        programs::run(&programs::with(&self.command, &["-s", "reload"]))
     }
 }
 

@@ -84,9 +84,7 @@ impl Webhook {
 
     fn attempt(&self, body: &str, time: Duration) -> Result<Attempt> {
         let mut command = programs::command(std::slice::from_ref(&self.curl))?;
-        let mut curl = command.args(ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // First of all, or the file of settings of whoever runs us would count.
-        curl = curl.env_remove("CURL_HOME");
+        let curl = command.args(ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = curl.spawn().context("curl cannot be run")?;
         let mut stdin = child.stdin.take().context("curl takes no settings")?;
         stdin.write_all(self.settings(body, time).as_bytes()).context("curl takes no settings")?;
@@ -114,6 +112,7 @@ impl Webhook {
 }
 
 const ARGUMENTS: [&str; 11] = [
+    // Must be the first: no settings of whoever runs us.
     "--disable",
     "--silent",
     "--show-error",
