@@ -242,13 +242,17 @@ fn nginx_is_drained_and_restored() {
 
     // What nginx cannot read never reaches it.
     fs::write(&file, "# as it was\n").unwrap();
-    life.guest.config(&format!(
-        "[[action]]\nnginx = {{ file = '{file_text}', drained = 'nonsense;', command = ['nginx', '-c', '{conf_text}'] }}"
-    ));
-    let output = life.guest.output("test");
-    let log = String::from_utf8(output.stderr).unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("nginx.prepare failed, exit status: 1\n"));
-    assert!(log.contains("unknown directive \"nonsense\"") && log.contains("drain.conf is as it was"), "{log}");
+    let life = Life::new(|_| {
+        format!(
+            "[[action]]\nnginx = {{ file = '{file_text}', drained = 'nonsense;', command = ['nginx', '-c', '{conf_text}'] }}"
+        )
+    });
+    life.restart();
+    life.guest.wait_for_log("action nginx.prepare failed, exit status: 1");
+    life.guest.wait_for_log("unknown directive \"nonsense\"");
+    life.guest.wait_for_log("drain.conf is as it was: ");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "# as it was\n");
+    assert_eq!(status_of(port, "/health"), Some(200));
     check_refused("[[action]]\nnginx.file = '/no/such/dir/x.conf'", "the directory /no/such/dir is not there");
     check_refused("[[action]]\nnginx.file = 'x.conf'", "its file must be a whole path, not x.conf");
     check_refused(
