@@ -45,16 +45,26 @@ fn are_the_same_when_built_again(first: &Packages, dir: &Path) -> Result<()> {
 
 /// Anything above information is an error; what is known and wanted is listed.
 fn satisfy_lintian(packages: &Packages) -> Result<()> {
-    let paths = [&packages.forewarn, &packages.agent].map(|path| path.to_str().context("path"));
-    let [forewarn, agent] = paths;
-    let arguments = ["--allow-root", "--fail-on", "error,warning", "--suppress-tags", WANTED];
-    sh::program("lintian").args(&arguments).args(&[forewarn?, agent?]).read().map(drop)
+    let [forewarn, agent] = [&packages.forewarn, &packages.agent].map(|path| path.to_str().context("path"));
+    let wanted = WANTED.join(",");
+    let arguments = ["--allow-root", "--fail-on", "error,warning", "--suppress-tags", &wanted];
+    sh::program("lintian").args(&arguments).args(&[forewarn?, agent?]).run()
 }
 
-/// Not in Debian, so there is no bug to close; one static program is the point of the agent, and its file of
-/// settings may hold secrets; the server has manual pages when it can write them.
-const WANTED: &str = "initial-upload-closes-no-bugs,statically-linked-binary,non-standard-file-perm,no-manual-page,\
-                      unknown-field,embedded-library";
+const WANTED: [&str; 7] = [
+    // The project has no address yet.
+    "bogus-mail-host",
+    "bogus-mail-host-in-debian-changelog",
+    // One static program is the point of the agent.
+    "statically-linked-binary",
+    "shared-library-lacks-prerequisites",
+    // Its settings may hold secrets.
+    "non-standard-file-perm",
+    // Only where systemd runs; elsewhere there would be nothing to call.
+    "maintainer-script-calls-systemctl",
+    // The server has manual pages when it can write them.
+    "no-manual-page",
+];
 
 fn install(copy: &Copy) -> Result<()> {
     copy.sh("dpkg --install /forewarn.deb /forewarn-agent.deb")?;
