@@ -261,11 +261,11 @@ fn nginx_is_drained_and_restored() {
     );
 }
 
-fn haproxy(dir: &Path, port: u16) -> Foreign {
+fn haproxy(dir: &Path, port: u16, server_port: u16) -> Foreign {
     let socket = dir.join("admin.sock");
     let config = format!(
         "global\n stats socket {} level admin\ndefaults\n mode http\n timeout connect 1s\n timeout client 60s\n timeout server 60s\n\
-         frontend f\n bind 127.0.0.1:{port}\n default_backend be\nbackend be\n server s1 127.0.0.1:1\n server s2 127.0.0.1:2\n",
+         frontend f\n bind 127.0.0.1:{port}\n default_backend be\nbackend be\n server s1 127.0.0.1:{server_port}\n server s2 127.0.0.1:1 backup\n",
         socket.display()
     );
     fs::write(dir.join("haproxy.cfg"), config).unwrap();
@@ -287,15 +287,24 @@ fn haproxy_status(socket: &Path, server: &str) -> String {
 #[test]
 fn a_server_of_haproxy_is_drained_and_restored() {
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
-    let _haproxy = haproxy(dir.path(), port);
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let _haproxy = haproxy(dir.path(), port, server.local_addr().unwrap().port());
     let socket = dir.path().join("admin.sock");
     let socket_text = socket.display();
     let life = Life::new(|_| {
-        format!("[[action]]\nhaproxy = {{ socket = '{socket_text}', servers = ['be/s1'], wait = '20s' }}")
+        format!("[[action]]\nhaproxy = {{ socket = '{socket_text}', servers = ['be/s1'], wait = '10m' }}")
     });
     assert_eq!(haproxy_status(&socket, "s1"), "no check");
+    // Somebody is being served, and is waited for.
+    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    write!(client, "GET / HTTP/1.0\r\n\r\n").unwrap();
+    let (session, _) = server.accept().unwrap();
     life.restart();
+    until("the server is drained", || (haproxy_status(&socket, "s1") == "DRAIN").then_some(()));
+    assert_eq!(life.guest.log_count("haproxy.prepare succeeded"), 0);
+    drop((session, client));
     life.guest.wait_for_log("action haproxy.prepare succeeded");
+    assert_eq!(life.guest.log_count("still open"), 0, "{}", life.guest.log());
     assert_eq!(haproxy_status(&socket, "s1"), "DRAIN");
     assert_eq!(haproxy_status(&socket, "s2"), "no check");
     life.end();

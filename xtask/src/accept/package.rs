@@ -18,6 +18,7 @@ pub fn run() -> Result<()> {
     setup::debian(&[
         ("binutils", "readelf"),
         ("curl", "curl"),
+        ("iproute2", "ip"),
         ("lintian", "lintian"),
         ("systemd", "systemd-analyze"),
         ("util-linux", "setpriv"),
