@@ -45,7 +45,7 @@ pub fn run(config: &Config, inbox: &Sender<Message>) {
 
 fn watch(config: &Config, inbox: &Sender<Message>) -> Result<(), Deaf> {
     let endpoint = find(config, inbox)?;
-    let mut client = Client::with(Options::new(endpoint).retry(RETRY));
+    let mut client = Client::with(Options::new(endpoint).retry(RETRY).timeout(config.timeout));
     let name = name(config, &mut client, inbox)?;
     tell(inbox, News::Ready { name, client: Box::new(client.clone()) })?;
     loop {

@@ -7,6 +7,7 @@ mod discovery;
 mod fleet;
 mod netns;
 mod pacemaker;
+mod package;
 mod pinning;
 mod samples;
 mod schemathesis;
@@ -24,6 +25,7 @@ const RUNS: &[Run] = &[
     ("fleet", fleet::run),
     ("discovery", discovery::run),
     ("pinning", pinning::run),
+    ("package", package::run),
     ("pacemaker", pacemaker::run),
     ("schemathesis", schemathesis::run),
 ];
