@@ -1,8 +1,15 @@
-//! Runs of other people's programs, unchanged, against the optimised `forewarn`.
+//! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
+mod agent;
 mod curl;
+mod daemon;
+mod discovery;
+mod fleet;
 mod netns;
 mod pacemaker;
+mod package;
+mod pinning;
+mod samples;
 mod schemathesis;
 mod server;
 mod wait;
@@ -12,7 +19,16 @@ use anyhow::{Result, bail, ensure};
 /// A run by its name.
 type Run = (&'static str, fn() -> Result<()>);
 
-const RUNS: &[Run] = &[("curl", curl::run), ("pacemaker", pacemaker::run), ("schemathesis", schemathesis::run)];
+const RUNS: &[Run] = &[
+    ("curl", curl::run),
+    ("samples", samples::run),
+    ("fleet", fleet::run),
+    ("discovery", discovery::run),
+    ("pinning", pinning::run),
+    ("package", package::run),
+    ("pacemaker", pacemaker::run),
+    ("schemathesis", schemathesis::run),
+];
 
 pub fn run(names: &[&str]) -> Result<()> {
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
