@@ -11,6 +11,8 @@ pub enum Failure {
     Unreachable(String),
     /// What was waited for ended otherwise than wished.
     Ended(String),
+    /// What was waited for did not come true in time.
+    TimedOut(String),
     /// Nobody reads our output any more: `forewarn history | head`.
     NobodyReads,
 }
@@ -22,15 +24,18 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Unreachable(_) => 3,
             Failure::Ended(_) => 4,
+            Failure::TimedOut(_) => 5,
             Failure::NobodyReads => 0,
         }
     }
 
     pub fn message(&self) -> Option<&str> {
         match self {
-            Failure::Refused(text) | Failure::Usage(text) | Failure::Unreachable(text) | Failure::Ended(text) => {
-                Some(text)
-            }
+            Failure::Refused(text)
+            | Failure::Usage(text)
+            | Failure::Unreachable(text)
+            | Failure::Ended(text)
+            | Failure::TimedOut(text) => Some(text),
             Failure::NobodyReads => None,
         }
     }

@@ -3,11 +3,14 @@
 mod archive;
 mod clock;
 mod events;
+mod fault;
 mod history;
 mod maintenance;
 mod operation;
+mod requests;
 mod token;
 mod vm;
+mod wait;
 
 use serde_json::{Value, json};
 
@@ -25,6 +28,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         }
         Command::Vm(args) => vm::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Operation(args) => operation::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
+        Command::Fault(args) => fault::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
         Command::Clock(args) => clock::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Token(command) => token::run(command),
