@@ -109,7 +109,11 @@ fn line(request: &Request) -> String {
 }
 
 fn status(request: &Request) -> String {
-    request.status.map_or("reset".to_owned(), |status| status.to_string())
+    match request.status {
+        Some(status) => status.to_string(),
+        None if request.faults.iter().any(|met| met.kind == "Reset") => "reset".to_owned(),
+        None => "left".to_owned(),
+    }
 }
 
 fn is_good(request: &Request) -> bool {
