@@ -9,6 +9,7 @@ mod fault;
 mod history;
 mod maintenance;
 mod operation;
+mod scenario;
 mod serve;
 mod vm;
 mod wait;
@@ -23,6 +24,7 @@ pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, 
 pub use history::HistoryArgs;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use operation::OperationCommand;
+pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use vm::{OneVm, RegisterArgs, VmCommand};
 pub use wait::{RequestsArgs, WaitArgs, WaitStatus};
@@ -84,6 +86,8 @@ pub enum Command {
     Fault(Client<FaultCommand>),
     /// What happened.
     History(HistoryArgs),
+    /// Run a time line of events, and what is expected of it.
+    Scenario(Client<ScenarioCommand>),
     /// The server's clock.
     Clock(Client<ClockCommand>),
     /// The token of the management API, in the data directory of this machine.

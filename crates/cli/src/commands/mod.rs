@@ -8,6 +8,7 @@ mod history;
 mod maintenance;
 mod operation;
 mod requests;
+mod scenario;
 mod token;
 mod vm;
 mod wait;
@@ -30,6 +31,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Operation(args) => operation::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Fault(args) => fault::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
+        Command::Scenario(args) => scenario::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Clock(args) => clock::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Token(command) => token::run(command),
         Command::Export(args) => archive::export(args),

@@ -22,7 +22,7 @@ use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
 use super::{Api, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
-use super::{requests, scale_sets, service, waits};
+use super::{requests, scale_sets, scenarios, service, waits};
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -39,16 +39,23 @@ pub struct Route {
 }
 
 pub fn router(api: Api) -> Router {
+    routes()
+        .layer(middleware::from_fn_with_state(api.clone(), guard::check))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(api)
+}
+
+/// The same without the guard at the door, for the program itself.
+pub(crate) fn inside(api: Api) -> Router {
+    routes().with_state(api)
+}
+
+fn routes() -> Router<Api> {
     let mut router = Router::new();
     for route in table() {
         router = router.route(route.path, route.handler);
     }
-    router
-        .fallback(not_found)
-        .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(api.clone(), guard::check))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(api)
+    router.fallback(not_found).method_not_allowed_fallback(not_allowed)
 }
 
 async fn not_found(uri: Uri) -> ApiError {
@@ -102,6 +109,7 @@ pub fn table() -> Vec<Route> {
         host_routes(),
         event_routes(),
         fault_routes(),
+        scenario_routes(),
         other_routes(),
     ]
     .into_iter()
@@ -197,6 +205,19 @@ fn fault_routes() -> Vec<Route> {
         delete("/api/v1/faults", faults::clear_all, doc("clearFaults", "Ends all faults, or those of one machine").query::<faults::ClearQuery>().answer::<Cleared>(OK)),
         get("/api/v1/faults/{fault}", faults::get, doc("getFault", "One fault").answer::<Fault>(OK)),
         delete("/api/v1/faults/{fault}", faults::clear, doc("clearFault", "Ends a fault").answer::<Fault>(OK)),
+    ]
+}
+
+#[rustfmt::skip]
+fn scenario_routes() -> Vec<Route> {
+    use scenarios::{NewRun, Run, RunQuery, ScenarioFile, ScenarioSummary};
+    vec![
+        get("/api/v1/scenarios", scenarios::list, doc("listScenarios", "The scenarios that come with the program").page::<ScenarioSummary>()),
+        get("/api/v1/scenarios/{scenario}", scenarios::get, doc("getScenario", "One of them, with its file").answer::<ScenarioFile>(OK)),
+        get("/api/v1/scenario-runs", scenarios::runs, doc("listRuns", "Runs of scenarios, oldest first").page::<Run>()),
+        post("/api/v1/scenario-runs", scenarios::begin, doc("runScenario", "Runs a scenario").body::<NewRun>().answer::<Run>(ACCEPTED)),
+        get("/api/v1/scenario-runs/{run}", scenarios::run, doc("getRun", "One run; with `wait`, when it has gone on").query::<RunQuery>().answer::<Run>(OK)),
+        delete("/api/v1/scenario-runs/{run}", scenarios::stop, doc("stopRun", "Stops a run").no_content()),
     ]
 }
 
