@@ -11,6 +11,8 @@ pub enum Failure {
     Unreachable(String),
     /// What was waited for ended otherwise than wished.
     Ended(String),
+    /// What was waited for did not come true in time.
+    TimedOut(String),
     /// Nobody reads our output any more: `forewarn history | head`.
     NobodyReads,
     /// A program was to be run, and was not; with an exit code that programs seldom use themselves.
@@ -29,6 +31,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Unreachable(_) => 3,
             Failure::Ended(_) => 4,
+            Failure::TimedOut(_) => 5,
             Failure::NobodyReads => 0,
             Failure::NotRun(code, _) => *code,
         }
@@ -40,6 +43,7 @@ impl Failure {
             | Failure::Usage(text)
             | Failure::Unreachable(text)
             | Failure::Ended(text)
+            | Failure::TimedOut(text)
             | Failure::NotRun(_, text) => Some(text),
             Failure::NobodyReads => None,
         }

@@ -7,10 +7,11 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use forewarn_core::{Guid, MachineId, Request};
-use forewarn_server::RequestSeen;
 use forewarn_server::faults::*;
+use forewarn_server::{Config, ListenAddress, RequestSeen};
 use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 
 const EMPTY: &str = "200 {\"DocumentIncarnation\":1,\"Events\":[]}";
 const HOUR: Duration = Duration::from_secs(3600);
@@ -221,6 +222,44 @@ async fn a_delay_holds_the_answer_back_and_the_end_of_the_server_lets_it_go() {
         world.running.stop().await;
         assert_eq!(read_reply(&mut held).await.unwrap().status, 200);
     }
+}
+
+#[tokio::test]
+async fn who_does_not_wait_for_a_late_answer_is_on_record() {
+    let world = World::new().await;
+    world.ask(&get()).await;
+    add(&world, NewFault::new(Kind::Delay(DELAY_MAX))).await;
+    let mut held = world.connect().await;
+    held.write_all(&bytes_of(&get())).await.unwrap();
+    until(|| world.engine().requests_of(FIRST).is_some_and(|record| record.gets == 2)).await;
+    drop(held);
+    until(|| requests(&world).len() == 2).await;
+    assert_eq!(recorded(&world), ["GET 200", "GET - Delay"]);
+}
+
+#[tokio::test]
+async fn a_connection_goes_on_after_an_approval_that_was_answered_with_a_status() {
+    let world = World::new().await;
+    add(&world, counted(1, status(Status::InternalServerError))).await;
+    let mut stream = world.connect().await;
+    stream.write_all(&bytes_of(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}"))).await.unwrap();
+    assert_eq!(read_reply(&mut stream).await.unwrap().status, 500);
+    stream.write_all(&bytes_of(&get())).await.unwrap();
+    assert_eq!(read_reply(&mut stream).await.expect("the connection lives").shown(), EMPTY);
+}
+
+#[tokio::test]
+async fn a_unix_socket_is_closed_where_a_connection_would_be_reset() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("imds");
+    let mut listener = listener();
+    listener.address = ListenAddress::Unix(path.clone());
+    let world = World::with(Config { metadata: vec![listener], ..config() }).await;
+    add(&world, counted(1, Kind::Reset)).await;
+    let mut stream = UnixStream::connect(&path).await.unwrap();
+    stream.write_all(&bytes_of(&get())).await.unwrap();
+    assert!(read_reply(&mut stream).await.is_none());
+    assert_eq!(exchange_unix(&path, &get()).await.shown(), EMPTY);
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ pub enum EventsCommand {
     },
     /// Show what happens, as it happens, until interrupted.
     Watch,
+    /// Wait until an event has come so far.
+    Wait(super::WaitArgs),
     /// Let events start now.
     Approve {
         /// The ids of events, all approved or none.

@@ -6,6 +6,7 @@ mod clock;
 mod connection;
 mod data;
 mod events;
+mod fault;
 mod history;
 mod maintenance;
 mod operation;
@@ -13,6 +14,7 @@ mod run;
 mod scenario;
 mod serve;
 mod vm;
+mod wait;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -21,6 +23,7 @@ pub use clock::ClockCommand;
 pub use connection::{Asking, Client, Connection, Output};
 pub use data::{ArchiveArgs, TokenCommand};
 pub use events::EventsCommand;
+pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus};
 pub use history::HistoryArgs;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use operation::OperationCommand;
@@ -28,6 +31,7 @@ pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use vm::{OneVm, RegisterArgs, VmCommand};
+pub use wait::{RequestsArgs, WaitArgs, WaitStatus};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done
@@ -35,6 +39,7 @@ const EXIT_CODES: &str = "Exit codes:
     2  the command line or the configuration is wrong
     3  the server cannot be reached
     4  the operation that was waited for failed or was cancelled
+    5  what was waited for did not come true in time
   130  ended by Ctrl-C; an operation that was waited for goes on";
 
 const SERVE_EXIT_CODES: &str = "Exit codes:
@@ -97,6 +102,8 @@ pub enum Command {
     Vm(Client<VmCommand>),
     /// What became of something that was asked for.
     Operation(Client<OperationCommand>),
+    /// Let the metadata endpoint answer wrongly, to see what a handler makes of it.
+    Fault(Client<FaultCommand>),
     /// What happened.
     History(HistoryArgs),
     /// Put a handler through scenarios and faults, and judge what it does.

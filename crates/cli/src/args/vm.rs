@@ -11,6 +11,8 @@ pub enum VmCommand {
     List,
     /// Add a machine.
     Register(Box<RegisterArgs>),
+    /// What it asked of the metadata endpoint lately, and how often it polls.
+    Requests(super::RequestsArgs),
     /// Restart it, after the notice.
     Restart(OneVm),
     /// Move it to another host, after the notice.

@@ -14,6 +14,7 @@ pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Fai
     match command {
         EventsCommand::List { all, vm } => list(api, *all, vm.as_deref(), output),
         EventsCommand::Watch => watch(api, output),
+        EventsCommand::Wait(args) => super::wait::run(api, args, output),
         EventsCommand::Approve { ids } => approve(api, ids, output),
         EventsCommand::Cancel { id } => cancel(api, id, output),
     }

@@ -3,12 +3,15 @@
 mod archive;
 mod clock;
 mod events;
+mod fault;
 mod history;
 mod maintenance;
 mod operation;
+mod requests;
 mod scenario;
 mod token;
 mod vm;
+mod wait;
 
 use serde_json::{Value, json};
 
@@ -28,6 +31,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         }
         Command::Vm(args) => vm::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Operation(args) => operation::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
+        Command::Fault(args) => fault::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
         Command::Check(args) => check::run(&args),
         Command::Scenario(args) => scenario::run(&Api::new(&args.connection)?, &args.command, args.connection.output),

@@ -12,6 +12,7 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
     match command {
         VmCommand::List => list(api, output),
         VmCommand::Register(args) => registered(&api.post(&Call::to(&["machines"]), &new_machine(args)?)?, output),
+        VmCommand::Requests(args) => super::requests::run(api, args, output),
         VmCommand::Restart(vm) => ask(api, vm, "restart", output),
         VmCommand::Redeploy(vm) => ask(api, vm, "redeploy", output),
         VmCommand::Evict(vm) => ask(api, vm, "evict", output),

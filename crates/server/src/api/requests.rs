@@ -41,7 +41,7 @@ pub struct RequestMade {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Without it the connection was reset.
+    /// Without it there was no answer: a fault reset the connection, or the machine did not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The events that it approved, the first eight of them.

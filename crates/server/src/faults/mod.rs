@@ -182,7 +182,10 @@ impl NewFault {
         if self.life.percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
             return Err(FaultError::PercentRange);
         }
-        if self.life.count == Some(0) || self.life.span.is_some_and(|span| span.is_zero() || span > LIFE_MAX) {
+        if self.life.count == Some(0) {
+            return Err(FaultError::CountRange);
+        }
+        if self.life.span.is_some_and(|span| span.is_zero() || span > LIFE_MAX) {
             return Err(FaultError::LifeRange);
         }
         if self.kind.is_of_polls() && self.only.method == Some(Method::Post) {
@@ -235,7 +238,12 @@ pub enum FaultError {
     RetryAfterRange,
     #[error("The share of requests is from 1 to 100 percent.")]
     PercentRange,
-    #[error("A fault is for at least one request and for at least some time, at most {} days. Leave count and time out for one that stays until it is cleared.", LIFE_MAX.as_secs() / 86_400)]
+    #[error("A fault is for at least one request. Leave the count out for one that stays until it is cleared.")]
+    CountRange,
+    #[error(
+        "A fault lives for some time, {} days at the most. Leave the time out for one that stays until it is cleared.",
+        LIFE_MAX.as_secs() / 86_400
+    )]
     LifeRange,
     #[error("{0} has to do with GETs of the document alone, so no POST would ever meet it. Leave the method out.")]
     NeverMet(&'static str),

@@ -147,13 +147,14 @@ impl Conversation {
     ) -> Reply {
         self.pulse.beat(1);
         let answer = Box::pin(faulty::answer(self.shared.clone(), hit, answer));
-        Reply::Later { answer, passed, pulse: self.pulse.clone(), shared: self.shared.clone() }
+        let record = Record { passed, shared: self.shared.clone() };
+        Reply::Later { answer, record, pulse: self.pulse.clone() }
     }
 }
 
 enum Reply {
     Now(Option<Answer>),
-    Later { answer: MayCome, passed: Option<Passed>, pulse: Arc<Pulse>, shared: Arc<Shared> },
+    Later { answer: MayCome, record: Record, pulse: Arc<Pulse> },
 }
 
 impl Future for Reply {
@@ -162,27 +163,42 @@ impl Future for Reply {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
             Reply::Now(answer) => Poll::Ready(Ok(answer.take().expect("a future that is done is not polled"))),
-            Reply::Later { answer, passed, pulse, shared } => answer.as_mut().poll(context).map(|answer| {
+            Reply::Later { answer, record, pulse } => answer.as_mut().poll(context).map(|answer| {
                 pulse.beat(1);
-                conclude(&answer, passed.take(), pulse, shared);
+                match &answer {
+                    Ok(answer) => record.answered(answer),
+                    Err(Reset) => pulse.reset.store(true, Ordering::Relaxed),
+                }
                 answer
             }),
         }
     }
 }
 
-/// Counts and writes down an answer that had to be waited for.
-fn conclude(answer: &Result<Answer, Reset>, passed: Option<Passed>, pulse: &Pulse, shared: &Shared) {
-    let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
-    match status {
-        Some(status) => shared.engine.telemetry().answered(status),
-        None => pulse.reset.store(true, Ordering::Relaxed),
+/// A request that is to be written down when it is answered, or when it is clear that it never is.
+struct Record {
+    passed: Option<Passed>,
+    shared: Arc<Shared>,
+}
+
+impl Record {
+    fn answered(&mut self, answer: &Answer) {
+        let status = answer.status().as_u16();
+        self.shared.engine.telemetry().answered(status);
+        let Some(mut passed) = self.passed.take() else { return };
+        if let Some(Approved(events)) = answer.extensions().get()
+            && !events.is_empty()
+        {
+            passed.approved(events);
+        }
+        self.shared.engine.requests().write(passed, Some(status));
     }
-    let Some(mut passed) = passed else { return };
-    if let Some(Approved(events)) = answer.as_ref().ok().and_then(|answer| answer.extensions().get())
-        && !events.is_empty()
-    {
-        passed.approved(events);
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(passed) = self.passed.take() {
+            self.shared.engine.requests().write(passed, None);
+        }
     }
-    shared.engine.requests().write(passed, status);
 }

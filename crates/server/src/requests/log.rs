@@ -45,7 +45,7 @@ pub struct RequestSeen {
     /// Without `/vm/…` in front.
     pub path: String,
     pub version: Option<String>,
-    /// None: the connection was reset instead.
+    /// None: there was no answer. A fault reset the connection, or the machine did not wait for it.
     pub status: Option<u16>,
     /// What it approved; at most [`APPROVED_KEPT_MAX`] of them.
     pub approved: Vec<EventId>,

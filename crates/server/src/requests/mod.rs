@@ -133,7 +133,7 @@ impl Requests {
         }
     }
 
-    /// Writes down a request that was answered; without a status when the connection was reset instead.
+    /// Writes down a request that is over; without a status when there was no answer.
     pub fn write(&self, passed: Passed, status: Option<u16>) {
         self.logs.write(passed, status);
     }
