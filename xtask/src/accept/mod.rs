@@ -3,6 +3,7 @@
 mod curl;
 mod netns;
 mod pacemaker;
+mod run;
 mod schemathesis;
 mod server;
 mod wait;
@@ -12,7 +13,8 @@ use anyhow::{Result, bail, ensure};
 /// A run by its name.
 type Run = (&'static str, fn() -> Result<()>);
 
-const RUNS: &[Run] = &[("curl", curl::run), ("pacemaker", pacemaker::run), ("schemathesis", schemathesis::run)];
+const RUNS: &[Run] =
+    &[("curl", curl::run), ("pacemaker", pacemaker::run), ("run", run::run), ("schemathesis", schemathesis::run)];
 
 pub fn run(names: &[&str]) -> Result<()> {
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
