@@ -1,6 +1,7 @@
 //! Runs of other people's programs, unchanged, against the optimised `forewarn`.
 
 mod curl;
+mod kit;
 mod netns;
 mod pacemaker;
 mod run;
@@ -13,8 +14,14 @@ use anyhow::{Result, bail, ensure};
 /// A run by its name.
 type Run = (&'static str, fn() -> Result<()>);
 
-const RUNS: &[Run] =
-    &[("curl", curl::run), ("pacemaker", pacemaker::run), ("run", run::run), ("schemathesis", schemathesis::run)];
+const RUNS: &[Run] = &[
+    ("curl", curl::run),
+    ("pacemaker", pacemaker::run),
+    ("run", run::run),
+    ("pytest", kit::pytest),
+    ("actions", kit::actions),
+    ("schemathesis", schemathesis::run),
+];
 
 pub fn run(names: &[&str]) -> Result<()> {
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
 use super::MaintenanceType;
 use super::serve::{flag, given};
@@ -114,9 +114,18 @@ fn server_settings() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| SERVER_FLAGS.contains(&setting.flag))
 }
 
+/// As for `serve`, but for what is otherwise when nothing is said.
+fn described(setting: &'static Setting) -> Arg {
+    match setting.flag {
+        "management" => flag(setting).help("Where its management API is [default: a free port of 127.0.0.1]"),
+        "log-level" => flag(setting).help("What it logs on standard error [default: error]"),
+        _ => flag(setting),
+    }
+}
+
 impl clap::Args for RunOptions {
     fn augment_args(command: Command) -> Command {
-        let flags = server_settings().map(|setting| flag(setting).help_heading("The server that is started"));
+        let flags = server_settings().map(|setting| described(setting).help_heading("The server that is started"));
         Typing::augment_args(command).args(flags)
     }
 
@@ -168,6 +177,8 @@ impl RunOptions {
 
 #[cfg(test)]
 mod tests {
+    use clap::Args as _;
+
     use super::*;
 
     #[test]
