@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::transcript::lines_match;
-use support::{FOREWARN, Server, clean_command, text};
+use support::transcript::{self, lines_match};
+use support::{FOREWARN, Server, clean_command, document, text};
 
 const DOCUMENT: &str =
     "curl -sS -m 10 -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
@@ -129,6 +129,11 @@ fn a_program_is_the_machine_that_asks_at_the_fixed_address() {
 }
 
 #[test]
+fn the_transcripts_of_its_page_are_true() {
+    transcript::run_alone("docs/run.md", &document("docs/run.md"));
+}
+
+#[test]
 fn there_is_no_way_out_of_the_programs_network() {
     let script = "import socket\n\
         lines = open('/proc/net/route').read().splitlines()[1:]\n\
@@ -189,6 +194,17 @@ fn the_program_may_ask_for_events_itself() {
     let script = format!("{DOCUMENT} >/dev/null && {program} vm restart web_0 --no-wait && {DOCUMENT}");
     let expected = "Reboot of web_0: event [..]\nOperation [..]\n{\"DocumentIncarnation\":2,[..]\"Reboot\"[..]}";
     expect(&forewarn.sh("-q --vm web_0 --clock manual", &script), 0, expected, "");
+}
+
+#[test]
+fn an_event_can_be_there_when_the_program_begins() {
+    let scheduled =
+        "{\"DocumentIncarnation\":2,\"Events\":[{[..]\"EventStatus\":\"Scheduled\",\"EventType\":\"Redeploy\"[..]";
+    expect(&Forewarn::of(User::Nobody).sh("-q --schedule redeploy", DOCUMENT), 0, scheduled, "");
+    let server = Server::start();
+    assert!(server.run("vm register web_1 --no-address").status.success());
+    let words = format!("--schedule redeploy --vm web_1 --server {}", server.management);
+    expect(&Forewarn::of(User::Nobody).sh(&words, DOCUMENT), 0, scheduled, "");
 }
 
 #[test]

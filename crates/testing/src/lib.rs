@@ -62,6 +62,11 @@ pub use machine::{Machine, Requests};
 
 use api::Api;
 
+/// The page about testing, so that what it shows is run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+struct Page;
+
 /// A server that ends with the last value that refers to it. Clones are the same server.
 #[derive(Clone)]
 pub struct Forewarn {

@@ -5,10 +5,12 @@ mod curl;
 mod daemon;
 mod discovery;
 mod fleet;
+mod kit;
 mod netns;
 mod pacemaker;
 mod package;
 mod pinning;
+mod run;
 mod samples;
 mod schemathesis;
 mod server;
@@ -27,6 +29,9 @@ const RUNS: &[Run] = &[
     ("pinning", pinning::run),
     ("package", package::run),
     ("pacemaker", pacemaker::run),
+    ("run", run::run),
+    ("pytest", kit::pytest),
+    ("actions", kit::actions),
     ("schemathesis", schemathesis::run),
 ];
 

@@ -25,7 +25,7 @@ pub use data::{ArchiveArgs, TokenCommand};
 pub use events::EventsCommand;
 pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus};
 pub use history::HistoryArgs;
-pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
+pub use maintenance::{MaintenanceArgs, MaintenanceCommand, MaintenanceType, TargetArgs};
 pub use operation::OperationCommand;
 pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
@@ -73,15 +73,13 @@ impl Args {
 
 /// The whole command line, with the exit codes in the help of every command.
 fn described() -> clap::Command {
-    with_exit_codes(Args::command())
+    let command = with_exit_codes(Args::command());
+    // Nouns may have a verb of that name.
+    command.mut_subcommand("run", |run| run.after_help(RUN_EXIT_CODES))
 }
 
 fn with_exit_codes(command: clap::Command) -> clap::Command {
-    let codes = match command.get_name() {
-        "serve" => SERVE_EXIT_CODES,
-        "run" => RUN_EXIT_CODES,
-        _ => EXIT_CODES,
-    };
+    let codes = if command.get_name() == "serve" { SERVE_EXIT_CODES } else { EXIT_CODES };
     command.after_help(codes).mut_subcommands(with_exit_codes)
 }
 

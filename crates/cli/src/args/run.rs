@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
+use super::MaintenanceType;
 use super::serve::{flag, given};
 use crate::config::{Given, SETTINGS, Setting, Typed};
 
@@ -70,6 +71,7 @@ pub struct CompanionArgs {
 pub struct RunOptions {
     pub vm: Option<String>,
     pub reach: Vec<u16>,
+    pub schedule: Option<MaintenanceType>,
     pub server: Option<String>,
     pub metadata: Option<String>,
     pub data: Option<PathBuf>,
@@ -85,6 +87,9 @@ struct Typing {
     /// Let the program reach this port of 127.0.0.1 outside, at the same address; may be repeated.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     reach: Vec<u16>,
+    /// Announce an event before the program starts, with the notice that its type has.
+    #[arg(long, value_name = "TYPE", ignore_case = true)]
+    schedule: Option<MaintenanceType>,
     /// The management address of a server that runs; without it one is started for the program.
     #[arg(long, help_heading = "A server that runs", env = "FOREWARN_SERVER", value_name = "URL")]
     server: Option<String>,
@@ -109,9 +114,18 @@ fn server_settings() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| SERVER_FLAGS.contains(&setting.flag))
 }
 
+/// As for `serve`, but for what is otherwise when nothing is said.
+fn described(setting: &'static Setting) -> Arg {
+    match setting.flag {
+        "management" => flag(setting).help("Where its management API is [default: a free port of 127.0.0.1]"),
+        "log-level" => flag(setting).help("What it logs on standard error [default: error]"),
+        _ => flag(setting),
+    }
+}
+
 impl clap::Args for RunOptions {
     fn augment_args(command: Command) -> Command {
-        let flags = server_settings().map(|setting| flag(setting).help_heading("The server that is started"));
+        let flags = server_settings().map(|setting| described(setting).help_heading("The server that is started"));
         Typing::augment_args(command).args(flags)
     }
 
@@ -122,14 +136,14 @@ impl clap::Args for RunOptions {
 
 impl FromArgMatches for RunOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let Typing { vm, reach, server, metadata, data, token } = Typing::from_arg_matches(matches)?;
+        let Typing { vm, reach, schedule, server, metadata, data, token } = Typing::from_arg_matches(matches)?;
         if reach.len() > REACH_MAX {
             let message = format!("--reach may be given {REACH_MAX} times.\n");
             return Err(clap::Error::raw(clap::error::ErrorKind::TooManyValues, message));
         }
         let flags = server_settings().filter_map(|setting| given(setting, matches)).collect();
         let server = server.filter(|server| !server.is_empty());
-        Ok(RunOptions { vm, reach, server, metadata, data, token, flags })
+        Ok(RunOptions { vm, reach, schedule, server, metadata, data, token, flags })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -144,6 +158,7 @@ impl RunOptions {
         let word = |flag: &str, text: &str| OsString::from(format!("--{flag}={text}"));
         let mut words: Vec<OsString> = self.vm.iter().map(|name| word("vm", name)).collect();
         words.extend(self.reach.iter().map(|port| word("reach", &port.to_string())));
+        words.extend(self.schedule.iter().map(|kind| word("schedule", &format!("{kind:?}"))));
         // Said also when it is empty, so that the environment does not say otherwise.
         words.push(word("server", self.server.as_deref().unwrap_or_default()));
         words.extend(self.metadata.iter().map(|url| word("metadata", url)));
@@ -162,12 +177,25 @@ impl RunOptions {
 
 #[cfg(test)]
 mod tests {
+    use clap::Args as _;
+
     use super::*;
 
     #[test]
     fn options_are_the_same_when_they_are_typed_again() {
-        let typed =
-            ["x", "--vm", "web_0", "--reach", "5432", "--notice-scale", "60", "--plain-names", "--clock=manual"];
+        let typed = [
+            "x",
+            "--vm",
+            "web_0",
+            "--reach",
+            "5432",
+            "--schedule",
+            "reboot",
+            "--notice-scale",
+            "60",
+            "--plain-names",
+            "--clock=manual",
+        ];
         let read = |words: &[OsString]| {
             let matches = RunOptions::augment_args(Command::new("x")).try_get_matches_from(words).unwrap();
             RunOptions::from_arg_matches(&matches).unwrap()

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use forewarn_server::{BoundAddress, Config, Running};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::companion::Ready;
 use super::relay::Upstream;
-use crate::args::{Connection, Output, RunOptions};
+use crate::args::{Connection, MaintenanceType, Output, RunOptions};
 use crate::client::{Api, Call};
 use crate::commands::machine_segment;
 use crate::config::{self, Given, Place, Sources, Typed};
@@ -54,9 +54,30 @@ pub fn check(options: &RunOptions) -> Result<(), Failure> {
 }
 
 pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
-    match &options.server {
-        None => start(options, runtime),
-        Some(server) => named(options, server),
+    let way = match &options.server {
+        None => start(options, runtime)?,
+        Some(server) => named(options, server)?,
+    };
+    if let Some(kind) = options.schedule {
+        announce(&way, options, kind)?;
+    }
+    Ok(way)
+}
+
+/// The machine asks once, as the program will: before that nobody would be told of the event.
+fn announce(way: &Way, options: &RunOptions, kind: MaintenanceType) -> Result<(), Failure> {
+    ask(&way.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
+    let api = Api::new(&connection(options, &way.management))?;
+    let target = json!({ "machine": machine_segment(&way.machine) });
+    api.post(&Call::to(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") })).map(|_| ())
+}
+
+fn connection(options: &RunOptions, server: &str) -> Connection {
+    Connection {
+        server: server.to_owned(),
+        data: options.data.clone(),
+        token: options.token.clone(),
+        output: Output::Json,
     }
 }
 
@@ -112,13 +133,7 @@ fn start(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
 }
 
 fn named(options: &RunOptions, server: &str) -> Result<Way, Failure> {
-    let connection = Connection {
-        server: server.to_owned(),
-        data: options.data.clone(),
-        token: options.token.clone(),
-        output: Output::Json,
-    };
-    let api = Api::new(&connection)?;
+    let api = Api::new(&connection(options, server))?;
     let machine = machine_name(options);
     let found = api.get(&Call::to(&["machines", &machine_segment(&machine)])).map_err(|failure| {
         let message = failure.message().unwrap_or_default().to_owned();
@@ -136,7 +151,8 @@ fn named(options: &RunOptions, server: &str) -> Result<Way, Failure> {
         None => listener(&api.get(&Call::to(&["listeners"]))?, &management)?,
     };
     let upstream = Upstream { authority, prefix: format!("/vm/{id}") };
-    probe(&upstream)?;
+    // Something that the rules do not notice.
+    ask(&upstream, "/metadata/versions")?;
     Ok(Way { upstream, machine, management, throw_away: None })
 }
 
@@ -158,9 +174,9 @@ fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
     Ok(format!("{}:{}", host_of(authority_of(management)), address.port()))
 }
 
-/// Whether machines are answered there, asked without anything that the rules notice.
-fn probe(upstream: &Upstream) -> Result<(), Failure> {
-    let url = format!("http://{}{}/metadata/versions", upstream.authority, upstream.prefix);
+/// Whether machines are answered there.
+fn ask(upstream: &Upstream, path: &str) -> Result<(), Failure> {
+    let url = format!("http://{}{}{path}", upstream.authority, upstream.prefix);
     let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
     let what = match agent.get(&url).header("Metadata", "true").call() {
         Ok(answer) if answer.status().is_success() => return Ok(()),
@@ -194,8 +210,6 @@ fn local_port(management: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -44,7 +44,8 @@ pub(crate) enum Peer {
 /// On which side of the network a caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// On this computer: it came by loopback, or from the very address that it called.
+    /// On this computer: it came by loopback, or from the very link-local address that it called, as with
+    /// `serve --link-local`.
     Here,
     Elsewhere,
 }
@@ -75,8 +76,10 @@ impl Peer {
 impl Door {
     /// Who comes from `ip` and has called `called`.
     pub fn peer(&self, ip: IpAddr, called: Option<IpAddr>) -> Peer {
-        let here = ip.to_canonical().is_loopback() || called == Some(ip);
-        let address = Address { network: self.network.clone(), ip: ip.to_canonical() };
+        let from = ip.to_canonical();
+        let is_link_local = matches!(from, IpAddr::V4(v4) if v4.is_link_local());
+        let here = from.is_loopback() || is_link_local && called == Some(ip);
+        let address = Address { network: self.network.clone(), ip: from };
         Peer::Address { address, place: if here { Place::Here } else { Place::Elsewhere } }
     }
 
@@ -160,5 +163,26 @@ fn full_name(region: &Region, machine: &Machine) -> String {
     match region.machine_by_name(&machine.name, Some(within)) {
         Found::One(_) => format!("/vm/{within}/{}", machine.name),
         Found::Many(_) | Found::Nothing => format!("/vm/{}", machine.vm_id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_on_this_computer_comes_by_loopback_or_from_the_link_local_address_that_was_called() {
+        let door =
+            Door { machine: None, network: "default".into(), prefix_allowed: false, default: DefaultMachine::First };
+        let check = |from: &str, called: &str, expected: bool| {
+            let peer = door.peer(from.parse().unwrap(), Some(called.parse().unwrap()));
+            assert_eq!(peer.is_here(), expected, "{from} → {called}");
+        };
+        check("127.0.0.1", "127.0.0.1", true);
+        check("::ffff:127.0.0.1", "::ffff:127.0.0.1", true);
+        check("169.254.169.254", "169.254.169.254", true);
+        check("10.0.0.4", "169.254.169.254", false);
+        check("169.254.7.7", "169.254.169.254", false);
+        check("10.0.0.1", "10.0.0.1", false);
     }
 }
