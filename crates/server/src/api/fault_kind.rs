@@ -8,10 +8,11 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::nearest;
 use super::object;
+use super::text::TEXT_CHARS_MAX;
 use super::values::Patch;
 use crate::faults::{DELAY_MAX, Kind, RETRY_AFTER_SECS_MAX, Status};
+use crate::nearest::hint;
 
 #[derive(Clone, Copy, Debug)]
 pub struct FaultKind(pub Kind);
@@ -74,7 +75,10 @@ fn complaint(kind: &str) -> String {
         "Status" => "a Status has 'status', may have 'retryAfterSeconds', and nothing else".to_owned(),
         kind if DELAYS.contains(&kind) => format!("a {kind} has 'delaySeconds', and nothing else"),
         kind if PLAIN.contains(&kind) => format!("{kind} has nothing but its 'kind'"),
-        kind => nearest::unknown("kind", kind, &ALL),
+        kind => {
+            let given: String = kind.chars().take(TEXT_CHARS_MAX).collect();
+            format!("there is no kind '{given}'.{} There are {}", hint(kind, ALL), ALL.join(", "))
+        }
     }
 }
 

@@ -26,7 +26,6 @@ mod machine_actions;
 mod machines;
 mod maintenance;
 mod names;
-mod nearest;
 mod object;
 mod openapi;
 mod operations;
