@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::object;
 use super::values::Patch;
 use crate::faults::{DELAY_MAX, Kind, RETRY_AFTER_SECS_MAX, Status};
-use crate::nearest;
+use crate::nearest::unknown;
 
 #[derive(Clone, Copy, Debug)]
 pub struct FaultKind(pub Kind);
@@ -84,7 +84,7 @@ fn complaint(kind: &str) -> String {
         "Status" => "a Status has 'status', may have 'retryAfterSeconds', and nothing else".to_owned(),
         kind if DELAYS.contains(&kind) => format!("a {kind} has 'delaySeconds', and nothing else"),
         kind if PLAIN.contains(&kind) => format!("{kind} has nothing but its 'kind'"),
-        kind => nearest::unknown("kind", kind, &ALL),
+        kind => unknown("kind", kind, &ALL),
     }
 }
 
