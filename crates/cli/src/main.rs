@@ -14,6 +14,7 @@ mod config;
 mod failure;
 mod output;
 mod serve;
+mod watch;
 mod words;
 
 use std::process::ExitCode;

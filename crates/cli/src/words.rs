@@ -65,6 +65,38 @@ pub fn span_text(span: Duration) -> String {
     if text.is_empty() { "0s".into() } else { text }
 }
 
+/// Terminate notification as the API writes it. A bare number is minutes, as with `az`.
+pub fn terminate_timeout(text: &str) -> Result<String, String> {
+    if let Ok(minutes) = text.parse::<u32>() {
+        return Ok(format!("PT{minutes}M"));
+    }
+    let seconds = whole_seconds(text).map_err(|_| "5 to 15 minutes, as a number or such as 7m30s")?;
+    Ok(format!("PT{seconds}S"))
+}
+
+/// `PUBLISHER:OFFER:SKU:VERSION`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image(pub [String; 4]);
+
+pub fn image(text: &str) -> Result<Image, String> {
+    let parts: Vec<String> = text.split(':').map(str::to_owned).collect();
+    parts.try_into().map(Image).map_err(|_| "PUBLISHER:OFFER:SKU:VERSION".into())
+}
+
+/// The most of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    None,
+    Of(u32),
+}
+
+pub fn number_or_none(text: &str) -> Result<Limit, String> {
+    if text == "none" {
+        return Ok(Limit::None);
+    }
+    text.parse().map(Limit::Of).map_err(|_| "a whole number, or none".into())
+}
+
 /// A point in time, RFC 3339 with its offset.
 pub fn time(text: &str) -> Result<jiff::Timestamp, String> {
     text.parse().map_err(|_| "a point in time such as 2026-07-28T10:00:00Z".into())
@@ -83,8 +115,18 @@ pub fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        format!("one of: {}", names.join(", "))
+        let hint =
+            nearest(text, names.iter().copied()).map_or(String::new(), |name| format!(" (did you mean {name}?)"));
+        format!("one of: {}{hint}", names.join(", "))
     })
+}
+
+/// The one that was probably meant: at most one letter in three is wrong.
+pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    let distance = |name: &&str| strsim::damerau_levenshtein(&typed, &name.to_lowercase());
+    let nearest = names.into_iter().min_by_key(distance)?;
+    (distance(&nearest) <= (typed.chars().count() / 3).max(1)).then_some(nearest)
 }
 
 /// The name of a machine, a network, a host.
@@ -115,6 +157,26 @@ mod tests {
         check("24h", 86_400_000, "24h");
         check("2d", 172_800_000, "2d");
         check("1s500ms", 1_500, "1s500ms");
+    }
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        let names = ["web_0", "web_1", "database", "db"];
+        let check = |typed: &str, expected: Option<&str>| assert_eq!(nearest(typed, names), expected, "{typed}");
+        check("web1", Some("web_1"));
+        check("WBE_1", Some("web_1"));
+        check("databsae", Some("database"));
+        check("bd", Some("db"));
+        check("cache", None);
+        check("web_123456", None);
+        assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn terminate_notification_is_minutes_or_a_span() {
+        assert_eq!(terminate_timeout("10").unwrap(), "PT10M");
+        assert_eq!(terminate_timeout("7m30s").unwrap(), "PT450S");
+        assert!(terminate_timeout("soon").is_err());
     }
 
     #[test]

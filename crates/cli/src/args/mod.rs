@@ -2,26 +2,38 @@
 //! gets it.
 
 mod clock;
+mod completions;
 mod connection;
 mod data;
 mod events;
+mod group;
 mod history;
+mod host;
 mod maintenance;
+mod named;
 mod operation;
 mod serve;
+mod traits;
 mod vm;
+mod vmss;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use clock::ClockCommand;
+pub use completions::CompletionsCommand;
 pub use connection::{Asking, Client, Connection, Output};
 pub use data::{ArchiveArgs, TokenCommand};
 pub use events::EventsCommand;
+pub use group::{CreateGroupArgs, GroupCommand};
 pub use history::HistoryArgs;
+pub use host::HostCommand;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
+pub use named::{HostName, Named, Within, segment};
 pub use operation::OperationCommand;
 pub use serve::ServeArgs;
-pub use vm::{OneVm, RegisterArgs, VmCommand};
+pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
+pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
+pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done
@@ -54,7 +66,7 @@ impl Args {
 }
 
 /// The whole command line, with the exit codes in the help of every command.
-fn described() -> clap::Command {
+pub fn described() -> clap::Command {
     with_exit_codes(Args::command())
 }
 
@@ -73,6 +85,14 @@ pub enum Command {
     Maintenance(Client<MaintenanceCommand>),
     /// See machines and do things to them.
     Vm(Client<VmCommand>),
+    /// Scale sets, and what is done to their instances.
+    Vmss(Client<VmssCommand>),
+    /// Availability sets.
+    AvailabilitySet(Client<GroupCommand>),
+    /// Cloud services.
+    CloudService(Client<GroupCommand>),
+    /// Hosts, and what happens to all machines on one.
+    Host(Client<HostCommand>),
     /// What became of something that was asked for.
     Operation(Client<OperationCommand>),
     /// What happened.
@@ -86,6 +106,9 @@ pub enum Command {
     Export(ArchiveArgs),
     /// Fill an empty data directory from such a file.
     Import(ArchiveArgs),
+    /// Completion for a shell, and manual pages.
+    #[command(subcommand)]
+    Completions(CompletionsCommand),
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
 
+use super::suggest;
 use crate::args::Connection;
 use crate::config::data_directory;
 use crate::failure::Failure;
@@ -89,6 +90,10 @@ impl Api {
         self.send(&Method::PUT, call, Some(body))
     }
 
+    pub fn patch(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
+        self.send(&Method::PATCH, call, Some(body))
+    }
+
     pub fn delete(&self, call: &Call) -> Result<Value, Failure> {
         self.send(&Method::DELETE, call, None)
     }
@@ -110,13 +115,13 @@ impl Api {
     pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
         let response = self.run(&Method::GET, &Call::to(&["changes"]).with("after", after), None)?;
         if response.status() != StatusCode::OK {
-            return Err(self.read(response).err().unwrap_or_else(|| self.strange("no stream")));
+            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.strange("no stream")));
         }
         Ok(response.into_body().into_reader())
     }
 
     fn send(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Value, Failure> {
-        self.read(self.run(method, call, body)?)
+        self.read(self.run(method, call, body)?, &call.path)
     }
 
     fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
@@ -134,24 +139,27 @@ impl Api {
         answer.map_err(|error| self.unreachable(&error))
     }
 
-    fn read(&self, mut response: Response<Body>) -> Result<Value, Failure> {
+    fn read(&self, mut response: Response<Body>, path: &str) -> Result<Value, Failure> {
         let status = response.status();
         let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
         let text = text.map_err(|error| self.unreachable(&error))?;
         let value: Option<Value> = if text.is_empty() { Some(Value::Null) } else { serde_json::from_str(&text).ok() };
         match value {
             Some(value) if status.is_success() => Ok(value),
-            Some(value) => Err(self.refusal(status, &value)),
+            Some(value) => Err(self.refusal(status, &value, path)),
             None => Err(self.strange(&format!("{status} and no JSON"))),
         }
     }
 
-    fn refusal(&self, status: StatusCode, body: &Value) -> Failure {
+    fn refusal(&self, status: StatusCode, body: &Value, path: &str) -> Failure {
         if status == StatusCode::UNAUTHORIZED {
             return Failure::Refused(self.token_sentence());
         }
         match body["error"]["message"].as_str() {
-            Some(message) => Failure::Refused(message.to_owned()),
+            Some(message) => {
+                let question = suggest::question(self, path, body).map_or(String::new(), |text| format!(" {text}"));
+                Failure::Refused(format!("{message}{question}"))
+            }
             None => self.strange(&format!("{status} without a reason")),
         }
     }

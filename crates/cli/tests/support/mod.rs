@@ -93,6 +93,22 @@ pub fn clean_command() -> Command {
     command
 }
 
+/// Types a command; its exit code, its output and its complaint must be these.
+#[track_caller]
+pub fn check(server: &Server, words: &str, code: i32, stdout: &str, stderr: &str) {
+    expect(&format!("forewarn {words}"), &server.run(words), code, stdout, stderr);
+}
+
+#[track_caller]
+pub fn expect(what: &str, output: &Output, code: i32, stdout: &str, stderr: &str) {
+    let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let same = output.status.code() == Some(code)
+        && transcript::lines_match(&lines(stdout), &lines(&out))
+        && transcript::lines_match(&lines(stderr), &lines(&err));
+    assert!(same, "$ {what}\n{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
+}
+
 pub fn read_until(from: &mut impl BufRead, beginning: &str) -> Vec<String> {
     let mut lines = Vec::new();
     loop {

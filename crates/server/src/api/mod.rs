@@ -49,6 +49,7 @@ use error::{ApiError, Refusal};
 
 pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};
+pub use history::KINDS as HISTORY_KINDS;
 pub use listener::serve;
 pub use routes::{Route, router, table};
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
