@@ -24,6 +24,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const PAGE: &str = "1000";
 
+#[derive(Clone)]
 pub struct Api {
     agent: Agent,
     server: String,
@@ -32,11 +33,12 @@ pub struct Api {
 }
 
 /// Where the token comes from, or why there is none.
+#[derive(Clone)]
 enum TokenFrom {
     /// `--token` or `FOREWARN_TOKEN`.
     Typed,
     File(PathBuf),
-    Unreadable(PathBuf, io::Error),
+    Unreadable(PathBuf, String),
     Nowhere,
 }
 
@@ -98,14 +100,24 @@ impl Api {
         self.send(&Method::DELETE, call, None)
     }
 
+    /// Where the server is, as it was typed.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     /// All pages of a list.
-    pub fn list(&self, mut call: Call) -> Result<Vec<Value>, Failure> {
+    pub fn list(&self, call: Call) -> Result<Vec<Value>, Failure> {
+        self.list_some(call, usize::MAX)
+    }
+
+    /// Pages of a list until there are so many.
+    pub fn list_some(&self, mut call: Call, most: usize) -> Result<Vec<Value>, Failure> {
         call = call.with("limit", Some(PAGE));
         let mut all = Vec::new();
         loop {
             let mut page = self.get(&call)?;
             all.append(page["value"].as_array_mut().ok_or_else(|| self.strange("a list without `value`"))?);
-            let Some(next) = page["next"].as_str() else { return Ok(all) };
+            let Some(next) = page["next"].as_str().filter(|_| all.len() < most) else { return Ok(all) };
             call.query.retain(|(name, _)| *name != "after");
             call.query.push(("after", next.to_owned()));
         }
@@ -213,7 +225,7 @@ fn token(connection: &Connection) -> (Option<String>, TokenFrom) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             (None, TokenFrom::File(file))
         }
-        Err(error) => (None, TokenFrom::Unreadable(file, error)),
+        Err(error) => (None, TokenFrom::Unreadable(file, error.to_string())),
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the management API answers with, as far as we read it. Times are kept as points in time, the
 //! rest as words: a newer server may know more of them.
 
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -186,6 +188,14 @@ pub struct Clock {
     pub now: Timestamp,
     pub notice_scale: u32,
     pub next_deadline: Option<Timestamp>,
+}
+
+impl Clock {
+    /// The server's time, when this was seen then. A manual clock stands still while nobody advances it.
+    pub fn now_since(&self, seen: Instant) -> Option<Timestamp> {
+        let passed = if self.kind == "Manual" { Duration::ZERO } else { seen.elapsed() };
+        self.now.checked_add(passed).ok()
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

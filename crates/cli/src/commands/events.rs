@@ -6,7 +6,7 @@ use crate::args::{EventsCommand, Output, segment};
 use crate::client::{Api, Call, Event, day_time, event_facts, timeline};
 use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, Colour, Shown};
-use crate::watch;
+use crate::watch::{self, Style};
 
 pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Failure> {
     match command {
@@ -15,7 +15,8 @@ pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Fai
             let words = |event: &Event| output::facts(&event_facts(event));
             output::one(&api.get(&Call::to(&["events", id]))?, output, words)
         }
-        EventsCommand::Watch { lines } => watch::run(api, *lines, output),
+        EventsCommand::Watch { lines: true } => watch::run(api, Style::Lines, output),
+        EventsCommand::Watch { lines: false } => watch::run(api, Style::View, output),
         EventsCommand::Approve { ids } => approve(api, ids, output),
         EventsCommand::Cancel { id } => cancel(api, id, output),
     }
