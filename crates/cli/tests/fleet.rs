@@ -31,6 +31,8 @@ fn a_scale_set_is_made_as_with_az() {
     assert_eq!((&set["orchestration"], &set["upgradeMode"]), (&"Uniform".into(), &"Automatic".into()));
     assert_eq!((&set["faultDomains"], &set["placementGroupMax"]), (&2.into(), &Value::Null));
     assert_eq!((&set["zones"][1], &set["policy"]["approveUserReboot"]), (&"2".into(), &true.into()));
+    check(&server, "vmss create rg2/web --instance-count 0", 0, "Scale set web is created with 0 instances.", "");
+    check(&server, "vmss list -g rg2 -o tsv", 0, "web\trg2\t0\t[..]", "");
     check(&server, "vmss list -g other", 0, "There are no scale sets.", "");
     check(&server, "vmss show rg/web", 0, "name              web\n…\ndeletions         announced PT10M before\n…", "");
 }
@@ -254,6 +256,7 @@ fn every_format_shows_the_same_things() {
         &format!("2026-07-28 10:00:00\tappeared Reboot\ta\t\t{ID}"),
         "",
     );
+    check(&server, "history --kind audit,appeared --limit 1", 0, "TIME[..]\n[..]", "");
     check(&server, "operation list", 0, "ID[..]\n[..]  Restart of a  Running  [..]", "");
     check(&server, "events list -o xml", 2, "", "error: invalid value 'xml'[..]\n…");
     assert!(!text(&server.run("vm list").stdout).contains('\x1b'));

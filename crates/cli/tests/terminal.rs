@@ -152,6 +152,17 @@ fn a_view_outlives_its_server() {
 }
 
 #[test]
+fn without_colours_the_selected_row_is_still_seen() {
+    let server = server_with_event();
+    let mut plain = server.command("events watch");
+    plain.env("NO_COLOR", "1");
+    let shown = Terminal::start(plain).until("15:00");
+    assert!(shown.contains("\x1b[7m  Reboot") && !shown.contains("\x1b[38"), "{shown:?}");
+    let shown = Terminal::start(server.command("events watch")).until("15:00");
+    assert!(shown.contains("\x1b[38"), "{shown:?}");
+}
+
+#[test]
 fn lines_can_be_had_in_a_terminal_too() {
     let server = server_with_event();
     let mut lines = Terminal::start(server.command("events watch --lines"));

@@ -20,7 +20,7 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "ID")]
     pub operation: Option<String>,
     /// Only this kind; may be repeated.
-    #[arg(long = "kind", value_name = "KIND", value_parser = PossibleValuesParser::new(HISTORY_KINDS))]
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(HISTORY_KINDS))]
     pub kinds: Vec<String>,
     /// Not before this time, such as 2026-07-28T10:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = words::time)]

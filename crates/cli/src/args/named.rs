@@ -11,13 +11,20 @@ pub struct Named {
     name: Option<String>,
     /// Its resource group (of a role instance: its cloud service).
     #[arg(short = 'g', long, value_name = "GROUP")]
-    pub resource_group: Option<String>,
+    resource_group: Option<String>,
 }
 
 impl Named {
-    /// The name alone, for something that is made.
     pub fn name(&self) -> &str {
         self.place.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
+    }
+
+    /// The resource group and the name of something that is made.
+    pub fn parts(&self) -> (Option<&str>, &str) {
+        match (&self.resource_group, self.name().split_once('/')) {
+            (None, Some((group, name))) => (Some(group), name),
+            (group, _) => (group.as_deref(), self.name()),
+        }
     }
 
     /// How the API's paths name it.

@@ -70,9 +70,10 @@ fn told(value: &Value, kind: Kind, done: &str, output: Output) -> Result<(), Fai
 }
 
 fn body(args: &CreateGroupArgs) -> Value {
+    let (group, name) = args.group.parts();
     object(&[
-        ("name", json!(args.group.name())),
-        ("resourceGroup", json!(args.group.resource_group)),
+        ("name", json!(name)),
+        ("resourceGroup", json!(group)),
         ("updateDomains", json!(args.update_domains)),
         ("faultDomains", json!(args.fault_domains)),
         ("policy", policy(&args.policy)),

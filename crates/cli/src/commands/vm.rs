@@ -149,14 +149,15 @@ pub fn yes_or_no(yes: bool) -> String {
 }
 
 fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
+    let (group, name) = args.vm.parts();
     let spot = args.spot.then_some("Spot".to_owned()).or(args.priority.map(|priority| format!("{priority:?}")));
     let seconds = args.terminate_notice.map(|seconds| format!("PT{seconds}S"));
     let notice = args.terminate_notification_time.as_ref().or(seconds.as_ref());
     Ok(object(&[
-        ("name", json!(args.vm.name())),
+        ("name", json!(name)),
         ("vmId", json!(args.vm_id)),
         ("addresses", addresses(&args.addresses, args.no_address)),
-        ("resourceGroup", json!(args.vm.resource_group)),
+        ("resourceGroup", json!(group)),
         ("availabilitySet", json!(args.availability_set)),
         ("cloudService", json!(args.cloud_service)),
         ("host", json!(args.host)),

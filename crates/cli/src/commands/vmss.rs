@@ -123,6 +123,7 @@ fn switch_each(api: &Api, some: &SwitchedInstances, action: &str, output: Output
 }
 
 fn new_set(args: &CreateSetArgs) -> Result<Value, Failure> {
+    let (group, name) = args.set.parts();
     let notice = args.terminate_notification_time.as_deref().map(terminate_notification);
     let model = object(&[
         ("priority", json!(args.priority.map(|priority| format!("{priority:?}")))),
@@ -132,8 +133,8 @@ fn new_set(args: &CreateSetArgs) -> Result<Value, Failure> {
         ("tags", tags(&args.details)?),
     ]);
     let mut body = object(&[
-        ("name", json!(args.set.name())),
-        ("resourceGroup", json!(args.set.resource_group)),
+        ("name", json!(name)),
+        ("resourceGroup", json!(group)),
         ("capacity", json!(args.instance_count)),
         ("orchestration", json!(format!("{:?}", args.orchestration_mode))),
         ("upgradeMode", json!(format!("{:?}", args.upgrade_policy_mode))),

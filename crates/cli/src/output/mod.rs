@@ -18,7 +18,8 @@ pub fn tame(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-fn colours(stream: &impl IsTerminal) -> bool {
+/// Whether somebody looks who has nothing against colours.
+pub fn colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 

@@ -1,13 +1,16 @@
 //! The terminal side of the live view: threads that listen to keys, to the server and to signals, and one
 //! loop that tells the state and draws it. The terminal is given back however this ends.
 
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ratatui::DefaultTerminal;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, KeyEvent, KeyEventKind};
+use ratatui::style::Color;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::draw::draw;
@@ -15,6 +18,7 @@ use super::source::{self, News};
 use super::state::{self, Link, State, Wish};
 use crate::client::{Api, Clock};
 use crate::failure::Failure;
+use crate::output;
 
 /// How often the time that is left is drawn anew.
 const TICK: Duration = Duration::from_millis(500);
@@ -32,7 +36,8 @@ enum Input {
 pub fn run(api: &Api) -> Result<(), Failure> {
     // Before the screen is taken, so that a server that is not there is an ordinary complaint.
     let first = source::first_look(api)?;
-    let mut view = View { state: State::new(api.server()), clock: None, api: api.clone() };
+    let paint = if output::colours(&io::stdout()) { Paint::Colours } else { Paint::Plain };
+    let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
     first.into_iter().for_each(|news| view.hear(news));
     let (to, inputs) = sync_channel(AHEAD_MAX);
     let mut terminal = ratatui::try_init()
@@ -88,8 +93,22 @@ fn wait_for_signals(to: &SyncSender<Input>) {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Paint {
+    Colours,
+    Plain,
+}
+
+/// Bold and reversed stay: they say which row is selected.
+fn take_colours(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        cell.set_fg(Color::Reset).set_bg(Color::Reset);
+    }
+}
+
 struct View {
     state: State,
+    paint: Paint,
     clock: Option<(Clock, Instant)>,
     api: Api,
 }
@@ -108,7 +127,12 @@ impl View {
     ) -> Result<(), Failure> {
         loop {
             self.state.pass_to(self.now());
-            let drawn = terminal.draw(|frame| draw(frame, &self.state));
+            let drawn = terminal.draw(|frame| {
+                draw(frame, &self.state);
+                if self.paint == Paint::Plain {
+                    take_colours(frame.buffer_mut());
+                }
+            });
             drawn.map_err(|error| Failure::Refused(format!("The terminal cannot be written: {error}.")))?;
             let first = match inputs.recv_timeout(TICK) {
                 Ok(input) => Some(input),
