@@ -15,6 +15,9 @@ const MACHINES_MAX: usize = 5000;
 /// How long the stream is waited for before the clock is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// A change of the fleet is a look at all of it, which costs the server something.
+const EVERYTHING_EVERY: Duration = Duration::from_secs(2);
+
 /// A server that is away is asked so often.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -66,12 +69,14 @@ fn said(answer: Result<serde_json::Value, Failure>, done: &str) -> News {
 fn follow(api: &Api, to: &SyncSender<News>) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
     let mut stale = true;
+    let mut looked: Option<Instant> = None;
     loop {
-        if std::mem::take(&mut stale) {
+        if stale && looked.is_none_or(|at| at.elapsed() >= EVERYTHING_EVERY) {
             let [clock, everything] = first_look(api)?;
             if to.send(clock).and_then(|()| to.send(everything)).is_err() {
                 return Ok(());
             }
+            (stale, looked) = (false, Some(Instant::now()));
         }
         let news = match changes.next(LOOK)? {
             Next::Row(row) => change(api, &client::read(&row)?, &mut stale)?,
@@ -79,7 +84,7 @@ fn follow(api: &Api, to: &SyncSender<News>) -> Result<(), Failure> {
             Next::Nothing => Some(clock(api)?),
             Next::Gone => Some(News::Away("the server cannot be reached".into())),
             Next::Again => {
-                stale = true;
+                (stale, looked) = (true, None);
                 None
             }
         };
@@ -91,7 +96,7 @@ fn follow(api: &Api, to: &SyncSender<News>) -> Result<(), Failure> {
 
 fn change(api: &Api, row: &HistoryRow, stale: &mut bool) -> Result<Option<News>, Failure> {
     let Some(id) = &row.event else {
-        *stale = matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "scope-on" | "scope-off" | "audit");
+        *stale |= matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "scope-on" | "scope-off" | "audit");
         return Ok(None);
     };
     match api.get(&Call::to(&["events", id])) {

@@ -127,6 +127,7 @@ impl State {
     /// Everything, as it is now.
     pub fn replace(&mut self, events: Vec<Event>, machines: Vec<Machine>) {
         self.events = events;
+        self.forget();
         self.scopes.clear();
         for machine in machines {
             let scope = self.scopes.entry(machine.scope).or_insert_with(|| Scope::of(&machine));
@@ -143,14 +144,22 @@ impl State {
             Some(known) => *known = event,
             None => self.events.push(event),
         }
+        self.forget();
         self.settle();
     }
 
     pub fn pass_to(&mut self, now: Timestamp) {
         self.now = now;
-        let old = |event: &Event| event.ended.is_some_and(|ended| now.duration_since(ended) > ENDED_AGE_MAX);
-        self.events.retain(|event| !old(event));
+        self.forget();
         self.settle();
+    }
+
+    fn forget(&mut self) {
+        let mut ended: Vec<Timestamp> = self.events.iter().filter_map(|event| event.ended).collect();
+        ended.sort_unstable_by(|a, b| b.cmp(a));
+        let oldest = ended.get(ENDED_MAX - 1).copied().unwrap_or(Timestamp::MIN);
+        let young = |ended: Timestamp| ended >= oldest && self.now.duration_since(ended) <= ENDED_AGE_MAX;
+        self.events.retain(|event| event.ended.is_none_or(young));
     }
 
     pub fn rows(&self) -> Vec<Row<'_>> {

@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
 use super::draw::draw;
-use super::state::{Clock, Link, Mode, State, Wish};
+use super::state::{Clock, Link, Mode, Row, State, Wish};
 use crate::client::{Event, Machine, read};
 
 fn machine(name: &str, scope: u64, set: Option<&str>) -> Machine {
@@ -171,6 +171,21 @@ fn facts_of_an_event_that_is_forgotten_close() {
     state.pass_to(at("11:03:01"));
     assert_eq!(state.mode, Mode::List);
     check_selected(&state, None);
+}
+
+#[test]
+fn of_what_ended_the_newest_are_kept() {
+    let mut state = sample();
+    for n in 0..200 {
+        let ended = json!({"status": "Ended", "outcome": "Completed", "ended": format!("2026-07-28T10:04:{:02}.{n:03}Z", n / 10)});
+        state.put(event(&format!("N{n}"), "Reboot", 9, "x", ended));
+    }
+    let shown = state.rows().iter().filter(|row| matches!(row, Row::Event(event, _) if event.ended.is_some())).count();
+    assert_eq!((shown, state.open_count()), (50, 3));
+    press(&mut state, "/N199");
+    assert_eq!(state.rows().len(), 2);
+    press(&mut state, "\x1b/E4");
+    assert_eq!(state.rows().len(), 0);
 }
 
 #[test]
