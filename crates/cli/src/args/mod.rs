@@ -12,6 +12,7 @@ mod host;
 mod maintenance;
 mod named;
 mod operation;
+mod scenario;
 mod serve;
 mod traits;
 mod vm;
@@ -30,6 +31,7 @@ pub use host::HostCommand;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use named::{HostName, Named, Within, segment};
 pub use operation::OperationCommand;
+pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
 pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
@@ -97,6 +99,8 @@ pub enum Command {
     Operation(Client<OperationCommand>),
     /// What happened.
     History(HistoryArgs),
+    /// Run a time line of events, and what is expected of it.
+    Scenario(Client<ScenarioCommand>),
     /// The server's clock.
     Clock(Client<ClockCommand>),
     /// The token of the management API, in the data directory of this machine.

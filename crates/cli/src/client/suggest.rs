@@ -1,9 +1,9 @@
 //! A name that the server does not know was probably meant to be another one.
 
+use forewarn_server::nearest::nearest;
 use serde_json::Value;
 
 use super::{Api, Call};
-use crate::words::nearest;
 
 /// Names that are compared with what was typed: one page of a list.
 const NAMES_MAX: u32 = 1000;

@@ -10,6 +10,7 @@ mod history;
 mod host;
 mod maintenance;
 mod operation;
+mod scenario;
 mod token;
 mod vm;
 mod vmss;
@@ -39,6 +40,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Host(args) => with_api(&args, host::run),
         Command::Operation(args) => with_api(&args, operation::run),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
+        Command::Scenario(args) => with_api(&args, scenario::run),
         Command::Clock(args) => with_api(&args, clock::run),
         Command::Token(command) => token::run(command),
         Command::Export(args) => archive::export(args),

@@ -11,7 +11,8 @@ use ratatui::DefaultTerminal;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, KeyEvent, KeyEventKind};
 use ratatui::style::Color;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::draw::draw;
 use super::source::{self, News};
@@ -40,18 +41,19 @@ pub fn run(api: &Api) -> Result<(), Failure> {
     let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
     first.into_iter().for_each(|news| view.hear(news));
     let (to, inputs) = sync_channel(AHEAD_MAX);
-    let mut terminal = ratatui::try_init()
-        .map_err(|error| Failure::Refused(format!("The terminal cannot be used: {error}. Try --lines.")))?;
-    listen(&view.api, &to);
+    let unusable = |error: io::Error| Failure::Refused(format!("The terminal cannot be used: {error}. Try --lines."));
+    let signals = Signals::caught().map_err(unusable)?;
+    let mut terminal = ratatui::try_init().map_err(unusable)?;
+    listen(&view.api, signals, &to);
     let result = view.run(&mut terminal, &inputs, &to);
     ratatui::restore();
     result
 }
 
-fn listen(api: &Api, to: &SyncSender<Input>) {
-    let (keys, signals) = (to.clone(), to.clone());
+fn listen(api: &Api, signals: Signals, to: &SyncSender<Input>) {
+    let (keys, stop) = (to.clone(), to.clone());
     thread::spawn(move || read_keys(&keys));
-    thread::spawn(move || wait_for_signals(&signals));
+    thread::spawn(move || signals.wait(&stop));
     let (news_to, news) = sync_channel(AHEAD_MAX);
     let api = api.clone();
     thread::spawn(move || source::listen(&api, &news_to));
@@ -75,20 +77,32 @@ fn read_keys(to: &SyncSender<Input>) {
     }
 }
 
-fn wait_for_signals(to: &SyncSender<Input>) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    let waited = runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        Ok::<(), std::io::Error>(())
-    });
-    if waited.is_ok() {
+/// What ends the view from outside.
+struct Signals {
+    runtime: Runtime,
+    signals: [Signal; 3],
+}
+
+impl Signals {
+    /// From here on they end the process no more: whoever has taken the screen gives it back first.
+    fn caught() -> io::Result<Signals> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let guard = runtime.enter();
+        let signals =
+            [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?];
+        drop(guard);
+        Ok(Signals { runtime, signals })
+    }
+
+    fn wait(self, to: &SyncSender<Input>) {
+        let [mut terminate, mut hangup, mut interrupt] = self.signals;
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
         let _ = to.send(Input::Stop);
     }
 }

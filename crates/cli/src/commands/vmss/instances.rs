@@ -1,5 +1,6 @@
 //! Instances of one set: which are meant, and what is done to each of them.
 
+use forewarn_server::nearest::nearest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,7 +10,6 @@ use crate::commands::show_operations;
 use crate::commands::vm::{power_cell, yes_or_no};
 use crate::failure::Failure;
 use crate::output::{self, Cell, Shown};
-use crate::words::nearest;
 
 fn all(api: &Api, set: &Named) -> Result<Vec<Value>, Failure> {
     api.list(Call::to(&["scale-sets", &set.segment(), "instances"]))
