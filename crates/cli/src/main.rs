@@ -18,6 +18,7 @@ mod network;
 mod output;
 mod run;
 mod serve;
+mod watch;
 mod words;
 
 use std::process::ExitCode;

@@ -108,7 +108,7 @@ fn reports_are_for_programs_too() {
     let junit = dir.path().join("report.xml");
     let out = check(&format!("-o json --only someone-else --junit {}", junit.display()), "approves-others", 4, &[]);
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&report[0]["case"], &report[0]["verdict"]), (&"someone-else".into(), &"failed".into()), "{report:#}");
+    assert_eq!((&report[0]["case"], &report[0]["verdict"]), (&"someone-else".into(), &"FAILED".into()), "{report:#}");
     let xml = std::fs::read_to_string(junit).unwrap();
     assert!(
         xml.contains("<failure message=\"approved another machine&apos;s Reboot\"/>")

@@ -5,8 +5,7 @@ mod support;
 use std::io::BufReader;
 use std::process::{Command, Stdio};
 
-use support::transcript;
-use support::{Server, check, clean_command, document, expect, read_until, text};
+use support::{Server, check, clean_command, document, expect, read_until, text, transcript};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 

@@ -27,8 +27,16 @@ pub enum FaultCommand {
 }
 
 /// Faults that have nothing to do with a status.
-const WITHOUT_STATUS: [&str; 7] =
-    ["delay", "reset", "truncated", "malformed", "slow_first_call", "incarnation_restart", "events_vanish"];
+const WITHOUT_STATUS: [&str; 8] = [
+    "delay",
+    "reset",
+    "truncated",
+    "malformed",
+    "slow_first_call",
+    "incarnation_restart",
+    "events_vanish",
+    "unknown_type",
+];
 
 #[derive(Debug, clap::Args)]
 pub struct FaultArgs {
@@ -85,6 +93,9 @@ pub struct FaultKindArgs {
     /// Show no events, although they are there.
     #[arg(long)]
     pub events_vanish: bool,
+    /// Show events of a type that nobody knows.
+    #[arg(long)]
+    pub unknown_type: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -3,34 +3,46 @@
 
 mod check;
 mod clock;
+mod completions;
 mod connection;
 mod data;
 mod events;
 mod fault;
+mod group;
 mod history;
+mod host;
 mod maintenance;
+mod named;
 mod operation;
 mod run;
 mod scenario;
 mod serve;
+mod traits;
 mod vm;
+mod vmss;
 mod wait;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use check::{CheckArgs, Profile};
 pub use clock::ClockCommand;
+pub use completions::CompletionsCommand;
 pub use connection::{Asking, Client, Connection, Output};
 pub use data::{ArchiveArgs, TokenCommand};
 pub use events::EventsCommand;
 pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus};
+pub use group::{CreateGroupArgs, GroupCommand};
 pub use history::HistoryArgs;
+pub use host::HostCommand;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, MaintenanceType, TargetArgs};
+pub use named::{HostName, Named, Within, segment};
 pub use operation::OperationCommand;
 pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
-pub use vm::{OneVm, RegisterArgs, VmCommand};
+pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
+pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
+pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
 pub use wait::{RequestsArgs, WaitArgs, WaitStatus};
 
 const EXIT_CODES: &str = "Exit codes:
@@ -72,7 +84,7 @@ impl Args {
 }
 
 /// The whole command line, with the exit codes in the help of every command.
-fn described() -> clap::Command {
+pub fn described() -> clap::Command {
     let command = with_exit_codes(Args::command());
     // Nouns may have a verb of that name.
     command.mut_subcommand("run", |run| run.after_help(RUN_EXIT_CODES))
@@ -98,6 +110,14 @@ pub enum Command {
     Maintenance(Client<MaintenanceCommand>),
     /// See machines and do things to them.
     Vm(Client<VmCommand>),
+    /// Scale sets, and what is done to their instances.
+    Vmss(Client<VmssCommand>),
+    /// Availability sets.
+    AvailabilitySet(Client<GroupCommand>),
+    /// Cloud services.
+    CloudService(Client<GroupCommand>),
+    /// Hosts, and what happens to all machines on one.
+    Host(Client<HostCommand>),
     /// What became of something that was asked for.
     Operation(Client<OperationCommand>),
     /// Let the metadata endpoint answer wrongly, to see what a handler makes of it.
@@ -117,6 +137,9 @@ pub enum Command {
     Export(ArchiveArgs),
     /// Fill an empty data directory from such a file.
     Import(ArchiveArgs),
+    /// Completion for a shell, and manual pages.
+    #[command(subcommand)]
+    Completions(CompletionsCommand),
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::Named;
 use crate::words;
 
 #[derive(Debug, clap::Args)]
@@ -52,9 +53,8 @@ pub enum WaitType {
 
 #[derive(Debug, clap::Args)]
 pub struct RequestsArgs {
-    /// A name, or GROUP/NAME where several machines have it, or a vmId.
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    #[command(flatten)]
+    pub vm: Named,
     /// Go on with what it asks from now on, until interrupted.
     #[arg(long, short)]
     pub follow: bool,

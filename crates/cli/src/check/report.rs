@@ -3,43 +3,54 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::judge::{Finding, Verdict, Weight, secs};
 use crate::args::Output;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour};
+use crate::output::{self, Cell, Colour, Shown};
 
 pub fn show(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
-    match output {
-        Output::Table => table(verdicts),
-        Output::Json => output::json(&values(verdicts)),
+    output::list::<Row>(&values(verdicts), output)
+}
+
+/// A verdict as it is told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    case: String,
+    verdict: String,
+    first_poll_milliseconds: Option<u64>,
+    interval_milliseconds: Option<u64>,
+    seen_after_milliseconds: Option<u64>,
+    approved_after_milliseconds: Option<u64>,
+    summary: String,
+}
+
+impl Shown for Row {
+    const HEAD: &'static [&'static str] =
+        &["CASE", "VERDICT", "FIRST POLL", "INTERVAL", "SEEN", "APPROVED", "WHAT IT DID"];
+    const NONE: &'static str = "No case ran.";
+
+    fn row(&self) -> Vec<Cell> {
+        let number =
+            |millis: Option<u64>| Cell::new(millis.map_or_else(|| "-".into(), |it| secs(Duration::from_millis(it))));
+        let colour = if self.verdict == PASSED { Colour::Green } else { Colour::Red };
+        vec![
+            Cell::new(&self.case),
+            Cell::coloured(&self.verdict, colour),
+            number(self.first_poll_milliseconds),
+            number(self.interval_milliseconds),
+            number(self.seen_after_milliseconds),
+            number(self.approved_after_milliseconds),
+            Cell::new(&self.summary),
+        ]
     }
 }
 
-fn table(verdicts: &[Verdict]) -> Result<(), Failure> {
-    let rows: Vec<Vec<Cell>> = verdicts.iter().map(row).collect();
-    output::table(
-        &["CASE", "VERDICT", "FIRST POLL", "INTERVAL", "SEEN", "APPROVED", "WHAT IT DID"],
-        &rows,
-        "No case ran.",
-    )
-}
-
-fn row(verdict: &Verdict) -> Vec<Cell> {
-    let number = |span: Option<Duration>| Cell::new(span.map_or_else(|| "-".into(), secs));
-    let (word, colour) = if verdict.passed() { ("passed", Colour::Green) } else { ("FAILED", Colour::Red) };
-    let numbers = &verdict.numbers;
-    vec![
-        Cell::new(verdict.case),
-        Cell::coloured(word, colour),
-        number(numbers.first_poll),
-        number(numbers.interval),
-        number(numbers.seen_after),
-        number(numbers.approved_after),
-        Cell::new(summary(verdict)),
-    ]
-}
+const PASSED: &str = "passed";
+const FAILED: &str = "FAILED";
 
 /// What is wrong, if anything is; else everything that was seen.
 fn summary(verdict: &Verdict) -> String {
@@ -57,12 +68,13 @@ fn summary(verdict: &Verdict) -> String {
     text
 }
 
-fn values(verdicts: &[Verdict]) -> Value {
+fn values(verdicts: &[Verdict]) -> Vec<Value> {
     let millis = |span: Option<Duration>| span.map(|span| span.as_millis() as u64);
     let values = verdicts.iter().map(|verdict| {
         json!({
             "case": verdict.case,
-            "verdict": if verdict.passed() { "passed" } else { "failed" },
+            "verdict": if verdict.passed() { PASSED } else { FAILED },
+            "summary": summary(verdict),
             "firstPollMilliseconds": millis(verdict.numbers.first_poll),
             "intervalMilliseconds": millis(verdict.numbers.interval),
             "seenAfterMilliseconds": millis(verdict.numbers.seen_after),

@@ -4,11 +4,12 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{list_json, machine_segment, object};
-use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output};
-use crate::client::{self, Api, Call, day_time};
+use super::bodies::object;
+use super::sentence;
+use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output, segment};
+use crate::client::{Api, Call, day_time};
 use crate::failure::Failure;
-use crate::output::{self, Cell};
+use crate::output::{self, Answer, Cell, Shown};
 use crate::words::span_text;
 
 /// As much of the API's answer as people are shown.
@@ -38,15 +39,15 @@ pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Fail
     match command {
         FaultCommand::Add(args) => added(&api.post(&Call::to(&["faults"]), &new_fault(args))?, output),
         FaultCommand::List { vm } => {
-            let call = Call::to(&["faults"]).with("machine", vm.as_deref().map(machine_segment));
-            show(api.list(call)?, "There are no faults.", output)
+            let call = Call::to(&["faults"]).with("machine", vm.as_deref().map(segment));
+            output::list::<Fault>(&api.list(call)?, output)
         }
         FaultCommand::Show { id } => {
             let fault = api.get(&Call::to(&["faults", &id.to_string()]))?;
-            match output {
-                Output::Json => output::json(&fault),
-                Output::Table => show(vec![fault], "", output),
-            }
+            output::show(Answer::One(&fault), output, |faults: &[Fault]| {
+                let rows: Vec<_> = faults.iter().map(Fault::row).collect();
+                output::table(Fault::HEAD, &rows, Fault::NONE)
+            })
         }
         FaultCommand::Clear(args) => clear(api, args, output),
     }
@@ -54,7 +55,7 @@ pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Fail
 
 fn new_fault(args: &FaultArgs) -> Value {
     object(&[
-        ("machine", json!(args.vm.as_deref().map(machine_segment))),
+        ("machine", json!(args.vm.as_deref().map(segment))),
         ("fault", kind(&args.kind, args.retry_after)),
         ("count", json!(args.count)),
         ("forSeconds", json!(args.seconds)),
@@ -77,6 +78,7 @@ fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> Value {
         (args.malformed, "Malformed"),
         (args.incarnation_restart, "IncarnationRestart"),
         (args.events_vanish, "EventsVanish"),
+        (args.unknown_type, "UnknownType"),
     ];
     let delays = [(args.delay, "Delay"), (args.slow_first_call, "SlowFirstCall")];
     let delay = delays.into_iter().find_map(|(delay, word)| Some((delay?, word)));
@@ -104,57 +106,44 @@ fn code(status: FaultStatus) -> u16 {
 }
 
 fn added(value: &Value, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(value);
-    }
-    let fault: Fault = client::read(value)?;
-    output::line(&output::tame(&format!(
-        "Fault {}: {} for {}, {}.",
-        fault.id,
-        fault.what(),
-        fault.whose("all machines"),
-        fault.life()
-    )))
+    output::one(value, output, |fault: &Fault| {
+        let whose = fault.whose("all machines");
+        sentence(format!("Fault {}: {} for {whose}, {}.", fault.id, fault.what(), fault.life()))
+    })
 }
 
 fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
     let cleared = match args.id {
         Some(id) => vec![api.delete(&Call::to(&["faults", &id.to_string()]))?],
         None => {
-            let call = Call::to(&["faults"]).with("machine", args.vm.as_deref().map(machine_segment));
+            let call = Call::to(&["faults"]).with("machine", args.vm.as_deref().map(segment));
             api.delete(&call)?["value"].as_array().cloned().unwrap_or_default()
         }
     };
-    if output == Output::Json {
-        return output::json(&list_json(cleared));
-    }
-    if cleared.is_empty() {
-        return output::line("There were no faults.");
-    }
-    let faults: Vec<Fault> = client::read_all(&cleared)?;
-    faults.iter().try_for_each(|fault| {
-        let text = format!("Fault {} is cleared: {}, met {}.", fault.id, fault.what(), times(fault.met));
-        output::line(&output::tame(&text))
+    output::show(Answer::Many(&cleared), output, |faults: &[Fault]| {
+        if faults.is_empty() {
+            return output::line("There were no faults.");
+        }
+        faults.iter().try_for_each(|fault| {
+            let text = format!("Fault {} is cleared: {}, met {}.", fault.id, fault.what(), times(fault.met));
+            output::line(&output::tame(&text))
+        })
     })
 }
 
-fn show(values: Vec<Value>, nothing: &str, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(&list_json(values));
-    }
-    let faults: Vec<Fault> = client::read_all(&values)?;
-    let rows: Vec<Vec<Cell>> = faults.iter().map(row).collect();
-    output::table(&["ID", "MACHINE", "FAULT", "LIFE", "MET"], &rows, nothing)
-}
+impl Shown for Fault {
+    const HEAD: &'static [&'static str] = &["ID", "MACHINE", "FAULT", "LIFE", "MET"];
+    const NONE: &'static str = "There are no faults.";
 
-fn row(fault: &Fault) -> Vec<Cell> {
-    vec![
-        Cell::new(fault.id.to_string()),
-        Cell::new(fault.whose("(all)")),
-        Cell::new(fault.what()),
-        Cell::new(fault.life()),
-        Cell::new(times(fault.met)),
-    ]
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(self.id.to_string()),
+            Cell::new(self.whose("(all)")),
+            Cell::new(self.what()),
+            Cell::new(self.life()),
+            Cell::new(times(self.met)),
+        ]
+    }
 }
 
 impl Fault {

@@ -7,11 +7,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::machine_segment;
 use crate::args::{Output, RequestsArgs};
 use crate::client::{self, Api, Call, day_time};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour, tame};
+use crate::output::{self, Answer, Cell, Colour, Shown, tame};
 use crate::words::span_text;
 
 /// How often somebody who follows looks again.
@@ -45,24 +44,19 @@ struct Summary {
 }
 
 pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure> {
-    let machine = machine_segment(&args.name);
+    let machine = args.vm.segment();
     let answer = look(api, &machine, None)?;
     if args.follow {
         return follow(api, &machine, answer, output);
     }
-    if output == Output::Json {
-        return output::json(&answer);
+    if matches!(output, Output::Json | Output::Yaml) {
+        return output::value(&answer, output);
     }
-    let requests = requests(&answer)?;
-    let rows: Vec<Vec<Cell>> = requests.iter().map(cells).collect();
-    output::table(
-        &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"],
-        &rows,
-        "This machine has not asked since the server started.",
-    )?;
+    let requests = answer["value"].as_array().map_or(&[][..], Vec::as_slice);
+    output::list::<Request>(requests, output)?;
     match sentence(&client::read(&answer["summary"])?) {
-        Some(sentence) => output::line(&sentence),
-        None => Ok(()),
+        Some(sentence) if output == Output::Table => output::line(&sentence),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -79,6 +73,7 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
             match output {
                 Output::Json => output::line(&value.to_string())?,
                 Output::Table => output::line(&line(&request))?,
+                Output::Yaml | Output::Tsv => output::show(Answer::One(value), output, |_: &[Request]| Ok(()))?,
             }
         }
         sleep(LOOK_EVERY);
@@ -90,16 +85,21 @@ fn requests(answer: &Value) -> Result<Vec<Request>, Failure> {
     client::read_all(answer["value"].as_array().map_or(&[], Vec::as_slice))
 }
 
-fn cells(request: &Request) -> Vec<Cell> {
-    vec![
-        Cell::new(request.number.to_string()),
-        Cell::new(day_time(request.at)),
-        Cell::new(&request.method),
-        Cell::new(&request.path),
-        Cell::new(request.version.as_deref().unwrap_or("-")),
-        Cell::coloured(status(request), if is_good(request) { Colour::Plain } else { Colour::Red }),
-        Cell::new(notes(request)),
-    ]
+impl Shown for Request {
+    const HEAD: &'static [&'static str] = &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"];
+    const NONE: &'static str = "This machine has not asked since the server started.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(self.number.to_string()),
+            Cell::new(day_time(self.at)),
+            Cell::new(&self.method),
+            Cell::new(&self.path),
+            Cell::new(self.version.as_deref().unwrap_or("-")),
+            Cell::coloured(status(self), if is_good(self) { Colour::Plain } else { Colour::Red }),
+            Cell::new(notes(self)),
+        ]
+    }
 }
 
 fn line(request: &Request) -> String {

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::machine_segment;
-use crate::args::{Output, WaitArgs, WaitStatus};
+use crate::args::{Output, WaitArgs, WaitStatus, segment};
 use crate::client::{self, Api, Call, past, timeline};
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
@@ -29,8 +28,8 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
         }
         if begun.elapsed() >= args.timeout {
             drop(status_line);
-            if output == Output::Json {
-                output::json(&answer)?;
+            if is_for_programs(output) {
+                output::value(&answer, output)?;
             }
             let text = format!("{} within {}.", complaint(args), span_text(args.timeout));
             return Err(Failure::TimedOut(output::tame(&text)));
@@ -41,7 +40,7 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
 fn call(args: &WaitArgs, left: Duration, after: Option<u64>) -> Call {
     Call::to(&["events", "wait"])
         .with("status", Some(status_word(args.status)))
-        .with("machine", args.vm.as_deref().map(machine_segment))
+        .with("machine", args.vm.as_deref().map(segment))
         .with("type", args.kind.map(|kind| format!("{kind:?}")))
         .with("event", args.event.as_ref())
         .with("since", args.since)
@@ -55,8 +54,8 @@ fn whole(span: Duration) -> Duration {
 }
 
 fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(answer);
+    if is_for_programs(output) {
+        return output::value(answer, output);
     }
     let id = answer["id"].as_str().unwrap_or_default();
     let event = match &answer["event"] {
@@ -67,6 +66,10 @@ fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
         format!(": {} of {}, {}", event.kind, event.resources.join(", "), timeline(&event))
     });
     output::line(&output::tame(&format!("{id}{told}")))
+}
+
+fn is_for_programs(output: Output) -> bool {
+    matches!(output, Output::Json | Output::Yaml)
 }
 
 fn status_word(status: WaitStatus) -> &'static str {

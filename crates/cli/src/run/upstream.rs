@@ -10,7 +10,6 @@ use super::companion::Ready;
 use super::relay::Upstream;
 use crate::args::{Connection, MaintenanceType, Output, RunOptions};
 use crate::client::{Api, Call};
-use crate::commands::machine_segment;
 use crate::config::{self, Given, Place, Sources, Typed};
 use crate::failure::{Failure, sentence};
 use crate::serve;
@@ -68,7 +67,7 @@ pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
 fn announce(way: &Way, options: &RunOptions, kind: MaintenanceType) -> Result<(), Failure> {
     ask(&way.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
     let api = Api::new(&connection(options, &way.management))?;
-    let target = json!({ "machine": machine_segment(&way.machine) });
+    let target = json!({ "machine": crate::args::segment(&way.machine) });
     api.post(&Call::to(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") })).map(|_| ())
 }
 
@@ -135,7 +134,7 @@ fn start(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
 fn named(options: &RunOptions, server: &str) -> Result<Way, Failure> {
     let api = Api::new(&connection(options, server))?;
     let machine = machine_name(options);
-    let found = api.get(&Call::to(&["machines", &machine_segment(&machine)])).map_err(|failure| {
+    let found = api.get(&Call::to(&["machines", &crate::args::segment(&machine)])).map_err(|failure| {
         let message = failure.message().unwrap_or_default().to_owned();
         match failure {
             Failure::Refused(_) => Failure::Refused(format!(

@@ -67,6 +67,7 @@ pub(crate) mod bodies {
 
 pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};
+pub use history::KINDS as HISTORY_KINDS;
 pub use listener::serve;
 pub use routes::{PREFIX, Route, router, table};
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
