@@ -10,8 +10,10 @@ mod metadata;
 mod publish;
 mod random;
 mod requests;
+mod secret_file;
 mod start;
 mod telemetry;
+mod tls;
 mod writer;
 
 pub use config::*;

@@ -8,10 +8,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{self, HeaderMap};
 
-use super::Api;
 use super::error::{ApiError, Refusal};
 use super::service::HEALTH_PATH;
 use super::token::{Keeper, TokenError, random_token};
+use super::{Api, Doors, Via};
 use crate::config::{Auth, Config, StoreChoice};
 
 /// How callers are told apart from strangers.
@@ -57,7 +57,7 @@ impl Access {
 }
 
 pub async fn check(State(api): State<Api>, request: Request, next: Next) -> Result<Response, ApiError> {
-    check_host(&request, api.0.bound)?;
+    check_host(&request, &api.0.doors)?;
     check_origin(request.headers())?;
     if request.uri().path() != HEALTH_PATH && !api.0.access.admits(request.headers()) {
         let message = "A token is needed: send the header 'Authorization: Bearer <token>' with what is in the file 'token' of the data directory.";
@@ -73,12 +73,19 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// A name that an attacker's server resolves to our address is not one of ours.
-fn check_host(request: &Request, bound: SocketAddr) -> Result<(), ApiError> {
+fn check_host(request: &Request, doors: &Doors) -> Result<(), ApiError> {
     let mut named = request.headers().get_all(header::HOST).iter();
     let host = named.next().and_then(|value| value.to_str().ok());
-    let is_ours = host.is_some_and(|host| is_our_host(host, bound)) && named.next().is_none();
-    let in_uri = request.uri().authority().is_none_or(|authority| is_our_host(authority.as_str(), bound));
-    if is_ours && in_uri {
+    let (bound, tls) = match (request.extensions().get::<Via>(), &doors.https) {
+        (Some(Via::Https), Some((bound, tls))) => (*bound, Some(tls)),
+        (Some(Via::Https | Via::Http) | None, _) => (doors.http, None),
+    };
+    // Who called a name over https was shown a certificate for it, which no attacker's name has.
+    let is_proven = |host: &str| tls.is_some_and(|tls| bare_name(host).is_some_and(|name| tls.proves(&name)));
+    let is_ours = |host: &str| is_our_host(host, bound) || is_proven(host);
+    let in_header = host.is_some_and(is_ours) && named.next().is_none();
+    let in_uri = request.uri().authority().is_none_or(|authority| is_ours(authority.as_str()));
+    if in_header && in_uri {
         return Ok(());
     }
     let message = format!(
@@ -88,17 +95,19 @@ fn check_host(request: &Request, bound: SocketAddr) -> Result<(), ApiError> {
 }
 
 fn is_our_host(host: &str, bound: SocketAddr) -> bool {
-    let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
-    if authority.as_str().contains('@') {
-        return false;
-    }
-    let name = authority.host();
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let Some(bare) = bare_name(host) else { return false };
     match bare.parse::<IpAddr>() {
         // Who listens everywhere is called by any address, and an address cannot be resolved to another.
         Ok(ip) => ip.is_loopback() || bound.ip().is_unspecified() || ip == bound.ip(),
         Err(_) => bare.eq_ignore_ascii_case("localhost"),
     }
+}
+
+/// A name or an address, without port and brackets.
+fn bare_name(host: &str) -> Option<String> {
+    let authority = host.parse::<http::uri::Authority>().ok().filter(|authority| !authority.as_str().contains('@'))?;
+    let name = authority.host();
+    Some(name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name).to_owned())
 }
 
 /// Browsers say which page is asking; only one that we served ourselves may.

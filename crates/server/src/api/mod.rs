@@ -45,11 +45,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
 use crate::random::random_guid;
+use crate::tls::Tls;
 use error::{ApiError, Refusal};
 
 pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};
-pub use listener::serve;
+pub use listener::{Transport, Via, serve};
 pub use routes::{Route, router, table};
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
 
@@ -69,17 +70,22 @@ pub struct Api(Arc<Inner>);
 struct Inner {
     engine: Engine,
     access: Access,
-    /// What the listener is bound to, for the Host header.
-    bound: SocketAddr,
+    doors: Doors,
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
 }
 
+/// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
+pub(crate) struct Doors {
+    pub http: SocketAddr,
+    pub https: Option<(SocketAddr, Arc<Tls>)>,
+}
+
 impl Api {
-    pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
+    pub(crate) fn new(engine: Engine, access: Access, doors: Doors, stop: CancellationToken) -> Api {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Api(Arc::new(Inner { engine, access, bound, stop, streams }))
+        Api(Arc::new(Inner { engine, access, doors, stop, streams }))
     }
 
     fn engine(&self) -> &Engine {
