@@ -6,6 +6,7 @@ pub mod clock;
 mod config;
 mod driver;
 mod engine;
+mod identity;
 mod metadata;
 mod publish;
 mod random;

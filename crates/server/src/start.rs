@@ -102,7 +102,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         http: running.management,
         https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
     };
-    let router = api::router(api::Api::new(engine, access, doors, stop.clone()));
+    let router = api::router(api::Service::new(engine, access, doors, stop.clone()));
     tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {
         let transport = api::Transport::Tls(tls.acceptor());
