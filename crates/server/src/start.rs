@@ -92,16 +92,17 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         tasks: tasks.clone(),
         writer,
     };
+    let doors = Arc::new(api::Doors {
+        http: running.management,
+        https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
+    });
     let options = metadata::Options {
         names: if config.plain_names { Names::Plain } else { Names::Original },
         first_call_delay: config.first_call_delay,
         seed: random_guid(),
+        desk: api::desk(&access, &doors),
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
-    let doors = api::Doors {
-        http: running.management,
-        https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
-    };
     let router = api::router(api::Service::new(engine, access, doors, stop.clone()));
     tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {

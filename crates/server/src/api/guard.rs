@@ -13,7 +13,7 @@ use super::error::{ApiError, Refusal};
 use super::token::{Keeper, TokenError, random_token};
 use super::{Doors, Service, Via, routes};
 use crate::config::{Auth, Config, StoreChoice};
-use crate::identity::{Needs, Principal, Role, SignIn, TokenRefusal, arm_needs, is_arm_path};
+use crate::identity::{Desk, Needs, Principal, Role, SignIn, TokenRefusal, arm_needs, is_arm_path};
 use crate::secret_file::SecretFileError;
 use crate::tls::now;
 
@@ -55,6 +55,12 @@ pub fn access(config: &Config) -> Result<Access, AccessError> {
         StoreChoice::Memory => SignIn::in_memory(),
     };
     Ok(Access { kind, sign_in: Arc::new(sign_in) })
+}
+
+/// Where machines get tokens that the API takes.
+pub(crate) fn desk(access: &Access, doors: &Arc<Doors>) -> Desk {
+    let doors = doors.clone();
+    Desk { sign_in: access.sign_in.clone(), is_audience: Arc::new(move |audience| doors.is_audience(audience)) }
 }
 
 /// Why somebody is a stranger.

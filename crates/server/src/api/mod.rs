@@ -21,6 +21,7 @@ mod history;
 mod hosts;
 mod listener;
 mod machine_actions;
+mod machine_identity;
 mod machines;
 mod maintenance;
 mod names;
@@ -54,6 +55,7 @@ use crate::tls::Tls;
 use error::{ApiError, Refusal};
 
 pub use error::of_rejection;
+pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
 pub use listener::{Transport, Via, serve};
 pub use routes::{Route, router, table};
@@ -78,7 +80,7 @@ pub struct Api(Arc<Inner>, Principal);
 struct Inner {
     engine: Engine,
     access: Access,
-    doors: Doors,
+    doors: Arc<Doors>,
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
@@ -91,7 +93,7 @@ pub(crate) struct Doors {
 }
 
 impl Service {
-    pub(crate) fn new(engine: Engine, access: Access, doors: Doors, stop: CancellationToken) -> Service {
+    pub(crate) fn new(engine: Engine, access: Access, doors: Arc<Doors>, stop: CancellationToken) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         Service(Arc::new(Inner { engine, access, doors, stop, streams }))
     }
@@ -110,6 +112,11 @@ impl FromRequestParts<Service> for Api {
 impl Api {
     fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    /// The one tenant there is.
+    pub(crate) fn tenant(&self) -> &str {
+        self.0.access.sign_in().tenant()
     }
 
     /// The name of who is asking, as events and operations remember it.

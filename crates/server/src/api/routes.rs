@@ -17,13 +17,17 @@ use super::extract::{BODY_BYTES_MAX, InGroup, Nothing, Paging};
 use super::groups::{Group, NewGroup, PolicyChange, availability_sets, cloud_services};
 use super::hosts::Host;
 use super::machine_actions::{Action, DeleteQuery, Failure};
+use super::machine_identity::{Identity, NewIdentity};
 use super::machines::{Machine, MachineChange, NewMachine};
 use super::openapi::Doc;
 use super::operations::Operation;
 use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
-use super::{Service, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
+use super::{
+    Service, changes, clock, guard, history, hosts, machine_actions, machine_identity, machines, maintenance,
+    operations,
+};
 use super::{scale_sets, service, sign_in};
 use crate::identity::{Needs, Role};
 
@@ -142,7 +146,7 @@ pub fn table() -> Vec<Route> {
 
 #[rustfmt::skip]
 fn machine_routes() -> Vec<Route> {
-    use machine_actions as act;
+    use {machine_actions as act, machine_identity as identity};
     vec![
         get("/api/v1/machines", machines::list, doc("listMachines", "Machines, in order of registration").query::<machines::ListQuery>().page::<Machine>()),
         post("/api/v1/machines", machines::register, doc("registerMachine", "Registers a machine").body::<NewMachine>().answer::<Machine>(CREATED)),
@@ -154,6 +158,9 @@ fn machine_routes() -> Vec<Route> {
         post("/api/v1/machines/{machine}/perform-maintenance", act::perform_maintenance, action("performMaintenance", "Self-service maintenance: a Redeploy event")).operator(),
         post("/api/v1/machines/{machine}/evict", act::evict, action("evictMachine", "Evicts a Spot machine: a Preempt event")),
         post("/api/v1/machines/{machine}/hardware-failure", act::fail, doc("failMachine", "The machine's hardware breaks: an event without notice").query::<InGroup>().may_body::<Failure>().answer::<Operation>(ACCEPTED)),
+        get("/api/v1/machines/{machine}/identity", identity::get, doc("getMachineIdentity", "The identity that a machine was given").query::<InGroup>().answer::<Identity>(OK)),
+        put("/api/v1/machines/{machine}/identity", identity::put, doc("putMachineIdentity", "Gives a machine an identity, so that it gets tokens for this API").query::<InGroup>().may_body::<NewIdentity>().answer::<Identity>(OK)),
+        delete("/api/v1/machines/{machine}/identity", identity::delete, doc("deleteMachineIdentity", "Takes a machine's identity away").query::<InGroup>().no_content()),
         post("/api/v1/machines/{machine}/start", act::start, power("startMachine", "Switches a machine on")),
         post("/api/v1/machines/{machine}/stop", act::stop, power("stopMachine", "Switches a machine off; it stays on its host")),
         post("/api/v1/machines/{machine}/deallocate", act::deallocate, power("deallocateMachine", "Switches a machine off and gives up its place")),

@@ -9,16 +9,19 @@
 //! Tokens live in real time, whatever the program's clock shows: clients on other machines decide by
 //! their own clocks when to fetch the next one. Nothing here knows HTTP; it never logs a secret.
 
+mod machine;
 mod role;
 mod secrets;
 mod token;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use forewarn_core::Name;
 
+pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
 pub use role::{Needs, Role, arm_needs, is_arm_path};
-pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE};
+pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
 pub use token::{Claims, TokenRefusal};
 
 use crate::secret_file::SecretFileError;
@@ -149,6 +152,14 @@ impl SignIn {
 /// Whether an audience means us wherever we are.
 pub fn is_known_audience(audience: &str) -> bool {
     audience == AUDIENCE || AZURE_AUDIENCES.contains(&audience.trim_end_matches('/'))
+}
+
+/// Where machines get tokens.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub sign_in: Arc<SignIn>,
+    /// Whether a token for this audience opens anything here.
+    pub is_audience: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 
 use http::Method;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// In the order of what they may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Looks.

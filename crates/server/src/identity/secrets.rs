@@ -80,14 +80,19 @@ pub fn random_secret() -> String {
     random_token()
 }
 
+/// The first client with this role, and the tenant. None: no server has been started in this directory.
+pub fn client_in(dir: &Path, role: Role) -> Result<Option<(String, Client)>, SecretFileError> {
+    let path = dir.join(CLIENTS_FILE);
+    let Some((text, _)) = secret_file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
+    let Secrets { tenant, clients } = parsed(&path, &text)?;
+    Ok(clients.into_iter().find(|client| client.role == role).map(|client| (tenant, client)))
+}
+
 /// The clients and the signing key of this directory.
 pub fn in_directory(dir: &Path) -> Result<(Secrets, Vec<u8>), SecretFileError> {
     let clients = dir.join(CLIENTS_FILE);
     let fresh = serde_json::to_string_pretty(&Secrets::random()).expect("texts can be written as JSON");
-    let secrets: Secrets = serde_json::from_str(&kept(&clients, &format!("{fresh}\n"))?)
-        .map_err(|error| error.to_string())
-        .and_then(|secrets: Secrets| secrets.check().map(|()| secrets))
-        .map_err(|what| SecretFileError::Strange { path: clients, what })?;
+    let secrets = parsed(&clients, &kept(&clients, &format!("{fresh}\n"))?)?;
     let path = dir.join(SIGNING_KEY_FILE);
     let key = kept(&path, &format!("{}\n", random_secret()))?.trim().as_bytes().to_vec();
     if key.len() < SECRET_MIN {
@@ -95,6 +100,12 @@ pub fn in_directory(dir: &Path) -> Result<(Secrets, Vec<u8>), SecretFileError> {
         return Err(SecretFileError::Strange { path, what });
     }
     Ok((secrets, key))
+}
+
+fn parsed(path: &Path, text: &str) -> Result<Secrets, SecretFileError> {
+    let read = serde_json::from_str(text).map_err(|error| error.to_string());
+    let checked = read.and_then(|secrets: Secrets| secrets.check().map(|()| secrets));
+    checked.map_err(|what| SecretFileError::Strange { path: path.to_owned(), what })
 }
 
 fn kept(path: &Path, fresh: &str) -> Result<String, SecretFileError> {

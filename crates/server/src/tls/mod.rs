@@ -29,7 +29,6 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-pub use made::AUTHORITY_FILE;
 use made::Made;
 use plan::Plan;
 
