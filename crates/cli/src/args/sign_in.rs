@@ -7,7 +7,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, value_parser};
 use forewarn_server::identity::{Role, TOKEN_HOURS_MAX};
 
-use super::{Connection, DataArgs};
+use super::connection::Connection;
+use super::data::DataArgs;
 
 const AZ_ABOUT: &str = "Let the Azure CLI speak to the server.\n\n\
     Makes a configuration directory for it and prints two lines for the shell: eval \"$(forewarn az)\". \

@@ -31,6 +31,7 @@ mod operations;
 mod parts;
 mod routes;
 mod scale_sets;
+mod scenarios;
 mod service;
 mod sign_in;
 mod text;
@@ -51,14 +52,24 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
 use crate::random::random_guid;
+use crate::scenario::Runs;
 use crate::tls::Tls;
 use error::{ApiError, Refusal};
+
+/// The bodies that scenarios have in their files.
+pub(crate) mod bodies {
+    pub use super::groups::NewGroup;
+    pub use super::machines::NewMachine;
+    pub use super::maintenance::NewMaintenance;
+    pub use super::scale_sets::NewScaleSet;
+    pub use super::text::Word;
+}
 
 pub use error::of_rejection;
 pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
 pub use listener::{Transport, Via, serve};
-pub use routes::{Route, router, table};
+pub use routes::{PREFIX, Route, router, table};
 pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
 
@@ -84,6 +95,7 @@ struct Inner {
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
+    runs: Runs,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -95,7 +107,7 @@ pub(crate) struct Doors {
 impl Service {
     pub(crate) fn new(engine: Engine, access: Access, doors: Arc<Doors>, stop: CancellationToken) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Service(Arc::new(Inner { engine, access, doors, stop, streams }))
+        Service(Arc::new(Inner { engine, access, doors, stop, streams, runs: Runs::default() }))
     }
 }
 
