@@ -62,8 +62,6 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         ("rate-limit", "off", "rate_limit", r#""off""#),
         ("management-tls", "127.0.0.1:443", "management_tls", r#""127.0.0.1:443""#),
         ("management-tls", "off", "management_tls", r#""off""#),
-        ("management-tls-cert", "/c", "management_tls_cert", r#""/c""#),
-        ("management-tls-key", "/k", "management_tls_key", r#""/k""#),
         ("history-days", "7", "history_days", "7"),
         ("idle-disable", "48h", "idle_disable", r#""2d""#),
         ("max-user-operations", "0", "max_user_operations", "0"),
@@ -80,6 +78,16 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         check("", &[(&setting.variable(), value)], "", key, expected);
         let typed = if setting.shape == Shape::Many { format!("[{value:?}]") } else { format!("{value:?}") };
         check(&format!("{} = {typed}", setting.key), &[], "", key, expected);
+    }
+}
+
+#[test]
+fn a_certificate_comes_with_its_key() {
+    for (key, value) in [("management_tls_cert", r#""/c""#), ("management_tls_key", r#""/k""#)] {
+        check("", &[], "--management-tls-cert /c --management-tls-key /k", key, value);
+        check("management_tls_cert = \"/c\"\nmanagement_tls_key = \"/k\"", &[], "", key, value);
+        let environment = [("FOREWARN_MANAGEMENT_TLS_CERT", "/c"), ("FOREWARN_MANAGEMENT_TLS_KEY", "/k")];
+        check("", &environment, "", key, value);
     }
 }
 
