@@ -1,6 +1,7 @@
 //! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
 mod agent;
+mod azure;
 mod curl;
 mod daemon;
 mod discovery;
@@ -32,6 +33,7 @@ const RUNS: &[Run] = &[
     ("run", run::run),
     ("pytest", kit::pytest),
     ("actions", kit::actions),
+    ("azure-sign-in", azure::run),
     ("schemathesis", schemathesis::run),
 ];
 

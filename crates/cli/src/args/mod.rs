@@ -17,6 +17,7 @@ mod operation;
 mod run;
 mod scenario;
 mod serve;
+mod sign_in;
 mod traits;
 mod vm;
 mod vmss;
@@ -40,6 +41,7 @@ pub use operation::OperationCommand;
 pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
+pub use sign_in::{AzArgs, CaCommand, IssueArgs};
 pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
 pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
 pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
@@ -133,6 +135,13 @@ pub enum Command {
     /// The token of the management API, in the data directory of this machine.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Let the Azure CLI speak to the server.
+    ///
+    /// Makes a configuration directory for it and prints lines for the shell: eval "$(forewarn az)". With -- and
+    /// arguments it runs az with them at once: forewarn az -- vmss list. ~/.azure is left alone.
+    Az(AzArgs),
+    /// The authority that the server's certificate for https is from.
+    Ca(Client<CaCommand>),
     /// Write everything that a stopped server has stored to a file.
     Export(ArchiveArgs),
     /// Fill an empty data directory from such a file.

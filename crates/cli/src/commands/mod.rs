@@ -1,6 +1,7 @@
 //! One file for each noun of the command line.
 
 mod archive;
+mod az;
 mod bodies;
 mod clock;
 mod completions;
@@ -50,6 +51,8 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Scenario(args) => with_api(&args, scenario::run),
         Command::Clock(args) => with_api(&args, clock::run),
         Command::Token(command) => token::run(command),
+        Command::Az(args) => az::run(&args),
+        Command::Ca(args) => az::show_authority(&Api::new(&args.connection)?, &args.command),
         Command::Export(args) => archive::export(args),
         Command::Import(args) => archive::import(args),
         Command::Completions(command) => completions::run(command),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core::{MachineId, Region};
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use super::error::{ApiError, Refusal};
 use super::extract::{self, Body, NoQuery, Page, Params, Segment};
 use super::fault_kind::FaultKind;
 use super::values::When;
-use super::{Api, OWNER, names};
+use super::{Api, names};
 use crate::faults::{self, FaultError, FaultId, Life, Method, Only, Path};
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -98,16 +97,16 @@ pub struct ClearQuery {
 }
 
 pub async fn add(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewFault>,
 ) -> Result<Response, ApiError> {
     let new = body.meant(&api.engine().snapshot().region)?;
-    let fault = api.engine().add_fault(&new, OWNER).await?;
+    let fault = api.engine().add_fault(&new, &api.by()).await?;
     Ok(extract::created(Fault::of(&fault)))
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let after = extract::after_number(query.after.as_deref())?.unwrap_or(0);
     let machine = machine_id(&api, query.machine.as_deref())?;
@@ -118,28 +117,20 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
     Ok(extract::ok(Page::cut(found, limit, |fault| fault.id.0.to_string(), Fault::of)))
 }
 
-pub async fn get(
-    State(api): State<Api>,
-    Segment(id): Segment,
-    Params(NoQuery {}): Params<NoQuery>,
-) -> Result<Response, ApiError> {
+pub async fn get(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let fault = parse_id(&id).and_then(|id| api.engine().fault(id));
     fault.map(|fault| extract::ok(Fault::of(&fault))).ok_or_else(|| no_fault(&id))
 }
 
-pub async fn clear(
-    State(api): State<Api>,
-    Segment(id): Segment,
-    Params(NoQuery {}): Params<NoQuery>,
-) -> Result<Response, ApiError> {
+pub async fn clear(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let number = parse_id(&id).ok_or_else(|| no_fault(&id))?;
-    let cleared = api.engine().clear_fault(number, OWNER).await?;
+    let cleared = api.engine().clear_fault(number, &api.by()).await?;
     cleared.map(|fault| extract::ok(Fault::of(&fault))).ok_or_else(|| no_fault(&id))
 }
 
-pub async fn clear_all(State(api): State<Api>, Params(query): Params<ClearQuery>) -> Result<Response, ApiError> {
+pub async fn clear_all(api: Api, Params(query): Params<ClearQuery>) -> Result<Response, ApiError> {
     let machine = machine_id(&api, query.machine.as_deref())?;
-    let cleared = api.engine().clear_faults(machine, OWNER).await?;
+    let cleared = api.engine().clear_faults(machine, &api.by()).await?;
     Ok(extract::ok(Cleared { value: cleared.iter().map(Fault::of).collect() }))
 }
 

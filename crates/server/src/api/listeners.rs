@@ -1,7 +1,6 @@
 //! Where machines ask. Told to tools that speak to the metadata endpoint in a machine's place; nothing
 //! here can be changed while the server runs.
 
-use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -30,8 +29,8 @@ pub struct Listener {
     pub prefix: bool,
 }
 
-pub async fn list(State(api): State<Api>, Params(NoQuery {}): Params<NoQuery>) -> Response {
-    extract::ok(Listeners { value: api.0.doors.iter().map(shown).collect() })
+pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
+    extract::ok(Listeners { value: api.0.machine_doors.iter().map(shown).collect() })
 }
 
 fn shown(door: &DoorFacts) -> Listener {

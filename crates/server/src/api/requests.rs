@@ -1,6 +1,5 @@
 //! What a machine asked of the metadata endpoint lately.
 
-use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -75,7 +74,7 @@ pub struct Rhythm {
 }
 
 pub async fn list(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(query): Params<RequestsQuery>,
 ) -> Result<Response, ApiError> {

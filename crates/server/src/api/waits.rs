@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core::Region;
 use serde::{Deserialize, Serialize};
@@ -76,7 +75,7 @@ pub struct WaitAnswer {
     pub after: u64,
 }
 
-pub async fn wait(State(api): State<Api>, Params(query): Params<WaitQuery>) -> Result<Response, ApiError> {
+pub async fn wait(api: Api, Params(query): Params<WaitQuery>) -> Result<Response, ApiError> {
     let timeout = query.timeout.unwrap_or(WAIT_SECS_DEFAULT);
     if timeout > WAIT_SECS_MAX {
         return Err(ApiError::query("timeout", format!("it may be {WAIT_SECS_MAX} seconds. Ask again after that")));

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use super::answer::Answer;
 use super::caller::{Door, Peer};
 use super::faulty::{self, Reset};
+use super::identity;
 use super::later::{self, Approved};
 use super::service::{Look, Shared, Visit};
 use super::stream::{Socket, Stream};
@@ -116,6 +117,7 @@ impl Service<Request<Incoming>> for Conversation {
             Ok(Look::Post(post)) => {
                 return self.later(hit, later::post(shared.clone(), post, request.into_body()), passed);
             }
+            Ok(Look::Token(request)) => return self.later(hit, identity::token(shared.clone(), request), passed),
             Ok(Look::Answer(answer)) => answer,
             Err(refusal) => shared.answers.refusal(&refusal),
         };

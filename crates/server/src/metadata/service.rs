@@ -12,6 +12,7 @@ use forewarn_wire::query::{self, Query, QueryError};
 use forewarn_wire::version::{Endpoint, InstanceVersion, Version};
 use http::header::{HeaderName, IF_NONE_MATCH, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, Request};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Answers};
@@ -22,6 +23,7 @@ use super::route::{self, Route, Target};
 use super::seen::Seen;
 use crate::engine::Engine;
 use crate::faults::{Alter, Document, Facts, Hit};
+use crate::identity::{Desk, is_known_audience};
 use crate::requests::{Asking, Passed, kept};
 
 /// What all listeners share.
@@ -31,6 +33,9 @@ pub(crate) struct Shared {
     pub memo: Memo,
     pub answers: Answers,
     pub seen: Seen,
+    pub desk: Desk,
+    /// Identities that are being read.
+    pub identity_reads: Semaphore,
     pub stop: CancellationToken,
 }
 
@@ -45,6 +50,8 @@ pub(crate) enum Look {
     Get(Get),
     /// An approval: its body is still to be read.
     Post(Post),
+    /// A token: whether the machine has an identity is still to be read.
+    Token(TokenRequest),
 }
 
 pub(crate) struct Get {
@@ -58,6 +65,12 @@ pub(crate) struct Get {
 
 pub(crate) struct Post {
     pub machine: Arc<Machine>,
+}
+
+pub(crate) struct TokenRequest {
+    pub machine: Arc<Machine>,
+    pub resource: String,
+    pub client_id: Option<String>,
 }
 
 /// A request whose machine is known.
@@ -90,6 +103,17 @@ impl Shared {
                     Asking::Get => self.look_at_document(door, peer, &target, request, version, &query, visit),
                     Asking::Post => self.look_at_approval(door, peer, &target, version, visit),
                 }
+            }
+            Route::IdentityToken => {
+                check_instance_query(&query)?;
+                let resource = check_resource(&query, &self.desk)?;
+                let machine = self.engine.board().peek();
+                let machine = door.who(&machine.region, peer, target.machine.as_ref())?.clone();
+                let given = query.api_version.as_deref();
+                let passed = self.passed(machine.id, Asking::Get).elsewhere("/metadata/identity/oauth2/token", given);
+                self.note(passed, None, visit)?;
+                let client_id = query.client_id.map(|id| id.into_owned());
+                Ok(Look::Token(TokenRequest { machine, resource, client_id }))
             }
             Route::Versions => {
                 let snapshot = self.engine.board().peek();
@@ -257,7 +281,7 @@ fn check_method(route: &Route<'_>, method: &Method) -> Result<Asking, Refusal> {
         (_, &Method::GET) => Ok(Asking::Get),
         (Route::ScheduledEvents, &Method::POST) => Ok(Asking::Post),
         (Route::ScheduledEvents, _) => refuse("GET, POST"),
-        (Route::Instance(_) | Route::Versions | Route::Root, _) => refuse("GET"),
+        (Route::Instance(_) | Route::Versions | Route::IdentityToken | Route::Root, _) => refuse("GET"),
     }
 }
 
@@ -293,6 +317,12 @@ fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), 
     let version =
         InstanceVersion::parse(given).map_err(|error| Refusal::api_version(Endpoint::Instance, given, error))?;
     Ok((version, Format::parse(query.format.as_deref())?))
+}
+
+fn check_resource(query: &Query<'_>, desk: &Desk) -> Result<String, Refusal> {
+    let given = query.resource.as_deref().filter(|resource| !resource.is_empty()).ok_or(Refusal::ResourceMissing)?;
+    let known = is_known_audience(given) || (desk.is_audience)(given);
+    if known { Ok(given.to_owned()) } else { Err(Refusal::ResourceUnknown { given: given.to_owned() }) }
 }
 
 fn check_wait(query: &Query<'_>) -> Result<u64, Refusal> {

@@ -24,6 +24,8 @@ pub(super) struct Run {
     pub engine: Engine,
     /// The routes of the management API, without the guard at the door.
     pub routes: Router,
+    /// Who runs it.
+    pub by: Name,
     pub scenario: Scenario,
     pub handler: Handler,
     pub operations: HashMap<String, OperationId>,
@@ -151,7 +153,7 @@ impl Run {
         let region = &snapshot.region;
         let events = self.live_events(region, of, machine)?;
         let (by, within) = match by {
-            None => (Approver::Management(Name::from(crate::api::OWNER)), Within::Region),
+            None => (Approver::Management(self.by.clone()), Within::Region),
             Some(guest) => {
                 let id = self.machine(region, guest)?;
                 let name = region.machine(id).map(|machine| machine.name.clone()).unwrap_or_default();
