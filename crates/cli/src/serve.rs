@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 use crate::args::ServeArgs;
 use crate::config::{self, Choices, Effective, LogFormat, Sources};
 use crate::failure::{Failure, sentence};
+use crate::network::LinkLocal;
 use crate::output;
 
 /// Whoever tells us to stop waits no longer than this.
@@ -28,7 +29,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     mention(&effective);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
-    let result = runtime.block_on(serve(config));
+    let result = runtime.block_on(serve(config, effective.choices.link_local));
     runtime.shutdown_background();
     result
 }
@@ -38,7 +39,7 @@ fn environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
 }
 
-fn log_to_stderr(choices: &Choices) {
+pub fn log_to_stderr(choices: &Choices) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(&choices.log_level))
         .with_writer(io::stderr)
@@ -58,8 +59,9 @@ fn mention(effective: &Effective) {
     }
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    let _address = if link_local { Some(LinkLocal::add()?) } else { None };
     let running = tokio::select! {
         started = forewarn_server::start(config.clone()) => started.map_err(|error| not_started(&error))?,
         () = signals.next() => return Ok(()),
@@ -104,14 +106,20 @@ impl Signals {
 
 /// Tells people, in a form that scripts can read too, and the log.
 fn announce(running: &Running, config: &Config) {
-    tracing::info!(management = %running.management, metadata = ?running.metadata, "serving");
-    for text in announcement(&running.metadata, running.management, config) {
+    let (http, https) = (running.management, running.management_tls);
+    tracing::info!(management = %http, management_tls = ?https, metadata = ?running.metadata, "serving");
+    for text in announcement(&running.metadata, http, https, config) {
         // Nobody needs to read it.
         let _ = output::line(&text);
     }
 }
 
-fn announcement(metadata: &[BoundAddress], management: SocketAddr, config: &Config) -> Vec<String> {
+fn announcement(
+    metadata: &[BoundAddress],
+    management: SocketAddr,
+    management_tls: Option<SocketAddr>,
+    config: &Config,
+) -> Vec<String> {
     let mut lines: Vec<String> = metadata.iter().map(|address| format!("metadata    {}", url(address))).collect();
     let token = match &config.store {
         StoreChoice::Directory(directory) if config.auth == forewarn_server::Auth::Token => {
@@ -120,6 +128,7 @@ fn announcement(metadata: &[BoundAddress], management: SocketAddr, config: &Conf
         StoreChoice::Directory(_) | StoreChoice::Memory => String::new(),
     };
     lines.push(format!("management  http://{management}{token}"));
+    lines.extend(management_tls.map(|address| format!("management  https://{address}")));
     lines.extend(curl(metadata).map(|command| format!("try         {command}")));
     lines
 }
@@ -168,7 +177,7 @@ mod tests {
             })
             .collect();
         let config = Config { auth: forewarn_server::Auth::Off, ..Config::default() };
-        let lines = announcement(&bound, "127.0.0.1:8170".parse().unwrap(), &config);
+        let lines = announcement(&bound, "127.0.0.1:8170".parse().unwrap(), None, &config);
         assert_eq!(lines.join("\n"), expected);
     }
 

@@ -12,6 +12,9 @@ pub struct Config {
     pub store: StoreChoice,
     pub metadata: Vec<MetadataListener>,
     pub management: SocketAddr,
+    /// The same API over https.
+    pub management_tls: ManagementTls,
+    pub certificate: Certificate,
     pub auth: Auth,
     pub clock: ClockKind,
     /// The rules' own settings, the notice scale among them.
@@ -27,6 +30,8 @@ pub struct Config {
     /// The machine that loopback callers are when nothing else says who they are; a name as in `/vm/…`.
     /// None: the one that an empty store starts with.
     pub default_machine: Option<String>,
+    /// What the machine is called that an empty store starts with; None: as this computer.
+    pub first_machine: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +56,32 @@ pub struct MetadataListener {
 pub enum ListenAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagementTls {
+    Off,
+    /// When the address can be opened; else a warning.
+    IfFree(SocketAddr),
+    At(SocketAddr),
+}
+
+impl ManagementTls {
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            ManagementTls::Off => None,
+            ManagementTls::IfFree(address) | ManagementTls::At(address) => Some(address),
+        }
+    }
+}
+
+/// What the https listener shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// One of an authority of our own, both made at first start and kept in the data directory.
+    Made,
+    /// The user's, PEM.
+    Own { certificate: PathBuf, key: PathBuf },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +154,8 @@ impl Default for Config {
                 prefix: None,
             }],
             management: (Ipv4Addr::LOCALHOST, 8170).into(),
+            management_tls: ManagementTls::Off,
+            certificate: Certificate::Made,
             auth: Auth::Token,
             clock: ClockKind::Real,
             rules: Settings::default(),
@@ -132,6 +165,7 @@ impl Default for Config {
             history_days: 30,
             driver: DriverChoice::Simulated(Impacts::default()),
             default_machine: None,
+            first_machine: None,
         }
     }
 }

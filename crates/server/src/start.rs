@@ -23,11 +23,13 @@ use crate::clock::{self, Clock};
 use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
 use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
+use crate::faults::{self, Faults};
 use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
 use crate::publish::Board;
 use crate::random::random_guid;
 use crate::requests::Requests;
 use crate::telemetry::Telemetry;
+use crate::tls::{self, Secure};
 use crate::writer::{Rest, Writer};
 
 /// Where a listener came to be.
@@ -42,6 +44,8 @@ pub struct Running {
     /// In the order of the configuration.
     pub metadata: Vec<BoundAddress>,
     pub management: SocketAddr,
+    /// The same over https.
+    pub management_tls: Option<SocketAddr>,
     pub engine: Engine,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -74,27 +78,41 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
+    let secure = tls::open(&config).await?;
     let (engine, writer, runner) = open(&config, store).await?;
-    register_first(&engine).await?;
+    register_first(&engine, config.first_machine.clone()).await?;
 
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
     let running = Running {
         metadata: listeners.iter().map(Bound::address).collect::<Result<_, _>>()?,
         management: management.local_addr()?,
+        management_tls: secure.as_ref().map(|secure| secure.listener.local_addr()).transpose()?,
         engine: engine.clone(),
         stop: stop.clone(),
         tasks: tasks.clone(),
         writer,
     };
+    let machine_doors = listeners.iter().map(Bound::describe).collect::<Result<_, _>>()?;
+    let doors = Arc::new(api::Doors {
+        http: running.management,
+        https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
+    });
     let options = metadata::Options {
         names: if config.plain_names { Names::Plain } else { Names::Original },
         first_call_delay: config.first_call_delay,
         seed: random_guid(),
+        desk: api::desk(&access, &doors),
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
-    let api = api::Api::new(engine, access, running.management, stop.clone());
-    tasks.spawn(api::serve(management, api::router(api), stop.clone()));
+    tasks.spawn(faults::keep(engine.clone(), stop.clone()));
+    let router = api::router(api::Service::new(engine, access, doors, machine_doors, stop.clone()));
+    tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
+    if let Some(Secure { listener, tls }) = secure {
+        let transport = api::Transport::Tls(tls.acceptor());
+        tasks.spawn(api::serve(listener, transport, router, stop.clone()));
+        tasks.spawn(tls.keep_fresh(stop.clone()));
+    }
     if let Some(runner) = runner {
         tasks.spawn(runner.run(stop));
     }
@@ -188,6 +206,7 @@ async fn open(
         reader: store.reader(),
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
+        faults: Faults::new(),
         health: health.clone(),
     });
     let (driver, runner) = driver(config, &engine, clock.kind(), reruns);
@@ -257,24 +276,24 @@ fn driver(
 }
 
 /// A store that never had a machine gets this one, so that the first curl works.
-async fn register_first(engine: &Engine) -> anyhow::Result<()> {
+async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result<()> {
     if engine.snapshot().region.meta().next_id != 0 {
         return Ok(());
     }
-    let name = hostname();
+    let name = name.unwrap_or_else(hostname);
     let home =
         Home { subscription: api::SUBSCRIPTION_DEFAULT.into(), resource_group: api::RESOURCE_GROUP_DEFAULT.into() };
     let machine = NewMachine::plain(random_guid(), &name, home);
     let done = engine
         .submit(Command::RegisterMachine(Box::new(machine)), None)
         .await
-        .with_context(|| format!("This computer, '{name}', could not be registered as the first machine"))?;
+        .with_context(|| format!("The machine '{name}' could not be registered as the first machine"))?;
     match done.answer {
         Answer::Machine(FIRST_MACHINE) => Ok(()),
         other => Err(anyhow!("The first machine has an unexpected number: {other:?}")),
     }
 }
 
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -11,6 +11,7 @@
 //! | [`approval`] | the body of the POST that approves events |
 //! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
 //! | [`query`] | the query string |
+//! | [`sign_in`] | the endpoints, tokens and refusals of signing in to the management side |
 //! | [`error`] | every refusal: its status and its body |
 //! | [`guid`], [`duration`] | two notations that the others need |
 
@@ -21,4 +22,5 @@ pub mod error;
 pub mod guid;
 pub mod instance;
 pub mod query;
+pub mod sign_in;
 pub mod version;

@@ -1,14 +1,17 @@
 //! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
 mod agent;
+mod azure;
 mod curl;
 mod daemon;
 mod discovery;
 mod fleet;
+mod kit;
 mod netns;
 mod pacemaker;
 mod package;
 mod pinning;
+mod run;
 mod samples;
 mod schemathesis;
 mod server;
@@ -27,6 +30,10 @@ const RUNS: &[Run] = &[
     ("pinning", pinning::run),
     ("package", package::run),
     ("pacemaker", pacemaker::run),
+    ("run", run::run),
+    ("pytest", kit::pytest),
+    ("actions", kit::actions),
+    ("azure-sign-in", azure::run),
     ("schemathesis", schemathesis::run),
 ];
 

@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::sign_in::IssueArgs;
+
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
     /// Print it.
     Show(DataArgs),
     /// Make a new one; the old one is worth nothing from then on.
     Rotate(DataArgs),
+    /// Print a new one for somebody who may do less, or not for ever.
+    Issue(IssueArgs),
 }
 
 #[derive(Debug, clap::Args)]

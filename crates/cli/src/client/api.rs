@@ -9,6 +9,7 @@ use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
 
+use super::suggest;
 use crate::args::Connection;
 use crate::config::data_directory;
 use crate::failure::Failure;
@@ -23,6 +24,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const PAGE: &str = "1000";
 
+#[derive(Clone)]
 pub struct Api {
     agent: Agent,
     server: String,
@@ -31,11 +33,12 @@ pub struct Api {
 }
 
 /// Where the token comes from, or why there is none.
+#[derive(Clone)]
 enum TokenFrom {
     /// `--token` or `FOREWARN_TOKEN`.
     Typed,
     File(PathBuf),
-    Unreadable(PathBuf, io::Error),
+    Unreadable(PathBuf, String),
     Nowhere,
 }
 
@@ -49,7 +52,12 @@ impl Call {
     /// The segments of the path below `/api/v1/`.
     pub fn to(segments: &[&str]) -> Call {
         let encoded: Vec<String> = segments.iter().map(|segment| percent_encoded(segment)).collect();
-        Call { path: encoded.join("/"), query: Vec::new() }
+        Call { path: format!("/api/v1/{}", encoded.join("/")), query: Vec::new() }
+    }
+
+    /// A path of the server's that is not below `/api/v1/`.
+    pub fn beside(path: &'static str) -> Call {
+        Call { path: path.into(), query: Vec::new() }
     }
 
     pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Call {
@@ -61,7 +69,7 @@ impl Call {
         let pairs: Vec<String> =
             self.query.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
         let mark = if pairs.is_empty() { "" } else { "?" };
-        format!("{server}/api/v1/{}{mark}{}", self.path, pairs.join("&"))
+        format!("{server}{}{mark}{}", self.path, pairs.join("&"))
     }
 }
 
@@ -77,6 +85,11 @@ impl Api {
         Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_from })
     }
 
+    /// The address as it is called.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     pub fn get(&self, call: &Call) -> Result<Value, Failure> {
         self.send(&Method::GET, call, None)
     }
@@ -89,34 +102,70 @@ impl Api {
         self.send(&Method::PUT, call, Some(body))
     }
 
+    pub fn patch(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
+        self.send(&Method::PATCH, call, Some(body))
+    }
+
     pub fn delete(&self, call: &Call) -> Result<Value, Failure> {
         self.send(&Method::DELETE, call, None)
     }
 
     /// All pages of a list.
-    pub fn list(&self, mut call: Call) -> Result<Vec<Value>, Failure> {
+    pub fn list(&self, call: Call) -> Result<Vec<Value>, Failure> {
+        self.list_some(call, usize::MAX)
+    }
+
+    /// Pages of a list until there are so many.
+    pub fn list_some(&self, mut call: Call, most: usize) -> Result<Vec<Value>, Failure> {
         call = call.with("limit", Some(PAGE));
         let mut all = Vec::new();
         loop {
             let mut page = self.get(&call)?;
             all.append(page["value"].as_array_mut().ok_or_else(|| self.strange("a list without `value`"))?);
-            let Some(next) = page["next"].as_str() else { return Ok(all) };
+            let Some(next) = page["next"].as_str().filter(|_| all.len() < most) else { return Ok(all) };
             call.query.retain(|(name, _)| *name != "after");
             call.query.push(("after", next.to_owned()));
         }
+    }
+
+    /// What is there as it is; None when nothing is.
+    pub fn text(&self, call: &Call) -> Result<Option<String>, Failure> {
+        let mut response = self.run(&Method::GET, call, None)?;
+        let status = response.status();
+        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        let text = text.map_err(|error| self.unreachable(&error))?;
+        match status {
+            StatusCode::OK => Ok(Some(text)),
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => Err(self.refusal(status, &serde_json::from_str(&text).unwrap_or_default(), &call.path)),
+        }
+    }
+
+    /// Whether the server gives this client a token.
+    pub fn can_sign_in(&self, id: &str, secret: &str) -> Result<bool, Failure> {
+        let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", secret)];
+        let pairs: Vec<String> =
+            form.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("{}/common/oauth2/v2.0/token", self.server))
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .body(pairs.join("&"));
+        let answer = self.agent.run(request.map_err(|error| self.bad_request(&error))?);
+        Ok(answer.map_err(|error| self.unreachable(&error))?.status().is_success())
     }
 
     /// The stream of changes, from the one after `after` or from now on.
     pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
         let response = self.run(&Method::GET, &Call::to(&["changes"]).with("after", after), None)?;
         if response.status() != StatusCode::OK {
-            return Err(self.read(response).err().unwrap_or_else(|| self.strange("no stream")));
+            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.strange("no stream")));
         }
         Ok(response.into_body().into_reader())
     }
 
     fn send(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Value, Failure> {
-        self.read(self.run(method, call, body)?)
+        self.read(self.run(method, call, body)?, &call.path)
     }
 
     fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
@@ -134,24 +183,27 @@ impl Api {
         answer.map_err(|error| self.unreachable(&error))
     }
 
-    fn read(&self, mut response: Response<Body>) -> Result<Value, Failure> {
+    fn read(&self, mut response: Response<Body>, path: &str) -> Result<Value, Failure> {
         let status = response.status();
         let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
         let text = text.map_err(|error| self.unreachable(&error))?;
         let value: Option<Value> = if text.is_empty() { Some(Value::Null) } else { serde_json::from_str(&text).ok() };
         match value {
             Some(value) if status.is_success() => Ok(value),
-            Some(value) => Err(self.refusal(status, &value)),
+            Some(value) => Err(self.refusal(status, &value, path)),
             None => Err(self.strange(&format!("{status} and no JSON"))),
         }
     }
 
-    fn refusal(&self, status: StatusCode, body: &Value) -> Failure {
+    fn refusal(&self, status: StatusCode, body: &Value, path: &str) -> Failure {
         if status == StatusCode::UNAUTHORIZED {
             return Failure::Refused(self.token_sentence());
         }
         match body["error"]["message"].as_str() {
-            Some(message) => Failure::Refused(message.to_owned()),
+            Some(message) => {
+                let question = suggest::question(self, path, body).map_or(String::new(), |text| format!(" {text}"));
+                Failure::Refused(format!("{message}{question}"))
+            }
             None => self.strange(&format!("{status} without a reason")),
         }
     }
@@ -205,7 +257,7 @@ fn token(connection: &Connection) -> (Option<String>, TokenFrom) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             (None, TokenFrom::File(file))
         }
-        Err(error) => (None, TokenFrom::Unreadable(file, error)),
+        Err(error) => (None, TokenFrom::Unreadable(file, error.to_string())),
     }
 }
 
@@ -213,7 +265,7 @@ fn server_url(text: &str) -> Result<String, Failure> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let host = with_scheme.strip_prefix("http://").filter(|host| !host.is_empty());
     if host.is_none() {
-        let must = "an address such as http://127.0.0.1:8170 (TLS is for a proxy before the server)";
+        let must = "an address such as http://127.0.0.1:8170 (https is for other programs)";
         return Err(Failure::Usage(format!("--server is {text:?}, but must be {must}.")));
     }
     Ok(with_scheme.trim_end_matches('/').to_owned())

@@ -1,10 +1,14 @@
 //! A server of its own for each test, as a child process, and a way to type commands at it.
 
+#![allow(dead_code, reason = "each test program uses its part of this")]
+
 pub mod transcript;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use transcript::lines_match;
 
 pub const FOREWARN: &str = env!("CARGO_BIN_EXE_forewarn");
 
@@ -34,6 +38,7 @@ impl Server {
         let mut child = clean_command()
             .envs(environment.iter().copied())
             .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--log-level", "warn"])
+            .args(if flags.contains("--management-tls") { [].as_slice() } else { &["--management-tls", "off"] })
             .args(flags.split_whitespace())
             .stdout(Stdio::piped())
             .spawn()
@@ -79,6 +84,22 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Types a command; its exit code, its output and its complaint must be these.
+#[track_caller]
+pub fn check(server: &Server, words: &str, code: i32, stdout: &str, stderr: &str) {
+    expect(&format!("forewarn {words}"), &server.run(words), code, stdout, stderr);
+}
+
+#[track_caller]
+pub fn expect(what: &str, output: &Output, code: i32, stdout: &str, stderr: &str) {
+    let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let same = output.status.code() == Some(code)
+        && lines_match(&lines(stdout), &lines(&out))
+        && lines_match(&lines(stderr), &lines(&err));
+    assert!(same, "$ {what}\n{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
 }
 
 /// `forewarn` without what the tester's own environment says.

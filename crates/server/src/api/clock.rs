@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::Response;
-use forewarn_core::{Command, Timestamp};
+use forewarn_core::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -46,12 +45,12 @@ pub struct SetTo {
     pub now: When,
 }
 
-pub async fn get(State(api): State<Api>, Params(NoQuery {}): Params<NoQuery>) -> Response {
+pub async fn get(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
     shown(&api)
 }
 
 pub async fn advance(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<AdvanceBy>,
 ) -> Result<Response, ApiError> {
@@ -59,17 +58,12 @@ pub async fn advance(
     moved(&api, Advance::By(Duration::from_secs(body.seconds)), note).await
 }
 
-pub async fn set(
-    State(api): State<Api>,
-    Params(NoQuery {}): Params<NoQuery>,
-    Body(body): Body<SetTo>,
-) -> Result<Response, ApiError> {
+pub async fn set(api: Api, Params(NoQuery {}): Params<NoQuery>, Body(body): Body<SetTo>) -> Result<Response, ApiError> {
     let note = Note::new("clock.set", "clock").with(serde_json::json!({ "now": body.now }));
     moved(&api, Advance::To(body.now.0), note).await
 }
 
-/// Moving the clock is no command of the rules, so the note rides on a tick that changes nothing, before
-/// what comes of the move.
+/// Moving the clock is no command of the rules: it is noted before what comes of the move.
 async fn moved(api: &Api, how: Advance, note: Note) -> Result<Response, ApiError> {
     let now = api.engine().now();
     let to = match how {
@@ -80,7 +74,7 @@ async fn moved(api: &Api, how: Advance, note: Note) -> Result<Response, ApiError
         return Err(ApiError::new(Refusal::ClockTooFar, "The clock ends with the year 9999."));
     }
     if api.engine().clock_kind() == Kind::Manual && to >= now && to.since(now) <= ADVANCE_MAX {
-        api.submit(Command::Tick, note).await?;
+        api.note(note).await?;
     }
     api.engine().advance(how).await?;
     Ok(shown(api))

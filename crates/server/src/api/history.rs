@@ -1,8 +1,7 @@
 //! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
 
-use axum::extract::State;
 use axum::response::Response;
-use forewarn_store::{HistoryQuery, HistoryRow as StoredRow};
+use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -79,7 +78,7 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let newest = query.newest == Some(true);
     let wanted = HistoryQuery {
@@ -110,17 +109,13 @@ fn kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
     }
 }
 
-/// Rows of history, read where blocking is allowed.
 pub async fn read(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
-    let reader = api.engine().reader();
-    let read = tokio::task::spawn_blocking(move || reader.history(&query)).await;
-    let problem = match read {
-        Ok(Ok(rows)) => return Ok(rows),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "the reader stopped".to_owned(),
-    };
-    tracing::error!(problem, "history cannot be read");
-    Err(ApiError::new(Refusal::StoreUnreadable, "History cannot be read. The server's log says why."))
+    api.engine().history(query).await.map_err(|error| unreadable(&error))
+}
+
+pub fn unreadable(error: &StoreError) -> ApiError {
+    tracing::error!(%error, "history cannot be read");
+    ApiError::new(Refusal::StoreUnreadable, "History cannot be read. The server's log says why.")
 }
 
 impl HistoryRow {

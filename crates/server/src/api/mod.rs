@@ -1,13 +1,13 @@
 //! The native management API: what Azure has no words for, and what our own tools speak.
 //!
 //! ```text
-//!  request ─▶ guard (Host, Origin, token) ─▶ routes (the table) ─▶ one file per resource
+//!  request ─▶ guard (Host, Origin, token, role) ─▶ routes (the table) ─▶ one file per resource
 //!                                                                    │ names → ids, words → types
 //!                                             snapshot ◀── read ─────┤
 //!                                             Engine::submit ◀─ act ─┘
 //! ```
 //!
-//! It holds no state of its own but the token, and it decides nothing: rules are the core's, and a
+//! It holds no state of its own but what it takes to know who is asking, and it decides nothing: rules are the core's, and a
 //! refusal of the rules becomes a status in one place, `error`.
 
 mod changes;
@@ -15,12 +15,16 @@ mod clock;
 mod error;
 mod events;
 mod extract;
+mod fault_kind;
+mod faults;
 mod groups;
 mod guard;
 mod history;
 mod hosts;
 mod listener;
+mod listeners;
 mod machine_actions;
+mod machine_identity;
 mod machines;
 mod maintenance;
 mod names;
@@ -28,29 +32,39 @@ mod object;
 mod openapi;
 mod operations;
 mod parts;
+mod requests;
 mod routes;
 mod scale_sets;
 mod scenarios;
 mod service;
+mod sign_in;
 mod text;
 mod token;
 mod values;
+mod waits;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::response::Response;
 use forewarn_core::{Answer, Command, EventId, Name, Request};
-use tokio::sync::Semaphore;
+use http::request::Parts;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
+use crate::identity::Principal;
+use crate::metadata::DoorFacts;
 use crate::random::random_guid;
 use crate::scenario::Runs;
+use crate::tls::Tls;
 use error::{ApiError, Refusal};
 
 /// The bodies that scenarios have in their files.
 pub(crate) mod bodies {
+    pub use super::faults::NewFault;
     pub use super::groups::NewGroup;
     pub use super::machines::NewMachine;
     pub use super::maintenance::NewMaintenance;
@@ -59,60 +73,118 @@ pub(crate) mod bodies {
 }
 
 pub use error::of_rejection;
+pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
-pub use listener::serve;
+pub use history::KINDS as HISTORY_KINDS;
+pub use listener::{Transport, Via, serve};
 pub use routes::{PREFIX, Route, router, table};
+pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
-
-/// Who the holder of the token is, in history and in the audit trail.
-pub const OWNER: &str = "owner";
 
 /// Where resources are kept that do not say.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
 pub const RESOURCE_GROUP_DEFAULT: &str = "default";
 
-/// Streams of changes that are open at once. Each holds a connection and one page of history.
+/// Streams of changes and requests that wait, at once. Each holds a connection and one page of history.
 pub const STREAMS_MAX: usize = 256;
 
+/// What all requests share.
 #[derive(Clone)]
-pub struct Api(Arc<Inner>);
+pub struct Service(Arc<Inner>);
+
+/// The API as one request sees it: the service, and who is asking.
+#[derive(Clone)]
+pub struct Api(Arc<Inner>, Principal);
 
 struct Inner {
     engine: Engine,
     access: Access,
-    /// What the listener is bound to, for the Host header.
-    bound: SocketAddr,
+    doors: Arc<Doors>,
+    /// Where machines ask.
+    machine_doors: Vec<DoorFacts>,
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
     runs: Runs,
 }
 
-impl Api {
-    pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
-        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Api(Arc::new(Inner { engine, access, bound, stop, streams, runs: Runs::default() }))
-    }
+/// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
+pub(crate) struct Doors {
+    pub http: SocketAddr,
+    pub https: Option<(SocketAddr, Arc<Tls>)>,
+}
 
+impl Service {
+    pub(crate) fn new(
+        engine: Engine,
+        access: Access,
+        doors: Arc<Doors>,
+        machine_doors: Vec<DoorFacts>,
+        stop: CancellationToken,
+    ) -> Service {
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Service(Arc::new(Inner { engine, access, doors, machine_doors, stop, streams, runs: Runs::default() }))
+    }
+}
+
+/// The guard has put the principal there.
+impl FromRequestParts<Service> for Api {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Api, Infallible> {
+        let principal = parts.extensions.get::<Principal>().cloned();
+        Ok(Api(service.0.clone(), principal.unwrap_or_else(Principal::nobody)))
+    }
+}
+
+impl Api {
     fn engine(&self) -> &Engine {
         &self.0.engine
     }
 
-    /// Carries out a command in the owner's name and notes it in the audit trail.
+    /// The one tenant there is.
+    pub(crate) fn tenant(&self) -> &str {
+        self.0.access.sign_in().tenant()
+    }
+
+    /// The name of who is asking, as events and operations remember it.
+    fn by(&self) -> Name {
+        self.1.name.clone()
+    }
+
+    /// Carries out a command in the asker's name and notes it in the audit trail.
     async fn submit(&self, command: Command, note: Note) -> Result<Done, ApiError> {
-        let asked = Asked {
-            actor: OWNER.into(),
+        Ok(self.engine().submit(command, Some(self.asked(note))).await?)
+    }
+
+    /// Notes in the audit trail what is done beside the rules.
+    async fn note(&self, note: Note) -> Result<(), ApiError> {
+        Ok(self.engine().note(self.asked(note)).await?)
+    }
+
+    /// A place among those who are told what happens, as long as the permit lives.
+    fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.0.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = format!(
+                "{STREAMS_MAX} streams of changes are open or waited on, which is the limit. Close one, or try again."
+            );
+            ApiError::new(Refusal::TooManyStreams, message)
+        })
+    }
+
+    fn asked(&self, note: Note) -> Asked {
+        Asked {
+            actor: self.1.name.to_string(),
             action: note.action.into(),
             target: note.target,
             detail: note.detail.to_string(),
-        };
-        Ok(self.engine().submit(command, Some(asked)).await?)
+        }
     }
 
     /// Asks for an operation and answers with it.
     async fn request(&self, request: Request, event: Option<EventId>, note: Note) -> Result<Response, ApiError> {
         let operation = random_guid();
-        let command = Command::Request { operation, by: owner(), request, event };
+        let command = Command::Request { operation, by: self.by(), request, event };
         let done = self.submit(command, note).await?;
         let operation = match done.answer {
             Answer::Operation(id) => id,
@@ -145,8 +217,4 @@ impl Note {
         self.detail = detail;
         self
     }
-}
-
-fn owner() -> Name {
-    OWNER.into()
 }

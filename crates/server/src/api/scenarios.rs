@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -15,7 +14,9 @@ use super::text::Word;
 use super::values::When;
 use super::{Api, Note};
 use crate::nearest::hint;
-use crate::scenario::{BeginError, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, shipped};
+use crate::scenario::{
+    BeginError, Handler, Inside, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, shipped,
+};
 
 /// How long a request may wait for a run to go on.
 pub const WAIT_SECS_MAX: u64 = 300;
@@ -50,6 +51,9 @@ pub struct NewRun {
     pub name: Option<Word>,
     /// The machine that takes the place of the scenario's subject.
     pub subject: Option<Word>,
+    /// Whether a handler asks for the subject's document, and is waited for; else the run pretends.
+    #[serde(default)]
+    pub handler: bool,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -116,13 +120,13 @@ pub async fn get(Segment(name): Segment, Params(NoQuery {}): Params<NoQuery>) ->
     Ok(extract::ok(ScenarioFile { summary: summary(&name, &parsed(text)?), text: text.into() }))
 }
 
-pub async fn runs(State(api): State<Api>, Params(NoQuery {}): Params<NoQuery>) -> Response {
+pub async fn runs(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
     let value: Vec<Run> = api.0.runs.list().into_iter().map(Run::from).collect();
     extract::ok(Page { value, next: None })
 }
 
 pub async fn begin(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewRun>,
 ) -> Result<Response, ApiError> {
@@ -136,8 +140,9 @@ pub async fn begin(
     let scenario = parsed(text)?;
     let scenario = body.subject.iter().fold(scenario, |scenario, subject| scenario.with_subject(&subject.0));
     let note = Note::new("scenario.run", name.as_str()).with(serde_json::json!({ "title": scenario.title }));
-    let server = (api.engine().clone(), inside(api.clone()));
-    let run = api.0.runs.prepare(name, scenario, server, &api.0.stop).map_err(|error| {
+    let handler = if body.handler { Handler::Asks } else { Handler::Absent };
+    let server = Inside { engine: api.engine().clone(), routes: inside(api.clone()), by: api.by() };
+    let run = api.0.runs.prepare(name, scenario, handler, server, &api.0.stop).map_err(|error| {
         let refusal = match error {
             BeginError::TooMany => Refusal::TooManyRuns,
             BeginError::Unfit(_) => Refusal::InvalidScenario,
@@ -148,11 +153,7 @@ pub async fn begin(
     Ok(extract::accepted(Run::from(run.begin())))
 }
 
-pub async fn run(
-    State(api): State<Api>,
-    Segment(id): Segment,
-    Params(query): Params<RunQuery>,
-) -> Result<Response, ApiError> {
+pub async fn run(api: Api, Segment(id): Segment, Params(query): Params<RunQuery>) -> Result<Response, ApiError> {
     let mut watch = number(&id).and_then(|id| api.0.runs.watch(id)).ok_or_else(|| no_run(&id))?;
     if let Some(secs) = query.wait {
         if secs > WAIT_SECS_MAX {
@@ -168,11 +169,7 @@ pub async fn run(
     Ok(extract::ok(Run::from(progress)))
 }
 
-pub async fn stop(
-    State(api): State<Api>,
-    Segment(id): Segment,
-    Params(NoQuery {}): Params<NoQuery>,
-) -> Result<Response, ApiError> {
+pub async fn stop(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let stopped = number(&id).is_some_and(|id| api.0.runs.stop(id));
     if stopped { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_run(&id)) }
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
-use forewarn_core::Timestamp;
+use forewarn_core::{Name, Timestamp};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::file::Scenario;
-use super::run::Run;
+use super::run::{Handler, Run};
 use crate::engine::Engine;
 
 /// Runs under way at once. Each is a task that mostly waits; more than this is a loop that starts them.
@@ -72,6 +72,14 @@ pub(crate) enum BeginError {
     Unfit(String),
 }
 
+/// The server from inside, in somebody's name.
+pub(crate) struct Inside {
+    pub engine: Engine,
+    /// The routes of the management API, without the guard at the door.
+    pub routes: Router,
+    pub by: Name,
+}
+
 #[derive(Default)]
 pub(crate) struct Runs {
     kept: Mutex<Kept>,
@@ -89,13 +97,14 @@ struct Known {
 }
 
 impl Runs {
-    /// A run on this engine and these routes, which begins when it is told to. It ends at the latest when
+    /// A run on this server, which begins when it is told to. It ends at the latest when
     /// `stop` is cancelled.
     pub fn prepare(
         &self,
         name: String,
         scenario: Scenario,
-        (engine, routes): (Engine, Router),
+        handler: Handler,
+        Inside { engine, routes, by }: Inside,
         stop: &CancellationToken,
     ) -> Result<Prepared, BeginError> {
         let stop = stop.child_token();
@@ -107,7 +116,7 @@ impl Runs {
         let first = first_progress(kept.last + 1, name, &scenario, engine.now());
         let (progress, seen) = watch::channel(first.clone());
         let report = Reporter { progress, stop: stop.clone() };
-        let run = Run { engine, routes, scenario, operations: HashMap::new(), report };
+        let run = Run { engine, routes, by, scenario, handler, operations: HashMap::new(), report };
         run.check().map_err(BeginError::Unfit)?;
         kept.last += 1;
         kept.runs.insert(first.id, Known { progress: seen, stop });
