@@ -1,6 +1,6 @@
 //! The bytes other people's programs see.
 //!
-//! One module per thing on the wire of the metadata endpoint. Each turns plain data into bytes or
+//! One module per thing on the wire of the metadata endpoint, and one, [`arm`], for the management API. Each turns plain data into bytes or
 //! bytes into plain data, and none of them knows a rule: who may ask, what an event does and when
 //! it starts is decided elsewhere.
 //!
@@ -12,13 +12,16 @@
 //! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
 //! | [`query`] | the query string |
 //! | [`error`] | every refusal: its status and its body |
-//! | [`guid`], [`duration`] | two notations that the others need |
+//! | [`arm`] | ids, errors, templates and bodies of the management API |
+//! | [`guid`], [`duration`], [`percent`] | notations that the others need |
 
 pub mod approval;
+pub mod arm;
 pub mod document;
 pub mod duration;
 pub mod error;
 pub mod guid;
 pub mod instance;
+pub mod percent;
 pub mod query;
 pub mod version;
