@@ -58,7 +58,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OptionalBody<T> {
     }
 }
 
-async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<(HeaderMap, Bytes), ApiError> {
+pub(crate) async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<(HeaderMap, Bytes), ApiError> {
     let headers = request.headers().clone();
     let arrived = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await.map_err(|_| {
         let message = format!("The body did not arrive within {} seconds. Send it again.", BODY_TIMEOUT.as_secs());
@@ -74,7 +74,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<(HeaderMap,
     Ok((headers, bytes))
 }
 
-fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let essence = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

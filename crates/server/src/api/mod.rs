@@ -12,12 +12,12 @@
 
 mod changes;
 mod clock;
-mod error;
-mod events;
-mod extract;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod extract;
 mod groups;
 mod guard;
-mod history;
+pub(crate) mod history;
 mod hosts;
 mod listener;
 mod machine_actions;
@@ -26,14 +26,14 @@ mod maintenance;
 mod names;
 mod object;
 mod openapi;
-mod operations;
+pub(crate) mod operations;
 mod parts;
 mod routes;
 mod scale_sets;
 mod service;
-mod text;
+pub(crate) mod text;
 mod token;
-mod values;
+pub(crate) mod values;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ use forewarn_core::{Answer, Command, EventId, Name, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::random::random_guid;
 use error::{ApiError, Refusal};
@@ -51,6 +52,7 @@ pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};
 pub use listener::serve;
 pub use routes::{Route, router, table};
+pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
 
 /// Who the holder of the token is, in history and in the audit trail.
@@ -74,27 +76,27 @@ struct Inner {
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
+    /// Resources of the ARM-shaped API are changed one at a time.
+    locks: Locks,
 }
 
 impl Api {
     pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Api(Arc::new(Inner { engine, access, bound, stop, streams }))
+        Api(Arc::new(Inner { engine, access, bound, stop, streams, locks: Locks::default() }))
     }
 
-    fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.0.locks
     }
 
     /// Carries out a command in the owner's name and notes it in the audit trail.
     async fn submit(&self, command: Command, note: Note) -> Result<Done, ApiError> {
-        let asked = Asked {
-            actor: OWNER.into(),
-            action: note.action.into(),
-            target: note.target,
-            detail: note.detail.to_string(),
-        };
-        Ok(self.engine().submit(command, Some(asked)).await?)
+        Ok(self.engine().submit(command, Some(note.asked())).await?)
     }
 
     /// Asks for an operation and answers with it.
@@ -118,23 +120,27 @@ impl Api {
 }
 
 /// What the audit trail says of a command.
-struct Note {
+pub(crate) struct Note {
     action: &'static str,
     target: String,
     detail: serde_json::Value,
 }
 
 impl Note {
-    fn new(action: &'static str, target: impl Into<String>) -> Note {
+    pub(crate) fn new(action: &'static str, target: impl Into<String>) -> Note {
         Note { action, target: target.into(), detail: serde_json::json!({}) }
     }
 
-    fn with(mut self, detail: serde_json::Value) -> Note {
+    pub(crate) fn with(mut self, detail: serde_json::Value) -> Note {
         self.detail = detail;
         self
     }
+
+    pub(crate) fn asked(self) -> Asked {
+        Asked { actor: OWNER.into(), action: self.action.into(), target: self.target, detail: self.detail.to_string() }
+    }
 }
 
-fn owner() -> Name {
+pub(crate) fn owner() -> Name {
     OWNER.into()
 }

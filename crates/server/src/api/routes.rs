@@ -2,9 +2,10 @@
 //! document says of it.
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::handler::Handler;
 use axum::middleware;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http::{Method, StatusCode, Uri};
 
@@ -22,6 +23,7 @@ use super::scale_sets::{
 };
 use super::{Api, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
 use super::{scale_sets, service};
+use crate::arm;
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -43,16 +45,21 @@ pub fn router(api: Api) -> Router {
         router = router.route(route.path, route.handler);
     }
     router
-        .fallback(not_found)
+        .fallback(elsewhere)
         .method_not_allowed_fallback(not_allowed)
         .layer(middleware::from_fn_with_state(api.clone(), guard::check))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(api)
 }
 
-async fn not_found(uri: Uri) -> ApiError {
-    let message = format!("There is nothing at '{}'. The paths are in /openapi.json.", uri.path());
-    ApiError::new(Refusal::NotFound, message).about(uri.path())
+/// ARM's paths are matched without regard to case, by a table of their own.
+async fn elsewhere(State(api): State<Api>, request: Request) -> Response {
+    if arm::is_path(request.uri().path()) {
+        return arm::answer(api, request).await;
+    }
+    let path = request.uri().path();
+    let message = format!("There is nothing at '{path}'. The paths are in /openapi.json.");
+    ApiError::new(Refusal::NotFound, message).about(path).into_response()
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> ApiError {
