@@ -2,7 +2,7 @@
 //! clock and telemetry.
 
 pub mod api;
-mod arm;
+pub mod arm;
 pub mod clock;
 mod config;
 mod driver;
