@@ -104,14 +104,20 @@ impl Signals {
 
 /// Tells people, in a form that scripts can read too, and the log.
 fn announce(running: &Running, config: &Config) {
-    tracing::info!(management = %running.management, metadata = ?running.metadata, "serving");
-    for text in announcement(&running.metadata, running.management, config) {
+    let (http, https) = (running.management, running.management_tls);
+    tracing::info!(management = %http, management_tls = ?https, metadata = ?running.metadata, "serving");
+    for text in announcement(&running.metadata, http, https, config) {
         // Nobody needs to read it.
         let _ = output::line(&text);
     }
 }
 
-fn announcement(metadata: &[BoundAddress], management: SocketAddr, config: &Config) -> Vec<String> {
+fn announcement(
+    metadata: &[BoundAddress],
+    management: SocketAddr,
+    management_tls: Option<SocketAddr>,
+    config: &Config,
+) -> Vec<String> {
     let mut lines: Vec<String> = metadata.iter().map(|address| format!("metadata    {}", url(address))).collect();
     let token = match &config.store {
         StoreChoice::Directory(directory) if config.auth == forewarn_server::Auth::Token => {
@@ -120,6 +126,7 @@ fn announcement(metadata: &[BoundAddress], management: SocketAddr, config: &Conf
         StoreChoice::Directory(_) | StoreChoice::Memory => String::new(),
     };
     lines.push(format!("management  http://{management}{token}"));
+    lines.extend(management_tls.map(|address| format!("management  https://{address}")));
     lines.extend(curl(metadata).map(|command| format!("try         {command}")));
     lines
 }
@@ -168,7 +175,7 @@ mod tests {
             })
             .collect();
         let config = Config { auth: forewarn_server::Auth::Off, ..Config::default() };
-        let lines = announcement(&bound, "127.0.0.1:8170".parse().unwrap(), &config);
+        let lines = announcement(&bound, "127.0.0.1:8170".parse().unwrap(), None, &config);
         assert_eq!(lines.join("\n"), expected);
     }
 

@@ -12,6 +12,9 @@ pub struct Config {
     pub store: StoreChoice,
     pub metadata: Vec<MetadataListener>,
     pub management: SocketAddr,
+    /// The same API over https.
+    pub management_tls: ManagementTls,
+    pub certificate: Certificate,
     pub auth: Auth,
     pub clock: ClockKind,
     /// The rules' own settings, the notice scale among them.
@@ -51,6 +54,32 @@ pub struct MetadataListener {
 pub enum ListenAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagementTls {
+    Off,
+    /// When the address can be opened; else a warning.
+    IfFree(SocketAddr),
+    At(SocketAddr),
+}
+
+impl ManagementTls {
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            ManagementTls::Off => None,
+            ManagementTls::IfFree(address) | ManagementTls::At(address) => Some(address),
+        }
+    }
+}
+
+/// What the https listener shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// One of an authority of our own, both made at first start and kept in the data directory.
+    Made,
+    /// The user's, PEM.
+    Own { certificate: PathBuf, key: PathBuf },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +152,8 @@ impl Default for Config {
                 prefix: None,
             }],
             management: (Ipv4Addr::LOCALHOST, 8170).into(),
+            management_tls: ManagementTls::Off,
+            certificate: Certificate::Made,
             auth: Auth::Token,
             clock: ClockKind::Real,
             rules: Settings::default(),

@@ -28,6 +28,7 @@ use crate::publish::Board;
 use crate::random::random_guid;
 use crate::requests::Requests;
 use crate::telemetry::Telemetry;
+use crate::tls::{self, Secure};
 use crate::writer::{Rest, Writer};
 
 /// Where a listener came to be.
@@ -42,6 +43,8 @@ pub struct Running {
     /// In the order of the configuration.
     pub metadata: Vec<BoundAddress>,
     pub management: SocketAddr,
+    /// The same over https.
+    pub management_tls: Option<SocketAddr>,
     pub engine: Engine,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -74,6 +77,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
+    let secure = tls::open(&config).await?;
     let (engine, writer, runner) = open(&config, store).await?;
     register_first(&engine).await?;
 
@@ -82,19 +86,30 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let running = Running {
         metadata: listeners.iter().map(Bound::address).collect::<Result<_, _>>()?,
         management: management.local_addr()?,
+        management_tls: secure.as_ref().map(|secure| secure.listener.local_addr()).transpose()?,
         engine: engine.clone(),
         stop: stop.clone(),
         tasks: tasks.clone(),
         writer,
     };
+    let doors = Arc::new(api::Doors {
+        http: running.management,
+        https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
+    });
     let options = metadata::Options {
         names: if config.plain_names { Names::Plain } else { Names::Original },
         first_call_delay: config.first_call_delay,
         seed: random_guid(),
+        desk: api::desk(&access, &doors),
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
-    let api = api::Api::new(engine, access, running.management, stop.clone());
-    tasks.spawn(api::serve(management, api::router(api), stop.clone()));
+    let router = api::router(api::Service::new(engine, access, doors, stop.clone()));
+    tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
+    if let Some(Secure { listener, tls }) = secure {
+        let transport = api::Transport::Tls(tls.acceptor());
+        tasks.spawn(api::serve(listener, transport, router, stop.clone()));
+        tasks.spawn(tls.keep_fresh(stop.clone()));
+    }
     if let Some(runner) = runner {
         tasks.spawn(runner.run(stop));
     }
@@ -275,6 +290,6 @@ async fn register_first(engine: &Engine) -> anyhow::Result<()> {
     }
 }
 
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

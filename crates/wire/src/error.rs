@@ -10,6 +10,7 @@ use std::fmt::Write;
 use crate::approval::{ApprovalError, BODY_BYTES_MAX, RequestedId};
 use crate::guid;
 use crate::query::{PARAMETERS_MAX, QueryError, WAIT_SECS_MAX};
+use crate::sign_in;
 use crate::version::{Endpoint, Version, VersionError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +74,14 @@ pub enum Refusal {
         name: String,
         candidates: Vec<String>,
     },
+    /// A token was asked for by a machine that was given no identity, or not this one.
+    IdentityNotFound,
+    /// A token was asked for, and not for whom.
+    ResourceMissing,
+    /// A token was asked for somebody that this server does not speak for.
+    ResourceUnknown {
+        given: String,
+    },
     /// The server has not read its store yet.
     Starting {
         retry_after_secs: u32,
@@ -111,6 +120,9 @@ impl Refusal {
             | Refusal::BadFormat { .. }
             | Refusal::TextFormatNeeded { .. }
             | Refusal::MalformedApproval(_)
+            | Refusal::IdentityNotFound
+            | Refusal::ResourceMissing
+            | Refusal::ResourceUnknown { .. }
             | Refusal::UnknownEvents(_) => 400,
             Refusal::ApiVersionNotServed { endpoint: Endpoint::ScheduledEvents, .. }
             | Refusal::UnknownPath { .. }
@@ -149,6 +161,9 @@ impl Refusal {
 
     /// The body, to be sent as `application/json; charset=utf-8`.
     pub fn body(&self) -> String {
+        if let Some(error) = self.oauth_error() {
+            return sign_in::refusal(error, &self.message()).to_string();
+        }
         let message = json_string(&self.message());
         match self.newest_versions() {
             Some(versions) => {
@@ -248,6 +263,19 @@ impl Refusal {
                 quoted(name),
                 listed(candidates.iter().map(|candidate| shortened(candidate)))
             ),
+            Refusal::IdentityNotFound => {
+                "Identity not found. This machine was given no identity, or not this one. Give it one \
+                 through the management API."
+                    .to_owned()
+            }
+            Refusal::ResourceMissing => "The query parameter resource is missing. Add \
+                 resource=https://management.azure.com/ to the query."
+                .to_owned(),
+            Refusal::ResourceUnknown { given } => format!(
+                "This server gives no tokens for {}. Add resource=https://management.azure.com/ \
+                 to the query, or the https address of the management API.",
+                quoted(given)
+            ),
             Refusal::Starting { retry_after_secs } => {
                 format!("Service unavailable. The server is starting. Ask again in {}.", seconds(*retry_after_secs))
             }
@@ -265,6 +293,14 @@ impl Refusal {
                  again."
                 .to_owned(),
         }
+    }
+
+    /// The one word of refusals that are in OAuth's shape.
+    fn oauth_error(&self) -> Option<&'static str> {
+        if matches!(self, Refusal::IdentityNotFound | Refusal::ResourceMissing) {
+            return Some("invalid_request");
+        }
+        matches!(self, Refusal::ResourceUnknown { .. }).then_some("invalid_resource")
     }
 
     fn newest_versions(&self) -> Option<[&'static str; 3]> {

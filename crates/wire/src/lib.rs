@@ -11,6 +11,7 @@
 //! | [`approval`] | the body of the POST that approves events |
 //! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
 //! | [`query`] | the query string |
+//! | [`sign_in`] | the endpoints, tokens and refusals of signing in to the management side |
 //! | [`error`] | every refusal: its status and its body |
 //! | [`arm`] | ids, errors, templates and bodies of the management API |
 //! | [`guid`], [`duration`], [`percent`] | notations that the others need |
@@ -24,4 +25,5 @@ pub mod guid;
 pub mod instance;
 pub mod percent;
 pub mod query;
+pub mod sign_in;
 pub mod version;

@@ -1,4 +1,4 @@
-//! The query string of a metadata request: the three parameters that mean something, and none of
+//! The query string of a metadata request: the few parameters that mean something, and none of
 //! them twice.
 //!
 //! The service refuses a request that repeats any parameter, known or not. Names are compared after
@@ -26,6 +26,10 @@ pub struct Query<'a> {
     pub api_version: Option<Cow<'a, str>>,
     pub format: Option<Cow<'a, str>>,
     pub wait: Option<Cow<'a, str>>,
+    /// Whom a token shall be for.
+    pub resource: Option<Cow<'a, str>>,
+    /// Which of several identities.
+    pub client_id: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +62,10 @@ impl<'a> Query<'a> {
             &mut self.format
         } else if same_name(name, "wait") {
             &mut self.wait
+        } else if same_name(name, "resource") {
+            &mut self.resource
+        } else if same_name(name, "client_id") {
+            &mut self.client_id
         } else {
             return;
         };

@@ -1,12 +1,14 @@
 //! The command line as it was typed. What it means is decided by the command that gets it.
 
 mod serve;
+mod sign_in;
 
 use std::path::PathBuf;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 pub use serve::ServeArgs;
+pub use sign_in::{AzArgs, CaCommand, IssueArgs};
 
 use crate::words;
 
@@ -69,6 +71,10 @@ pub enum Command {
     /// The token of the management API, in the data directory of this machine.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Let the Azure CLI speak to the server.
+    Az(AzArgs),
+    /// The authority that the server's certificate for https is from.
+    Ca(Client<CaCommand>),
     /// Write everything that a stopped server has stored to a file.
     Export(ArchiveArgs),
     /// Fill an empty data directory from such a file.
@@ -365,6 +371,8 @@ pub enum TokenCommand {
     Show(DataArgs),
     /// Make a new one; the old one is worth nothing from then on.
     Rotate(DataArgs),
+    /// Print a new one for somebody who may do less, or not for ever.
+    Issue(IssueArgs),
 }
 
 #[derive(Debug, clap::Args)]

@@ -49,7 +49,12 @@ impl Call {
     /// The segments of the path below `/api/v1/`.
     pub fn to(segments: &[&str]) -> Call {
         let encoded: Vec<String> = segments.iter().map(|segment| percent_encoded(segment)).collect();
-        Call { path: encoded.join("/"), query: Vec::new() }
+        Call { path: format!("/api/v1/{}", encoded.join("/")), query: Vec::new() }
+    }
+
+    /// A path of the server's that is not below `/api/v1/`.
+    pub fn beside(path: &'static str) -> Call {
+        Call { path: path.into(), query: Vec::new() }
     }
 
     pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Call {
@@ -61,7 +66,7 @@ impl Call {
         let pairs: Vec<String> =
             self.query.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
         let mark = if pairs.is_empty() { "" } else { "?" };
-        format!("{server}/api/v1/{}{mark}{}", self.path, pairs.join("&"))
+        format!("{server}{}{mark}{}", self.path, pairs.join("&"))
     }
 }
 
@@ -104,6 +109,33 @@ impl Api {
             call.query.retain(|(name, _)| *name != "after");
             call.query.push(("after", next.to_owned()));
         }
+    }
+
+    /// What is there as it is; None when nothing is.
+    pub fn text(&self, call: &Call) -> Result<Option<String>, Failure> {
+        let mut response = self.run(&Method::GET, call, None)?;
+        let status = response.status();
+        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        let text = text.map_err(|error| self.unreachable(&error))?;
+        match status {
+            StatusCode::OK => Ok(Some(text)),
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => Err(self.refusal(status, &serde_json::from_str(&text).unwrap_or_default())),
+        }
+    }
+
+    /// Whether the server gives this client a token.
+    pub fn can_sign_in(&self, id: &str, secret: &str) -> Result<bool, Failure> {
+        let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", secret)];
+        let pairs: Vec<String> =
+            form.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("{}/common/oauth2/v2.0/token", self.server))
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .body(pairs.join("&"));
+        let answer = self.agent.run(request.map_err(|error| self.bad_request(&error))?);
+        Ok(answer.map_err(|error| self.unreachable(&error))?.status().is_success())
     }
 
     /// The stream of changes, from the one after `after` or from now on.
@@ -213,7 +245,7 @@ fn server_url(text: &str) -> Result<String, Failure> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let host = with_scheme.strip_prefix("http://").filter(|host| !host.is_empty());
     if host.is_none() {
-        let must = "an address such as http://127.0.0.1:8170 (TLS is for a proxy before the server)";
+        let must = "an address such as http://127.0.0.1:8170 (https is for other programs)";
         return Err(Failure::Usage(format!("--server is {text:?}, but must be {must}.")));
     }
     Ok(with_scheme.trim_end_matches('/').to_owned())

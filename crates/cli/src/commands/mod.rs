@@ -1,6 +1,7 @@
 //! One file for each noun of the command line.
 
 mod archive;
+mod az;
 mod clock;
 mod events;
 mod history;
@@ -28,6 +29,8 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
         Command::Clock(args) => clock::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Token(command) => token::run(command),
+        Command::Az(args) => az::run(&args),
+        Command::Ca(args) => az::show_authority(&Api::new(&args.connection)?, &args.command),
         Command::Export(args) => archive::export(args),
         Command::Import(args) => archive::import(args),
     }

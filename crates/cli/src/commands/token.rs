@@ -1,19 +1,21 @@
-//! `forewarn token`: the token in the data directory.
+//! `forewarn token`: the token in the data directory, and others that are signed with its key.
 
 use std::fs;
 use std::path::Path;
 
 use forewarn_server::api::{TOKEN_FILE, rotate_token};
+use forewarn_server::identity::{AUDIENCE, SIGNING_KEY_FILE, SignIn, Subject};
 
-use crate::args::TokenCommand;
+use crate::args::{IssueArgs, TokenCommand};
 use crate::config::data_directory;
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::output;
 
 pub fn run(command: TokenCommand) -> Result<(), Failure> {
     match command {
         TokenCommand::Show(args) => show(&data_directory(args.data)?.join(TOKEN_FILE)),
         TokenCommand::Rotate(args) => rotate(&data_directory(args.data)?),
+        TokenCommand::Issue(args) => issue(&data_directory(args.data.data.clone())?, &args),
     }
 }
 
@@ -25,6 +27,32 @@ fn show(file: &Path) -> Result<(), Failure> {
         ))
     })?;
     output::line(token.trim())
+}
+
+/// Signed here, with the server's key: whoever can read that may do everything anyway.
+fn issue(directory: &Path, args: &IssueArgs) -> Result<(), Failure> {
+    let key = directory.join(SIGNING_KEY_FILE);
+    if !key.exists() {
+        return Err(Failure::Refused(format!(
+            "There is no {}. `forewarn serve` makes it at its first start; name its data directory with --data DIR.",
+            key.display()
+        )));
+    }
+    let role = args.role;
+    let name = args.name.as_deref().unwrap_or(role.word());
+    check_name(name)?;
+    let sign_in = SignIn::in_directory(directory).map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
+    let subject = Subject { name: name.into(), client_id: name.into(), object_id: name.into(), role };
+    let now = jiff::Timestamp::now().as_second();
+    output::line(&sign_in.issue(&subject, AUDIENCE, now, args.hours * 3600).token)
+}
+
+/// Names stand in history and in logs.
+fn check_name(name: &str) -> Result<(), Failure> {
+    let good = (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte));
+    let must = "1 to 64 letters, digits, '.', '_', '@' or '-'";
+    if good { Ok(()) } else { Err(Failure::Usage(format!("--name is {name:?}, but must be {must}."))) }
 }
 
 fn rotate(directory: &Path) -> Result<(), Failure> {

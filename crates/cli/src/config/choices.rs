@@ -6,9 +6,11 @@ use std::ops::Add;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use forewarn_server::{Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, StoreChoice};
+use forewarn_server::{
+    Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, ManagementTls, StoreChoice,
+};
 
-use super::{Wrong, executable, settings};
+use super::{Wrong, executable, settings, tls};
 
 /// Every setting with its value; the defaults are the server's own.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct Choices {
     pub data: Option<PathBuf>,
     pub memory: bool,
     pub no_auth: bool,
+    pub tls_certificate: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
     pub clock: ClockWord,
     pub clock_start: Option<jiff::Timestamp>,
     pub driver: Option<DriverWord>,
@@ -55,6 +59,8 @@ impl Default for Choices {
             data: None,
             memory: false,
             no_auth: false,
+            tls_certificate: None,
+            tls_key: None,
             clock: ClockWord::Real,
             clock_start: None,
             driver: None,
@@ -65,7 +71,7 @@ impl Default for Choices {
             log: LogFormat::Text,
             log_level: "info".into(),
             typed_as_flags: Vec::new(),
-            config: Config::default(),
+            config: Config { management_tls: tls::default(), ..Config::default() },
         }
     }
 }
@@ -85,6 +91,7 @@ impl Choices {
         let mut config = self.config.clone();
         config.store = self.store()?;
         config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
+        config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref())?;
         config.clock = self.clock()?;
         config.driver = self.driver()?;
         Ok(config)
@@ -104,7 +111,6 @@ impl Choices {
     }
 
     fn check_auth(&self) -> Result<(), Wrong> {
-        let address = self.config.management;
         if self.memory && !self.no_auth {
             let called = |key| self.called(key, "memory");
             return Err(Wrong(format!(
@@ -113,20 +119,29 @@ impl Choices {
                 memory = called("memory"),
             )));
         }
-        if !self.no_auth || address.ip().is_loopback() {
-            return Ok(());
+        let listeners =
+            [("management", Some(self.config.management)), ("management_tls", self.config.management_tls.address())];
+        for (key, address) in listeners {
+            let Some(address) = address.filter(|address| self.no_auth && !address.ip().is_loopback()) else { continue };
+            let called = |key| self.called(key, "no_auth");
+            return Err(Wrong(format!(
+                "{no_auth} is only for a management listener on loopback, and {address} is not. \
+                 Leave {no_auth} out, or put {} on 127.0.0.1.",
+                called(key),
+                no_auth = called("no_auth"),
+            )));
         }
-        let called = |key| self.called(key, "no_auth");
-        Err(Wrong(format!(
-            "{no_auth} is only for a management listener on loopback, and {address} is not. \
-             Leave {no_auth} out, or put {} on 127.0.0.1.",
-            called("management"),
-            no_auth = called("no_auth"),
-        )))
+        Ok(())
     }
 
     fn check_addresses(&self) -> Result<(), Wrong> {
         let mut seen = HashSet::from([self.config.management.to_string()]);
+        if let ManagementTls::At(address) = self.config.management_tls
+            && address.port() != 0
+            && !seen.insert(address.to_string())
+        {
+            return Err(Wrong(format!("Two listeners are to be opened on {address}. Give each its own address.")));
+        }
         for listener in &self.config.metadata {
             let text = super::listener::address_text(&listener.address);
             let any_port = matches!(&listener.address, ListenAddress::Tcp(address) if address.port() == 0);

@@ -14,6 +14,7 @@ mod print;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod typed;
 
 use std::path::{Path, PathBuf};

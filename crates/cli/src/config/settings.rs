@@ -7,8 +7,8 @@ use std::time::Duration;
 use toml::Value;
 
 use super::choices::{Choices, ClockWord, DriverWord, Fault, LogFormat};
-use super::listener;
 use super::typed::Typed;
+use super::{listener, tls};
 use crate::words::{name, number, socket, span, span_text, time, word, yes_or_no};
 
 pub struct Setting {
@@ -95,6 +95,18 @@ pub static SETTINGS: &[Setting] = &[
         "Where the management API, metrics and health are",
         |c, v| { c.config.management = socket(one(v)?)?; Ok(()) },
         |c| Some(c.config.management.to_string().into())),
+    setting!("management_tls", "management-tls", One, "ADDR|off",
+        "Where the same is over https; without it there when nobody else has the port",
+        |c, v| { c.config.management_tls = tls::parse(one(v)?)?; Ok(()) },
+        |c| Some(tls::show(c.config.management_tls).into())),
+    setting!("management_tls_cert", "management-tls-cert", One, "FILE",
+        "The certificate that https shows, PEM, with its chain; without it one of an authority of its own",
+        |c, v| { c.tls_certificate = Some(path(v)?); Ok(()) },
+        |c| Some(c.tls_certificate.as_ref()?.display().to_string().into())),
+    setting!("management_tls_key", "management-tls-key", One, "FILE",
+        "The key of that certificate, PEM",
+        |c, v| { c.tls_key = Some(path(v)?); Ok(()) },
+        |c| Some(c.tls_key.as_ref()?.display().to_string().into())),
     setting!("no_auth", "no-auth", Switch, "",
         "Ask for no token at the management API; on loopback only",
         |c, v| { c.no_auth = yes_or_no(one(v)?)?; Ok(()) },

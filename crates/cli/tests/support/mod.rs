@@ -34,6 +34,7 @@ impl Server {
         let mut child = clean_command()
             .envs(environment.iter().copied())
             .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--log-level", "warn"])
+            .args(if flags.contains("--management-tls") { [].as_slice() } else { &["--management-tls", "off"] })
             .args(flags.split_whitespace())
             .stdout(Stdio::piped())
             .spawn()

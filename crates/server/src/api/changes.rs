@@ -15,7 +15,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use forewarn_store::{HistoryQuery, HistoryRow as StoredRow};
 use http::{HeaderMap, header};
@@ -52,11 +51,7 @@ pub struct ChangesQuery {
     pub after: Option<Number>,
 }
 
-pub async fn stream(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    Params(query): Params<ChangesQuery>,
-) -> Result<Response, ApiError> {
+pub async fn stream(api: Api, headers: HeaderMap, Params(query): Params<ChangesQuery>) -> Result<Response, ApiError> {
     let permit = api.0.streams.clone().try_acquire_owned().map_err(|_| {
         let message =
             format!("{STREAMS_MAX} streams of changes are open, which is the limit. Close one, or try again.");

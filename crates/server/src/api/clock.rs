@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core::{Command, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -46,12 +45,12 @@ pub struct SetTo {
     pub now: When,
 }
 
-pub async fn get(State(api): State<Api>, Params(NoQuery {}): Params<NoQuery>) -> Response {
+pub async fn get(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
     shown(&api)
 }
 
 pub async fn advance(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<AdvanceBy>,
 ) -> Result<Response, ApiError> {
@@ -59,11 +58,7 @@ pub async fn advance(
     moved(&api, Advance::By(Duration::from_secs(body.seconds)), note).await
 }
 
-pub async fn set(
-    State(api): State<Api>,
-    Params(NoQuery {}): Params<NoQuery>,
-    Body(body): Body<SetTo>,
-) -> Result<Response, ApiError> {
+pub async fn set(api: Api, Params(NoQuery {}): Params<NoQuery>, Body(body): Body<SetTo>) -> Result<Response, ApiError> {
     let note = Note::new("clock.set", "clock").with(serde_json::json!({ "now": body.now }));
     moved(&api, Advance::To(body.now.0), note).await
 }

@@ -3,7 +3,6 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::settings::APPROVALS_MAX;
@@ -16,7 +15,7 @@ use super::error::ApiError;
 use super::extract::{self, Body, NoQuery, Nothing, OptionalBody, Page, Params, Segment};
 use super::text::Number;
 use super::values::*;
-use super::{Api, Note, names, owner};
+use super::{Api, Note, names};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -108,7 +107,7 @@ pub struct Approved {
     pub value: Vec<Event>,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let after = extract::after_number(query.after.as_deref())?;
     let snapshot = api.engine().snapshot();
@@ -128,17 +127,13 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
     Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |event| Event::of(event))))
 }
 
-pub async fn get(
-    State(api): State<Api>,
-    Segment(id): Segment,
-    Params(NoQuery {}): Params<NoQuery>,
-) -> Result<Response, ApiError> {
+pub async fn get(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let id = names::event_id(&id)?;
     Ok(extract::ok(Event::of(&*names::event(&api.engine().snapshot().region, id)?)))
 }
 
 pub async fn approve(
-    State(api): State<Api>,
+    api: Api,
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
@@ -148,7 +143,7 @@ pub async fn approve(
 }
 
 pub async fn approve_many(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<Approvals>,
 ) -> Result<Response, ApiError> {
@@ -164,7 +159,7 @@ pub async fn approve_many(
 
 async fn approve_all(api: &Api, ids: Vec<EventId>) -> Result<Vec<Event>, ApiError> {
     let target = ids.iter().map(|id| guid::Upper(id.0).to_string()).collect::<Vec<_>>().join(", ");
-    let by = Approver::Management(owner());
+    let by = Approver::Management(api.by());
     let command = Command::Approve { by, within: Within::Region, events: ids.clone() };
     let done = api.submit(command, Note::new("approve", target)).await?;
     Ok(ids.iter().filter_map(|id| done.snapshot.region.event(*id)).map(|event| Event::of(event)).collect())
@@ -172,14 +167,14 @@ async fn approve_all(api: &Api, ids: Vec<EventId>) -> Result<Vec<Event>, ApiErro
 
 /// Cancelling is of operations: all that want this event.
 pub async fn cancel(
-    State(api): State<Api>,
+    api: Api,
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
 ) -> Result<Response, ApiError> {
     let id = names::event_id(&id)?;
     let note = Note::new("cancel", guid::Upper(id.0).to_string());
-    let done = api.submit(Command::CancelEvent { event: id, by: owner() }, note).await?;
+    let done = api.submit(Command::CancelEvent { event: id, by: api.by() }, note).await?;
     Ok(extract::ok(Event::of(&*names::event(&done.snapshot.region, id)?)))
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::{Command, GroupChange, GroupId, NewGroupKind, Region, Request};
@@ -73,18 +72,18 @@ macro_rules! resource {
         pub mod $module {
             use super::*;
 
-            pub async fn list(api: State<Api>, query: Params<Paging>) -> Result<Response, ApiError> {
+            pub async fn list(api: Api, query: Params<Paging>) -> Result<Response, ApiError> {
                 list_of(Kind::$kind, &api, query, Group::of)
             }
 
-            pub async fn get(api: State<Api>, name: Segment, within: Params<InGroup>) -> Result<Response, ApiError> {
+            pub async fn get(api: Api, name: Segment, within: Params<InGroup>) -> Result<Response, ApiError> {
                 let snapshot = api.engine().snapshot();
                 let group = names::group(&snapshot.region, &name.0, within.0.group.as_deref(), Kind::$kind)?;
                 Ok(extract::ok(Group::of(&snapshot.region, &group)))
             }
 
             pub async fn create(
-                State(api): State<Api>,
+                api: Api,
                 Params(NoQuery {}): Params<NoQuery>,
                 Body(body): Body<NewGroup>,
             ) -> Result<Response, ApiError> {
@@ -94,7 +93,7 @@ macro_rules! resource {
             }
 
             pub async fn change(
-                State(api): State<Api>,
+                api: Api,
                 Segment(name): Segment,
                 Params(within): Params<InGroup>,
                 Body(body): Body<PolicyChange>,
@@ -109,11 +108,7 @@ macro_rules! resource {
                 Ok(extract::ok(Group::of(region, region.group(group.id).unwrap_or(&group))))
             }
 
-            pub async fn delete(
-                api: State<Api>,
-                name: Segment,
-                query: Params<DeleteQuery>,
-            ) -> Result<Response, ApiError> {
+            pub async fn delete(api: Api, name: Segment, query: Params<DeleteQuery>) -> Result<Response, ApiError> {
                 delete_one(Kind::$kind, concat!($word, ".delete"), &api, &name.0, query.0).await
             }
         }

@@ -1,21 +1,27 @@
-//! Who may speak to the API at all: the right `Host`, the right `Origin`, the right token, in this
-//! order. A page in somebody's browser can reach a loopback port; these three keep it out.
+//! Who may speak to the API at all: the right `Host`, the right `Origin`, the right token, the right role,
+//! in this order. A page in somebody's browser can reach a loopback port; the first three keep it out.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{self, HeaderMap};
 
-use super::Api;
 use super::error::{ApiError, Refusal};
-use super::service::HEALTH_PATH;
 use super::token::{Keeper, TokenError, random_token};
+use super::{Doors, Service, Via, routes};
 use crate::config::{Auth, Config, StoreChoice};
+use crate::identity::{Desk, Needs, Principal, Role, SignIn, TokenRefusal, arm_needs, is_arm_path};
+use crate::secret_file::SecretFileError;
+use crate::tls::now;
 
 /// How callers are told apart from strangers.
-pub struct Access(Kind);
+pub struct Access {
+    kind: Kind,
+    sign_in: Arc<SignIn>,
+}
 
 enum Kind {
     Open,
@@ -30,40 +36,120 @@ pub enum AccessError {
     OpenToOthers(SocketAddr),
     #[error(transparent)]
     Token(#[from] TokenError),
+    #[error(transparent)]
+    Secrets(#[from] SecretFileError),
 }
 
-/// What the configuration says, with the token read or made.
+/// What the configuration says, with tokens and secrets read or made.
 pub fn access(config: &Config) -> Result<Access, AccessError> {
-    match (config.auth, &config.store) {
-        (Auth::Off, _) if !config.management.ip().is_loopback() => Err(AccessError::OpenToOthers(config.management)),
-        (Auth::Off, _) => Ok(Access(Kind::Open)),
-        (Auth::Token, StoreChoice::Directory(dir)) => Ok(Access(Kind::Token(Keeper::in_directory(dir)?))),
-        (Auth::Token, StoreChoice::Memory) => Ok(Access::fixed(random_token())),
-    }
+    let listened = [Some(config.management), config.management_tls.address()];
+    let beyond = listened.into_iter().flatten().find(|address| !address.ip().is_loopback());
+    let kind = match (config.auth, &config.store, beyond) {
+        (Auth::Off, _, Some(address)) => return Err(AccessError::OpenToOthers(address)),
+        (Auth::Off, _, None) => Kind::Open,
+        (Auth::Token, StoreChoice::Directory(dir), _) => Kind::Token(Keeper::in_directory(dir)?),
+        (Auth::Token, StoreChoice::Memory, _) => Kind::Token(Keeper::Memory(random_token())),
+    };
+    let sign_in = match &config.store {
+        StoreChoice::Directory(dir) => SignIn::in_directory(dir)?,
+        StoreChoice::Memory => SignIn::in_memory(),
+    };
+    Ok(Access { kind, sign_in: Arc::new(sign_in) })
+}
+
+/// Where machines get tokens that the API takes.
+pub(crate) fn desk(access: &Access, doors: &Arc<Doors>) -> Desk {
+    let doors = doors.clone();
+    Desk { sign_in: access.sign_in.clone(), is_audience: Arc::new(move |audience| doors.is_audience(audience)) }
+}
+
+/// Why somebody is a stranger.
+enum Stranger {
+    NoToken,
+    BadToken(TokenRefusal),
 }
 
 impl Access {
-    /// A token that is kept nowhere, for programs that start a server inside themselves.
-    pub fn fixed(token: String) -> Access {
-        Access(Kind::Token(Keeper::Memory(token)))
+    pub(crate) fn sign_in(&self) -> &Arc<SignIn> {
+        &self.sign_in
     }
 
-    fn admits(&self, headers: &HeaderMap) -> bool {
-        match &self.0 {
-            Kind::Open => true,
-            Kind::Token(keeper) => bearer(headers).is_some_and(|token| keeper.accepts(token)),
+    /// Whether anybody is let in, whatever they show.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.kind, Kind::Open)
+    }
+
+    fn principal(&self, headers: &HeaderMap, doors: &Doors) -> Result<Principal, Stranger> {
+        let keeper = match &self.kind {
+            Kind::Open => return Ok(Principal::owner()),
+            Kind::Token(keeper) => keeper,
+        };
+        let token = bearer(headers).ok_or(Stranger::NoToken)?;
+        if keeper.accepts(token) {
+            return Ok(Principal::owner());
         }
+        let token = std::str::from_utf8(token).map_err(|_| Stranger::BadToken(TokenRefusal::Malformed))?;
+        self.sign_in.check(token, now(), |audience| doors.is_audience(audience)).map_err(Stranger::BadToken)
     }
 }
 
-pub async fn check(State(api): State<Api>, request: Request, next: Next) -> Result<Response, ApiError> {
-    check_host(&request, api.0.bound)?;
-    check_origin(request.headers())?;
-    if request.uri().path() != HEALTH_PATH && !api.0.access.admits(request.headers()) {
-        let message = "A token is needed: send the header 'Authorization: Bearer <token>' with what is in the file 'token' of the data directory.";
-        return Err(ApiError::new(Refusal::Unauthorized, message));
+impl Doors {
+    /// Whether an audience is the address of our https listener.
+    pub(crate) fn is_audience(&self, audience: &str) -> bool {
+        let Some((bound, tls)) = &self.https else { return false };
+        let Some(host) = audience.trim_end_matches('/').strip_prefix("https://") else { return false };
+        let port = host.parse::<http::uri::Authority>().ok().and_then(|authority| authority.port_u16());
+        let is_proven = || bare_name(host).is_some_and(|name| tls.proves(&name));
+        port.unwrap_or(443) == bound.port() && (is_our_host(host, *bound) || is_proven())
     }
+}
+
+pub async fn check(State(service): State<Service>, mut request: Request, next: Next) -> Result<Response, ApiError> {
+    let doors = &service.0.doors;
+    check_host(&request, doors)?;
+    check_origin(request.headers())?;
+    let principal = service.0.access.principal(request.headers(), doors);
+    let admitted = match needs(&request) {
+        Needs::Nothing => principal.unwrap_or_else(|_| Principal::nobody()),
+        Needs::Role(role) => {
+            let principal = principal.map_err(|stranger| unknown(&stranger, request.uri().path()))?;
+            check_role(&principal, role)?;
+            principal
+        }
+    };
+    request.extensions_mut().insert(admitted);
     Ok(next.run(request).await)
+}
+
+/// What the table of routes says, or the rule for everything else.
+fn needs(request: &Request) -> Needs {
+    let matched = request.extensions().get::<MatchedPath>();
+    let listed = matched.and_then(|path| routes::needs(request.method(), path.as_str()));
+    listed.unwrap_or_else(|| arm_needs(request.method(), request.uri().path()))
+}
+
+fn unknown(stranger: &Stranger, path: &str) -> ApiError {
+    let refusal = if is_arm_path(path) { Refusal::AuthenticationFailed } else { Refusal::Unauthorized };
+    let advice = "Send the header 'Authorization: Bearer <token>' with what is in the file 'token' of the data directory, or with a token that was got by signing in.";
+    let message = match stranger {
+        Stranger::NoToken => format!("A token is needed. {advice}"),
+        Stranger::BadToken(TokenRefusal::Malformed) => format!("The token is not the right one. {advice}"),
+        Stranger::BadToken(refusal) => format!("{refusal} Sign in again."),
+    };
+    ApiError::new(refusal, message)
+}
+
+fn check_role(principal: &Principal, needed: Role) -> Result<(), ApiError> {
+    if principal.role >= needed {
+        return Ok(());
+    }
+    let message = format!(
+        "This needs the role {}, and '{}' has the role {}. Sign in as somebody who may.",
+        needed.word(),
+        principal.name,
+        principal.role.word()
+    );
+    Err(ApiError::new(Refusal::AuthorizationFailed, message))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
@@ -73,12 +159,19 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// A name that an attacker's server resolves to our address is not one of ours.
-fn check_host(request: &Request, bound: SocketAddr) -> Result<(), ApiError> {
+fn check_host(request: &Request, doors: &Doors) -> Result<(), ApiError> {
     let mut named = request.headers().get_all(header::HOST).iter();
     let host = named.next().and_then(|value| value.to_str().ok());
-    let is_ours = host.is_some_and(|host| is_our_host(host, bound)) && named.next().is_none();
-    let in_uri = request.uri().authority().is_none_or(|authority| is_our_host(authority.as_str(), bound));
-    if is_ours && in_uri {
+    let (bound, tls) = match (request.extensions().get::<Via>(), &doors.https) {
+        (Some(Via::Https), Some((bound, tls))) => (*bound, Some(tls)),
+        (Some(Via::Https | Via::Http) | None, _) => (doors.http, None),
+    };
+    // Who called a name over https was shown a certificate for it, which no attacker's name has.
+    let is_proven = |host: &str| tls.is_some_and(|tls| bare_name(host).is_some_and(|name| tls.proves(&name)));
+    let is_ours = |host: &str| is_our_host(host, bound) || is_proven(host);
+    let in_header = host.is_some_and(is_ours) && named.next().is_none();
+    let in_uri = request.uri().authority().is_none_or(|authority| is_ours(authority.as_str()));
+    if in_header && in_uri {
         return Ok(());
     }
     let message = format!(
@@ -88,17 +181,19 @@ fn check_host(request: &Request, bound: SocketAddr) -> Result<(), ApiError> {
 }
 
 fn is_our_host(host: &str, bound: SocketAddr) -> bool {
-    let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
-    if authority.as_str().contains('@') {
-        return false;
-    }
-    let name = authority.host();
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let Some(bare) = bare_name(host) else { return false };
     match bare.parse::<IpAddr>() {
         // Who listens everywhere is called by any address, and an address cannot be resolved to another.
         Ok(ip) => ip.is_loopback() || bound.ip().is_unspecified() || ip == bound.ip(),
         Err(_) => bare.eq_ignore_ascii_case("localhost"),
     }
+}
+
+/// A name or an address, without port and brackets.
+fn bare_name(host: &str) -> Option<String> {
+    let authority = host.parse::<http::uri::Authority>().ok().filter(|authority| !authority.as_str().contains('@'))?;
+    let name = authority.host();
+    Some(name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name).to_owned())
 }
 
 /// Browsers say which page is asking; only one that we served ourselves may.
@@ -118,6 +213,7 @@ fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ManagementTls;
 
     #[test]
     fn only_loopback_names_and_the_address_that_is_listened_on_are_ours() {
@@ -152,5 +248,9 @@ mod tests {
         assert!(access(&config("[::1]:8170")).is_ok());
         assert!(matches!(access(&config("0.0.0.0:8170")), Err(AccessError::OpenToOthers(_))));
         assert!(matches!(access(&config("10.0.0.1:8170")), Err(AccessError::OpenToOthers(_))));
+        let tls =
+            |tls: &str| Config { management_tls: ManagementTls::At(tls.parse().unwrap()), ..config("127.0.0.1:8170") };
+        assert!(access(&tls("127.0.0.1:8171")).is_ok());
+        assert!(matches!(access(&tls("0.0.0.0:8171")), Err(AccessError::OpenToOthers(_))));
     }
 }

@@ -1,6 +1,5 @@
 //! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::{Deserialize, Serialize};
@@ -79,7 +78,7 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let newest = query.newest == Some(true);
     let wanted = HistoryQuery {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use forewarn_core as core;
 use forewarn_core::{Command, Name, Region, Request, Target};
@@ -36,7 +35,7 @@ pub struct Host {
     pub machines: Vec<String>,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
@@ -46,22 +45,14 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
     Ok(extract::ok(Page::cut(found, limit, cursor, |host| Host::of(region, &host.name))))
 }
 
-pub async fn get(
-    State(api): State<Api>,
-    Segment(name): Segment,
-    Params(NoQuery {}): Params<NoQuery>,
-) -> Result<Response, ApiError> {
+pub async fn get(api: Api, Segment(name): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
     let host = find(&snapshot.region, &name)?;
     Ok(extract::ok(Host::of(&snapshot.region, &host)))
 }
 
 /// Registering a host that is there changes nothing.
-pub async fn put(
-    State(api): State<Api>,
-    Segment(name): Segment,
-    Params(NoQuery {}): Params<NoQuery>,
-) -> Result<Response, ApiError> {
+pub async fn put(api: Api, Segment(name): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
     if let Some(host) = snapshot.region.host(&name) {
         return Ok(extract::ok(Host::of(&snapshot.region, &host.name)));
@@ -75,7 +66,7 @@ pub async fn put(
 }
 
 pub async fn delete(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
@@ -86,7 +77,7 @@ pub async fn delete(
 }
 
 pub async fn fail(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(body): OptionalBody<Failure>,

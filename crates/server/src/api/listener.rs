@@ -1,16 +1,18 @@
-//! Serves the API on a bound socket until the server stops. What a slow or silent client holds is its
-//! own connection, and not for long.
+//! Serves the API on a bound socket, plain or with TLS, until the server stops. What a slow or silent
+//! client holds is its own connection, and not for long.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +21,9 @@ pub const CONNECTIONS_MAX: usize = 1024;
 
 /// A connection that is idle between requests, or has not sent a request's head by then, is closed.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a client may take to agree on keys.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes of a request's head.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
@@ -29,15 +34,38 @@ const STOP_PATIENCE: Duration = Duration::from_secs(2);
 /// How long to wait when the system gives no connection, for lack of files or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+/// By which door a request came in; an extension of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    Http,
+    Https,
+}
+
+#[derive(Clone)]
+pub enum Transport {
+    Plain,
+    Tls(TlsAcceptor),
+}
+
+impl Transport {
+    fn via(&self) -> Via {
+        match self {
+            Transport::Plain => Via::Http,
+            Transport::Tls(_) => Via::Https,
+        }
+    }
+}
+
+pub async fn serve(listener: TcpListener, transport: Transport, router: Router, stop: CancellationToken) {
+    let router = router.layer(Extension(transport.via()));
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let tasks = TaskTracker::new();
     while let Some(stream) = stop.run_until_cancelled(accept(&listener)).await {
         match (stream, slots.clone().try_acquire_owned()) {
             (Ok(stream), Ok(slot)) => {
-                let (router, stop) = (router.clone(), stop.clone());
+                let (transport, router, stop) = (transport.clone(), router.clone(), stop.clone());
                 tasks.spawn(async move {
-                    connection(stream, router, stop).await;
+                    converse(stream, transport, router, stop).await;
                     drop(slot);
                 });
             }
@@ -60,7 +88,25 @@ async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn connection(stream: TcpStream, router: Router, stop: CancellationToken) {
+async fn converse(stream: TcpStream, transport: Transport, router: Router, stop: CancellationToken) {
+    let acceptor = match transport {
+        Transport::Plain => return connection(stream, router, stop).await,
+        Transport::Tls(acceptor) => acceptor,
+    };
+    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
+    match stop.run_until_cancelled(handshake).await {
+        Some(Ok(Ok(stream))) => connection(stream, router, stop).await,
+        Some(Ok(Err(error))) => tracing::debug!(%error, "no agreement with a client of the https listener"),
+        Some(Err(_)) => tracing::debug!("a client of the https listener took too long to agree"),
+        None => {}
+    }
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    stop: CancellationToken,
+) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core::{Command, EventKind, Machine, MachineId, Power, Request, Target};
 use serde::Deserialize;
@@ -65,7 +64,7 @@ impl Failure {
 macro_rules! action {
     ($name:ident, $action:literal, $request:expr) => {
         pub async fn $name(
-            State(api): State<Api>,
+            api: Api,
             Segment(name): Segment,
             Params(within): Params<InGroup>,
             OptionalBody(body): OptionalBody<Action>,
@@ -84,7 +83,7 @@ action!(perform_maintenance, "perform-maintenance", |machine| Request::PerformMa
 action!(evict, "evict", |machine| Request::Evict { machine });
 
 pub async fn fail(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(within): Params<InGroup>,
     OptionalBody(body): OptionalBody<Failure>,
@@ -95,7 +94,7 @@ pub async fn fail(
 }
 
 pub async fn delete(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(query): Params<DeleteQuery>,
 ) -> Result<Response, ApiError> {
@@ -109,7 +108,7 @@ pub async fn delete(
 macro_rules! power {
     ($name:ident, $action:literal, $power:expr) => {
         pub async fn $name(
-            State(api): State<Api>,
+            api: Api,
             Segment(name): Segment,
             Params(within): Params<InGroup>,
             OptionalBody(Nothing {}): OptionalBody<Nothing>,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::{AddressWish, Command, Found, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Seat};
@@ -150,7 +149,7 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let after = extract::after_number(query.after.as_deref())?.map(MachineId);
     let snapshot = api.engine().snapshot();
@@ -175,18 +174,14 @@ pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> R
     Ok(extract::ok(page))
 }
 
-pub async fn get(
-    State(api): State<Api>,
-    Segment(name): Segment,
-    Params(within): Params<InGroup>,
-) -> Result<Response, ApiError> {
+pub async fn get(api: Api, Segment(name): Segment, Params(within): Params<InGroup>) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
     let machine = names::machine(&snapshot.region, &name, within.group.as_deref())?;
     Ok(extract::ok(Machine::of(&snapshot.region, &machine)))
 }
 
 pub async fn register(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewMachine>,
 ) -> Result<Response, ApiError> {
@@ -202,7 +197,7 @@ pub async fn register(
 }
 
 pub async fn change(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(within): Params<InGroup>,
     Body(body): Body<MachineChange>,

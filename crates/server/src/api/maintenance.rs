@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core::{Cause, EventKind, Name, Plan, Region, Request, Target};
 use serde::de::{Deserializer, Error as _};
@@ -102,7 +101,7 @@ pub enum MaintenanceCause {
 }
 
 pub async fn start(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewMaintenance>,
 ) -> Result<Response, ApiError> {

@@ -1,13 +1,13 @@
 //! The native management API: what Azure has no words for, and what our own tools speak.
 //!
 //! ```text
-//!  request ─▶ guard (Host, Origin, token) ─▶ routes (the table) ─▶ one file per resource
+//!  request ─▶ guard (Host, Origin, token, role) ─▶ routes (the table) ─▶ one file per resource
 //!                                                                    │ names → ids, words → types
 //!                                             snapshot ◀── read ─────┤
 //!                                             Engine::submit ◀─ act ─┘
 //! ```
 //!
-//! It holds no state of its own but the token, and it decides nothing: rules are the core's, and a
+//! It holds no state of its own but what it takes to know who is asking, and it decides nothing: rules are the core's, and a
 //! refusal of the rules becomes a status in one place, `error`.
 
 mod changes;
@@ -21,6 +21,7 @@ pub(crate) mod history;
 mod hosts;
 mod listener;
 mod machine_actions;
+mod machine_identity;
 mod machines;
 mod maintenance;
 mod names;
@@ -31,32 +32,37 @@ mod parts;
 mod routes;
 mod scale_sets;
 mod service;
+mod sign_in;
 pub(crate) mod text;
 mod token;
 pub(crate) mod values;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::response::Response;
 use forewarn_core::{Answer, Command, EventId, Name, Request};
+use http::request::Parts;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
+use crate::identity::Principal;
 use crate::random::random_guid;
+use crate::tls::Tls;
 use error::{ApiError, Refusal};
 
 pub use error::of_rejection;
+pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
-pub use listener::serve;
+pub use listener::{Transport, Via, serve};
 pub use routes::{Route, router, table};
 pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
-
-/// Who the holder of the token is, in history and in the audit trail.
-pub const OWNER: &str = "owner";
 
 /// Where resources are kept that do not say.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
@@ -65,14 +71,18 @@ pub const RESOURCE_GROUP_DEFAULT: &str = "default";
 /// Streams of changes that are open at once. Each holds a connection and one page of history.
 pub const STREAMS_MAX: usize = 256;
 
+/// What all requests share.
 #[derive(Clone)]
-pub struct Api(Arc<Inner>);
+pub struct Service(Arc<Inner>);
+
+/// The API as one request sees it: the service, and who is asking.
+#[derive(Clone)]
+pub struct Api(Arc<Inner>, Principal);
 
 struct Inner {
     engine: Engine,
     access: Access,
-    /// What the listener is bound to, for the Host header.
-    bound: SocketAddr,
+    doors: Arc<Doors>,
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
@@ -80,12 +90,30 @@ struct Inner {
     locks: Locks,
 }
 
-impl Api {
-    pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
-        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Api(Arc::new(Inner { engine, access, bound, stop, streams, locks: Locks::default() }))
-    }
+/// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
+pub(crate) struct Doors {
+    pub http: SocketAddr,
+    pub https: Option<(SocketAddr, Arc<Tls>)>,
+}
 
+impl Service {
+    pub(crate) fn new(engine: Engine, access: Access, doors: Arc<Doors>, stop: CancellationToken) -> Service {
+        let streams = Arc::new(Semaphore::new(STREAMS_MAX));
+        Service(Arc::new(Inner { engine, access, doors, stop, streams, locks: Locks::default() }))
+    }
+}
+
+/// The guard has put the principal there.
+impl FromRequestParts<Service> for Api {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Api, Infallible> {
+        let principal = parts.extensions.get::<Principal>().cloned();
+        Ok(Api(service.0.clone(), principal.unwrap_or_else(Principal::nobody)))
+    }
+}
+
+impl Api {
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
     }
@@ -94,15 +122,34 @@ impl Api {
         &self.0.locks
     }
 
-    /// Carries out a command in the owner's name and notes it in the audit trail.
+    /// The one tenant there is.
+    pub(crate) fn tenant(&self) -> &str {
+        self.0.access.sign_in().tenant()
+    }
+
+    /// The name of who is asking, as events and operations remember it.
+    pub(crate) fn by(&self) -> Name {
+        self.1.name.clone()
+    }
+
+    /// Carries out a command in the asker's name and notes it in the audit trail.
     async fn submit(&self, command: Command, note: Note) -> Result<Done, ApiError> {
-        Ok(self.engine().submit(command, Some(note.asked())).await?)
+        Ok(self.engine().submit(command, Some(self.asked(note))).await?)
+    }
+
+    pub(crate) fn asked(&self, note: Note) -> Asked {
+        Asked {
+            actor: self.1.name.to_string(),
+            action: note.action.into(),
+            target: note.target,
+            detail: note.detail.to_string(),
+        }
     }
 
     /// Asks for an operation and answers with it.
     async fn request(&self, request: Request, event: Option<EventId>, note: Note) -> Result<Response, ApiError> {
         let operation = random_guid();
-        let command = Command::Request { operation, by: owner(), request, event };
+        let command = Command::Request { operation, by: self.by(), request, event };
         let done = self.submit(command, note).await?;
         let operation = match done.answer {
             Answer::Operation(id) => id,
@@ -135,12 +182,4 @@ impl Note {
         self.detail = detail;
         self
     }
-
-    pub(crate) fn asked(self) -> Asked {
-        Asked { actor: OWNER.into(), action: self.action.into(), target: self.target, detail: self.detail.to_string() }
-    }
-}
-
-pub(crate) fn owner() -> Name {
-    OWNER.into()
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::{
@@ -18,7 +17,7 @@ use super::error::{ApiError, Refusal};
 use super::events::{OutcomeWord, first_by, reason};
 use super::extract::{self, NoQuery, Nothing, OptionalBody, Page, Params, Segment};
 use super::values::*;
-use super::{Api, Note, history, names, owner};
+use super::{Api, Note, history, names};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -97,7 +96,7 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(State(api): State<Api>, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let after = query.after.as_deref().map(|text| parse_cursor(text).ok_or_else(|| extract::bad_cursor(text)));
     let after = after.transpose()?;
@@ -115,11 +114,7 @@ fn parse_cursor(text: &str) -> Option<(i64, Guid)> {
     Some((asked.parse().ok()?, parse_guid(id).ok()?))
 }
 
-pub async fn get(
-    State(api): State<Api>,
-    Segment(id): Segment,
-    Params(NoQuery {}): Params<NoQuery>,
-) -> Result<Response, ApiError> {
+pub async fn get(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     find(&api, names::operation_id(&id)?).await.map(extract::ok)
 }
 
@@ -138,13 +133,13 @@ pub async fn find(api: &Api, id: OperationId) -> Result<Operation, ApiError> {
 }
 
 pub async fn cancel(
-    State(api): State<Api>,
+    api: Api,
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
 ) -> Result<Response, ApiError> {
     let id = names::operation_id(&id)?;
-    let command = Command::Cancel { operation: id, by: owner() };
+    let command = Command::Cancel { operation: id, by: api.by() };
     let done = api.submit(command, Note::new("cancel", id.to_string())).await?;
     let region = &done.snapshot.region;
     let operation = region.operation(id).ok_or(core::Rejection::UnknownOperation(id))?;

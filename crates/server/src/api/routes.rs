@@ -1,8 +1,11 @@
 //! Every path of the management listener, in one table: method, path, handler, and what the OpenAPI
 //! document says of it.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -15,15 +18,20 @@ use super::extract::{BODY_BYTES_MAX, InGroup, Nothing, Paging};
 use super::groups::{Group, NewGroup, PolicyChange, availability_sets, cloud_services};
 use super::hosts::Host;
 use super::machine_actions::{Action, DeleteQuery, Failure};
+use super::machine_identity::{Identity, NewIdentity};
 use super::machines::{Machine, MachineChange, NewMachine};
 use super::openapi::Doc;
 use super::operations::Operation;
 use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
-use super::{Api, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
-use super::{scale_sets, service};
+use super::{
+    Api, Service, changes, clock, guard, history, hosts, machine_actions, machine_identity, machines, maintenance,
+    operations,
+};
+use super::{scale_sets, service, sign_in};
 use crate::arm;
+use crate::identity::{Needs, Role, is_arm_path};
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -35,29 +43,67 @@ const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
 pub struct Route {
     pub method: Method,
     pub path: &'static str,
-    handler: MethodRouter<Api>,
+    /// Reading needs a reader, everything else an owner, unless the table says otherwise.
+    pub(super) needs: Needs,
+    handler: MethodRouter<Service>,
     pub(super) doc: Doc,
 }
 
-pub fn router(api: Api) -> Router {
+impl Route {
+    /// Operators may, too.
+    fn operator(mut self) -> Route {
+        self.needs = Needs::Role(Role::Operator);
+        self
+    }
+
+    /// Nobody is asked for a token.
+    fn open(mut self) -> Route {
+        self.needs = Needs::Nothing;
+        self
+    }
+}
+
+/// What a request to a path of the table needs. None: the path does not take this method.
+pub(super) fn needs(method: &Method, path: &str) -> Option<Needs> {
+    static NEEDS: LazyLock<HashMap<&'static str, Vec<(Method, Needs)>>> = LazyLock::new(|| {
+        let mut needs: HashMap<_, Vec<_>> = HashMap::new();
+        for Route { method, path, needs: needed, .. } in table() {
+            needs.entry(path).or_default().push((method, needed));
+        }
+        for (path, method, _) in sign_in::routes() {
+            needs.entry(path).or_default().push((method, Needs::Nothing));
+        }
+        needs
+    });
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    NEEDS.get(path)?.iter().find(|(known, _)| known == method).map(|(_, needed)| *needed)
+}
+
+pub fn router(service: Service) -> Router {
     let mut router = Router::new();
     for route in table() {
         router = router.route(route.path, route.handler);
     }
+    for (path, _, handler) in sign_in::routes() {
+        router = router.route(path, handler);
+    }
     router
         .fallback(elsewhere)
         .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(api.clone(), guard::check))
+        .layer(middleware::from_fn_with_state(service.clone(), guard::check))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(api)
+        .with_state(service)
 }
 
 /// ARM's paths are matched without regard to case, by a table of their own.
-async fn elsewhere(State(api): State<Api>, request: Request) -> Response {
-    if arm::is_path(request.uri().path()) {
+async fn elsewhere(api: Api, request: Request) -> Response {
+    let path = request.uri().path();
+    if is_arm_path(path) {
         return arm::answer(api, request).await;
     }
-    let path = request.uri().path();
+    if path == arm::ALIASES_PATH {
+        return axum::Json(arm::catalog::image_aliases()).into_response();
+    }
     let message = format!("There is nothing at '{path}'. The paths are in /openapi.json.");
     ApiError::new(Refusal::NotFound, message).about(path).into_response()
 }
@@ -68,18 +114,19 @@ async fn not_allowed(method: Method, uri: Uri) -> ApiError {
 }
 
 macro_rules! verb {
-    ($name:ident, $method:ident) => {
-        fn $name<H: Handler<T, Api>, T: 'static>(path: &'static str, handler: H, doc: Doc) -> Route {
-            Route { method: Method::$method, path, handler: on(MethodFilter::$method, handler), doc }
+    ($name:ident, $method:ident, $role:ident) => {
+        fn $name<H: Handler<T, Service>, T: 'static>(path: &'static str, handler: H, doc: Doc) -> Route {
+            let handler = on(MethodFilter::$method, handler);
+            Route { method: Method::$method, path, needs: Needs::Role(Role::$role), handler, doc }
         }
     };
 }
 
-verb!(get, GET);
-verb!(put, PUT);
-verb!(post, POST);
-verb!(patch, PATCH);
-verb!(delete, DELETE);
+verb!(get, GET, Reader);
+verb!(put, PUT, Owner);
+verb!(post, POST, Owner);
+verb!(patch, PATCH, Owner);
+verb!(delete, DELETE, Owner);
 
 fn doc(id: &'static str, summary: &'static str) -> Doc {
     Doc::new(id, summary)
@@ -109,18 +156,21 @@ pub fn table() -> Vec<Route> {
 
 #[rustfmt::skip]
 fn machine_routes() -> Vec<Route> {
-    use machine_actions as act;
+    use {machine_actions as act, machine_identity as identity};
     vec![
         get("/api/v1/machines", machines::list, doc("listMachines", "Machines, in order of registration").query::<machines::ListQuery>().page::<Machine>()),
         post("/api/v1/machines", machines::register, doc("registerMachine", "Registers a machine").body::<NewMachine>().answer::<Machine>(CREATED)),
         get("/api/v1/machines/{machine}", machines::get, doc("getMachine", "One machine").query::<InGroup>().answer::<Machine>(OK)),
         patch("/api/v1/machines/{machine}", machines::change, doc("changeMachine", "Changes a machine; what is left out stays").query::<InGroup>().body::<MachineChange>().answer::<Machine>(OK)),
         delete("/api/v1/machines/{machine}", act::delete, doc("deleteMachine", "Deletes a machine, with notice where it has a terminate notification").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
-        post("/api/v1/machines/{machine}/restart", act::restart, action("restartMachine", "Restarts a machine: a Reboot event")),
-        post("/api/v1/machines/{machine}/redeploy", act::redeploy, action("redeployMachine", "Moves a machine to another host: a Redeploy event")),
-        post("/api/v1/machines/{machine}/perform-maintenance", act::perform_maintenance, action("performMaintenance", "Self-service maintenance: a Redeploy event")),
+        post("/api/v1/machines/{machine}/restart", act::restart, action("restartMachine", "Restarts a machine: a Reboot event")).operator(),
+        post("/api/v1/machines/{machine}/redeploy", act::redeploy, action("redeployMachine", "Moves a machine to another host: a Redeploy event")).operator(),
+        post("/api/v1/machines/{machine}/perform-maintenance", act::perform_maintenance, action("performMaintenance", "Self-service maintenance: a Redeploy event")).operator(),
         post("/api/v1/machines/{machine}/evict", act::evict, action("evictMachine", "Evicts a Spot machine: a Preempt event")),
         post("/api/v1/machines/{machine}/hardware-failure", act::fail, doc("failMachine", "The machine's hardware breaks: an event without notice").query::<InGroup>().may_body::<Failure>().answer::<Operation>(ACCEPTED)),
+        get("/api/v1/machines/{machine}/identity", identity::get, doc("getMachineIdentity", "The identity that a machine was given").query::<InGroup>().answer::<Identity>(OK)),
+        put("/api/v1/machines/{machine}/identity", identity::put, doc("putMachineIdentity", "Gives a machine an identity, so that it gets tokens for this API").query::<InGroup>().may_body::<NewIdentity>().answer::<Identity>(OK)),
+        delete("/api/v1/machines/{machine}/identity", identity::delete, doc("deleteMachineIdentity", "Takes a machine's identity away").query::<InGroup>().no_content()),
         post("/api/v1/machines/{machine}/start", act::start, power("startMachine", "Switches a machine on")),
         post("/api/v1/machines/{machine}/stop", act::stop, power("stopMachine", "Switches a machine off; it stays on its host")),
         post("/api/v1/machines/{machine}/deallocate", act::deallocate, power("deallocateMachine", "Switches a machine off and gives up its place")),
@@ -167,7 +217,7 @@ fn host_routes() -> Vec<Route> {
         put("/api/v1/hosts/{host}", hosts::put, doc("registerHost", "Registers a host").answer::<Host>(OK).answer::<Host>(CREATED)),
         delete("/api/v1/hosts/{host}", hosts::delete, doc("removeHost", "Removes a host that no machine is on").no_content()),
         post("/api/v1/hosts/{host}/hardware-failure", hosts::fail, doc("failHost", "The host breaks: events without notice for all on it").may_body::<Failure>().answer::<Operation>(ACCEPTED)),
-        post("/api/v1/maintenance", maintenance::start, doc("startMaintenance", "Starts or plans maintenance of a machine, a host or a group").body::<maintenance::NewMaintenance>().answer::<Operation>(ACCEPTED)),
+        post("/api/v1/maintenance", maintenance::start, doc("startMaintenance", "Starts or plans maintenance of a machine, a host or a group").body::<maintenance::NewMaintenance>().answer::<Operation>(ACCEPTED)).operator(),
     ]
 }
 
@@ -175,13 +225,13 @@ fn host_routes() -> Vec<Route> {
 fn event_routes() -> Vec<Route> {
     vec![
         get("/api/v1/events", events::list, doc("listEvents", "Events that are not over, in order of appearance").query::<events::ListQuery>().page::<Event>()),
-        post("/api/v1/events/approve", events::approve_many, doc("approveEvents", "Approves events, all or none").body::<Approvals>().answer::<Approved>(OK)),
+        post("/api/v1/events/approve", events::approve_many, doc("approveEvents", "Approves events, all or none").body::<Approvals>().answer::<Approved>(OK)).operator(),
         get("/api/v1/events/{event}", events::get, doc("getEvent", "One event").answer::<Event>(OK)),
-        post("/api/v1/events/{event}/approve", events::approve, event_action("approveEvent", "Approves an event")),
-        post("/api/v1/events/{event}/cancel", events::cancel, event_action("cancelEvent", "Cancels what the event comes from")),
+        post("/api/v1/events/{event}/approve", events::approve, event_action("approveEvent", "Approves an event")).operator(),
+        post("/api/v1/events/{event}/cancel", events::cancel, event_action("cancelEvent", "Cancels what the event comes from")).operator(),
         get("/api/v1/operations", operations::list, doc("listOperations", "Operations that are not forgotten, oldest first").query::<operations::ListQuery>().page::<Operation>()),
         get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "One operation; from history when it is forgotten").answer::<Operation>(OK)),
-        post("/api/v1/operations/{operation}/cancel", operations::cancel, doc("cancelOperation", "Cancels what has not started").may_body::<Nothing>().answer::<Operation>(OK)),
+        post("/api/v1/operations/{operation}/cancel", operations::cancel, doc("cancelOperation", "Cancels what has not started").may_body::<Nothing>().answer::<Operation>(OK)).operator(),
     ]
 }
 
@@ -193,7 +243,7 @@ fn other_routes() -> Vec<Route> {
         get("/api/v1/clock", clock::get, doc("getClock", "The program's clock").answer::<clock::Clock>(OK)),
         put("/api/v1/clock", clock::set, doc("setClock", "Sets a manual clock").body::<clock::SetTo>().answer::<clock::Clock>(OK)),
         post("/api/v1/clock/advance", clock::advance, doc("advanceClock", "Advances a manual clock past every deadline on the way").body::<clock::AdvanceBy>().answer::<clock::Clock>(OK)),
-        get(service::HEALTH_PATH, service::health, doc("getHealth", "Whether the server takes changes").answer::<service::Health>(OK)),
+        get(service::HEALTH_PATH, service::health, doc("getHealth", "Whether the server takes changes").answer::<service::Health>(OK)).open(),
         get("/metrics", service::metrics, doc("getMetrics", "What the server counts").text("application/openmetrics-text")),
         get("/openapi.json", service::openapi, doc("getOpenApi", "This document").any_json()),
     ]

@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::{Answer, Command, GroupChange, GroupKind, MachineId, Name, NewGroupKind, Region, Request, Scale};
@@ -21,7 +20,7 @@ use super::operations::Operation;
 use super::parts::{Details, home, tags, terminate};
 use super::text::{Tags, Word};
 use super::values::*;
-use super::{Api, Note, owner};
+use super::{Api, Note};
 use crate::random::random_guid;
 
 /// The most instances of one placement group of a Uniform set that does not say.
@@ -164,22 +163,18 @@ pub struct InstancesQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(api: State<Api>, query: Params<Paging>) -> Result<Response, ApiError> {
+pub async fn list(api: Api, query: Params<Paging>) -> Result<Response, ApiError> {
     list_of(Kind::ScaleSet, &api, query, ScaleSet::of)
 }
 
-pub async fn get(
-    State(api): State<Api>,
-    Segment(name): Segment,
-    Params(within): Params<InGroup>,
-) -> Result<Response, ApiError> {
+pub async fn get(api: Api, Segment(name): Segment, Params(within): Params<InGroup>) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
     let set = find(&snapshot.region, &name, &within)?;
     Ok(extract::ok(ScaleSet::of(&snapshot.region, &set)))
 }
 
 pub async fn create(
-    State(api): State<Api>,
+    api: Api,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewScaleSet>,
 ) -> Result<Response, ApiError> {
@@ -189,7 +184,7 @@ pub async fn create(
 }
 
 pub async fn change(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(within): Params<InGroup>,
     Body(body): Body<ScaleSetChange>,
@@ -203,7 +198,7 @@ pub async fn change(
         policy: body.policy.map(Into::into),
         upgrade_mode: body.upgrade_mode.map(Into::into),
         model: body.model.map(|model| model.applied_to(set_of(&group).model.clone())).transpose()?,
-        capacity: body.capacity.map(|capacity| Scale { capacity, by: owner(), operation }),
+        capacity: body.capacity.map(|capacity| Scale { capacity, by: api.by(), operation }),
     };
     let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() };
     let done = api.submit(command, note).await?;
@@ -224,12 +219,12 @@ pub async fn change(
     }))
 }
 
-pub async fn delete(api: State<Api>, name: Segment, query: Params<DeleteQuery>) -> Result<Response, ApiError> {
+pub async fn delete(api: Api, name: Segment, query: Params<DeleteQuery>) -> Result<Response, ApiError> {
     delete_one(Kind::ScaleSet, "scale-set.delete", &api, &name.0, query.0).await
 }
 
 pub async fn instances(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(query): Params<InstancesQuery>,
 ) -> Result<Response, ApiError> {
@@ -247,7 +242,7 @@ pub async fn instances(
 }
 
 pub async fn upgrade(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(within): Params<InGroup>,
     OptionalBody(body): OptionalBody<Upgrade>,
@@ -263,7 +258,7 @@ pub async fn upgrade(
 }
 
 pub async fn delete_instances(
-    State(api): State<Api>,
+    api: Api,
     Segment(name): Segment,
     Params(within): Params<InGroup>,
     Body(body): Body<DeleteInstances>,

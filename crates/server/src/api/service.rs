@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{StatusCode, header};
@@ -25,14 +24,14 @@ pub struct Health {
     pub status: String,
 }
 
-pub async fn health(State(api): State<Api>, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
+pub async fn health(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     if !api.engine().is_healthy() {
         return Err(SubmitError::Unavailable.into());
     }
     Ok((StatusCode::OK, axum::Json(Health { status: "ok".into() })).into_response())
 }
 
-pub async fn metrics(State(api): State<Api>, Params(NoQuery {}): Params<NoQuery>) -> Response {
+pub async fn metrics(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
     ([(header::CONTENT_TYPE, OPENMETRICS)], api.engine().telemetry().render()).into_response()
 }
 

@@ -1,13 +1,14 @@
 //! The bearer token: made at first start, kept in a file that only its owner can read, replaced by
 //! `rotate_token` while the server runs. It is never shown, logged or put into an error.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
 
 use subtle::ConstantTimeEq;
+
+use crate::secret_file::{self, SecretFileError};
 
 /// Its name in the data directory.
 pub const TOKEN_FILE: &str = "token";
@@ -37,11 +38,19 @@ pub enum TokenError {
     Malformed { path: PathBuf },
 }
 
+impl From<SecretFileError> for TokenError {
+    fn from(error: SecretFileError) -> TokenError {
+        match error {
+            SecretFileError::Io { path, source } => TokenError::Io { path, source },
+            SecretFileError::Exposed { path, mode } => TokenError::Exposed { path, mode },
+            SecretFileError::Strange { path, .. } => TokenError::Malformed { path },
+        }
+    }
+}
+
 /// Makes a new token. A server that runs takes it from the next request on, and no longer the old one.
 pub fn rotate_token(dir: &Path) -> Result<(), TokenError> {
-    let path = dir.join(TOKEN_FILE);
-    let made = write_beside(dir).map_err(|source| TokenError::Io { path: path.clone(), source })?;
-    fs::rename(&made, &path).and_then(|()| sync(dir)).map_err(|source| TokenError::Io { path, source })
+    Ok(secret_file::replace(&dir.join(TOKEN_FILE), &format!("{}\n", random_token()))?)
 }
 
 /// A token as hexadecimal digits.
@@ -80,10 +89,7 @@ impl Keeper {
     /// Reads the token of this directory, or makes both.
     pub fn in_directory(dir: &Path) -> Result<Keeper, TokenError> {
         let path = dir.join(TOKEN_FILE);
-        let io = |source| TokenError::Io { path: path.clone(), source };
-        if !path.try_exists().map_err(io)? {
-            create(dir, &path).map_err(io)?;
-        }
+        secret_file::create(&path, &format!("{}\n", random_token()))?;
         let known = read(&path)?;
         Ok(Keeper::File(TokenFile { path, known: Mutex::new(known) }))
     }
@@ -128,46 +134,15 @@ fn equal(token: &str, presented: &[u8]) -> bool {
 }
 
 fn read(path: &Path) -> Result<Known, TokenError> {
-    let io = |source| TokenError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
-    let metadata = file.metadata().map_err(io)?;
-    let mode = metadata.mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(TokenError::Exposed { path: path.to_owned(), mode });
-    }
-    let mut text = String::new();
-    io::Read::read_to_string(&mut io::Read::take(file, 2 * LENGTH_MAX as u64), &mut text).map_err(io)?;
+    let found = secret_file::read(path, 2 * LENGTH_MAX as u64)?;
+    let (text, metadata) =
+        found.ok_or_else(|| TokenError::Io { path: path.to_owned(), source: io::ErrorKind::NotFound.into() })?;
     let token = text.trim_end();
     let fits = (LENGTH_MIN..=LENGTH_MAX).contains(&token.len());
     if !fits || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(TokenError::Malformed { path: path.to_owned() });
     }
     Ok(Known { token: token.to_owned(), stamp: Stamp::of(&metadata) })
-}
-
-/// Two servers that start at once end up with one token: a link fails where a file is.
-fn create(dir: &Path, path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let made = write_beside(dir)?;
-    let linked = fs::hard_link(&made, path);
-    fs::remove_file(&made)?;
-    match linked {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked.and_then(|()| sync(dir)),
-    }
-}
-
-/// A new token in a file of its own, whole and on disk before it gets its name.
-fn write_beside(dir: &Path) -> io::Result<PathBuf> {
-    let made = dir.join(format!("{TOKEN_FILE}.{}", &random_token()[..16]));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&made)?;
-    let written = writeln!(file, "{}", random_token()).and_then(|()| file.sync_all());
-    written.inspect_err(|_| drop(fs::remove_file(&made)))?;
-    Ok(made)
-}
-
-fn sync(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]

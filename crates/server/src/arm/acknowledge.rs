@@ -81,7 +81,7 @@ async fn approve(call: &Call, within: Within, id: &str) -> Result<Result<(), Ref
     let Some(event) = guid::parse(id).map(forewarn_core::Guid) else { return Ok(Err(Refused::NotFound)) };
     let command = approval(call, within, event);
     let note = Note::new("approve", guid::Upper(event.0).to_string());
-    match call.arm.api.engine().submit(command, Some(note.asked())).await {
+    match call.arm.api.engine().submit(command, Some(call.arm.api.asked(note))).await {
         Ok(_) => Ok(Ok(())),
         Err(SubmitError::Rejected(Rejection::UnknownEvents(_))) => Ok(Err(Refused::NotFound)),
         Err(SubmitError::Rejected(Rejection::EventOver(_))) => Ok(Err(Refused::Over)),

@@ -119,8 +119,8 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     let (found, next) = groups_of(&call, |group| matches!(group.kind, GroupKind::AvailabilitySet))?;
     let bodies = call.arm.bodies(found.iter().map(|group| Owner::Group(group.id)).collect()).await?;
     let region = &call.arm.snapshot().region;
-    let show = |(group, body): (&Arc<Group>, Value)| render::availability_set(region, group, body);
-    Ok(page::shown(&call, found.iter().zip(bodies).map(show).collect(), next))
+    let shown = found.iter().zip(bodies).map(|(group, (body, _))| render::availability_set(region, group, body));
+    Ok(page::shown(&call, shown.collect(), next))
 }
 
 /// The groups of a kind that a list shows, of a resource group or of the whole subscription.

@@ -14,8 +14,9 @@ use tokio::sync::MutexGuard;
 
 use super::routes;
 use crate::api::error::{ApiError, Refusal};
-use crate::api::{Api, Note, extract, history, owner};
+use crate::api::{Api, Note, Via, extract, history};
 use crate::engine::{AllDone, Bundle, Snapshot};
+use crate::identity::{MACHINE_ATTACHMENT, MachineIdentity};
 use crate::random::random_guid;
 
 /// The attachment of a machine or group that has its body.
@@ -42,12 +43,6 @@ pub struct Call {
     base: String,
 }
 
-/// Whether a path is one of Resource Manager's.
-pub fn is_path(path: &str) -> bool {
-    let first = path.split('/').find(|segment| !segment.is_empty()).unwrap_or_default();
-    ["subscriptions", "tenants", "providers"].iter().any(|word| word.eq_ignore_ascii_case(first))
-}
-
 pub async fn answer(api: Api, request: Request) -> Response {
     let mut response = match Call::read(api, request).await {
         Ok(call) => routes::answer(call).await.unwrap_or_else(ApiError::into_response),
@@ -67,13 +62,18 @@ impl Call {
             .map_err(|_| ApiError::new(Refusal::InvalidQuery, "The query cannot be read. Encode it as UTF-8."))?;
         let version = api_version(&query)?;
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let base = format!("{}://{host}", scheme(&request));
+        let scheme = match request.extensions().get() {
+            Some(Via::Https) => "https",
+            Some(Via::Http) | None => "http",
+        };
+        let base = format!("{scheme}://{host}");
         let method = request.method().clone();
         let (headers, body) = extract::read(request, &()).await?;
         if !body.is_empty() {
             extract::expect_json(&headers)?;
         }
-        Ok(Call { arm: Arm { api, by: owner(), version }, method, path, query, body, base })
+        let by = api.by();
+        Ok(Call { arm: Arm { api, by, version }, method, path, query, body, base })
     }
 
     pub fn id(&self) -> &ResourceId {
@@ -154,7 +154,7 @@ impl Arm {
         note: Note,
         attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
     ) -> Result<AllDone, ApiError> {
-        let bundle = Bundle { commands, asked: Some(note.asked()), attach: Box::new(attach) };
+        let bundle = Bundle { commands, asked: Some(self.api.asked(note)), attach: Box::new(attach) };
         Ok(self.api.engine().submit_all(bundle).await?)
     }
 
@@ -171,13 +171,16 @@ impl Arm {
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
-    /// The bodies of these owners; Null where there is none.
-    pub async fn bodies(&self, owners: Vec<Owner>) -> Result<Vec<Value>, ApiError> {
+    /// The bodies of these owners, Null where there is none, and who they are.
+    pub async fn bodies(&self, owners: Vec<Owner>) -> Result<Vec<(Value, Option<MachineIdentity>)>, ApiError> {
         let texts = self.read(move |reader| {
-            owners.iter().map(|owner| reader.attachment(*owner, BODY)).collect::<Result<Vec<_>, _>>()
+            let both =
+                |owner: &Owner| Ok((reader.attachment(*owner, BODY)?, reader.attachment(*owner, MACHINE_ATTACHMENT)?));
+            owners.iter().map(both).collect::<Result<Vec<_>, StoreError>>()
         });
-        let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(texts.await?.into_iter().map(|text| parsed(text).unwrap_or_default()).collect())
+        let body = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let identity = |text: Option<String>| text.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(texts.await?.into_iter().map(|(one, other)| (body(one), identity(other))).collect())
     }
 
     pub async fn body(&self, owner: Owner) -> Result<Value, ApiError> {
@@ -225,8 +228,4 @@ fn is_version(text: &str) -> bool {
 
 fn encoded_value(value: &str) -> String {
     forewarn_wire::percent::encoded_path(value).replace('/', "%2F")
-}
-
-fn scheme(_request: &Request) -> &'static str {
-    "http"
 }

@@ -75,7 +75,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         policy: profile::policy(&properties)?,
         details: Arc::new(details(&body, &properties, &Details::default())?),
     };
-    let identity = Identity::wanted(&body, None)?;
+    let identity = Identity::wanted(arm, &body, None, new.vm_id)?;
     let mut attachments = network::attached_to(arm, &properties, &new.home, &new.name).await?;
     let note = Note::new("vm.create", name);
     let attach = move |answers: &[Answer]| {
@@ -116,7 +116,7 @@ async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, how: How) -> R
         true => Vec::new(),
         false => vec![Command::ChangeMachine { machine: id, change: Box::new(change) }],
     };
-    let identity = Identity::wanted(&merged, arm.identity(Owner::Machine(id)).await?)?;
+    let identity = Identity::wanted(arm, &merged, arm.identity(Owner::Machine(id)).await?, machine.vm_id)?;
     let attach = move |_: &[Answer]| vec![stored(Owner::Machine(id), &merged), identity.attachment(Owner::Machine(id))];
     let done = arm.commit(commands, Note::new("vm.change", machine.name.as_ref()), attach).await?;
     let region = &done.snapshot.region;

@@ -35,5 +35,8 @@ mod scheduled_events;
 mod subscriptions;
 mod write;
 
-pub use call::{answer, is_path};
-pub use locks::Locks;
+pub(crate) use call::answer;
+pub(crate) use locks::Locks;
+
+/// Where clients find which image a short name stands for. They ask before they have a token.
+pub(crate) const ALIASES_PATH: &str = "/aliases.json";

@@ -1,6 +1,7 @@
 //! Resources as GET shows them: the stored body, and over it what the region knows.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use forewarn_core::{
     Event, EventKind, Group, GroupId, GroupKind, Machine, Orchestration, Priority, Region, ScaleSet, Seat, Source,
@@ -12,7 +13,9 @@ use serde_json::{Map, Value, json};
 use super::call::Arm;
 use super::fields::{self, at, put};
 use super::profile::{EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, power, said, show_policy, show_terminate};
+use super::write::show_identity;
 use crate::api::error::ApiError;
+use crate::identity::MachineIdentity;
 use crate::metadata::{LOCATION, SIZE, resource_id};
 
 /// Whether a machine's power and health are shown with it.
@@ -39,13 +42,11 @@ pub async fn machines(
     view: View,
 ) -> Result<Vec<Value>, ApiError> {
     let mut sets: HashMap<GroupId, Value> = HashMap::new();
-    for machine in machines {
-        if let Seat::Instance { set, .. } = machine.seat {
-            if !sets.contains_key(&set) {
-                let mut body = arm.body(Owner::Group(set)).await?;
-                show_identity(&mut body, arm.identity(Owner::Group(set)).await?);
-                sets.insert(set, body);
-            }
+    for set in machines.iter().filter_map(|machine| set_of(machine)) {
+        if let Entry::Vacant(entry) = sets.entry(set) {
+            let (mut body, identity) = arm.bodies(vec![Owner::Group(set)]).await?.pop().unwrap_or_default();
+            show_identity(&mut body, identity.as_ref());
+            entry.insert(body);
         }
     }
     // Instances of Uniform sets have no bodies of their own.
@@ -54,17 +55,25 @@ pub async fn machines(
     let mut bodies = arm.bodies(owners.collect()).await?.into_iter();
     let mut shown = Vec::with_capacity(machines.len());
     for machine in machines {
-        let own = if has_body(machine) { bodies.next().unwrap_or_default() } else { Value::Null };
-        let identity = match at(&own, "identity") {
-            Some(_) => arm.identity(Owner::Machine(machine.id)).await?,
-            None => None,
+        let set = set_of(machine).and_then(|set| sets.get(&set));
+        let body = match has_body(machine).then(|| bodies.next()).flatten() {
+            Some((own, identity)) => {
+                let mut body = if own.is_null() { derived(set) } else { own };
+                show_identity(&mut body, identity.as_ref());
+                body
+            }
+            None => derived(set),
         };
-        let set = machine.seat.group().and_then(|group| sets.get(&group));
-        let mut body = if own.is_null() { derived(region, machine, set) } else { own };
-        show_identity(&mut body, identity);
         shown.push(machine_over(region, machine, body, form, view));
     }
     Ok(shown)
+}
+
+fn set_of(machine: &Machine) -> Option<GroupId> {
+    match machine.seat {
+        Seat::Instance { set, .. } => Some(set),
+        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::RoleInstance { .. } => None,
+    }
 }
 
 pub async fn machine(
@@ -77,15 +86,8 @@ pub async fn machine(
     Ok(machines(arm, region, std::slice::from_ref(one), form, view).await?.pop().unwrap_or_default())
 }
 
-fn show_identity(body: &mut Value, identity: Option<Value>) {
-    let Some(identity) = identity else { return };
-    for key in ["principalId", "tenantId"] {
-        put(body, &format!("identity.{key}"), identity[key].clone());
-    }
-}
-
 /// The body of an instance that has none: what its set makes of it.
-fn derived(region: &Region, machine: &Machine, set: Option<&Value>) -> Value {
+fn derived(set: Option<&Value>) -> Value {
     let mut properties =
         set.and_then(|set| at(set, "properties.virtualMachineProfile")).cloned().unwrap_or_else(|| json!({}));
     for place in ["networkProfile", "osProfile.computerNamePrefix", "extensionProfile", "scheduledEventsProfile"] {
@@ -98,7 +100,7 @@ fn derived(region: &Region, machine: &Machine, set: Option<&Value>) -> Value {
     if let Some(identity) = set.and_then(|set| set.get("identity")) {
         body["identity"] = identity.clone();
     }
-    if machine.seat.group().and_then(|group| region.group(group)).is_some() {
+    if set.is_some() {
         put(&mut body, "properties.networkProfile", json!({ "networkInterfaces": [] }));
     }
     body
@@ -278,7 +280,13 @@ pub fn availability_set(region: &Region, group: &Group, mut body: Value) -> Valu
     body
 }
 
-pub fn scale_set(region: &Region, group: &Group, set: &ScaleSet, mut body: Value, identity: Option<Value>) -> Value {
+pub fn scale_set(
+    region: &Region,
+    group: &Group,
+    set: &ScaleSet,
+    mut body: Value,
+    identity: Option<&MachineIdentity>,
+) -> Value {
     let details = &set.model.details;
     put(&mut body, "sku.name", or(&details.size, SIZE));
     put(&mut body, "sku.tier", "Standard");

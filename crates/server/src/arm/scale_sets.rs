@@ -62,7 +62,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         fault_domains: number(&body, "properties.platformFaultDomainCount")?,
         salt: random_guid(),
     };
-    let identity = Identity::wanted(&body, None)?;
+    let identity = Identity::wanted(arm, &body, None, new.salt)?;
     let attach = move |answers: &[Answer]| {
         let Some(group) = group_made(answers) else { return Vec::new() };
         let mut attachments = vec![stored(Owner::Group(group), &body)];
@@ -109,7 +109,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, how: How) -> Result<Wri
     let set = set_of(group)?;
     let before = arm.identity(Owner::Group(group.id)).await?;
     let body = arm.body(Owner::Group(group.id)).await?;
-    let shown = render::scale_set(&arm.snapshot().region, group, set, body, before.clone());
+    let shown = render::scale_set(&arm.snapshot().region, group, set, body, before.as_ref());
     let merged = how.merged(&shown, given);
     check_fixed(group, set, &shown, &merged)?;
     let model = profile::model(&merged, &set.model.details)?;
@@ -127,7 +127,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, how: How) -> Result<Wri
         true => Vec::new(),
         false => vec![Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() }],
     };
-    let identity = Identity::wanted(&merged, before)?;
+    let identity = Identity::wanted(arm, &merged, before, random_guid())?;
     let id = group.id;
     let attach = move |answers: &[Answer]| {
         let mut attachments = vec![stored(Owner::Group(id), &merged)];
@@ -193,7 +193,7 @@ async fn written(
 pub async fn shown(arm: &Arm, region: &Region, group: &Group) -> Result<Value, ApiError> {
     let body = arm.body(Owner::Group(group.id)).await?;
     let identity = arm.identity(Owner::Group(group.id)).await?;
-    Ok(render::scale_set(region, group, set_of(group)?, body, identity))
+    Ok(render::scale_set(region, group, set_of(group)?, body, identity.as_ref()))
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {

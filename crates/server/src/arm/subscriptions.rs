@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::page;
 use super::resource_groups;
-use super::write::TENANT;
 use crate::api::SUBSCRIPTION_DEFAULT;
 use crate::api::error::ApiError;
 
@@ -22,23 +21,24 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     }
     let region = &call.arm.snapshot().region;
     ids.extend(region.groups().map(|group| group.home.subscription.to_ascii_lowercase()));
-    Ok(page::shown(&call, ids.iter().map(|id| shown(id)).collect(), None))
+    Ok(page::shown(&call, ids.iter().map(|id| shown(&call, id)).collect(), None))
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
-    Ok(axum::Json(shown(call.subscription())).into_response())
+    Ok(axum::Json(shown(&call, call.subscription())).into_response())
 }
 
 pub async fn tenants(call: Call) -> Result<Response, ApiError> {
-    let tenant = json!({ "id": format!("/tenants/{TENANT}"), "tenantId": TENANT, "displayName": DISPLAY_NAME });
+    let id = call.arm.api.tenant();
+    let tenant = json!({ "id": format!("/tenants/{id}"), "tenantId": id, "displayName": DISPLAY_NAME });
     Ok(page::shown(&call, vec![tenant], None))
 }
 
-fn shown(id: &str) -> Value {
+fn shown(call: &Call, id: &str) -> Value {
     json!({
         "id": format!("/subscriptions/{id}"),
         "subscriptionId": id,
-        "tenantId": TENANT,
+        "tenantId": call.arm.api.tenant(),
         "displayName": DISPLAY_NAME,
         "state": "Enabled",
         "authorizationSource": "RoleBased",

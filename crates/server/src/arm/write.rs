@@ -1,22 +1,17 @@
 //! What the writing of every resource has in common, whether a request or a template asks for it.
 
 use axum::response::{IntoResponse, Response};
+use forewarn_core::Guid;
 use forewarn_store::{Attachment, Owner};
 use forewarn_wire::arm::merge;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::call::{BODY, Call};
+use super::call::{Arm, BODY, Call};
 use super::fields;
 use super::operations::Ticket;
 use crate::api::error::ApiError;
-use crate::random::random_guid;
-
-/// The tenant that everything is in.
-pub const TENANT: &str = "00000000-0000-0000-0000-000000000001";
-
-/// The attachment of a machine that may ask for tokens.
-const IDENTITY: &str = "identity";
+use crate::identity::{MACHINE_ATTACHMENT, MachineIdentity};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
@@ -88,21 +83,25 @@ pub fn stored(owner: Owner, body: &Value) -> Attachment {
 
 /// Who a machine or a set is, when it asks for tokens.
 #[derive(Clone)]
-pub struct Identity(Option<Value>);
+pub struct Identity(Option<MachineIdentity>);
 
 impl Identity {
     /// What the body asks for; an identity that is there stays the same one.
-    pub fn wanted(body: &Value, before: Option<Value>) -> Result<Identity, ApiError> {
+    pub fn wanted(
+        arm: &Arm,
+        body: &Value,
+        before: Option<MachineIdentity>,
+        derived_from: Guid,
+    ) -> Result<Identity, ApiError> {
         let kind = fields::text(body, "identity.type")?.unwrap_or("None");
-        let system = kind.split(',').any(|kind| kind.trim().eq_ignore_ascii_case("SystemAssigned"));
-        let new = || json!({ "principalId": random_guid().to_string(), "tenantId": TENANT });
-        Ok(Identity(system.then(|| before.unwrap_or_else(new))))
+        let new = || MachineIdentity::derived(derived_from, arm.api.tenant(), None);
+        Ok(Identity(is_system(kind).then(|| before.unwrap_or_else(new))))
     }
 
     pub fn attachment(&self, owner: Owner) -> Attachment {
         match &self.0 {
-            Some(identity) => Attachment::put(owner, IDENTITY, identity.to_string()),
-            None => Attachment::remove(owner, IDENTITY),
+            Some(identity) => identity.attached_to(owner),
+            None => Attachment::remove(owner, MACHINE_ATTACHMENT),
         }
     }
 
@@ -111,8 +110,28 @@ impl Identity {
     }
 }
 
-impl super::call::Arm {
-    pub async fn identity(&self, owner: Owner) -> Result<Option<Value>, ApiError> {
-        self.attached(owner, IDENTITY).await
+/// Shows who the resource is, whoever gave it its identity.
+pub fn show_identity(body: &mut Value, identity: Option<&MachineIdentity>) {
+    let kind = fields::text(body, "identity.type").ok().flatten().unwrap_or("None").to_owned();
+    match identity {
+        Some(identity) => {
+            let kind = if is_system(&kind) { kind } else { "SystemAssigned".to_owned() };
+            fields::put(body, "identity.type", kind);
+            fields::put(body, "identity.principalId", identity.principal_id.as_str());
+            fields::put(body, "identity.tenantId", identity.tenant_id.as_str());
+        }
+        None if is_system(&kind) => fields::remove(body, "identity"),
+        None => {}
+    }
+}
+
+fn is_system(kind: &str) -> bool {
+    kind.split(',').any(|kind| kind.trim().eq_ignore_ascii_case("SystemAssigned"))
+}
+
+impl Arm {
+    pub async fn identity(&self, owner: Owner) -> Result<Option<MachineIdentity>, ApiError> {
+        let text = self.read(move |reader| reader.attachment(owner, MACHINE_ATTACHMENT)).await?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }

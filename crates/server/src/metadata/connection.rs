@@ -19,9 +19,9 @@ use tokio::time::{Instant, sleep};
 
 use super::answer::Answer;
 use super::caller::{Door, Peer};
-use super::later;
 use super::service::{Look, Shared};
 use super::stream::Stream;
+use super::{identity, later};
 
 /// A request line and its headers. Ours have some 200 bytes; proxies and browsers send a few thousand.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -103,6 +103,7 @@ impl Service<Request<Incoming>> for Conversation {
             Ok(Look::Answer(answer)) => self.now(answer),
             Ok(Look::Get(get)) => self.later(Box::pin(later::get(shared.clone(), get))),
             Ok(Look::Post(post)) => self.later(Box::pin(later::post(shared.clone(), post, request.into_body()))),
+            Ok(Look::Token(request)) => self.later(Box::pin(identity::token(shared.clone(), request))),
             Err(refusal) => self.now(shared.answers.refusal(&refusal)),
         }
     }

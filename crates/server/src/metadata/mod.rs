@@ -3,7 +3,7 @@
 //! ```text
 //!  listen ─▶ connection (hyper) ─▶ service: route, method, headers, query, version, caller
 //!                                     │ here and now: documents, instance
-//!                                     └ later: turn a scope on (seen), hold, approve
+//!                                     └ later: turn a scope on (seen), hold, approve, a token (identity)
 //! ```
 //!
 //! It sits on hyper directly: this is the path that every machine of the fleet walks every second.
@@ -13,6 +13,7 @@ mod answer;
 mod caller;
 mod connection;
 mod documents;
+mod identity;
 mod instance;
 mod later;
 mod listen;
@@ -36,6 +37,7 @@ pub(crate) use instance::{LOCATION, SIZE, made_up_mac, resource_id};
 pub(crate) use listen::{Bound, LISTENERS_MAX, cannot_open};
 
 use crate::engine::Engine;
+use crate::identity::Desk;
 use answer::Answers;
 use documents::Documents;
 use listen::CONNECTIONS_MAX;
@@ -51,6 +53,7 @@ pub(crate) struct Options {
     pub first_call_delay: Duration,
     /// Request ids are derived from this.
     pub seed: Guid,
+    pub desk: Desk,
 }
 
 /// Serves on all listeners until `stop`; everything it starts is in `tasks`.
@@ -66,6 +69,8 @@ pub(crate) fn serve(
         memo: Memo::new(),
         answers: Answers::new(options.seed),
         seen: Seen::new(engine.clone(), options.first_call_delay),
+        desk: options.desk,
+        identity_reads: Semaphore::new(identity::READS_MAX),
         engine,
         stop,
     });

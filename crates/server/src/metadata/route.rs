@@ -1,4 +1,4 @@
-//! What a path asks for: perhaps a machine, named in front, and one of four things.
+//! What a path asks for: perhaps a machine, named in front, and one of five things.
 
 use std::borrow::Cow;
 
@@ -22,6 +22,8 @@ pub(crate) enum Route<'a> {
     /// With what follows `/metadata/instance`.
     Instance(&'a str),
     Versions,
+    /// A token of the machine's identity.
+    IdentityToken,
     Root,
 }
 
@@ -66,6 +68,9 @@ fn route(path: &str) -> Option<Route<'_>> {
     }
     if let Some(end) = strip(rest, "/versions") {
         return is_end(end).then_some(Route::Versions);
+    }
+    if let Some(end) = strip(rest, "/identity/oauth2/token") {
+        return is_end(end).then_some(Route::IdentityToken);
     }
     let below = strip(rest, "/instance")?;
     (below.is_empty() || below.starts_with('/')).then_some(Route::Instance(below))

@@ -12,6 +12,7 @@ use forewarn_wire::query::{self, Query, QueryError};
 use forewarn_wire::version::{Endpoint, InstanceVersion, Version};
 use http::header::{HeaderName, IF_NONE_MATCH, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, Request};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Answers};
@@ -21,6 +22,7 @@ use super::memo::Memo;
 use super::route::{self, Route, Target};
 use super::seen::Seen;
 use crate::engine::Engine;
+use crate::identity::{Desk, is_known_audience};
 use crate::requests::Asking;
 
 /// What all listeners share.
@@ -30,6 +32,9 @@ pub(crate) struct Shared {
     pub memo: Memo,
     pub answers: Answers,
     pub seen: Seen,
+    pub desk: Desk,
+    /// Identities that are being read.
+    pub identity_reads: Semaphore,
     pub stop: CancellationToken,
 }
 
@@ -44,6 +49,8 @@ pub(crate) enum Look {
     Get(Get),
     /// An approval: its body is still to be read.
     Post(Post),
+    /// A token: whether the machine has an identity is still to be read.
+    Token(TokenRequest),
 }
 
 pub(crate) struct Get {
@@ -56,6 +63,12 @@ pub(crate) struct Get {
 
 pub(crate) struct Post {
     pub machine: Arc<Machine>,
+}
+
+pub(crate) struct TokenRequest {
+    pub machine: Arc<Machine>,
+    pub resource: String,
+    pub client_id: Option<String>,
 }
 
 impl Shared {
@@ -74,6 +87,15 @@ impl Shared {
                     Asking::Get => self.look_at_document(door, peer, &target, request, version, &query),
                     Asking::Post => self.look_at_approval(door, peer, &target),
                 }
+            }
+            Route::IdentityToken => {
+                check_instance_query(&query)?;
+                let resource = check_resource(&query, &self.desk)?;
+                let machine = self.engine.board().peek();
+                let machine = door.who(&machine.region, peer, target.machine.as_ref())?.clone();
+                self.note(machine.id, Asking::Get)?;
+                let client_id = query.client_id.map(|id| id.into_owned());
+                Ok(Look::Token(TokenRequest { machine, resource, client_id }))
             }
             Route::Versions => {
                 self.check_caller(door, peer, &target)?;
@@ -168,7 +190,7 @@ fn check_method(route: &Route<'_>, method: &Method) -> Result<Asking, Refusal> {
         (_, &Method::GET) => Ok(Asking::Get),
         (Route::ScheduledEvents, &Method::POST) => Ok(Asking::Post),
         (Route::ScheduledEvents, _) => refuse("GET, POST"),
-        (Route::Instance(_) | Route::Versions | Route::Root, _) => refuse("GET"),
+        (Route::Instance(_) | Route::Versions | Route::IdentityToken | Route::Root, _) => refuse("GET"),
     }
 }
 
@@ -204,6 +226,12 @@ fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), 
     let version =
         InstanceVersion::parse(given).map_err(|error| Refusal::api_version(Endpoint::Instance, given, error))?;
     Ok((version, Format::parse(query.format.as_deref())?))
+}
+
+fn check_resource(query: &Query<'_>, desk: &Desk) -> Result<String, Refusal> {
+    let given = query.resource.as_deref().filter(|resource| !resource.is_empty()).ok_or(Refusal::ResourceMissing)?;
+    let known = is_known_audience(given) || (desk.is_audience)(given);
+    if known { Ok(given.to_owned()) } else { Err(Refusal::ResourceUnknown { given: given.to_owned() }) }
 }
 
 fn check_wait(query: &Query<'_>) -> Result<u64, Refusal> {

@@ -1,0 +1,57 @@
+//! The commands about signing in, as they were typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Subcommand, value_parser};
+use forewarn_server::identity::{Role, TOKEN_HOURS_MAX};
+
+use super::{Connection, DataArgs};
+
+const AZ_ABOUT: &str = "Let the Azure CLI speak to the server.\n\n\
+    Makes a configuration directory for it and prints two lines for the shell: eval \"$(forewarn az)\". \
+    With -- and arguments it runs az with them at once: forewarn az -- vmss list. ~/.azure is left alone.";
+
+#[derive(Debug, clap::Args)]
+#[command(long_about = AZ_ABOUT)]
+pub struct AzArgs {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// The configuration directory; without it `azure` in the data directory.
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// What az may do.
+    #[arg(long, value_name = "ROLE", default_value = "owner", value_parser = role())]
+    pub role: Role,
+    /// Run az with these.
+    #[arg(last = true, value_name = "ARGS")]
+    pub az: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct IssueArgs {
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// What its holder may do: look; also approve, cancel, restart and maintain; or everything.
+    #[arg(long, value_name = "ROLE", value_parser = role())]
+    pub role: Role,
+    /// How long it is good for; it cannot be called back.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(i64).range(1..=TOKEN_HOURS_MAX))]
+    pub hours: i64,
+    /// Who its holder is in the history; without it the role.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CaCommand {
+    /// Print its certificate, for programs that shall trust the server.
+    Show,
+}
+
+/// One of the words for roles.
+fn role() -> impl TypedValueParser<Value = Role> {
+    let words = PossibleValuesParser::new(Role::ALL.map(Role::word));
+    words.map(|word| Role::parse(&word).expect("only words of roles are taken"))
+}

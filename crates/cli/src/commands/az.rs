@@ -1,0 +1,270 @@
+//! `forewarn az`: a configuration directory with which the Azure CLI speaks to the server, and nothing
+//! else of the user's touched. `forewarn ca`: the certificate that such programs must trust.
+//!
+//! ```text
+//!  data directory ── client and secret ──┐
+//!                                        ├─▶ DIR: config, clouds.config, azureProfile.json,
+//!  server ── https address, authority ───┘        service_principal_entries.json, ca-bundle.pem
+//! ```
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use forewarn_server::api::SUBSCRIPTION_DEFAULT;
+use forewarn_server::identity::{Role, client_in};
+use serde_json::{Value, json};
+
+use crate::args::{AzArgs, CaCommand};
+use crate::client::{Api, Call};
+use crate::config::data_directory;
+use crate::failure::{Failure, sentence};
+use crate::output;
+
+/// What the cloud is called in the Azure CLI.
+const CLOUD: &str = "Forewarn";
+
+const BUNDLE: &str = "ca-bundle.pem";
+
+/// Where systems keep the authorities that they trust, the commonest first.
+const SYSTEM_BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// What the Azure CLI remembers of earlier sign-ins. Worth nothing when whom to sign in as has changed.
+const CACHES: [&str; 3] = ["msal_token_cache.json", "msal_token_cache.bin", "msal_http_cache.bin"];
+
+pub fn run(args: &AzArgs) -> Result<(), Failure> {
+    let data = data_directory(args.connection.data.clone())?;
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => data.join("azure"),
+    };
+    let dir = std::path::absolute(&dir).map_err(|error| cannot_write(&dir, &error))?;
+    let api = Api::new(&args.connection)?;
+    let server = Server::ask(&api)?;
+    let account = Account::find(&api, &data, args.role, &server)?;
+    write_all(&dir, &server, &account)?;
+    let variables = variables(&dir, &server);
+    if args.az.is_empty() {
+        return variables.iter().try_for_each(|(name, value)| output::line(&export(name, value)));
+    }
+    let error = Command::new("az").args(&args.az).envs(variables).exec();
+    Err(match error.kind() {
+        io::ErrorKind::NotFound => Failure::Refused(
+            "There is no program `az` in PATH. Install the Azure CLI (for example with `pip install azure-cli`), and try again."
+                .into(),
+        ),
+        _ => Failure::Refused(format!("`az` cannot be run: {error}.")),
+    })
+}
+
+pub fn show_authority(api: &Api, command: &CaCommand) -> Result<(), Failure> {
+    let CaCommand::Show = command;
+    output::line(authority(api)?.ok_or_else(no_authority)?.trim_end())
+}
+
+fn authority(api: &Api) -> Result<Option<String>, Failure> {
+    api.text(&Call::beside("/ca.pem"))
+}
+
+fn no_authority() -> Failure {
+    Failure::Refused(
+        "The server has no authority of its own: it has no https listener, or shows a certificate that was given to it.".into(),
+    )
+}
+
+/// What the server says about itself.
+struct Server {
+    https: String,
+    tenant: String,
+    /// None: its certificate is the user's, and trusted by other means.
+    authority: Option<String>,
+}
+
+impl Server {
+    fn ask(api: &Api) -> Result<Server, Failure> {
+        let strange =
+            || Failure::Refused("The server does not say where its https listener is. Is it an older one?".into());
+        let text = api.text(&Call::beside("/metadata/endpoints"))?.ok_or_else(strange)?;
+        let endpoints: Value = serde_json::from_str(&text).map_err(|_| strange())?;
+        let field = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(strange);
+        Ok(Server {
+            https: field(&endpoints["resourceManager"])?,
+            tenant: field(&endpoints["authentication"]["tenant"])?,
+            authority: authority(api)?,
+        })
+    }
+
+    fn host(&self) -> &str {
+        let address = self.https.trim_start_matches("https://");
+        address.rsplit_once(':').map_or(address, |(host, _)| host)
+    }
+}
+
+/// Whom az signs in as.
+struct Account {
+    client: String,
+    secret: String,
+    /// Id and name.
+    subscriptions: Vec<(String, String)>,
+}
+
+impl Account {
+    fn find(api: &Api, data: &Path, role: Role, server: &Server) -> Result<Account, Failure> {
+        let kept = client_in(data, role).map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
+        let (client, secret) = match kept {
+            Some((tenant, client)) if tenant == server.tenant => (client.client_id, client.secret),
+            // A server that asks for no token takes any secret.
+            Some(_) | None => (role.word().to_owned(), "none".to_owned()),
+        };
+        if !api.can_sign_in(&client, &secret)? {
+            return Err(Failure::Refused(format!(
+                "The server does not know the {} whose secret is in {}. Name the server's data directory with --data DIR.",
+                role.word(),
+                data.display()
+            )));
+        }
+        Ok(Account { client, secret, subscriptions: subscriptions(api) })
+    }
+}
+
+/// A server that does not tell has the one that things are in when nobody says.
+fn subscriptions(api: &Api) -> Vec<(String, String)> {
+    let listed = api.get(&Call::beside("/subscriptions").with("api-version", Some("2022-12-01"))).unwrap_or_default();
+    let entry = |value: &Value| {
+        let id = value["subscriptionId"].as_str()?;
+        Some((id.to_owned(), value["displayName"].as_str().unwrap_or(CLOUD).to_owned()))
+    };
+    let found: Vec<_> = listed["value"].as_array().into_iter().flatten().filter_map(entry).collect();
+    if found.is_empty() { vec![(SUBSCRIPTION_DEFAULT.to_owned(), CLOUD.to_owned())] } else { found }
+}
+
+fn variables(dir: &Path, server: &Server) -> Vec<(&'static str, String)> {
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let mut variables = vec![("AZURE_CONFIG_DIR", text(dir.to_owned()))];
+    if server.authority.is_some() {
+        variables.push(("REQUESTS_CA_BUNDLE", text(dir.join(BUNDLE))));
+    }
+    variables.extend(no_proxy(server.host()).map(|value| ("NO_PROXY", value)));
+    variables
+}
+
+/// Where a proxy is set, the server must be reached without it.
+fn no_proxy(host: &str) -> Option<String> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let proxied = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"].iter().any(|name| set(name).is_some());
+    let before = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
+    let there = before.split(',').any(|entry| entry.trim() == host || entry.trim() == "*");
+    let joined = || if before.is_empty() { host.to_owned() } else { format!("{before},{host}") };
+    (proxied && !there).then(joined)
+}
+
+/// A line for the shell's `eval`, whatever is in the value.
+fn export(name: &str, value: &str) -> String {
+    format!("export {name}='{}'", value.replace('\'', r"'\''"))
+}
+
+fn write_all(dir: &Path, server: &Server, account: &Account) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|error| cannot_write(dir, &error))?;
+    // What people set with `az config set` stays.
+    if !dir.join("config").exists() {
+        write(dir, "config", &settings())?;
+    }
+    write(dir, "clouds.config", &cloud(&server.https))?;
+    let signs_in = json!([{ "client_id": account.client, "tenant": server.tenant, "client_secret": account.secret }]);
+    if write(dir, "service_principal_entries.json", &signs_in.to_string())? == Written::Changed {
+        write(dir, "azureProfile.json", &profile(server, account).to_string())?;
+        CACHES.iter().for_each(|name| drop(fs::remove_file(dir.join(name))));
+    }
+    if let Some(authority) = &server.authority {
+        write(dir, BUNDLE, &format!("{}{authority}", system_bundle(dir)))?;
+    }
+    Ok(())
+}
+
+fn settings() -> String {
+    format!(
+        "[cloud]\nname = {CLOUD}\n\n[core]\ninstance_discovery = false\ncollect_telemetry = false\nencrypt_token_cache = false\n"
+    )
+}
+
+fn cloud(https: &str) -> String {
+    format!(
+        "[{CLOUD}]\n\
+         endpoint_active_directory = {https}\n\
+         endpoint_active_directory_resource_id = {https}\n\
+         endpoint_management = {https}\n\
+         endpoint_resource_manager = {https}\n\
+         endpoint_vm_image_alias_doc = {https}/aliases.json\n\
+         suffix_storage_endpoint = storage.invalid\n"
+    )
+}
+
+fn profile(server: &Server, account: &Account) -> Value {
+    let subscription = |(index, (id, name)): (usize, &(String, String))| {
+        json!({
+            "id": id, "name": name, "state": "Enabled", "isDefault": index == 0,
+            "user": { "name": account.client, "type": "servicePrincipal" },
+            "tenantId": server.tenant, "environmentName": CLOUD,
+        })
+    };
+    json!({ "subscriptions": account.subscriptions.iter().enumerate().map(subscription).collect::<Vec<_>>() })
+}
+
+/// The authorities that the user's programs trust already, so that they go on trusting them.
+fn system_bundle(dir: &Path) -> String {
+    let own = dir.join(BUNDLE);
+    let given = std::env::var_os("REQUESTS_CA_BUNDLE").map(PathBuf::from).filter(|path| *path != own);
+    let candidates = given.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
+    let mut found = candidates.filter_map(|path| fs::read_to_string(path).ok());
+    found.next().map(|text| format!("{}\n", text.trim_end())).unwrap_or_default()
+}
+
+#[derive(PartialEq, Eq)]
+enum Written {
+    Changed,
+    AsBefore,
+}
+
+/// Replaces the file with one that only its owner can read.
+fn write(dir: &Path, name: &str, text: &str) -> Result<Written, Failure> {
+    let path = dir.join(name);
+    if fs::read_to_string(&path).is_ok_and(|before| before == text) {
+        return Ok(Written::AsBefore);
+    }
+    let beside = dir.join(format!("{name}.new"));
+    let written = || {
+        let _ = fs::remove_file(&beside);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&beside, &path)
+    };
+    written().map_err(|error| cannot_write(&path, &error))?;
+    Ok(Written::Changed)
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::Refused(format!("{} cannot be written: {error}. Choose another place with --dir DIR.", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_for_the_shell_are_taken_literally() {
+        assert_eq!(export("A", "/plain"), "export A='/plain'");
+        let nasty = r#"/a b/$(touch x)/`y`/"q"/it's"#;
+        let line = export("A", nasty);
+        let shown = Command::new("sh").args(["-c", &format!("{line}\nprintf %s \"$A\"")]).output().unwrap();
+        assert_eq!(String::from_utf8(shown.stdout).unwrap(), nasty);
+    }
+}

@@ -1,0 +1,43 @@
+//! The settings about https: where it is, and whose certificate it shows.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use forewarn_server::{Certificate, ManagementTls};
+
+use super::Wrong;
+use crate::words::socket;
+
+const OFF: &str = "off";
+
+/// Where it is when nobody says, unless somebody else has the port.
+pub fn default() -> ManagementTls {
+    ManagementTls::IfFree(SocketAddr::from((Ipv4Addr::LOCALHOST, 8171)))
+}
+
+pub fn parse(text: &str) -> Result<ManagementTls, String> {
+    if text == OFF {
+        return Ok(ManagementTls::Off);
+    }
+    let address = socket(text).map_err(|must| format!("off, or {must}"))?;
+    Ok(ManagementTls::At(address))
+}
+
+pub fn show(tls: ManagementTls) -> String {
+    tls.address().map_or(OFF.into(), |address| address.to_string())
+}
+
+/// A certificate is of use with its key only.
+pub fn certificate(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Result<Certificate, Wrong> {
+    match (certificate, key) {
+        (None, None) => Ok(Certificate::Made),
+        (Some(certificate), Some(key)) => Ok(Certificate::Own { certificate: certificate.clone(), key: key.clone() }),
+        (Some(_), None) => Err(Wrong(
+            "management_tls_cert is given without management_tls_key. Name the file with its key, or leave both out.".into(),
+        )),
+        (None, Some(_)) => Err(Wrong(
+            "management_tls_key is given without management_tls_cert. Name the file with its certificate, or leave both out."
+                .into(),
+        )),
+    }
+}

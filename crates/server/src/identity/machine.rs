@@ -1,0 +1,76 @@
+//! The identity of a machine: what is attached to it, and whom that makes its tokens speak for.
+
+use forewarn_core::{Guid, Machine, MachineId};
+use forewarn_store::{Attachment, Owner};
+use serde::{Deserialize, Serialize};
+
+use super::{Role, Subject};
+use crate::engine::Engine;
+
+/// The name of the attachment.
+pub const ATTACHMENT: &str = "identity";
+
+/// A machine that was given an identity and no role may look.
+pub const ROLE_DEFAULT: Role = Role::Reader;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineIdentity {
+    pub principal_id: String,
+    pub tenant_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+}
+
+/// The store does not answer; the log says why.
+#[derive(Debug)]
+pub(crate) struct Unreadable;
+
+impl MachineIdentity {
+    /// One that follows from the machine, so that giving it twice is giving it once.
+    pub fn of(machine: &Machine, tenant: &str, role: Option<Role>) -> MachineIdentity {
+        MachineIdentity::derived(machine.vm_id, tenant, role)
+    }
+
+    /// The same for a machine that is yet to be made, or for a set.
+    pub fn derived(from: Guid, tenant: &str, role: Option<Role>) -> MachineIdentity {
+        /// Any number: it tells this id from others that are derived from the same one.
+        const PRINCIPAL: u64 = 0x1d;
+        MachineIdentity { principal_id: from.derive(PRINCIPAL).to_string(), tenant_id: tenant.to_owned(), role }
+    }
+
+    /// None: the machine was given none.
+    pub(crate) async fn find(engine: &Engine, machine: MachineId) -> Result<Option<MachineIdentity>, Unreadable> {
+        let reader = engine.reader();
+        let read = tokio::task::spawn_blocking(move || reader.attachment(Owner::Machine(machine), ATTACHMENT)).await;
+        let problem = match read {
+            Ok(Ok(text)) => return Ok(text.and_then(|text| serde_json::from_str(&text).ok())),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the reader stopped".to_owned(),
+        };
+        tracing::error!(problem, "an identity cannot be read");
+        Err(Unreadable)
+    }
+
+    pub fn attachment(&self, machine: MachineId) -> Attachment {
+        self.attached_to(Owner::Machine(machine))
+    }
+
+    pub fn attached_to(&self, owner: Owner) -> Attachment {
+        let text = serde_json::to_string(self).expect("texts can be written as JSON");
+        Attachment::put(owner, ATTACHMENT, text)
+    }
+
+    pub fn role(&self) -> Role {
+        self.role.unwrap_or(ROLE_DEFAULT)
+    }
+
+    pub fn subject(&self, machine: &Machine) -> Subject {
+        Subject {
+            name: format!("machine:{}", machine.name),
+            client_id: self.principal_id.clone(),
+            object_id: self.principal_id.clone(),
+            role: self.role(),
+        }
+    }
+}

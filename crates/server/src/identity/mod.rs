@@ -1,0 +1,223 @@
+//! Who signs in, and what that lets them do.
+//!
+//! ```text
+//!  client and secret ─┐
+//!  machine identity  ─┼─▶ SignIn::issue ─▶ signed token ─▶ SignIn::check ─▶ Principal (name, role)
+//!  forewarn token     ┘
+//! ```
+//!
+//! Tokens live in real time, whatever the program's clock shows: clients on other machines decide by
+//! their own clocks when to fetch the next one. Nothing here knows HTTP; it never logs a secret.
+
+mod machine;
+mod role;
+mod secrets;
+mod token;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forewarn_core::Name;
+
+pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
+pub use role::{Needs, Role, arm_needs, is_arm_path};
+pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
+pub use token::{Claims, TokenRefusal};
+
+use crate::secret_file::SecretFileError;
+use secrets::Secrets;
+use token::Key;
+
+/// How long a token is good for that a client or a machine gets.
+pub const TOKEN_SECS: i64 = 3600;
+
+/// The longest that `forewarn token issue` gives: a token cannot be called back.
+pub const TOKEN_HOURS_MAX: i64 = 7 * 24;
+
+/// Whom tokens are for that name no address.
+pub const AUDIENCE: &str = "urn:forewarn:management";
+
+/// What people and programs call Azure's own management API; here that is us.
+const AZURE_AUDIENCES: [&str; 2] = ["https://management.azure.com", "https://management.core.windows.net"];
+
+/// Whoever has been let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// In history and in the audit trail.
+    pub name: Name,
+    pub role: Role,
+}
+
+impl Principal {
+    /// The holder of the token file, and anybody where no token is asked for.
+    pub fn owner() -> Principal {
+        Principal { name: "owner".into(), role: Role::Owner }
+    }
+
+    /// Somebody at a path that is open to all.
+    pub fn nobody() -> Principal {
+        Principal { name: "nobody".into(), role: Role::Reader }
+    }
+}
+
+/// Whom a token is made for.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The principal's name later.
+    pub name: String,
+    pub client_id: String,
+    pub object_id: String,
+    pub role: Role,
+}
+
+/// A token, and the claims in it.
+pub struct Issued {
+    pub token: String,
+    pub claims: Claims,
+}
+
+pub struct SignIn {
+    secrets: Secrets,
+    key: Key,
+}
+
+impl SignIn {
+    /// The secrets of this directory; made when they are missing.
+    pub fn in_directory(dir: &Path) -> Result<SignIn, SecretFileError> {
+        let (secrets, signing) = secrets::in_directory(dir)?;
+        Ok(SignIn { secrets, key: Key::new(&signing) })
+    }
+
+    /// Secrets that are kept nowhere.
+    pub fn in_memory() -> SignIn {
+        SignIn { secrets: Secrets::random(), key: Key::new(secrets::random_secret().as_bytes()) }
+    }
+
+    pub fn tenant(&self) -> &str {
+        &self.secrets.tenant
+    }
+
+    /// The client with this id, when the secret is his. It takes as long when it is not.
+    pub fn client(&self, id: &str, secret: &str) -> Option<Subject> {
+        self.secrets.client(id, secret).map(|client| self.subject_of(client))
+    }
+
+    pub fn issue(&self, subject: &Subject, audience: &str, now: i64, length_secs: i64) -> Issued {
+        let claims = Claims {
+            aud: audience.to_owned(),
+            iss: self.issuer(),
+            iat: now,
+            nbf: now,
+            exp: now + length_secs,
+            tid: self.secrets.tenant.clone(),
+            oid: subject.object_id.clone(),
+            appid: subject.client_id.clone(),
+            name: subject.name.clone(),
+            roles: vec![subject.role.word().to_owned()],
+        };
+        Issued { token: self.key.sign(&claims), claims }
+    }
+
+    /// Who holds this token. `is_ours` says of an audience that is an address whether it is one of ours.
+    pub fn check(&self, token: &str, now: i64, is_ours: impl Fn(&str) -> bool) -> Result<Principal, TokenRefusal> {
+        let claims = self.key.open(token)?;
+        if claims.iss != self.issuer() || claims.tid != self.secrets.tenant {
+            return Err(TokenRefusal::Issuer);
+        }
+        if now >= claims.exp || now + token::SKEW_SECS < claims.nbf {
+            return Err(TokenRefusal::Expired);
+        }
+        if !is_known_audience(&claims.aud) && !is_ours(&claims.aud) {
+            return Err(TokenRefusal::Audience);
+        }
+        let role = claims.roles.iter().filter_map(|word| Role::parse(word)).max().ok_or(TokenRefusal::Role)?;
+        Ok(Principal { name: claims.name.as_str().into(), role })
+    }
+
+    fn subject_of(&self, client: &Client) -> Subject {
+        Subject {
+            name: client.client_id.clone(),
+            client_id: client.client_id.clone(),
+            object_id: client.object_id.clone(),
+            role: client.role,
+        }
+    }
+
+    /// Addresses change; the tenant stays.
+    fn issuer(&self) -> String {
+        format!("urn:forewarn:{}", self.secrets.tenant)
+    }
+}
+
+/// Whether an audience means us wherever we are.
+pub fn is_known_audience(audience: &str) -> bool {
+    audience == AUDIENCE || AZURE_AUDIENCES.contains(&audience.trim_end_matches('/'))
+}
+
+/// Where machines get tokens.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub sign_in: Arc<SignIn>,
+    /// Whether a token for this audience opens anything here.
+    pub is_audience: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+    const HERE: &str = "https://127.0.0.1:8171";
+
+    fn subject(role: Role) -> Subject {
+        Subject { name: "ann".into(), client_id: "c".into(), object_id: "o".into(), role }
+    }
+
+    #[track_caller]
+    fn check(sign_in: &SignIn, token: &str, now: i64) -> Result<Principal, TokenRefusal> {
+        sign_in.check(token, now, |audience| audience == HERE)
+    }
+
+    #[test]
+    fn a_token_says_who_holds_it_until_it_expires() {
+        let sign_in = SignIn::in_memory();
+        for role in [Role::Reader, Role::Operator, Role::Owner] {
+            let token = sign_in.issue(&subject(role), HERE, NOW, TOKEN_SECS).token;
+            assert_eq!(check(&sign_in, &token, NOW), Ok(Principal { name: "ann".into(), role }));
+            assert!(check(&sign_in, &token, NOW + TOKEN_SECS - 1).is_ok());
+            assert_eq!(check(&sign_in, &token, NOW + TOKEN_SECS), Err(TokenRefusal::Expired));
+            assert!(check(&sign_in, &token, NOW - token::SKEW_SECS).is_ok());
+            assert_eq!(check(&sign_in, &token, NOW - token::SKEW_SECS - 1), Err(TokenRefusal::Expired));
+        }
+    }
+
+    #[test]
+    fn tokens_for_somebody_else_are_refused() {
+        let sign_in = SignIn::in_memory();
+        let with = |audience: &str| sign_in.issue(&subject(Role::Owner), audience, NOW, TOKEN_SECS).token;
+        for ours in [HERE, AUDIENCE, "https://management.azure.com/", "https://management.core.windows.net"] {
+            assert!(check(&sign_in, &with(ours), NOW).is_ok(), "{ours}");
+        }
+        for other in ["", "https://vault.azure.net", "https://127.0.0.1:8172", "https://management.azure.com.evil"] {
+            assert_eq!(check(&sign_in, &with(other), NOW), Err(TokenRefusal::Audience), "{other}");
+        }
+    }
+
+    #[test]
+    fn tokens_of_another_server_are_refused() {
+        let (ours, theirs) = (SignIn::in_memory(), SignIn::in_memory());
+        let token = theirs.issue(&subject(Role::Owner), HERE, NOW, TOKEN_SECS).token;
+        assert_eq!(check(&ours, &token, NOW), Err(TokenRefusal::Forged));
+        let same_key = SignIn { secrets: Secrets::random(), key: ours.key.clone() };
+        let token = same_key.issue(&subject(Role::Owner), HERE, NOW, TOKEN_SECS).token;
+        assert_eq!(check(&ours, &token, NOW), Err(TokenRefusal::Issuer));
+    }
+
+    #[test]
+    fn a_token_without_a_role_that_exists_is_refused() {
+        let sign_in = SignIn::in_memory();
+        let mut claims = sign_in.issue(&subject(Role::Reader), HERE, NOW, TOKEN_SECS).claims;
+        claims.roles = vec!["root".into()];
+        assert_eq!(check(&sign_in, &sign_in.key.sign(&claims), NOW), Err(TokenRefusal::Role));
+    }
+}

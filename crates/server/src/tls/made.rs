@@ -1,0 +1,158 @@
+//! Certificates of our own making: an authority and one leaf, with their keys, as they are kept.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use serde::{Deserialize, Serialize};
+
+use super::plan::{AUTHORITY_SECS, Have, LEAF_SECS, Plan, Span, plan};
+use crate::secret_file::{self, SecretFileError};
+
+/// Keys and certificates, in the data directory, for its owner alone.
+pub const TLS_FILE: &str = "tls.json";
+
+/// The certificate of the authority, which is no secret: clients are given it.
+pub const AUTHORITY_FILE: &str = "ca.pem";
+
+/// Two certificates and two keys have some 3 KB.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Made {
+    pub authority: Pair,
+    pub leaf: Pair,
+    pub names: Vec<String>,
+}
+
+/// PEM, and when it is good.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Pair {
+    pub certificate: String,
+    pub key: String,
+    from: i64,
+    until: i64,
+}
+
+impl Pair {
+    fn span(&self) -> Span {
+        Span { from: self.from, until: self.until }
+    }
+}
+
+/// What is kept, renewed where it must be. None in `before` makes everything.
+pub fn renewed(before: Option<Made>, names: &[String], now: i64) -> Result<(Made, Plan), rcgen::Error> {
+    let have = before.as_ref().map(|made| Have {
+        authority: made.authority.span(),
+        leaf: made.leaf.span(),
+        names: &made.names,
+    });
+    match (plan(have, names, now), before) {
+        (Plan::Keep, Some(before)) => Ok((before, Plan::Keep)),
+        (Plan::Leaf, Some(before)) => {
+            let leaf = leaf(&before.authority, names, now)?;
+            Ok((Made { leaf, names: names.to_vec(), ..before }, Plan::Leaf))
+        }
+        (Plan::All, _) | (_, None) => {
+            let authority = authority(now)?;
+            let leaf = leaf(&authority, names, now)?;
+            Ok((Made { authority, leaf, names: names.to_vec() }, Plan::All))
+        }
+    }
+}
+
+pub fn read(dir: &Path) -> Result<Option<Made>, SecretFileError> {
+    let path = dir.join(TLS_FILE);
+    let Some((text, _)) = secret_file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
+    let made = serde_json::from_str(&text);
+    made.map(Some).map_err(|error| SecretFileError::Strange { path, what: error.to_string() })
+}
+
+pub fn write(dir: &Path, made: &Made) -> Result<(), SecretFileError> {
+    let text = serde_json::to_string_pretty(made).expect("texts and numbers can be written as JSON");
+    secret_file::replace(&dir.join(TLS_FILE), &text)?;
+    let public = dir.join(AUTHORITY_FILE);
+    fs::write(&public, &made.authority.certificate).map_err(SecretFileError::io(&public))
+}
+
+fn authority(now: i64) -> Result<Pair, rcgen::Error> {
+    let key = KeyPair::generate()?;
+    // The number tells one authority from the one before it, which may still be in somebody's bundle.
+    let span = Span::starting(now, AUTHORITY_SECS);
+    let certificate = authority_params(span)?.self_signed(&key)?;
+    Ok(pair(certificate.pem(), &key, span))
+}
+
+fn leaf(authority: &Pair, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
+    let issuer = Issuer::new(authority_params(authority.span())?, KeyPair::from_pem(&authority.key)?);
+    let key = KeyPair::generate()?;
+    let span = Span::starting(now, LEAF_SECS);
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = named("forewarn");
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    set_span(&mut params, span);
+    let certificate = params.signed_by(&key, &issuer)?;
+    Ok(pair(certificate.pem(), &key, span))
+}
+
+/// The same for the same span, so that a leaf made years later names its authority rightly.
+fn authority_params(span: Span) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.distinguished_name = named(&format!("Forewarn local authority {}", span.until));
+    // It signs leaves and no further authorities.
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    set_span(&mut params, span);
+    Ok(params)
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut names = DistinguishedName::new();
+    names.push(DnType::CommonName, name);
+    names
+}
+
+fn set_span(params: &mut CertificateParams, span: Span) {
+    let at = |secs: i64| rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(secs.max(0).unsigned_abs());
+    params.not_before = at(span.from);
+    params.not_after = at(span.until);
+}
+
+fn pair(certificate: String, key: &KeyPair, span: Span) -> Pair {
+    Pair { certificate, key: key.serialize_pem(), from: span.from, until: span.until }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+
+    #[test]
+    fn what_is_kept_is_taken_up_again_and_a_new_leaf_keeps_the_authority() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let (made, plan) = renewed(read(dir.path()).unwrap(), &names, NOW).unwrap();
+        assert_eq!(plan, Plan::All);
+        write(dir.path(), &made).unwrap();
+        let (again, plan) = renewed(read(dir.path()).unwrap(), &names, NOW + 1).unwrap();
+        assert_eq!((plan, &again.leaf.certificate), (Plan::Keep, &made.leaf.certificate));
+        let (later, plan) = renewed(Some(again), &names, NOW + LEAF_SECS).unwrap();
+        assert_eq!((plan, &later.authority.certificate), (Plan::Leaf, &made.authority.certificate));
+        assert_ne!(later.leaf.certificate, made.leaf.certificate);
+        assert_eq!(fs::read_to_string(dir.path().join(AUTHORITY_FILE)).unwrap(), made.authority.certificate);
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        secret_file::create(&dir.path().join(TLS_FILE), "{").unwrap();
+        assert!(matches!(read(dir.path()), Err(SecretFileError::Strange { .. })));
+    }
+}

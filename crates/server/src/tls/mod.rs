@@ -1,0 +1,235 @@
+//! https at the management listener: whose certificate is shown, and that it is renewed in time.
+//!
+//! ```text
+//!  the user's files ─┐                                  ┌─▶ every handshake
+//!                    ├─▶ Shown (certificate and key) ───┤
+//!  made by ourselves ┘     ▲ looked at again each hour   └─▶ which names in Host are ours
+//! ```
+//!
+//! What is made here is an authority and one leaf of it. The authority's certificate is given to clients
+//! (`ca.pem`, `GET /ca.pem`); its key never leaves the data directory.
+
+mod made;
+mod plan;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use arc_swap::ArcSwap;
+use rustls::ServerConfig;
+use rustls::crypto::ring::{default_provider, sign::any_supported_type};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use made::Made;
+use plan::Plan;
+
+use crate::config::{Certificate, Config, ManagementTls, StoreChoice};
+use crate::metadata;
+
+/// How often certificates are looked at: files of the user that have changed, ours that are nearly over.
+const LOOK_EVERY: Duration = Duration::from_secs(3600);
+
+/// The https listener, bound and able to prove who it is.
+pub(crate) struct Secure {
+    pub listener: TcpListener,
+    pub tls: Arc<Tls>,
+}
+
+pub(crate) struct Tls {
+    config: Arc<ServerConfig>,
+    shown: Arc<Shown>,
+    source: Source,
+}
+
+enum Source {
+    Own { certificate: PathBuf, key: PathBuf },
+    Kept { dir: PathBuf, names: Vec<String> },
+    Memory { made: Mutex<Made>, names: Vec<String> },
+}
+
+/// What the next handshake shows.
+#[derive(Debug)]
+struct Shown(ArcSwap<Current>);
+
+#[derive(Debug)]
+struct Current {
+    key: Arc<CertifiedKey>,
+    /// PEM, when it is ours.
+    authority: Option<String>,
+}
+
+/// Binds the listener that the configuration asks for. None: it asks for none, or only for one whose
+/// port somebody else has.
+pub(crate) async fn open(config: &Config) -> anyhow::Result<Option<Secure>> {
+    let (address, must) = match config.management_tls {
+        ManagementTls::Off => return Ok(None),
+        ManagementTls::IfFree(address) => (address, false),
+        ManagementTls::At(address) => (address, true),
+    };
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) if must => return Err(metadata::cannot_open("management https", address, &error)),
+        Err(error) => {
+            tracing::warn!(%address, %error, "no https: the address cannot be opened. Choose another with --management-tls, or say --management-tls off");
+            return Ok(None);
+        }
+    };
+    let tls = Tls::new(config, listener.local_addr()?.ip())?;
+    Ok(Some(Secure { listener, tls: Arc::new(tls) }))
+}
+
+impl Tls {
+    fn new(config: &Config, listened: IpAddr) -> anyhow::Result<Tls> {
+        let source = match (&config.certificate, &config.store) {
+            (Certificate::Own { certificate, key }, _) => {
+                Source::Own { certificate: certificate.clone(), key: key.clone() }
+            }
+            (Certificate::Made, StoreChoice::Directory(dir)) => {
+                Source::Kept { dir: dir.clone(), names: names(listened) }
+            }
+            (Certificate::Made, StoreChoice::Memory) => {
+                let names = names(listened);
+                let (made, _) = made::renewed(None, &names, now())?;
+                Source::Memory { made: Mutex::new(made), names }
+            }
+        };
+        let shown = Arc::new(Shown(ArcSwap::from_pointee(source.current()?)));
+        Ok(Tls { config: Arc::new(server_config(shown.clone())?), shown, source })
+    }
+
+    pub fn acceptor(&self) -> TlsAcceptor {
+        self.config.clone().into()
+    }
+
+    /// The certificate of our own authority; None when the user brought a certificate.
+    pub fn authority(&self) -> Option<String> {
+        self.shown.0.load().authority.clone()
+    }
+
+    /// Whether the certificate is for this name: whoever called us by it has been shown that we are it.
+    pub fn proves(&self, name: &str) -> bool {
+        let current = self.shown.0.load();
+        let Ok(name) = ServerName::try_from(name) else { return false };
+        let parsed = current.key.end_entity_cert().and_then(ParsedCertificate::try_from);
+        parsed.is_ok_and(|certificate| rustls::client::verify_server_name(&certificate, &name).is_ok())
+    }
+
+    /// Keeps the certificate fresh until the server stops. One that cannot be had leaves the one that is shown.
+    pub async fn keep_fresh(self: Arc<Self>, stop: CancellationToken) {
+        while stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
+            let tls = self.clone();
+            let looked = tokio::task::spawn_blocking(move || tls.look_again()).await;
+            if let Ok(Err(error)) = looked {
+                tracing::warn!(error = format!("{error:#}"), "the certificate cannot be renewed");
+            }
+        }
+    }
+
+    fn look_again(&self) -> anyhow::Result<()> {
+        self.shown.0.store(Arc::new(self.source.current()?));
+        Ok(())
+    }
+}
+
+impl Source {
+    fn current(&self) -> anyhow::Result<Current> {
+        match self {
+            Source::Own { certificate, key } => {
+                Ok(Current { key: Arc::new(own_key(certificate, key)?), authority: None })
+            }
+            Source::Kept { dir, names } => {
+                let (made, plan) = made::renewed(made::read(dir)?, names, now())?;
+                if plan != Plan::Keep {
+                    made::write(dir, &made)?;
+                    tracing::info!(what = ?plan, "certificates for https are made");
+                }
+                made_current(&made)
+            }
+            Source::Memory { made, names } => {
+                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+                *made = made::renewed(Some(made.clone()), names, now())?.0;
+                made_current(&made)
+            }
+        }
+    }
+}
+
+fn made_current(made: &Made) -> anyhow::Result<Current> {
+    let chain = vec![CertificateDer::from_pem_slice(made.leaf.certificate.as_bytes())?];
+    let key = PrivateKeyDer::from_pem_slice(made.leaf.key.as_bytes())?;
+    let key = CertifiedKey::new(chain, any_supported_type(&key)?);
+    Ok(Current { key: Arc::new(key), authority: Some(made.authority.certificate.clone()) })
+}
+
+fn own_key(certificate: &Path, key: &Path) -> anyhow::Result<CertifiedKey> {
+    let unread = |path: &Path| format!("{} cannot be taken for https: is it there, and PEM?", path.display());
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.with_context(|| unread(certificate))?;
+    if chain.is_empty() {
+        bail!("There is no certificate in {}. Name a PEM file with management_tls_cert.", certificate.display());
+    }
+    let private = PrivateKeyDer::from_pem_file(key).with_context(|| unread(key))?;
+    let signing = any_supported_type(&private).with_context(|| unread(key))?;
+    let found = CertifiedKey::new(chain, signing);
+    found.keys_match().with_context(|| {
+        format!("The key in {} is not that of the certificate in {}", key.display(), certificate.display())
+    })?;
+    Ok(found)
+}
+
+/// TLS 1.2 and 1.3, HTTP/1.1, no certificates of clients.
+fn server_config(shown: Arc<Shown>) -> anyhow::Result<ServerConfig> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
+        .with_no_client_auth()
+        .with_cert_resolver(shown);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load().key.clone())
+    }
+}
+
+/// Whom a certificate of ours is for: this machine, by every name that leads here.
+fn names(listened: IpAddr) -> Vec<String> {
+    let mut names: Vec<String> = vec!["localhost".into()];
+    let host = crate::start::hostname();
+    if ServerName::try_from(host.as_str()).is_ok() && !names.contains(&host) {
+        names.push(host);
+    }
+    for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into(), listened] {
+        let text = IpAddr::to_string(&ip);
+        if !ip.is_unspecified() && !names.contains(&text) {
+            names.push(text);
+        }
+    }
+    names
+}
+
+/// Certificates live in real time, whatever the program's clock shows.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// The address as part of a URL that leads here from this machine.
+pub(crate) fn base_url(bound: SocketAddr) -> String {
+    let ip = match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("https://{}", SocketAddr::new(ip, bound.port()))
+}

@@ -1,0 +1,105 @@
+//! When certificates are made anew. Time and what is kept go in, a decision comes out.
+
+/// How long a leaf is good for. Clients refuse those that are good for much longer.
+pub const LEAF_SECS: i64 = 365 * DAY_SECS;
+
+/// How long an authority is good for: people put it into their tools by hand.
+pub const AUTHORITY_SECS: i64 = 10 * 365 * DAY_SECS;
+
+/// A leaf is replaced so long before its end; a server that is started once a month notices in time.
+pub const RENEW_BEFORE_SECS: i64 = 60 * DAY_SECS;
+
+/// Certificates begin so long before they are made, for clients whose clocks are behind.
+pub const BACKDATE_SECS: i64 = DAY_SECS;
+
+const DAY_SECS: i64 = 24 * 3600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    Keep,
+    /// A new leaf of the authority that is there.
+    Leaf,
+    /// A new authority, and a leaf of it.
+    All,
+}
+
+/// What the decision looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Have<'a> {
+    pub authority: Span,
+    pub leaf: Span,
+    /// Whom the leaf is for.
+    pub names: &'a [String],
+}
+
+/// From the first second to the one after the last, as Unix time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub from: i64,
+    pub until: i64,
+}
+
+impl Span {
+    pub fn starting(now: i64, length_secs: i64) -> Span {
+        Span { from: now - BACKDATE_SECS, until: now + length_secs }
+    }
+}
+
+pub fn plan(have: Option<Have<'_>>, wanted: &[String], now: i64) -> Plan {
+    let Some(have) = have else { return Plan::All };
+    // A leaf must not outlive its authority, so that one is replaced when a whole leaf no longer fits.
+    if now < have.authority.from || now + LEAF_SECS > have.authority.until {
+        return Plan::All;
+    }
+    if have.names != wanted || now < have.leaf.from || now + RENEW_BEFORE_SECS > have.leaf.until {
+        return Plan::Leaf;
+    }
+    Plan::Keep
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MADE: i64 = 1_800_000_000;
+
+    #[track_caller]
+    fn check(days: i64, names: &[&str], expected: Plan) {
+        let own = ["localhost".to_owned()];
+        let have = Have {
+            authority: Span::starting(MADE, AUTHORITY_SECS),
+            // As if a leaf were renewed each year.
+            leaf: Span::starting(MADE + (days.max(0) / 300) * 300 * DAY_SECS, LEAF_SECS),
+            names: &own,
+        };
+        let wanted: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(plan(Some(have), &wanted, MADE + days * DAY_SECS), expected, "{days} days, {names:?}");
+    }
+
+    #[test]
+    fn certificates_are_renewed_before_they_expire() {
+        check(0, &["localhost"], Plan::Keep);
+        check(299, &["localhost"], Plan::Keep);
+        let leaf =
+            Have { authority: Span::starting(MADE, AUTHORITY_SECS), leaf: Span::starting(MADE, LEAF_SECS), names: &[] };
+        assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS - RENEW_BEFORE_SECS), Plan::Keep);
+        assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS - RENEW_BEFORE_SECS + 1), Plan::Leaf);
+        assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS + 1), Plan::Leaf);
+        check(9 * 365, &["localhost"], Plan::Keep);
+        check(9 * 365 + 1, &["localhost"], Plan::All);
+        check(11 * 365, &["localhost"], Plan::All);
+    }
+
+    #[test]
+    fn another_name_needs_another_leaf_and_nothing_needs_everything() {
+        check(1, &["localhost", "10.0.0.1"], Plan::Leaf);
+        check(1, &[], Plan::Leaf);
+        assert_eq!(plan(None, &[], MADE), Plan::All);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_behind_their_beginning_makes_new_ones() {
+        check(-2, &["localhost"], Plan::All);
+        check(-1, &["localhost"], Plan::Keep);
+    }
+}
