@@ -4,3 +4,4 @@ mod document;
 mod instance;
 mod refusals;
 mod support;
+mod template;
