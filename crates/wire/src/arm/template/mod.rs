@@ -61,8 +61,8 @@ pub const EXPRESSION_BYTES_MAX: usize = 24_576;
 /// JSON, calls and variables within each other. Far more than templates need; few enough for a small stack.
 pub const DEPTH_MAX: usize = 100;
 
-/// Work for one template. A template of 800 resources with 200 values each takes a tenth of it.
-const FUEL_MAX: u64 = 4_000_000;
+/// Work for one template. One of 800 resources with 200 values each takes a third of it.
+const FUEL_MAX: u64 = 2_000_000;
 
 /// Where a template is deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -514,6 +514,13 @@ fn everything_that_can_grow_has_a_limit() {
 }
 
 #[test]
+fn a_large_template_is_not_too_much() {
+    let values: Vec<Value> = (0..200).map(|n| json!(format!("a value of some length, number {n}"))).collect();
+    let resource = vm("[concat('a', copyIndex())]", json!({"properties": values, "copy": {"name": "c", "count": 800}}));
+    assert_eq!(parse(&json!({ "resources": [resource] })).map(|plan| plan.resources.len()), Ok(800));
+}
+
+#[test]
 fn small_templates_that_would_grow_without_end_are_stopped() {
     let message = |variables: Value| {
         let resources = json!([vm("a", json!({"x": "[variables('v')]"}))]);
