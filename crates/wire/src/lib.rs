@@ -10,6 +10,7 @@
 //! | [`document`] | the Scheduled Events document, per version |
 //! | [`approval`] | the body of the POST that approves events |
 //! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
+//! | [`cloudevent`] | what a web hook is told of an event, and how that is signed |
 //! | [`query`] | the query string |
 //! | [`error`] | every refusal: its status and its body |
 //! | [`arm`] | ids, errors, templates and bodies of the management API |
@@ -17,6 +18,7 @@
 
 pub mod approval;
 pub mod arm;
+pub mod cloudevent;
 pub mod document;
 pub mod duration;
 pub mod error;
