@@ -10,6 +10,7 @@
 //! | [`document`] | the Scheduled Events document, per version |
 //! | [`approval`] | the body of the POST that approves events |
 //! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
+//! | [`cloudevent`] | what a web hook is told of an event, and how that is signed |
 //! | [`query`] | the query string |
 //! | [`sign_in`] | the endpoints, tokens and refusals of signing in to the management side |
 //! | [`error`] | every refusal: its status and its body |
@@ -18,6 +19,7 @@
 
 pub mod approval;
 pub mod arm;
+pub mod cloudevent;
 pub mod document;
 pub mod duration;
 pub mod error;
