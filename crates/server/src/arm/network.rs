@@ -62,9 +62,12 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Resul
         (None, How::Put) => check_new(arm, id, given).await?,
         (Some(_), _) => {}
     }
-    let merged = how.merged(existing.as_ref().unwrap_or(&Value::Null), given);
+    let mut merged = how.merged(existing.as_ref().unwrap_or(&Value::Null), given);
     fields::tags(&merged)?;
-    let resource = shown(&arm.snapshot().region, id, merged.clone());
+    // As it was spelt first.
+    let spelt = existing.as_ref().and_then(|existing| existing.get("id")).cloned();
+    fields::put(&mut merged, "id", spelt.unwrap_or_else(|| id.to_string().into()));
+    let resource = shown(&arm.snapshot().region, merged.clone());
     let attachment = Attachment::put(Owner::Region, record_of(id), merged.to_string());
     let note = Note::new("network.put", format!("{}/{}", home.resource_group, last_name(id)));
     arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
@@ -97,7 +100,7 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
 
 pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError> {
     let body = arm.attached(Owner::Region, record_of(id)).await?;
-    Ok(body.map(|body| shown(&arm.snapshot().region, id, body)))
+    Ok(body.map(|body| shown(&arm.snapshot().region, body)))
 }
 
 /// `…/Microsoft.Network/virtualNetworks`, of a group or of the subscription, or children of one resource.
@@ -117,12 +120,12 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
         let id = ResourceId::parse(&name[RECORD.len()..]).ok();
         let depth = call.path.tail.is_some().then(|| call.id().provider.as_ref().map_or(1, |it| it.pairs.len() + 1));
         let is_direct = id.as_ref().and_then(|id| id.provider.as_ref()).map(|it| it.pairs.len()) == depth;
-        if let Some(id) = id.filter(|_| is_direct && name.contains(&kind) && after.is_none_or(|after| *name > *after)) {
-            found.push((name, id, body));
+        if is_direct && name.contains(&kind) && after.is_none_or(|after| *name > *after) {
+            found.push((name, body));
         }
     }
-    let next = wanted.cut(&mut found, |(name, _, _)| name.clone());
-    let value = found.into_iter().map(|(_, id, body)| shown(region, &id, body)).collect();
+    let next = wanted.cut(&mut found, |(name, _)| name.clone());
+    let value = found.into_iter().map(|(_, body)| shown(region, body)).collect();
     Ok(page::shown(&call, value, next))
 }
 
@@ -175,15 +178,16 @@ pub async fn attached_to(arm: &Arm, properties: &Value, home: &Home, name: &Name
     Ok(attachments)
 }
 
-fn shown(region: &Region, id: &ResourceId, mut body: Value) -> Value {
-    fields::put(&mut body, "id", id.to_string());
-    fields::put(&mut body, "name", last_name(id));
+fn shown(region: &Region, mut body: Value) -> Value {
+    let id = text(&body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
+    let Some(id) = id else { return body };
+    fields::put(&mut body, "name", last_name(&id));
     fields::put(&mut body, "type", id.kind().unwrap_or_default());
     fields::put(&mut body, "properties.provisioningState", "Succeeded");
     match id.kind().as_deref() {
         Some("Microsoft.Network/networkInterfaces") => show_machine(region, &mut body),
         Some("Microsoft.Network/publicIPAddresses") => {
-            fields::put(&mut body, "properties.ipAddress", made_up_public(id).to_string());
+            fields::put(&mut body, "properties.ipAddress", made_up_public(&id).to_string());
         }
         Some(_) | None => {}
     }

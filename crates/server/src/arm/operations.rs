@@ -26,7 +26,7 @@ use crate::random::random_guid;
 const ASYNC_OPERATION: HeaderName = HeaderName::from_static("azure-asyncoperation");
 
 /// When to ask again, in seconds. Clients take 0 for half a minute.
-const RETRY_AFTER_SECS: u32 = 1;
+pub const RETRY_AFTER_SECS: u32 = 1;
 
 /// The most operations that one long operation stands for.
 const COUNT_MAX: u32 = MACHINES_PER_GROUP_MAX as u32;

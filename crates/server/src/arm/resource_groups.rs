@@ -178,7 +178,7 @@ pub fn is_home(one: &Home, other: &Home) -> bool {
 }
 
 /// The group as GET shows it; None: nobody made it and nothing is in it.
-async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError> {
+pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError> {
     match arm.attached(Owner::Region, record_of(id)).await? {
         Some(record) => Ok(Some(shown(&home_of(id), &record, "Succeeded"))),
         None => Ok(in_use(&arm.snapshot().region, &home_of(id)).map(|used| used.shown())),

@@ -17,8 +17,8 @@ use http::{HeaderValue, Method, header};
 use super::actions::{self as act, deallocate, perform_maintenance, power_off, redeploy, reimage, restart, start};
 use super::call::Call;
 use super::{
-    acknowledge, availability_sets, instances, lookups, machines, network, operations, resource_groups, scale_sets,
-    scheduled_events, subscriptions,
+    acknowledge, availability_sets, deployments, instances, lookups, machines, network, operations, resource_groups,
+    scale_sets, scheduled_events, subscriptions,
 };
 use crate::api::error::{ApiError, Refusal};
 
@@ -122,6 +122,12 @@ table! {
     PATCH "G/Microsoft.Compute/availabilitySets/*" => availability_sets::patch,
     DELETE "G/Microsoft.Compute/availabilitySets/*" => availability_sets::delete,
 
+
+    GET "G/Microsoft.Resources/deployments" => deployments::list,
+    GET "G/Microsoft.Resources/deployments/*" => deployments::get,
+    PUT "G/Microsoft.Resources/deployments/*" => deployments::put,
+    DELETE "G/Microsoft.Resources/deployments/*" => deployments::delete,
+    GET "G/Microsoft.Resources/deployments/*/operationStatuses/*" => deployments::status,
 
     GET "S/Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
     GET "G/Microsoft.Maintenance/scheduledevents" => scheduled_events::list,

@@ -12,7 +12,7 @@ use super::resource_groups;
 use crate::api::SUBSCRIPTION_DEFAULT;
 use crate::api::error::ApiError;
 
-const DISPLAY_NAME: &str = "Forewarn";
+pub const DISPLAY_NAME: &str = "Forewarn";
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
     let mut ids = BTreeSet::from([SUBSCRIPTION_DEFAULT.to_owned()]);
