@@ -32,6 +32,20 @@ fn install(packages: &[&str]) -> Result<()> {
 
 /// A Python environment with one package, kept in the cache.
 pub fn python(package: &str, version: &str) -> Result<PathBuf> {
+    python_with(package, version, &[])
+}
+
+/// The Azure CLI and the SDK packages that go with it, pinned so that a run today asks what a run asked
+/// yesterday. Some 400 MB, installed once.
+pub fn azure() -> Result<PathBuf> {
+    python_with(
+        "azure-cli",
+        "2.91.0",
+        &["azure-identity==1.27.0", "azure-mgmt-compute==34.1.0", "azure-mgmt-maintenance==2.2.0b4"],
+    )
+}
+
+fn python_with(package: &str, version: &str, others: &[&str]) -> Result<PathBuf> {
     let venv = cache()?.join(format!("venv-{package}-{version}"));
     let done = venv.join("installed");
     if !done.exists() {
@@ -42,7 +56,8 @@ pub fn python(package: &str, version: &str) -> Result<PathBuf> {
         sh::program("python3").args(&["-m", "venv", "--clear", path]).run()?;
         let pip = venv.join("bin/pip");
         let wanted = format!("{package}=={version}");
-        sh::program(pip.to_str().context("path")?).args(&["install", "--quiet", &wanted]).run()?;
+        let install = sh::program(pip.to_str().context("path")?).args(&["install", "--quiet", &wanted]);
+        install.args(others).run()?;
         std::fs::write(done, "")?;
     }
     Ok(venv)

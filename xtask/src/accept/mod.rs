@@ -1,5 +1,6 @@
 //! Runs of other people's programs, unchanged, against the optimised `forewarn`.
 
+mod azure;
 mod curl;
 mod netns;
 mod pacemaker;
@@ -12,7 +13,12 @@ use anyhow::{Result, bail, ensure};
 /// A run by its name.
 type Run = (&'static str, fn() -> Result<()>);
 
-const RUNS: &[Run] = &[("curl", curl::run), ("pacemaker", pacemaker::run), ("schemathesis", schemathesis::run)];
+const RUNS: &[Run] = &[
+    ("azure-sign-in", azure::run),
+    ("curl", curl::run),
+    ("pacemaker", pacemaker::run),
+    ("schemathesis", schemathesis::run),
+];
 
 pub fn run(names: &[&str]) -> Result<()> {
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);

@@ -31,6 +31,8 @@ pub struct Server<'n> {
     /// `http://127.0.0.1:8169`, one for each listener.
     pub metadata: Vec<String>,
     pub management: String,
+    /// The same over https.
+    pub management_tls: String,
     pub token: String,
 }
 
@@ -58,14 +60,15 @@ impl<'n> Server<'n> {
             .arg("serve")
             .arg("--data")
             .arg(data.path().join("data"));
-        command.args(["--metadata", metadata, "--management", "127.0.0.1:0"]).args(flags);
+        command.args(["--metadata", metadata, "--management", "127.0.0.1:0", "--management-tls", "127.0.0.1:0"]);
+        command.args(flags);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("FOREWARN_")) {
             command.env_remove(name);
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().context("setpriv")?;
         let stdout = BufReader::new(child.stdout.take().context("no output")?);
-        let (metadata, management, token) = (Vec::new(), String::new(), String::new());
-        let mut server = Server { child, stdout, data, namespace, metadata, management, token };
+        let (metadata, management, management_tls, token) = (Vec::new(), String::new(), String::new(), String::new());
+        let mut server = Server { child, stdout, data, namespace, metadata, management, management_tls, token };
         server.read_addresses().with_context(|| format!("forewarn did not start:\n{}", server.log()))?;
         server.token = fs::read_to_string(server.data.path().join("data/token")).context("no token")?.trim().to_owned();
         Ok(server)
@@ -78,10 +81,11 @@ impl<'n> Server<'n> {
             let mut words = line.split_whitespace();
             match (words.next(), words.next()) {
                 (Some("metadata"), Some(address)) => self.metadata.push(address.to_owned()),
-                (Some("management"), Some(address)) => {
-                    self.management = address.to_owned();
+                (Some("management"), Some(address)) if address.starts_with("https:") => {
+                    self.management_tls = address.to_owned();
                     return Ok(());
                 }
+                (Some("management"), Some(address)) => self.management = address.to_owned(),
                 _ => {}
             }
         }

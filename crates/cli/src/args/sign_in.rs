@@ -7,14 +7,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, value_parser};
 use forewarn_server::identity::{Role, TOKEN_HOURS_MAX};
 
-use super::{Connection, DataArgs};
-
-const AZ_ABOUT: &str = "Let the Azure CLI speak to the server.\n\n\
-    Makes a configuration directory for it and prints two lines for the shell: eval \"$(forewarn az)\". \
-    With -- and arguments it runs az with them at once: forewarn az -- vmss list. ~/.azure is left alone.";
+use super::connection::Connection;
+use super::data::DataArgs;
 
 #[derive(Debug, clap::Args)]
-#[command(long_about = AZ_ABOUT)]
 pub struct AzArgs {
     #[command(flatten)]
     pub connection: Connection,

@@ -60,6 +60,8 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         ("first-call-delay", "2m", "first_call_delay", r#""2m""#),
         ("rate-limit", "5/s", "rate_limit", r#""5/s""#),
         ("rate-limit", "off", "rate_limit", r#""off""#),
+        ("management-tls", "127.0.0.1:443", "management_tls", r#""127.0.0.1:443""#),
+        ("management-tls", "off", "management_tls", r#""off""#),
         ("history-days", "7", "history_days", "7"),
         ("idle-disable", "48h", "idle_disable", r#""2d""#),
         ("max-user-operations", "0", "max_user_operations", "0"),
@@ -76,6 +78,16 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         check("", &[(&setting.variable(), value)], "", key, expected);
         let typed = if setting.shape == Shape::Many { format!("[{value:?}]") } else { format!("{value:?}") };
         check(&format!("{} = {typed}", setting.key), &[], "", key, expected);
+    }
+}
+
+#[test]
+fn a_certificate_comes_with_its_key() {
+    for (key, value) in [("management_tls_cert", r#""/c""#), ("management_tls_key", r#""/k""#)] {
+        check("", &[], "--management-tls-cert /c --management-tls-key /k", key, value);
+        check("management_tls_cert = \"/c\"\nmanagement_tls_key = \"/k\"", &[], "", key, value);
+        let environment = [("FOREWARN_MANAGEMENT_TLS_CERT", "/c"), ("FOREWARN_MANAGEMENT_TLS_KEY", "/k")];
+        check("", &environment, "", key, value);
     }
 }
 
@@ -138,6 +150,12 @@ fn bad_values_are_refused_with_their_place_and_what_they_must_be() {
         "--log-level loud",
         r#"--log-level is "loud", but must be one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_server=debug."#,
     );
+    refused(
+        "",
+        &[],
+        "--management-tls on",
+        r#"--management-tls is "on", but must be off, or an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
+    );
     refused("clock = [\"real\"]\nclock = 1", &[], "", "f.toml, line 2: this is not TOML: duplicate key.");
     refused("[driver]\nkind = {}", &[], "", "f.toml, line 2: driver.kind is empty, but must be a single value.");
     refused("[driver]", &[], "", r#""real""#);
@@ -183,6 +201,22 @@ fn choices_that_do_not_go_together_are_refused() {
     refused(
         "--no-auth --management 0.0.0.0:8170",
         "--no-auth is only for a management listener on loopback, and 0.0.0.0:8170 is not. Leave --no-auth out, or put --management on 127.0.0.1.",
+    );
+    refused(
+        "--no-auth --management-tls 0.0.0.0:8171",
+        "--no-auth is only for a management listener on loopback, and 0.0.0.0:8171 is not. Leave --no-auth out, or put --management-tls on 127.0.0.1.",
+    );
+    refused(
+        "--management-tls 127.0.0.1:8170",
+        "Two listeners are to be opened on 127.0.0.1:8170. Give each its own address.",
+    );
+    refused(
+        "--management-tls-cert /x",
+        "management_tls_cert is given without management_tls_key. Name the file with its key, or leave both out.",
+    );
+    refused(
+        "--management-tls-key /x",
+        "management_tls_key is given without management_tls_cert. Name the file with its certificate, or leave both out.",
     );
     refused(
         "--clock-start 2026-01-01T00:00:00Z",

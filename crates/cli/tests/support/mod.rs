@@ -1,5 +1,7 @@
 //! A server of its own for each test, as a child process, and a way to type commands at it.
 
+#![allow(dead_code, reason = "each test program uses its part of this")]
+
 pub mod transcript;
 
 use std::io::{BufRead, BufReader};

@@ -31,6 +31,7 @@ pub(crate) mod operations;
 mod parts;
 mod routes;
 mod scale_sets;
+mod scenarios;
 mod service;
 mod sign_in;
 pub(crate) mod text;
@@ -52,14 +53,24 @@ use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
 use crate::random::random_guid;
+use crate::scenario::Runs;
 use crate::tls::Tls;
 use error::{ApiError, Refusal};
+
+/// The bodies that scenarios have in their files.
+pub(crate) mod bodies {
+    pub use super::groups::NewGroup;
+    pub use super::machines::NewMachine;
+    pub use super::maintenance::NewMaintenance;
+    pub use super::scale_sets::NewScaleSet;
+    pub use super::text::Word;
+}
 
 pub use error::of_rejection;
 pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
 pub use listener::{Transport, Via, serve};
-pub use routes::{Route, router, table};
+pub use routes::{PREFIX, Route, router, table};
 pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
@@ -88,6 +99,7 @@ struct Inner {
     streams: Arc<Semaphore>,
     /// Resources of the ARM-shaped API are changed one at a time.
     locks: Locks,
+    runs: Runs,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -99,7 +111,7 @@ pub(crate) struct Doors {
 impl Service {
     pub(crate) fn new(engine: Engine, access: Access, doors: Arc<Doors>, stop: CancellationToken) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Service(Arc::new(Inner { engine, access, doors, stop, streams, locks: Locks::default() }))
+        Service(Arc::new(Inner { engine, access, doors, stop, streams, locks: Locks::default(), runs: Runs::default() }))
     }
 }
 

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Extension, Router};
 use http::{Method, StatusCode, Uri};
 
 use super::error::{ApiError, Refusal};
@@ -29,7 +29,7 @@ use super::{
     Api, Service, changes, clock, guard, history, hosts, machine_actions, machine_identity, machines, maintenance,
     operations,
 };
-use super::{scale_sets, service, sign_in};
+use super::{scale_sets, scenarios, service, sign_in};
 use crate::arm;
 use crate::identity::{Needs, Role, is_arm_path};
 
@@ -80,6 +80,19 @@ pub(super) fn needs(method: &Method, path: &str) -> Option<Needs> {
 }
 
 pub fn router(service: Service) -> Router {
+    routes()
+        .layer(middleware::from_fn_with_state(service.clone(), guard::check))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(service)
+}
+
+/// The same without the guard at the door, for the program itself, in the name of who is asking.
+pub(crate) fn inside(api: Api) -> Router {
+    let Api(inner, principal) = api;
+    routes().layer(Extension(principal)).with_state(Service(inner))
+}
+
+fn routes() -> Router<Service> {
     let mut router = Router::new();
     for route in table() {
         router = router.route(route.path, route.handler);
@@ -87,12 +100,7 @@ pub fn router(service: Service) -> Router {
     for (path, _, handler) in sign_in::routes() {
         router = router.route(path, handler);
     }
-    router
-        .fallback(elsewhere)
-        .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(service.clone(), guard::check))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(service)
+    router.fallback(elsewhere).method_not_allowed_fallback(not_allowed)
 }
 
 /// ARM's paths are matched without regard to case, by a table of their own.
@@ -148,10 +156,18 @@ fn event_action(id: &'static str, summary: &'static str) -> Doc {
 }
 
 pub fn table() -> Vec<Route> {
-    [machine_routes(), group_routes(), scale_set_routes(), host_routes(), event_routes(), other_routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        machine_routes(),
+        group_routes(),
+        scale_set_routes(),
+        host_routes(),
+        event_routes(),
+        scenario_routes(),
+        other_routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[rustfmt::skip]
@@ -232,6 +248,19 @@ fn event_routes() -> Vec<Route> {
         get("/api/v1/operations", operations::list, doc("listOperations", "Operations that are not forgotten, oldest first").query::<operations::ListQuery>().page::<Operation>()),
         get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "One operation; from history when it is forgotten").answer::<Operation>(OK)),
         post("/api/v1/operations/{operation}/cancel", operations::cancel, doc("cancelOperation", "Cancels what has not started").may_body::<Nothing>().answer::<Operation>(OK)).operator(),
+    ]
+}
+
+#[rustfmt::skip]
+fn scenario_routes() -> Vec<Route> {
+    use scenarios::{NewRun, Run, RunQuery, ScenarioFile, ScenarioSummary};
+    vec![
+        get("/api/v1/scenarios", scenarios::list, doc("listScenarios", "The scenarios that come with the program").page::<ScenarioSummary>()),
+        get("/api/v1/scenarios/{scenario}", scenarios::get, doc("getScenario", "One of them, with its file").answer::<ScenarioFile>(OK)),
+        get("/api/v1/scenario-runs", scenarios::runs, doc("listRuns", "Runs of scenarios, oldest first").page::<Run>()),
+        post("/api/v1/scenario-runs", scenarios::begin, doc("runScenario", "Runs a scenario").body::<NewRun>().answer::<Run>(ACCEPTED)),
+        get("/api/v1/scenario-runs/{run}", scenarios::run, doc("getRun", "One run; with `wait`, when it has gone on").query::<RunQuery>().answer::<Run>(OK)),
+        delete("/api/v1/scenario-runs/{run}", scenarios::stop, doc("stopRun", "Stops a run").no_content()),
     ]
 }
 

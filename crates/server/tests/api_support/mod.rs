@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use forewarn_core::Timestamp;
 use forewarn_server::{
-    Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, StoreChoice, api,
+    Auth, BoundAddress, ClockKind, Config, ListenAddress, ManagementTls, MetadataListener, Running, StoreChoice, api,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -21,7 +21,9 @@ const START_SECS: i64 = 1_772_366_400;
 
 pub struct Server {
     pub management: SocketAddr,
-    metadata: SocketAddr,
+    pub metadata: SocketAddr,
+    /// The https listener, when there is one.
+    pub https: Option<SocketAddr>,
     token: Option<String>,
     running: Mutex<Option<Running>>,
     runtime: Runtime,
@@ -57,12 +59,24 @@ impl Server {
         server
     }
 
-    fn new(config: Config) -> Server {
+    /// Asks for a token, and is served over https as well.
+    pub fn secured(directory: &Path) -> Server {
+        let config = Config {
+            store: StoreChoice::Directory(directory.to_owned()),
+            auth: Auth::Token,
+            management_tls: ManagementTls::At("127.0.0.1:0".parse().unwrap()),
+            ..open()
+        };
+        let server = Server::new(config);
+        Server { token: Some(token_in(directory)), ..server }
+    }
+
+    pub fn new(config: Config) -> Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let running = runtime.block_on(forewarn_server::start(config)).unwrap();
         let BoundAddress::Tcp(metadata) = running.metadata[0] else { panic!("metadata is not on TCP") };
-        let management = running.management;
-        Server { management, metadata, token: None, running: Mutex::new(Some(running)), runtime }
+        let (management, https) = (running.management, running.management_tls);
+        Server { management, metadata, https, token: None, running: Mutex::new(Some(running)), runtime }
     }
 
     pub fn client(&self) -> Client {
@@ -133,7 +147,7 @@ pub fn token_in(directory: &Path) -> String {
 }
 
 /// In memory, on ports that are free, for everybody who reaches it.
-fn open() -> Config {
+pub fn open() -> Config {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let listener = MetadataListener {
         address: ListenAddress::Tcp(loopback),
@@ -189,7 +203,13 @@ impl Client {
     }
 
     pub fn send(&self, address: SocketAddr, line: &str, body: &[u8]) -> Answer {
-        let mut reader = BufReader::new(self.open(address, line, body));
+        self.send_over(TcpStream::connect(address).unwrap(), line, body)
+    }
+
+    /// The same over a connection that is there already.
+    pub fn send_over(&self, mut stream: impl Read + Write, line: &str, body: &[u8]) -> Answer {
+        self.write(&mut stream, line, body);
+        let mut reader = BufReader::new(stream);
         let (status, headers) = read_head(&mut reader);
         let mut body = Vec::new();
         // A server that refuses a body may close before it has read all of it.
@@ -199,13 +219,18 @@ impl Client {
 
     fn open(&self, address: SocketAddr, line: &str, body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(address).unwrap();
+        self.write(&mut stream, line, body);
+        stream
+    }
+
+    fn write(&self, stream: &mut impl Write, line: &str, body: &[u8]) {
         let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         for (name, value) in &self.headers {
             head += &format!("{name}: {value}\r\n");
         }
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
         let _ = stream.write_all(body);
-        stream
+        let _ = stream.flush();
     }
 }
 
