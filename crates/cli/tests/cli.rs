@@ -45,6 +45,12 @@ fn the_transcript_about_the_management_api_is_true() {
 }
 
 #[test]
+fn the_transcripts_about_scenarios_are_true() {
+    let server = Server::start();
+    transcript::run("docs/scenarios.md", &document("docs/scenarios.md"), &server);
+}
+
+#[test]
 fn the_transcript_of_the_readme_is_true() {
     let server = Server::start();
     transcript::run("README.md", &document("README.md"), &server);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use forewarn_core::{Answer, Command, MachineId, Region, Rejection, Timestamp};
-use forewarn_store::{Audit, Reader};
+use forewarn_store::{Attachment, Audit, Reader};
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Clock};
@@ -28,6 +28,25 @@ pub struct Snapshot {
 pub struct Done {
     pub answer: Answer,
     /// A snapshot in which it can be seen.
+    pub snapshot: Arc<Snapshot>,
+}
+
+/// Commands that are carried out together or not at all, and what rides along with them.
+pub struct Bundle {
+    pub commands: Vec<Command>,
+    pub asked: Option<Asked>,
+    /// What to attach, given the answers to the commands.
+    pub attach: Attach,
+}
+
+/// Runs on the writer's thread: it is for naming owners that the commands have just made.
+pub type Attach = Box<dyn FnOnce(&[Answer]) -> Vec<Attachment> + Send>;
+
+/// A bundle that was carried out, stored and published.
+#[derive(Debug)]
+pub struct AllDone {
+    /// One for each command.
+    pub answers: Vec<Answer>,
     pub snapshot: Arc<Snapshot>,
 }
 
@@ -58,6 +77,13 @@ impl Asked {
     pub(crate) fn at(&self, at: Timestamp) -> Audit {
         let Asked { actor, action, target, detail } = self.clone();
         Audit { at, actor, action, target, detail }
+    }
+}
+
+impl Bundle {
+    /// Nothing rides along.
+    pub fn plain(commands: Vec<Command>, asked: Option<Asked>) -> Bundle {
+        Bundle { commands, asked, attach: Box::new(|_| Vec::new()) }
     }
 }
 
@@ -105,9 +131,8 @@ pub(crate) enum Letter {
 }
 
 pub(crate) struct Pending {
-    pub command: Command,
-    pub asked: Option<Asked>,
-    pub reply: oneshot::Sender<Result<Done, SubmitError>>,
+    pub work: Bundle,
+    pub reply: oneshot::Sender<Result<AllDone, SubmitError>>,
 }
 
 #[derive(Clone)]
@@ -144,8 +169,16 @@ impl Engine {
 
     /// Carries out `command`; when this returns it is durable and visible. A refusal has changed nothing.
     pub async fn submit(&self, command: Command, asked: Option<Asked>) -> Result<Done, SubmitError> {
+        let AllDone { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], asked)).await?;
+        let answer = answers.into_iter().next().unwrap_or(Answer::Done);
+        Ok(Done { answer, snapshot })
+    }
+
+    /// Carries out all the commands of a bundle and attaches what goes with them, in one commit; or, when one
+    /// of them is refused, nothing.
+    pub async fn submit_all(&self, work: Bundle) -> Result<AllDone, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Letter::Command(Box::new(Pending { command, asked, reply })))?;
+        self.send(Letter::Command(Box::new(Pending { work, reply })))?;
         answer.await.unwrap_or(Err(SubmitError::Stopping))
     }
 

@@ -19,12 +19,14 @@ use std::time::{Duration, Instant};
 use forewarn_core::{
     Answer, Command, Effect, Entity, Key, Region, Rejection, ScopeId, Settings, Timestamp, Transition, Write,
 };
-use forewarn_store::{Batch, CommitError, Store};
+use forewarn_store::{Attachment, Batch, CommitError, Owner, Store};
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Clock};
 use crate::driver::Driver;
-use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, Asked, Done, Health, Letter, Pending, Snapshot, SubmitError};
+use crate::engine::{
+    ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Letter, Pending, Snapshot, SubmitError,
+};
 use crate::publish::Board;
 use crate::telemetry::Telemetry;
 
@@ -84,14 +86,15 @@ impl Default for Rest {
 /// A batch whose commit failed, certainly or not.
 struct Lost;
 
-type Answers = Vec<Result<Answer, Rejection>>;
+/// To each bundle.
+type Answers = Vec<Result<Vec<Answer>, Rejection>>;
 
 impl Writer {
     /// Runs until the engine is told to stop. `ready` hears whether the store takes writes at all.
     pub fn run(mut self, ready: oneshot::Sender<bool>) {
         let _ended = Ended(self.health.clone());
         self.driver.reconcile(&self.newest.region);
-        let taken = self.step(&[Command::Resume, Command::Tick], self.clock.now()).is_ok();
+        let taken = self.step_alone(vec![Command::Resume, Command::Tick], self.clock.now()).is_ok();
         let _ = ready.send(taken);
         while !self.health.stopping.load(Ordering::Relaxed) {
             self.pass_time();
@@ -102,7 +105,7 @@ impl Writer {
             }
         }
         // So that the store knows for how long the server ran.
-        let _ = self.step(&[Command::Tick], self.clock.now());
+        let _ = self.step_alone(vec![Command::Tick], self.clock.now());
     }
 
     /// Everything that is due by now, in order.
@@ -125,7 +128,7 @@ impl Writer {
     /// One step of time: the rules' deadlines, then what the driver has to say.
     fn pass(&mut self, now: Timestamp) -> Result<(), Lost> {
         if self.next_tick().is_some_and(|due| due <= now) {
-            self.step(&[Command::Tick], now)?;
+            self.step_alone(vec![Command::Tick], now)?;
         }
         self.drain(now)
     }
@@ -153,7 +156,7 @@ impl Writer {
             }
             let events: Vec<_> = due.iter().map(|(event, _)| *event).collect();
             let reports: Vec<_> = due.into_iter().map(|(event, report)| Command::Report { event, report }).collect();
-            self.step(&reports, now)?;
+            self.step_alone(reports, now)?;
             events.into_iter().for_each(|event| self.driver.reported(event));
         }
     }
@@ -191,19 +194,20 @@ impl Writer {
             return;
         }
         let now = self.clock.now();
-        let asked = batch.iter().map(|pending| (&pending.command, pending.asked.as_ref()));
-        match self.step_asked(asked, now) {
+        let (bundles, replies): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|Pending { work, reply }| (work, reply)).unzip();
+        match self.step(bundles, now) {
             Ok(answers) => {
                 // Impacts that take no time are over before anybody hears of them, on every clock.
                 let _ = self.drain(now);
                 let snapshot = &self.newest;
-                for (pending, answer) in batch.into_iter().zip(answers) {
-                    let done = answer.map(|answer| Done { answer, snapshot: snapshot.clone() });
-                    let _ = pending.reply.send(done.map_err(SubmitError::Rejected));
+                for (reply, answers) in replies.into_iter().zip(answers) {
+                    let done = answers.map(|answers| AllDone { answers, snapshot: snapshot.clone() });
+                    let _ = reply.send(done.map_err(SubmitError::Rejected));
                 }
             }
-            Err(Lost) => batch.into_iter().for_each(|pending| {
-                let _ = pending.reply.send(Err(SubmitError::Unavailable));
+            Err(Lost) => replies.into_iter().for_each(|reply| {
+                let _ = reply.send(Err(SubmitError::Unavailable));
             }),
         }
     }
@@ -232,33 +236,31 @@ impl Writer {
         }
         self.clock.move_to(to);
         // The store must know the time that was answered.
-        self.step(&[Command::Tick], to).map_err(|Lost| AdvanceError::Unavailable)?;
+        self.step_alone(vec![Command::Tick], to).map_err(|Lost| AdvanceError::Unavailable)?;
         Ok(to)
     }
 
-    fn step(&mut self, commands: &[Command], now: Timestamp) -> Result<Answers, Lost> {
-        self.step_asked(commands.iter().map(|command| (command, None)), now)
+    /// A step of the program's own: each command by itself.
+    fn step_alone(&mut self, commands: Vec<Command>, now: Timestamp) -> Result<(), Lost> {
+        self.step(commands.into_iter().map(|command| Bundle::plain(vec![command], None)).collect(), now).map(drop)
     }
 
-    /// Applies the commands one after the other, commits what came of them, publishes it, tells the driver.
-    fn step_asked<'a>(
-        &mut self,
-        commands: impl Iterator<Item = (&'a Command, Option<&'a Asked>)>,
-        now: Timestamp,
-    ) -> Result<Answers, Lost> {
+    /// Applies the bundles one after the other, commits what came of them, publishes it, tells the driver.
+    fn step(&mut self, bundles: Vec<Bundle>, now: Timestamp) -> Result<Answers, Lost> {
         if self.rest.in_doubt {
             self.load_again()?;
         }
         let mut work = Work::on(self.newest.region.clone());
-        let answers: Answers = commands.map(|(command, asked)| work.apply(command, asked, now)).collect();
+        let answers: Answers = bundles.into_iter().map(|bundle| work.carry_out(bundle, now)).collect();
         self.count(&answers);
         self.commit(work)?;
         Ok(answers)
     }
 
     fn commit(&mut self, work: Work) -> Result<(), Lost> {
-        let Work { region, writes, mut batch, effects } = work;
+        let Work { region, writes, attachments, mut batch, effects } = work;
         batch.writes = writes.into_values().collect();
+        batch.attachments = attachments_of(attachments, &region);
         if batch == Batch::default() {
             return Ok(());
         }
@@ -335,9 +337,10 @@ impl Writer {
 
     fn count(&self, answers: &Answers) {
         let refused = answers.iter().filter(|answer| answer.is_err()).count() as u64;
-        self.telemetry.commands.inc_by(answers.len() as u64 - refused);
+        let carried_out: usize = answers.iter().flatten().map(Vec::len).sum();
+        self.telemetry.commands.inc_by(carried_out as u64);
         self.telemetry.rejections.inc_by(refused);
-        self.telemetry.batch_commands.observe(answers.len() as f64);
+        self.telemetry.batch_commands.observe((carried_out as u64 + refused) as f64);
     }
 }
 
@@ -350,28 +353,59 @@ impl Drop for Ended {
     }
 }
 
-/// What a batch has come to so far. A command that is written twice is stored once.
+/// What a batch has come to so far. An entity that is written twice is stored once.
 struct Work {
     region: Region,
     writes: BTreeMap<Key, Write>,
+    attachments: BTreeMap<(Key, String), Attachment>,
     batch: Batch,
     effects: Vec<Effect>,
 }
 
 impl Work {
     fn on(region: Region) -> Work {
-        Work { region, writes: BTreeMap::new(), batch: Batch::default(), effects: Vec::new() }
+        Work {
+            region,
+            writes: BTreeMap::new(),
+            attachments: BTreeMap::new(),
+            batch: Batch::default(),
+            effects: Vec::new(),
+        }
     }
 
-    fn apply(&mut self, command: &Command, asked: Option<&Asked>, now: Timestamp) -> Result<Answer, Rejection> {
-        let Transition { region, answer, writes, facts, effects } = self.region.apply(command, now)?;
+    /// All of a bundle, or nothing of it.
+    fn carry_out(&mut self, bundle: Bundle, now: Timestamp) -> Result<Vec<Answer>, Rejection> {
+        let mut steps: Vec<Transition> = Vec::with_capacity(bundle.commands.len());
+        for command in &bundle.commands {
+            let region = steps.last().map_or(&self.region, |step| &step.region);
+            steps.push(region.apply(command, now)?);
+        }
+        self.batch.audit.extend(bundle.asked.map(|asked| asked.at(now)));
+        let answers: Vec<_> = steps.into_iter().map(|step| self.add(step)).collect();
+        let attachments = (bundle.attach)(&answers);
+        self.attachments.extend(attachments.into_iter().map(|it| ((it.owner.key(), it.name.clone()), it)));
+        Ok(answers)
+    }
+
+    fn add(&mut self, step: Transition) -> Answer {
+        let Transition { region, answer, writes, facts, effects } = step;
         self.region = region;
         self.writes.extend(writes.into_iter().map(|write| (key_of(&write), write)));
         self.batch.facts.extend(facts);
-        self.batch.audit.extend(asked.map(|asked| asked.at(now)));
         self.effects.extend(effects);
-        Ok(answer)
+        answer
     }
+}
+
+/// Without those whose owner another bundle of the same batch has removed.
+fn attachments_of(attachments: BTreeMap<(Key, String), Attachment>, region: &Region) -> Vec<Attachment> {
+    let is_there = |owner: Owner| match owner {
+        Owner::Region => true,
+        Owner::Machine(id) => region.machine(id).is_some(),
+        Owner::Group(id) => region.group(id).is_some(),
+        Owner::Operation(id) => region.operation(id).is_some(),
+    };
+    attachments.into_values().filter(|attachment| is_there(attachment.owner)).collect()
 }
 
 fn key_of(write: &Write) -> Key {

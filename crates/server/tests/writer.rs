@@ -10,7 +10,7 @@ use std::time::Duration;
 use forewarn_core::*;
 use forewarn_server::*;
 use forewarn_store::faulty::{Fault, Faults, FaultyStore};
-use forewarn_store::{Batch, CommitError, MemoryStore, Store, StoreError};
+use forewarn_store::{Attachment, Batch, CommitError, MemoryStore, Owner, Store, StoreError};
 use support::*;
 
 async fn faulty() -> (World, Faults) {
@@ -269,4 +269,67 @@ async fn the_management_side_is_served_on_its_own_listener_only() {
     let reply = exchange(stream, &format!("GET /healthz\nHost: {host}")).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
     world.check_refusal("GET /healthz", 404, &["/metadata/scheduledevents"]).await;
+}
+
+fn machines(names: &[&str]) -> Vec<Command> {
+    names.iter().map(|name| Command::RegisterMachine(Box::new(new_machine(name)))).collect()
+}
+
+/// A bundle whose first machine gets an attachment.
+fn with_note(commands: Vec<Command>, note: &'static str) -> Bundle {
+    let attach: Attach = Box::new(move |answers| match answers {
+        [Answer::Machine(id), ..] => vec![Attachment::put(Owner::Machine(*id), "note", note)],
+        _ => Vec::new(),
+    });
+    Bundle { commands, asked: None, attach }
+}
+
+fn note_of(world: &World, machine: MachineId) -> Option<String> {
+    world.engine().reader().attachment(Owner::Machine(machine), "note").unwrap()
+}
+
+#[tokio::test]
+async fn a_bundle_is_one_commit_with_what_rides_along() {
+    let (world, _) = faulty().await;
+    let before = world.engine().snapshot().revision;
+    let done = world.engine().submit_all(with_note(machines(&["a", "b"]), "hello")).await.unwrap();
+    let [Answer::Machine(a), Answer::Machine(b)] = done.answers[..] else { panic!("{:?}", done.answers) };
+    assert_eq!(done.snapshot.revision, before + 1);
+    assert!(is_there(&world, "a") && is_there(&world, "b"));
+    assert_eq!((note_of(&world, a).as_deref(), note_of(&world, b)), (Some("hello"), None));
+
+    let request = Request::Delete { machines: vec![a], group: None };
+    let delete = Command::Request { operation: Guid(7), by: "test".into(), request, event: None };
+    world.engine().submit(delete, None).await.unwrap();
+    world.engine().advance(Advance::By(Duration::from_secs(3600))).await.unwrap();
+    assert!(!is_there(&world, "a"));
+    assert_eq!(note_of(&world, a), None, "what a machine has goes with it");
+}
+
+#[tokio::test]
+async fn of_a_bundle_with_a_refused_command_nothing_happens() {
+    let (world, faults) = faulty().await;
+    let taken = world.engine().submit_all(Bundle::plain(machines(&["a", "b", "a"]), None)).await;
+    assert!(matches!(taken, Err(SubmitError::Rejected(Rejection::NameTaken { .. }))), "{taken:?}");
+    assert!(!is_there(&world, "a") && !is_there(&world, "b"));
+
+    faults.next_commit(Fault::Refused);
+    let lost = world.engine().submit_all(with_note(machines(&["a"]), "lost")).await;
+    assert!(matches!(lost, Err(SubmitError::Unavailable)), "{lost:?}");
+    assert_eq!(world.engine().reader().all_attachments(None).unwrap(), []);
+}
+
+#[tokio::test]
+async fn attachments_need_no_command() {
+    let (world, _) = faulty().await;
+    let attach: Attach = Box::new(|_| vec![Attachment::put(Owner::Region, "group/a", "{}")]);
+    world.engine().submit_all(Bundle { commands: Vec::new(), asked: None, attach }).await.unwrap();
+    assert_eq!(world.engine().reader().attachment(Owner::Region, "group/a").unwrap().as_deref(), Some("{}"));
+    let gone: Attach = Box::new(|_| vec![Attachment::put(Owner::Machine(MachineId(99)), "note", "nobody's")]);
+    world.engine().submit_all(Bundle { commands: Vec::new(), asked: None, attach: gone }).await.unwrap();
+    assert_eq!(
+        world.engine().reader().all_attachments(None).unwrap().len(),
+        1,
+        "nothing is kept for what is not there"
+    );
 }

@@ -1,12 +1,20 @@
 //! Everything of a store as lines of JSON: to keep, to read, to move to another kind of store.
 //!
 //! ```text
-//!   {"archive":{"format":"forewarn","version":1,"revision":7,"clock":"real"}}
-//!   {"record":{"kind":"machine","key":"1","version":1,"body":{…}}}     the state
-//!   {"history":{"number":1,"at_ms":…,"kind":"appeared",…}}             what happened
-//!   {"end":{"records":1,"history":1}}                                  so that half an archive is seen
+//!   {"archive":{"format":"forewarn","version":2,"revision":7,"clock":"real"}}
+//!   {"record":{"kind":"machine","key":"1","version":1,"body":{…}}}                    the state
+//!   {"attachment":{"kind":"machine","key":"1","name":"identity","value":"…"}}         what rides along with it
+//!   {"history":{"number":1,"at_ms":…,"kind":"appeared",…}}                            what happened
+//!   {"end":{"records":1,"attachments":1,"history":1}}                                 so that half an archive is seen
+//! ```
+//!
+//! Version 1 had no attachments, and is read.
+//!
+//! ```text
+//!   header ─▶ records ─▶ attachments ─▶ history ─▶ end
 //! ```
 
+use std::collections::HashSet;
 use std::io::{BufRead, Read, Write};
 
 use forewarn_core::{Entity, LoadError, Region, Settings, Timestamp};
@@ -18,7 +26,10 @@ use crate::text::parse_guid;
 use crate::*;
 
 /// The version that archives are written in. Records in them have versions of their own.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+/// The oldest version that is read.
+const VERSION_MIN: u32 = 1;
 
 /// Longer than any record: a document's worth of events in one operation.
 pub const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -28,6 +39,8 @@ pub const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     pub records: u64,
+    #[serde(default)]
+    pub attachments: u64,
     pub history: u64,
 }
 
@@ -51,10 +64,13 @@ pub fn export_region(
     let clock = clock.map(|kind| kind.as_str().to_string());
     out.write(&Line::Archive(Header { format: FORMAT.into(), version: VERSION, revision, clock }))?;
     let mut summary = Summary::default();
+    let mut owners = HashSet::from([Owner::Region]);
     for entity in entities {
         out.write_record(&record::encode(&entity))?;
+        owners.extend(Owner::of(&entity.key()));
         summary.records += 1;
     }
+    summary.attachments = out.write_attachments(reader, &owners)?;
     let mut query = HistoryQuery::default();
     loop {
         let rows = reader.history(&query)?;
@@ -79,12 +95,13 @@ pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, S
     let mut archive = Archive { input: archive, number: 0, line: String::new() };
     let header = archive.header()?;
     let clock = header.clock.as_deref().map(ClockKind::parse).transpose().map_err(|error| archive.wrong(error))?;
-    let (entities, mut next) = archive.records()?;
+    let (State { entities, attachments }, next) = archive.state()?;
+    let mut next = Some(next);
     Region::load(Settings::default(), entities.iter().cloned()).map_err(|LoadError(reason)| {
         StoreError::Message(format!("the records of the archive do not fit each other: {reason}"))
     })?;
-    let mut summary = Summary { records: entities.len() as u64, history: 0 };
-    let contents = Contents { revision: header.revision, clock, entities };
+    let mut summary = Summary { records: entities.len() as u64, attachments: attachments.len() as u64, history: 0 };
+    let contents = Contents { revision: header.revision, clock, entities, attachments };
     let mut last = None;
     let mut rows = std::iter::from_fn(|| {
         let line = next.take()?;
@@ -102,6 +119,8 @@ enum Line<'a> {
     Archive(Header),
     #[serde(rename = "record", borrow)]
     Record(RecordLine<'a>),
+    #[serde(rename = "attachment")]
+    Attachment(AttachmentLine),
     #[serde(rename = "history")]
     History(Box<HistoryLine>),
     #[serde(rename = "end")]
@@ -125,6 +144,15 @@ struct RecordLine<'a> {
     version: u32,
     #[serde(borrow)]
     body: &'a RawValue,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttachmentLine {
+    kind: String,
+    key: String,
+    name: String,
+    value: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -207,6 +235,23 @@ impl<W: Write> Lines<W> {
         let (kind, key) = (record.kind.to_string(), record.key.clone());
         self.write(&Line::Record(RecordLine { kind, key, version: record.version, body }))
     }
+
+    /// Those of the given owners: others have come since the region was looked at. Returns how many.
+    fn write_attachments(&mut self, reader: &dyn Reader, owners: &HashSet<Owner>) -> Result<u64, StoreError> {
+        let mut written = 0;
+        let mut page = reader.all_attachments(None)?;
+        while let Some(last) = page.last() {
+            let next = reader.all_attachments(Some((last.owner, &last.name)))?;
+            for Attachment { owner, name, value } in page {
+                let Some(value) = value.filter(|_| owners.contains(&owner)) else { continue };
+                let (kind, key) = owner.name();
+                self.write(&Line::Attachment(AttachmentLine { kind: kind.into(), key, name, value }))?;
+                written += 1;
+            }
+            page = next;
+        }
+        Ok(written)
+    }
 }
 
 struct Archive<R> {
@@ -216,7 +261,12 @@ struct Archive<R> {
     line: String,
 }
 
-/// A line that is not a record: what comes after them.
+struct State {
+    entities: Vec<Entity>,
+    attachments: Vec<Attachment>,
+}
+
+/// A line after the state.
 enum After {
     History(Box<HistoryLine>),
     End(Summary),
@@ -229,24 +279,28 @@ impl<R: BufRead> Archive<R> {
             Ok(Line::Archive(header)) if header.format == FORMAT => header,
             _ => return Err(self.wrong("this is not an archive of Forewarn")),
         };
-        if header.version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&header.version) {
             return Err(self.wrong(format_args!(
-                "the archive is of version {}, and this program knows version {VERSION}",
+                "the archive is of version {}, and this program knows {VERSION_MIN} to {VERSION}",
                 header.version
             )));
         }
         Ok(header)
     }
 
-    /// All records, and the line after them.
-    fn records(&mut self) -> Result<(Vec<Entity>, Option<After>), StoreError> {
+    /// All records and attachments, and the line after them.
+    fn state(&mut self) -> Result<(State, After), StoreError> {
         let mut interner = Interner::default();
         let mut entities: Vec<Entity> = Vec::new();
-        let mut keys = std::collections::HashSet::new();
+        let mut attachments: Vec<Attachment> = Vec::new();
+        let mut keys = HashSet::new();
         loop {
             self.read()?;
             match self.parse()? {
                 Line::Archive(_) => return Err(self.wrong("a second archive begins here")),
+                Line::Record(_) if !attachments.is_empty() => {
+                    return Err(self.wrong("a record among attachments: records come first"));
+                }
                 Line::Record(line) => {
                     if !keys.insert((line.kind.clone(), line.key.clone())) {
                         return Err(self.wrong(format_args!("a second record {} '{}'", line.kind, line.key)));
@@ -255,8 +309,14 @@ impl<R: BufRead> Archive<R> {
                         .map_err(|error| self.wrong(error))?;
                     entities.push(entity);
                 }
-                Line::History(line) => return Ok((entities, Some(After::History(line)))),
-                Line::End(end) => return Ok((entities, Some(After::End(end)))),
+                Line::Attachment(line) => {
+                    let owned = line.kind == "meta" || keys.contains(&(line.kind.clone(), line.key.clone()));
+                    let owner = Owner::named(&line.kind, &line.key).filter(|_| owned);
+                    let owner = owner.ok_or_else(|| self.wrong("the attachment belongs to nothing in the archive"))?;
+                    attachments.push(Attachment::put(owner, line.name, line.value));
+                }
+                Line::History(line) => return Ok((State { entities, attachments }, After::History(line))),
+                Line::End(end) => return Ok((State { entities, attachments }, After::End(end))),
             }
         }
     }
@@ -289,6 +349,7 @@ impl<R: BufRead> Archive<R> {
         match self.parse()? {
             Line::Archive(_) => Err(self.wrong("a second archive begins here")),
             Line::Record(_) => Err(self.wrong("a record among history: records come first")),
+            Line::Attachment(_) => Err(self.wrong("an attachment among history: attachments come first")),
             Line::History(line) => Ok(After::History(line)),
             Line::End(end) => Ok(After::End(end)),
         }
@@ -321,8 +382,8 @@ impl<R: BufRead> Archive<R> {
 
     fn incomplete(&self, said: Summary, found: Summary) -> StoreError {
         self.wrong(format_args!(
-            "the archive should have {} records and {} rows of history, but has {} and {}",
-            said.records, said.history, found.records, found.history
+            "the archive should have {} records, {} attachments and {} rows of history, but has {}, {} and {}",
+            said.records, said.attachments, said.history, found.records, found.attachments, found.history
         ))
     }
 

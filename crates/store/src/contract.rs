@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use forewarn_core::{Entity, EventId, Fact, OperationId, Timestamp, Write};
 
+use crate::{Attachment, Owner};
+
 /// The writer's side. Blocking: the caller decides on which thread.
 pub trait Store: Send {
     /// Everything that is stored.
@@ -35,6 +37,21 @@ pub trait Store: Send {
 pub trait Reader: Send + Sync {
     /// Newest last. At most [`HISTORY_PAGE_MAX`] rows.
     fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError>;
+
+    fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError>;
+
+    /// Those of an owner whose names begin with `prefix` and come after `after`, in the order of their names.
+    /// At most [`ATTACHMENTS_PAGE_MAX`].
+    fn attachments(
+        &self,
+        owner: Owner,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, String)>, StoreError>;
+
+    /// Those of every owner, in one order, after the given one. At most [`ATTACHMENTS_PAGE_MAX`].
+    fn all_attachments(&self, after: Option<(Owner, &str)>) -> Result<Vec<Attachment>, StoreError>;
 }
 
 /// Rows of history in one answer.
@@ -53,6 +70,7 @@ pub struct Contents {
     pub revision: u64,
     pub clock: Option<ClockKind>,
     pub entities: Vec<Entity>,
+    pub attachments: Vec<Attachment>,
 }
 
 /// Rows in the order of their numbers.
@@ -91,6 +109,8 @@ pub struct Batch {
     pub writes: Vec<Write>,
     pub facts: Vec<Fact>,
     pub audit: Vec<Audit>,
+    /// Written after `writes`, in order. An entity that is deleted takes its attachments with it.
+    pub attachments: Vec<Attachment>,
 }
 
 /// A management action that was accepted: who, what.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   contract   what the server asks of a store
+//!   attachment what rides along with the region
 //!   memory     for servers to throw away, and tests
 //!   sqlite     one file that a person can open: the default
 //!   record     entities as they are kept, the same everywhere
@@ -10,6 +11,7 @@
 //! ```
 
 pub mod archive;
+mod attachment;
 pub mod conformance;
 mod contract;
 pub mod faulty;
@@ -19,6 +21,7 @@ pub mod record;
 mod sqlite;
 mod text;
 
+pub use attachment::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
 pub use contract::*;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;

@@ -1,6 +1,7 @@
 //! A store that lasts as long as the program: for servers to throw away, and for tests.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forewarn_core::{Entity, Key, Scope, Timestamp, Write};
@@ -19,10 +20,14 @@ struct State {
     revision: u64,
     clock: Option<ClockKind>,
     entities: BTreeMap<Key, Entity>,
+    attachments: BTreeMap<AttachmentKey, String>,
     history: VecDeque<HistoryRow>,
     last_number: u64,
     last_at: Option<Timestamp>,
 }
+
+/// Kind and key of the owner, and the name: other stores have the same order.
+type AttachmentKey = (&'static str, String, String);
 
 impl MemoryStore {
     pub fn new() -> MemoryStore {
@@ -48,6 +53,9 @@ impl Store for MemoryStore {
         }
         for write in &batch.writes {
             state.write(write);
+        }
+        for attachment in &batch.attachments {
+            state.attach(attachment);
         }
         let last = state.last_at.unwrap_or(Timestamp(i64::MIN));
         for row in rows_of(batch, last) {
@@ -79,6 +87,9 @@ impl Store for MemoryStore {
         for entity in &contents.entities {
             new.put(entity);
         }
+        for attachment in &contents.attachments {
+            new.attach(attachment);
+        }
         for row in history {
             new.remember(row?);
         }
@@ -109,13 +120,68 @@ impl Reader for MemoryStore {
             Ok(found.take(limit).cloned().collect())
         }
     }
+
+    fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.state().attachments.get(&attachment_key(owner, name)).cloned())
+    }
+
+    fn attachments(
+        &self,
+        owner: Owner,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let state = self.state();
+        let (kind, key) = owner.name();
+        let from = match after {
+            Some(after) if after >= prefix => Excluded(attachment_key(owner, after)),
+            Some(_) | None => Included(attachment_key(owner, prefix)),
+        };
+        let found = state.attachments.range((from, Unbounded));
+        let found = found.take_while(|((of, whose, name), _)| (*of, whose) == (kind, &key) && name.starts_with(prefix));
+        let limit = limit.min(ATTACHMENTS_PAGE_MAX) as usize;
+        Ok(found.take(limit).map(|((_, _, name), value)| (name.clone(), value.clone())).collect())
+    }
+
+    fn all_attachments(&self, after: Option<(Owner, &str)>) -> Result<Vec<Attachment>, StoreError> {
+        let state = self.state();
+        let from = after.map_or(Unbounded, |(owner, name)| Excluded(attachment_key(owner, name)));
+        let found = state.attachments.range((from, Unbounded)).take(ATTACHMENTS_PAGE_MAX as usize);
+        let found = found.filter_map(|((kind, key, name), value)| {
+            Some(Attachment::put(Owner::named(kind, key)?, name.clone(), value.clone()))
+        });
+        Ok(found.collect())
+    }
+}
+
+fn attachment_key(owner: Owner, name: &str) -> AttachmentKey {
+    let (kind, key) = owner.name();
+    (kind, key, name.to_string())
 }
 
 impl State {
     fn write(&mut self, write: &Write) {
         match write {
             Write::Put(entity) => self.put(entity),
-            Write::Delete(key) => drop(self.entities.remove(key)),
+            Write::Delete(key) => self.delete(key),
+        }
+    }
+
+    fn delete(&mut self, key: &Key) {
+        self.entities.remove(key);
+        let Some(owner) = Owner::of(key) else { return };
+        let first = attachment_key(owner, "");
+        let of_owner = self.attachments.range(first.clone()..).map(|(key, _)| key);
+        let gone: Vec<_> = of_owner.take_while(|(kind, key, _)| (kind, key) == (&first.0, &first.1)).cloned().collect();
+        gone.iter().for_each(|key| drop(self.attachments.remove(key)));
+    }
+
+    fn attach(&mut self, attachment: &Attachment) {
+        let key = attachment_key(attachment.owner, &attachment.name);
+        match &attachment.value {
+            Some(value) => drop(self.attachments.insert(key, value.clone())),
+            None => drop(self.attachments.remove(&key)),
         }
     }
 
@@ -137,7 +203,7 @@ impl State {
     }
 
     fn is_empty(&self) -> bool {
-        self.revision == 0 && self.entities.is_empty() && self.last_number == 0
+        self.revision == 0 && self.entities.is_empty() && self.attachments.is_empty() && self.last_number == 0
     }
 }
 

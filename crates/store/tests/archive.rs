@@ -8,7 +8,7 @@ fn lines() -> Vec<String> {
     store.commit(0, &sample::batch()).unwrap();
     let mut out = Vec::new();
     let summary = archive::export(&mut store, &mut out).unwrap();
-    assert_eq!((summary.records, summary.history), (sample::entities().len() as u64, 20));
+    assert_eq!((summary.records, summary.attachments, summary.history), (sample::entities().len() as u64, 5, 20));
     String::from_utf8(out).unwrap().lines().map(String::from).collect()
 }
 
@@ -45,8 +45,8 @@ fn what_is_not_an_archive_is_refused() {
     check(|lines| drop(lines.remove(0)), "line 1 of the archive: this is not an archive of Forewarn");
     check(|lines| replace(lines, "\"forewarn\"", "\"other\""), "this is not an archive of Forewarn");
     check(
-        |lines| replace(lines, "\"version\":1", "\"version\":2"),
-        "the archive is of version 2, and this program knows",
+        |lines| replace(lines, "\"version\":2", "\"version\":3"),
+        "the archive is of version 3, and this program knows",
     );
     check(
         |lines| replace(lines, "\"revision\":1", "\"revision\":1,\"clock\":\"sundial\""),
@@ -60,7 +60,22 @@ fn an_archive_that_is_not_whole_is_refused() {
     check(|lines| lines.truncate(5), "line 6 of the archive: the archive ends before its end line");
     check(|lines| lines.push(lines[1].clone()), "there is more after the end line");
     check(|lines| drop(lines.remove(lines.len() - 2)), "20 rows of history, but has");
-    check(|lines| drop(lines.remove(find(lines, "\"operation\""))), "records and 20 rows of history, but has");
+    check(
+        |lines| drop(lines.remove(find(lines, "\"operation\""))),
+        "records, 5 attachments and 20 rows of history, but has",
+    );
+}
+
+#[test]
+fn attachments_belong_to_something_and_have_their_place() {
+    let attachment = |lines: &[String]| find(lines, "{\"attachment\":");
+    check(
+        |lines| replace(lines, "\"group\",\"key\":\"23\",\"name\"", "\"group\",\"key\":\"99\",\"name\""),
+        "belongs to nothing",
+    );
+    check(|lines| lines.insert(attachment(lines) + 1, lines[1].clone()), "a record among attachments");
+    check(|lines| lines.insert(lines.len() - 1, lines[attachment(lines)].clone()), "an attachment among history");
+    check(|lines| drop(lines.remove(attachment(lines))), "5 attachments and 20 rows of history, but has");
 }
 
 #[test]

@@ -10,17 +10,16 @@ use forewarn_core::{Region, Settings};
 use forewarn_store::conformance::sample;
 use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
 
-const CURRENT: &str = "v1";
+const CURRENT: &str = "v2";
 
 #[test]
 fn this_version_writes_what_is_kept_of_it() {
-    let kept = fixture(CURRENT).join("archive.jsonl");
     let mut store = MemoryStore::new();
     fill(&mut store);
     if std::env::var_os("FOREWARN_MAKE_FIXTURE").is_some() {
         make(&fixture(CURRENT), &exported(&mut store));
     }
-    assert_eq!(exported(&mut store), fs::read_to_string(kept).unwrap());
+    assert_eq!(exported(&mut store), kept_archive(CURRENT));
 }
 
 #[test]
@@ -35,19 +34,55 @@ fn a_directory_of_v1_opens() {
 #[test]
 fn an_archive_of_v1_is_imported() {
     let mut store = MemoryStore::new();
-    let lines = fs::read(fixture("v1").join("archive.jsonl")).unwrap();
-    archive::import(&*lines, &mut store).unwrap();
+    import("v1", &mut store);
     check_v1(&mut store);
 }
 
-/// As long as records are of version 1, what is read is written again byte for byte.
+#[test]
+fn a_directory_of_v2_opens() {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(fixture("v2").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
+    check_v2(&mut SqliteStore::open(copy.path()).unwrap());
+}
+
+#[test]
+fn an_archive_of_v2_is_imported() {
+    let mut store = MemoryStore::new();
+    import("v2", &mut store);
+    check_v2(&mut store);
+}
+
+/// Version 1 had no attachments: all but the first and the last line are the same.
 fn check_v1(store: &mut dyn Store) {
+    check_state(store);
+    assert_eq!(store.reader().all_attachments(None).unwrap(), []);
+    let between = |archive: &str| -> Vec<String> {
+        let lines: Vec<_> = archive.lines().map(str::to_string).collect();
+        lines[1..lines.len() - 1].to_vec()
+    };
+    assert_eq!(between(&exported(store)), between(&kept_archive("v1")));
+}
+
+/// As long as records are of version 1, what is read is written again byte for byte.
+fn check_v2(store: &mut dyn Store) {
+    check_state(store);
+    assert_eq!(exported(store), kept_archive("v2"));
+}
+
+fn check_state(store: &mut dyn Store) {
     assert_eq!(store.clock_kind().unwrap(), Some(ClockKind::Manual));
     let loaded = store.load().unwrap();
     assert_eq!(loaded.revision, 1);
     let region = Region::load(Settings::default(), loaded.entities).unwrap();
     assert_eq!((region.machines().len(), region.events().count(), region.operations().count()), (6, 9, 12));
-    assert_eq!(exported(store), fs::read_to_string(fixture("v1").join("archive.jsonl")).unwrap());
+}
+
+fn import(version: &str, store: &mut dyn Store) {
+    archive::import(kept_archive(version).as_bytes(), store).unwrap();
+}
+
+fn kept_archive(version: &str) -> String {
+    fs::read_to_string(fixture(version).join("archive.jsonl")).unwrap()
 }
 
 fn make(directory: &Path, archive: &str) {

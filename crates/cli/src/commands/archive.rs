@@ -90,7 +90,11 @@ fn open(directory: &Path) -> Result<SqliteStore, Failure> {
 }
 
 fn counted(summary: Summary) -> String {
-    format!("{} records and {} rows of history", summary.records, summary.history)
+    let Summary { records, attachments, history } = summary;
+    match attachments {
+        0 => format!("{records} records and {history} rows of history"),
+        _ => format!("{records} records, {attachments} attachments and {history} rows of history"),
+    }
 }
 
 /// The error and what it comes from, as one sentence.

@@ -6,6 +6,7 @@ mod events;
 mod history;
 mod maintenance;
 mod operation;
+mod scenario;
 mod token;
 mod vm;
 
@@ -26,6 +27,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Vm(args) => vm::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Operation(args) => operation::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
+        Command::Scenario(args) => scenario::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Clock(args) => clock::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
         Command::Token(command) => token::run(command),
         Command::Export(args) => archive::export(args),

@@ -1,5 +1,5 @@
 //! Runs the transcripts of a document: in ```console blocks, lines that begin with `$ ` are typed into one
-//! shell, and what follows is what it must answer. `[..]` stands for anything in a line, a line `…` for
+//! shell, with those that begin with `>` after them, and what follows is what it must answer. `[..]` stands for anything in a line, a line `…` for
 //! any lines.
 
 use std::io::{BufRead, BufReader, Write};
@@ -25,11 +25,21 @@ pub fn steps(document: &str) -> Vec<Step> {
             _ if !inside => {}
             _ => match line.strip_prefix("$ ") {
                 Some(typed) => steps.push(Step { line: index + 1, typed: typed.into(), expected: Vec::new() }),
+                None if is_continued(&steps, line) => {
+                    let step = steps.last_mut().expect("a transcript begins with a command");
+                    step.typed.push('\n');
+                    step.typed.push_str(line.strip_prefix("> ").unwrap_or(""));
+                }
                 None => steps.last_mut().expect("a transcript begins with a command").expected.push(line.into()),
             },
         }
     }
     steps
+}
+
+/// A command that goes on, as the shell's second prompt shows it.
+fn is_continued(steps: &[Step], line: &str) -> bool {
+    (line == ">" || line.starts_with("> ")) && steps.last().is_some_and(|step| step.expected.is_empty())
 }
 
 pub fn run(name: &str, document: &str, server: &Server) {

@@ -30,6 +30,7 @@ mod operations;
 mod parts;
 mod routes;
 mod scale_sets;
+mod scenarios;
 mod service;
 mod text;
 mod token;
@@ -45,12 +46,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Asked, Done, Engine};
 use crate::random::random_guid;
+use crate::scenario::Runs;
 use error::{ApiError, Refusal};
+
+/// The bodies that scenarios have in their files.
+pub(crate) mod bodies {
+    pub use super::groups::NewGroup;
+    pub use super::machines::NewMachine;
+    pub use super::maintenance::NewMaintenance;
+    pub use super::scale_sets::NewScaleSet;
+    pub use super::text::Word;
+}
 
 pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};
 pub use listener::serve;
-pub use routes::{Route, router, table};
+pub use routes::{PREFIX, Route, router, table};
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
 
 /// Who the holder of the token is, in history and in the audit trail.
@@ -74,12 +85,13 @@ struct Inner {
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
+    runs: Runs,
 }
 
 impl Api {
     pub fn new(engine: Engine, access: Access, bound: SocketAddr, stop: CancellationToken) -> Api {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Api(Arc::new(Inner { engine, access, bound, stop, streams }))
+        Api(Arc::new(Inner { engine, access, bound, stop, streams, runs: Runs::default() }))
     }
 
     fn engine(&self) -> &Engine {

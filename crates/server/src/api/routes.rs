@@ -21,7 +21,7 @@ use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
 use super::{Api, changes, clock, guard, history, hosts, machine_actions, machines, maintenance, operations};
-use super::{scale_sets, service};
+use super::{scale_sets, scenarios, service};
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -38,16 +38,23 @@ pub struct Route {
 }
 
 pub fn router(api: Api) -> Router {
+    routes()
+        .layer(middleware::from_fn_with_state(api.clone(), guard::check))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(api)
+}
+
+/// The same without the guard at the door, for the program itself.
+pub(crate) fn inside(api: Api) -> Router {
+    routes().with_state(api)
+}
+
+fn routes() -> Router<Api> {
     let mut router = Router::new();
     for route in table() {
         router = router.route(route.path, route.handler);
     }
-    router
-        .fallback(not_found)
-        .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(api.clone(), guard::check))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(api)
+    router.fallback(not_found).method_not_allowed_fallback(not_allowed)
 }
 
 async fn not_found(uri: Uri) -> ApiError {
@@ -94,10 +101,18 @@ fn event_action(id: &'static str, summary: &'static str) -> Doc {
 }
 
 pub fn table() -> Vec<Route> {
-    [machine_routes(), group_routes(), scale_set_routes(), host_routes(), event_routes(), other_routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        machine_routes(),
+        group_routes(),
+        scale_set_routes(),
+        host_routes(),
+        event_routes(),
+        scenario_routes(),
+        other_routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[rustfmt::skip]
@@ -175,6 +190,19 @@ fn event_routes() -> Vec<Route> {
         get("/api/v1/operations", operations::list, doc("listOperations", "Operations that are not forgotten, oldest first").query::<operations::ListQuery>().page::<Operation>()),
         get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "One operation; from history when it is forgotten").answer::<Operation>(OK)),
         post("/api/v1/operations/{operation}/cancel", operations::cancel, doc("cancelOperation", "Cancels what has not started").may_body::<Nothing>().answer::<Operation>(OK)),
+    ]
+}
+
+#[rustfmt::skip]
+fn scenario_routes() -> Vec<Route> {
+    use scenarios::{NewRun, Run, RunQuery, ScenarioFile, ScenarioSummary};
+    vec![
+        get("/api/v1/scenarios", scenarios::list, doc("listScenarios", "The scenarios that come with the program").page::<ScenarioSummary>()),
+        get("/api/v1/scenarios/{scenario}", scenarios::get, doc("getScenario", "One of them, with its file").answer::<ScenarioFile>(OK)),
+        get("/api/v1/scenario-runs", scenarios::runs, doc("listRuns", "Runs of scenarios, oldest first").page::<Run>()),
+        post("/api/v1/scenario-runs", scenarios::begin, doc("runScenario", "Runs a scenario").body::<NewRun>().answer::<Run>(ACCEPTED)),
+        get("/api/v1/scenario-runs/{run}", scenarios::run, doc("getRun", "One run; with `wait`, when it has gone on").query::<RunQuery>().answer::<Run>(OK)),
+        delete("/api/v1/scenario-runs/{run}", scenarios::stop, doc("stopRun", "Stops a run").no_content()),
     ]
 }
 

@@ -25,7 +25,8 @@ pub fn make(fleet: Fleet, directory: &Path, events: u64) -> Result<(), Box<dyn E
         region = region.apply(&maintain(fleet, n, turn, event), fleet.start)?.region;
         writeln!(list, "{} {event}", Fleet::name(n))?;
     }
-    let contents = Contents { revision: 1, clock: None, entities: region.entities().collect() };
+    let contents =
+        Contents { revision: 1, clock: None, entities: region.entities().collect(), attachments: Vec::new() };
     std::fs::create_dir_all(directory)?;
     SqliteStore::open(directory)?.restore(&contents, &mut std::iter::empty())?;
     std::fs::write(directory.join("events"), list)?;
@@ -71,7 +72,7 @@ impl Opened {
     /// One command with its commit.
     fn carry_out(&mut self, command: &Command) -> Result<(), Box<dyn Error>> {
         let Transition { region, writes, facts, .. } = self.region.apply(command, self.region.now())?;
-        self.revision = self.store.commit(self.revision, &Batch { writes, facts, audit: Vec::new() })?;
+        self.revision = self.store.commit(self.revision, &Batch { writes, facts, ..Batch::default() })?;
         self.region = region;
         Ok(())
     }

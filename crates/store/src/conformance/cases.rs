@@ -142,7 +142,12 @@ fn a_restore_is_all_or_nothing(fixture: &dyn Fixture) {
     let mut full = MemoryStore::new();
     full.commit(0, &sample::batch()).unwrap();
     let rows = full.reader().history(&HistoryQuery::default()).unwrap();
-    let contents = || Contents { revision: 9, clock: Some(ClockKind::Real), entities: sample::entities() };
+    let contents = || Contents {
+        revision: 9,
+        clock: Some(ClockKind::Real),
+        entities: sample::entities(),
+        attachments: sample::attachments(),
+    };
 
     let mut store = fixture.open();
     let broken = StoreError::Message("half of it".into());

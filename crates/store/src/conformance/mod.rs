@@ -3,6 +3,7 @@
 //!
 //! Here and not among the tests, so that stores outside this crate can run it.
 
+mod attachments;
 mod cases;
 mod history;
 pub mod sample;
@@ -17,7 +18,7 @@ pub trait Fixture {
 
 /// Runs every case, each on a fixture of its own. Panics at the first one that does not hold.
 pub fn run(make: &dyn Fn() -> Box<dyn Fixture>) {
-    for (name, case) in cases::ALL.iter().chain(history::ALL) {
+    for (name, case) in cases::ALL.iter().chain(attachments::ALL).chain(history::ALL) {
         eprintln!("conformance: {name}");
         case(&*make());
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forewarn_core::*;
 
-use crate::{Audit, Batch};
+use crate::{Attachment, Audit, Batch, Owner};
 
 /// 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
@@ -322,7 +322,25 @@ fn requests() -> Vec<Request> {
 
 /// A batch that stores all of it, with a fact of every kind, one a second, and an action before them.
 pub fn batch() -> Batch {
-    Batch { writes: entities().into_iter().map(Write::Put).collect(), facts: facts(), audit: vec![audit()] }
+    Batch {
+        writes: entities().into_iter().map(Write::Put).collect(),
+        facts: facts(),
+        audit: vec![audit()],
+        attachments: attachments(),
+    }
+}
+
+/// One of every kind of owner, in the order that stores keep.
+pub fn attachments() -> Vec<Attachment> {
+    let operation = operations().pop().map(|entity| entity.key());
+    let Some(Key::Operation(operation)) = operation else { unreachable!("it is an operation") };
+    vec![
+        Attachment::put(Owner::Group(UNIFORM_SET), "arm", "{\"sku\":{\"capacity\":2}}"),
+        Attachment::put(Owner::Machine(MachineId(3)), "arm", "{}"),
+        Attachment::put(Owner::Machine(MachineId(3)), "identity", "\"line\nbreak\""),
+        Attachment::put(Owner::Region, "arm/group/Default", ""),
+        Attachment::put(Owner::Operation(operation), "arm", "Ünïcode"),
+    ]
 }
 
 pub fn audit() -> Audit {

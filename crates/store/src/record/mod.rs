@@ -52,6 +52,21 @@ pub fn name_of(key: &Key) -> (&'static str, String) {
     }
 }
 
+/// The entity of a name in the store; None: no entity is named so.
+pub fn key_of(kind: &str, key: &str) -> Option<Key> {
+    let key = match kind {
+        META if key == META_KEY => Key::Meta,
+        HOST => Key::Host(key.into()),
+        GROUP => Key::Group(GroupId(number(key).ok()?)),
+        SCOPE => Key::Scope(ScopeId(number(key).ok()?)),
+        MACHINE => Key::Machine(MachineId(number(key).ok()?)),
+        EVENT => Key::Event(guid(key).ok()?),
+        OPERATION => Key::Operation(guid(key).ok()?),
+        _ => return None,
+    };
+    Some(key)
+}
+
 pub fn encode(entity: &Entity) -> Record {
     let (kind, key) = name_of(&entity.key());
     let body = match entity {

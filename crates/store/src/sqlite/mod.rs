@@ -104,6 +104,9 @@ impl Store for SqliteStore {
         for entity in &contents.entities {
             write::put(&transaction, entity).map_err(read_error)?;
         }
+        for attachment in &contents.attachments {
+            write::attach(&transaction, attachment).map_err(read_error)?;
+        }
         for row in history {
             let row = row?;
             write::remember(&transaction, Some(row.number), &row).map_err(read_error)?;

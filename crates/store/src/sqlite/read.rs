@@ -1,19 +1,20 @@
-//! Queries of history, each along an index and never further than a page.
+//! Queries beside the writer: attachments by their names, and history, each query along an index and never
+//! further than a page.
 //!
-//! The most telling filter leads; the others are checked on the rows it finds. Times become bounds of
+//! Of history's filters the most telling one leads; the others are checked on the rows it finds. Times become bounds of
 //! numbers first, because rows are in the order of time.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use forewarn_core::{Guid, Timestamp};
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::error::read_error;
 use super::one;
 use crate::history::fold;
 use crate::text::parse_guid;
-use crate::{HistoryQuery, HistoryRow, Reader, StoreError};
+use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
 
 pub(super) struct SqliteReader {
     /// Pages are small and indexed: one at a time is fast enough, and the server's threads are few.
@@ -24,14 +25,64 @@ impl SqliteReader {
     pub fn new(connection: Connection) -> SqliteReader {
         SqliteReader { connection: Mutex::new(connection) }
     }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Reader for SqliteReader {
     fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.connection();
         let view = connection.transaction().map_err(read_error)?;
         history(&view, query).map_err(read_error)
     }
+
+    fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError> {
+        let (kind, key) = owner.name();
+        let sql = "SELECT value FROM attachments WHERE kind = ?1 AND key = ?2 AND name = ?3";
+        one(&self.connection(), sql, [kind, &key, name]).map_err(read_error)
+    }
+
+    fn attachments(
+        &self,
+        owner: Owner,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let (kind, key) = owner.name();
+        let limit = limit.min(ATTACHMENTS_PAGE_MAX);
+        let (comparison, from) = match after {
+            Some(after) if after >= prefix => (">", after),
+            Some(_) | None => (">=", prefix),
+        };
+        let sql = format!(
+            "SELECT name, value FROM attachments WHERE kind = ?1 AND key = ?2 AND name {comparison} ?3
+              ORDER BY name LIMIT ?4"
+        );
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(&sql).map_err(read_error)?;
+        let rows = statement.query_map(params![kind, key, from, limit], |row| Ok((row.get(0)?, row.get(1)?)));
+        let rows = rows.and_then(Iterator::collect::<rusqlite::Result<Vec<(String, String)>>>).map_err(read_error)?;
+        Ok(rows.into_iter().take_while(|(name, _)| name.starts_with(prefix)).collect())
+    }
+
+    fn all_attachments(&self, after: Option<(Owner, &str)>) -> Result<Vec<Attachment>, StoreError> {
+        let (owner, name) = after.map_or((Default::default(), ""), |(owner, name)| (owner.name(), name));
+        let sql = "SELECT kind, key, name, value FROM attachments WHERE (kind, key, name) > (?1, ?2, ?3)
+                    ORDER BY kind, key, name LIMIT ?4";
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(sql).map_err(read_error)?;
+        let rows = statement.query_map(params![owner.0, owner.1, name, ATTACHMENTS_PAGE_MAX], attachment);
+        rows.and_then(Iterator::collect).map_err(read_error)
+    }
+}
+
+fn attachment(row: &Row<'_>) -> rusqlite::Result<Attachment> {
+    let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
+    let owner = Owner::named(&kind, &key).ok_or_else(|| bad(1, "attachments", &key))?;
+    Ok(Attachment { owner, name: row.get(2)?, value: Some(row.get(3)?) })
 }
 
 /// The oldest rows from before a time.
@@ -160,7 +211,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         operation: guid(row, 4)?,
         joined: list(row, 5)?
             .iter()
-            .map(|text| parse_guid(text).ok_or_else(|| bad(5, text)))
+            .map(|text| parse_guid(text).ok_or_else(|| bad(5, "history", text)))
             .collect::<Result<_, _>>()?,
         scope: row.get(6)?,
         machines: list(row, 7)?,
@@ -173,16 +224,16 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
 
 fn guid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Guid>> {
     let text: Option<String> = row.get(column)?;
-    text.map(|text| parse_guid(&text).ok_or_else(|| bad(column, &text))).transpose()
+    text.map(|text| parse_guid(&text).ok_or_else(|| bad(column, "history", &text))).transpose()
 }
 
 fn list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
     let text: Option<String> = row.get(column)?;
-    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|_| bad(column, &text)))
+    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|_| bad(column, "history", &text)))
 }
 
-fn bad(column: usize, text: &str) -> rusqlite::Error {
-    let reason = format!("'{text}' in the table 'history' is not what belongs there");
+fn bad(column: usize, table: &str, text: &str) -> rusqlite::Error {
+    let reason = format!("'{text}' in the table '{table}' is not what belongs there");
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, reason.into())
 }
 

@@ -7,7 +7,7 @@ use super::one;
 use crate::StoreError;
 
 /// The format of the tables; records have versions of their own.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// `FWRN`: tells our databases from other people's.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -88,19 +88,31 @@ SELECT key                         AS id,
  WHERE kind = 'event';
 ";
 
+/// New in format 2. The owner is named as its record is.
+const ATTACHMENTS: &str = "
+CREATE TABLE attachments (
+    kind  TEXT NOT NULL,
+    key   TEXT NOT NULL,
+    name  TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (kind, key, name)
+) WITHOUT ROWID;
+";
+
 /// Makes the tables of an empty store, all or none of them.
 pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES}
+        "BEGIN IMMEDIATE; {TABLES} {ATTACHMENTS}
          PRAGMA application_id = {APPLICATION_ID};
          INSERT INTO meta (key, value) VALUES ('format', '{FORMAT}'), ('revision', '0');
          COMMIT;"
     ))
 }
 
-/// Refuses what is not a store of ours, or is one of a format that this program does not know.
+/// Brings a store of an older format to the present one, and refuses what is not a store of ours, or is one
+/// of a format that this program does not know.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let application: i32 =
         connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(read_error)?;
@@ -114,6 +126,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let format = meta(connection, "format").map_err(read_error)?.unwrap_or_default();
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
+        Ok(1) => upgrade_1(connection).map_err(read_error),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, and this program knows \
              {FORMAT}. Start that version, or use a backup from before."
@@ -123,6 +136,14 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
              backup."
         ))),
     }
+}
+
+fn upgrade_1(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {ATTACHMENTS}
+         UPDATE meta SET value = '2' WHERE key = 'format';
+         COMMIT;"
+    ))
 }
 
 /// What a commit promises: it is on the disk, in the log, when it returns.

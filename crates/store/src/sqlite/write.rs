@@ -7,7 +7,7 @@ use super::error::read_error;
 use super::{one, schema};
 use crate::history::{rows_of, search_names, search_operations};
 use crate::text::iso;
-use crate::{Batch, HistoryRow, StoreError, record};
+use crate::{Attachment, Batch, HistoryRow, Owner, StoreError, record};
 
 pub(super) fn revision(connection: &Connection) -> std::result::Result<u64, StoreError> {
     let text = schema::meta(connection, "revision").map_err(read_error)?.unwrap_or_default();
@@ -30,6 +30,9 @@ pub(super) fn batch(connection: &Connection, batch: &Batch, last_at: Timestamp) 
             Write::Delete(key) => delete(connection, key)?,
         }
     }
+    for attachment in &batch.attachments {
+        attach(connection, attachment)?;
+    }
     let rows = rows_of(batch, last_at);
     for row in &rows {
         remember(connection, None, row)?;
@@ -48,9 +51,30 @@ pub(super) fn put(connection: &Connection, entity: &Entity) -> Result<()> {
         .map(drop)
 }
 
-fn delete(connection: &Connection, key: &Key) -> Result<()> {
-    let (kind, key) = record::name_of(key);
-    connection.prepare_cached("DELETE FROM records WHERE kind = ?1 AND key = ?2")?.execute([kind, &key]).map(drop)
+fn delete(connection: &Connection, entity: &Key) -> Result<()> {
+    let (kind, key) = record::name_of(entity);
+    connection.prepare_cached("DELETE FROM records WHERE kind = ?1 AND key = ?2")?.execute([kind, &key])?;
+    if Owner::of(entity).is_some() {
+        connection.prepare_cached("DELETE FROM attachments WHERE kind = ?1 AND key = ?2")?.execute([kind, &key])?;
+    }
+    Ok(())
+}
+
+pub(super) fn attach(connection: &Connection, attachment: &Attachment) -> Result<()> {
+    let (kind, key) = attachment.owner.name();
+    let name = attachment.name.as_str();
+    match &attachment.value {
+        Some(value) => connection
+            .prepare_cached(
+                "INSERT INTO attachments (kind, key, name, value) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET value = excluded.value",
+            )?
+            .execute([kind, &key, name, value]),
+        None => connection
+            .prepare_cached("DELETE FROM attachments WHERE kind = ?1 AND key = ?2 AND name = ?3")?
+            .execute([kind, &key, name]),
+    }
+    .map(drop)
 }
 
 /// Adds a row of history; None: with the next number.
@@ -120,6 +144,7 @@ pub(super) fn last_at(connection: &Connection) -> Result<Timestamp> {
 }
 
 pub(super) fn has_rows(connection: &Connection) -> Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM records) OR EXISTS (SELECT 1 FROM sqlite_sequence WHERE seq > 0)";
+    let sql = "SELECT EXISTS (SELECT 1 FROM records) OR EXISTS (SELECT 1 FROM attachments)
+               OR EXISTS (SELECT 1 FROM sqlite_sequence WHERE seq > 0)";
     Ok(one::<bool>(connection, sql, [])?.unwrap_or(false))
 }

@@ -1,0 +1,31 @@
+//! `forewarn history`.
+
+use super::Connection;
+use crate::words;
+
+#[derive(Debug, clap::Args)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Only of this machine.
+    #[arg(long, value_name = "NAME")]
+    pub vm: Option<String>,
+    /// Only of the event with this id.
+    #[arg(long, value_name = "ID")]
+    pub event: Option<String>,
+    /// Only of the operation with this id.
+    #[arg(long, value_name = "ID")]
+    pub operation: Option<String>,
+    /// Only this kind, may be repeated: appeared, approved, started, ended, operation-ended, machine-added, machine-removed, scope-on, scope-off, audit.
+    #[arg(long = "kind", value_name = "KIND")]
+    pub kinds: Vec<String>,
+    /// Not before this time, such as 2026-07-28T10:00:00Z.
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    pub since: Option<jiff::Timestamp>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    pub until: Option<jiff::Timestamp>,
+    /// The newest so many.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+}

@@ -1,0 +1,57 @@
+//! `forewarn maintenance`.
+
+use clap::{Subcommand, ValueEnum};
+
+use super::Asking;
+use crate::words;
+
+#[derive(Debug, Subcommand)]
+pub enum MaintenanceCommand {
+    /// Maintain a machine, a host or a whole group.
+    Start(Box<MaintenanceArgs>),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct MaintenanceArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// What is done to the machines.
+    #[arg(long = "type", value_name = "TYPE", default_value = "Freeze", ignore_case = true)]
+    pub kind: MaintenanceType,
+    /// When, such as 2026-07-28T10:00:00Z; without it as soon as the notice is over.
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    pub at: Option<jiff::Timestamp>,
+    /// More notice than the least one: 1h, or a number of seconds.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub notice: Option<u64>,
+    /// How long machines are told that it will take: 15m, or a number of seconds.
+    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    pub duration: Option<u64>,
+    /// What machines are told about it.
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct TargetArgs {
+    /// A machine: a name, or GROUP/NAME where several have it, or a vmId.
+    #[arg(long, value_name = "NAME")]
+    pub vm: Option<String>,
+    /// A host, with all machines on it.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// An availability set, cloud service or scale set, one update domain after the other.
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum MaintenanceType {
+    Freeze,
+    Reboot,
+    Redeploy,
+}

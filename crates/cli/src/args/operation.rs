@@ -1,0 +1,25 @@
+//! `forewarn operation`.
+
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub enum OperationCommand {
+    /// Show what became of it.
+    Show {
+        /// The id of the operation, or of an event of it.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Wait for its end.
+    Wait {
+        /// The id of the operation, or of an event of it.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Call off what has not started yet.
+    Cancel {
+        /// The id of the operation, or of an event of it.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}

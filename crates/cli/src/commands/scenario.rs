@@ -1,0 +1,161 @@
+//! `forewarn scenario`: the server runs them; here they are chosen, sent and watched.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::object;
+use crate::args::{Output, ScenarioCommand};
+use crate::client::{self, Api, Call};
+use crate::failure::{Failure, sentence};
+use crate::output::{self, Cell, Colour};
+
+/// How long the server may hold a question about a run. Below the time-out of an answer.
+const WAIT_SECS: &str = "30";
+
+#[derive(Deserialize)]
+struct Run {
+    id: u64,
+    name: String,
+    title: String,
+    state: String,
+    reason: Option<String>,
+    started: jiff::Timestamp,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    text: String,
+    line: u64,
+    state: String,
+    at: Option<jiff::Timestamp>,
+    message: Option<String>,
+}
+
+pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        ScenarioCommand::List => list(api, output),
+        ScenarioCommand::Show { name } => show(api, name, output),
+        ScenarioCommand::Run { scenario, vm, no_wait } => {
+            let begun = api.post(&Call::to(&["scenario-runs"]), &new_run(scenario, vm.as_deref())?)?;
+            if *no_wait { asked(&begun, output) } else { follow(api, begun, output) }
+        }
+        ScenarioCommand::Runs => runs(api, output),
+        ScenarioCommand::Stop { run } => {
+            api.delete(&Call::to(&["scenario-runs", &run.to_string()]))?;
+            output::line(&format!("Run {run} is stopped."))
+        }
+    }
+}
+
+fn list(api: &Api, output: Output) -> Result<(), Failure> {
+    let page = api.get(&Call::to(&["scenarios"]))?;
+    if output == Output::Json {
+        return output::json(&page["value"]);
+    }
+    let text = |scenario: &Value, key: &str| scenario[key].as_str().unwrap_or_default().to_string();
+    let found = page["value"].as_array().cloned().unwrap_or_default();
+    let rows = found.iter().map(|it| ["name", "subject", "title"].map(|key| Cell::new(text(it, key))).to_vec());
+    output::table(&["NAME", "MACHINE", "TITLE"], &rows.collect::<Vec<_>>(), "There are no scenarios.")
+}
+
+fn show(api: &Api, name: &str, output: Output) -> Result<(), Failure> {
+    let scenario = api.get(&Call::to(&["scenarios", name]))?;
+    match output {
+        Output::Json => output::json(&scenario),
+        Output::Table => output::line(scenario["text"].as_str().unwrap_or_default().trim_end()),
+    }
+}
+
+/// A name that is also a file is the file: nobody writes one by accident.
+fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
+    let path = Path::new(scenario);
+    let looks_like_file = scenario.contains(['/', '.']);
+    if !looks_like_file && !path.is_file() {
+        return Ok(object(&[("scenario", json!(scenario)), ("subject", json!(vm))]));
+    }
+    let text = fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{scenario}: {error}.")))?;
+    forewarn_server::scenario::Scenario::parse(&text)
+        .map_err(|problem| Failure::Usage(format!("{scenario}: {problem}.")))?;
+    let name: String = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_.()-".contains(c)) && name.len() <= 128;
+    let name = if plain && !name.is_empty() { Some(name) } else { None };
+    Ok(object(&[("text", json!(text)), ("name", json!(name)), ("subject", json!(vm))]))
+}
+
+fn asked(begun: &Value, output: Output) -> Result<(), Failure> {
+    let run: Run = client::read(begun)?;
+    match output {
+        Output::Json => output::json(begun),
+        Output::Table => output::line(&format!("Run {} of '{}' has begun.", run.id, output::tame(&run.title))),
+    }
+}
+
+/// Shows each step when it is over, until the last one is.
+fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
+    let mut told = 0;
+    loop {
+        let run: Run = client::read(&value)?;
+        if output == Output::Table {
+            told = tell(&run, told)?;
+        }
+        if run.state != "Running" {
+            return finish(&run, &value, output);
+        }
+        value = api.get(&Call::to(&["scenario-runs", &run.id.to_string()]).with("wait", Some(WAIT_SECS)))?;
+    }
+}
+
+fn tell(run: &Run, told: usize) -> Result<usize, Failure> {
+    let over = run.steps.iter().take_while(|step| matches!(step.state.as_str(), "Done" | "Failed")).count();
+    for step in &run.steps[told..over] {
+        let at = step.at.map_or_else(String::new, |at| at.strftime("%H:%M:%S").to_string());
+        let word = if step.state == "Done" { "ok  " } else { "FAIL" };
+        let message = step.message.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        output::line(&output::tame(&format!("{at}  {word}  {}{message}", step.text)))?;
+    }
+    Ok(over)
+}
+
+fn finish(run: &Run, value: &Value, output: Output) -> Result<(), Failure> {
+    if output == Output::Json {
+        output::json(value)?;
+    }
+    let title = output::tame(&run.title);
+    let failed = run.steps.iter().find(|step| step.state == "Failed");
+    let reason = output::tame(run.reason.as_deref().unwrap_or_default());
+    match (run.state.as_str(), failed) {
+        ("Passed", _) if output == Output::Table => output::line(&format!("'{title}' passed.")),
+        ("Passed", _) => Ok(()),
+        ("Stopped", _) => Err(Failure::Ended(format!("'{title}' was stopped."))),
+        (_, Some(step)) => Err(Failure::Ended(format!("'{title}' failed at line {}: {reason}.", step.line))),
+        (_, None) => Err(Failure::Ended(format!("'{title}' failed before its first step: {}", sentence(&reason)))),
+    }
+}
+
+fn runs(api: &Api, output: Output) -> Result<(), Failure> {
+    let page = api.get(&Call::to(&["scenario-runs"]))?;
+    if output == Output::Json {
+        return output::json(&page["value"]);
+    }
+    let found: Vec<Run> = client::read(&page["value"])?;
+    let rows = found.iter().map(|run| {
+        let colour = match run.state.as_str() {
+            "Passed" => Colour::Green,
+            "Failed" => Colour::Red,
+            _ => Colour::Plain,
+        };
+        let done = run.steps.iter().filter(|step| step.state == "Done").count();
+        vec![
+            Cell::new(run.id.to_string()),
+            Cell::new(&run.name),
+            Cell::coloured(&run.state, colour),
+            Cell::new(format!("{done}/{}", run.steps.len())),
+            Cell::new(client::day_time(run.started)),
+        ]
+    });
+    output::table(&["RUN", "SCENARIO", "STATE", "STEPS", "STARTED"], &rows.collect::<Vec<_>>(), "Nothing was run.")
+}

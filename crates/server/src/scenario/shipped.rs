@@ -1,0 +1,31 @@
+//! The scenarios that come with the program: the published sequences of the original service.
+
+/// A scenario that ships, by the name that it is run by.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($name:literal),+ $(,)?) => {
+        &[$(Shipped { name: $name, text: include_str!(concat!("shipped/", $name, ".toml")) }),+]
+    };
+}
+
+pub const SHIPPED: &[Shipped] = shipped![
+    "live-migration",
+    "host-maintenance",
+    "user-reboot",
+    "user-redeploy",
+    "host-failure",
+    "hardware-failure",
+    "cancelled-maintenance",
+    "eviction",
+    "terminate",
+    "terminate-gate",
+];
+
+pub fn shipped(name: &str) -> Option<&'static Shipped> {
+    SHIPPED.iter().find(|shipped| shipped.name == name)
+}

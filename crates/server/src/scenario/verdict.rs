@@ -1,0 +1,107 @@
+//! Whether what a scenario expects is so in a region: already, not yet, or never again.
+
+use forewarn_core::{Event, Found, Operation, OperationState, Outcome, Power, Region, Status};
+
+use super::step::{EventState, MachineState};
+use crate::requests::RequestRecord;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Holds,
+    /// How it is, for when time runs out.
+    NotYet(String),
+    /// How it is, and that it cannot become what was expected.
+    Never(String),
+}
+
+/// Of the events of an operation, or of the one that concerns a machine.
+pub(super) fn of_events(region: &Region, operation: &Operation, machine: Option<&str>, state: EventState) -> Verdict {
+    let concerns = |event: &&Event| {
+        machine.is_none_or(|name| event.resources.iter().any(|resource| resource.name.eq_ignore_ascii_case(name)))
+    };
+    let all: Vec<&Event> =
+        operation.parts.iter().filter_map(|part| region.event(part.event).map(|event| &**event)).collect();
+    let events: Vec<&Event> = all.into_iter().filter(concerns).collect();
+    if events.is_empty() {
+        return match operation.state {
+            OperationState::Ended { .. } => Verdict::Never("no event came of it".into()),
+            OperationState::Running => Verdict::NotYet("it has no event yet".into()),
+        };
+    }
+    if !events.iter().any(|event| event.is_shown() || !event.is_live()) {
+        return Verdict::NotYet("its event is hidden, because nobody in the scope has asked for the document".into());
+    }
+    let verdicts = events.iter().map(|event| of_event(event, state));
+    verdicts.reduce(worse).unwrap_or(Verdict::Holds)
+}
+
+fn worse(one: Verdict, other: Verdict) -> Verdict {
+    match (&one, &other) {
+        (Verdict::Never(_), _) => one,
+        (_, Verdict::Never(_)) => other,
+        (Verdict::NotYet(_), _) => one,
+        (Verdict::Holds, _) => other,
+    }
+}
+
+fn of_event(event: &Event, state: EventState) -> Verdict {
+    let is = |word: &str| format!("it is {word}");
+    let ended = |outcome: &Outcome| format!("it ended: {}", outcome_word(outcome));
+    match (&event.status, state) {
+        (_, EventState::Appeared) => Verdict::Holds,
+        (Status::Scheduled, EventState::Scheduled) => Verdict::Holds,
+        (_, EventState::Approved) if event.approval.is_some() => Verdict::Holds,
+        (Status::Started { .. }, EventState::Started) => Verdict::Holds,
+        (Status::Ended { .. }, EventState::Gone) => Verdict::Holds,
+        (Status::Ended { outcome: Outcome::Completed, .. }, EventState::Completed) => Verdict::Holds,
+        (Status::Ended { outcome: Outcome::Canceled { .. }, .. }, EventState::Canceled) => Verdict::Holds,
+        (Status::Scheduled, _) => Verdict::NotYet(is("Scheduled")),
+        (Status::Started { .. }, EventState::Scheduled | EventState::Approved) => Verdict::Never(is("Started")),
+        (Status::Started { .. }, _) => Verdict::NotYet(is("Started")),
+        (Status::Ended { outcome, .. }, _) => Verdict::Never(ended(outcome)),
+    }
+}
+
+fn outcome_word(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Completed => "Completed".into(),
+        Outcome::Failed(reason) => format!("Failed ({reason})"),
+        Outcome::TimedOut => "TimedOut".into(),
+        Outcome::Superseded => "Superseded".into(),
+        Outcome::NoEffect => "NoEffect".into(),
+        Outcome::ResourceGone => "ResourceGone".into(),
+        Outcome::Canceled { by } => format!("Canceled by {by}"),
+    }
+}
+
+/// Of a machine. `asked` is what it has asked of the metadata endpoint.
+pub(super) fn of_machine(
+    region: &Region,
+    name: &str,
+    asked: impl Fn(forewarn_core::MachineId) -> Option<RequestRecord>,
+    state: MachineState,
+) -> Verdict {
+    let machine = match region.machine_by_name(name, None) {
+        Found::One(id) => region.machine(id),
+        Found::Many(_) | Found::Nothing => None,
+    };
+    let Some(machine) = machine else {
+        return match state {
+            MachineState::Deleted => Verdict::Holds,
+            MachineState::Polling | MachineState::Running | MachineState::Stopped | MachineState::Deallocated => {
+                Verdict::Never("it is not there".into())
+            }
+        };
+    };
+    let holds = match state {
+        MachineState::Polling => asked(machine.id).is_some_and(|record| record.gets > 0),
+        MachineState::Running => machine.power == Power::Running,
+        MachineState::Stopped => machine.power == Power::Stopped,
+        MachineState::Deallocated => machine.power == Power::Deallocated,
+        MachineState::Deleted => false,
+    };
+    match holds {
+        true => Verdict::Holds,
+        false => Verdict::NotYet(format!("it is there, {:?}", machine.power)),
+    }
+}

@@ -1,0 +1,123 @@
+//! Scenarios through the API, on a manual clock: those that ship pass, and one that is wrong says where.
+
+mod api_support;
+
+use api_support::{NONE, Server, check, refused};
+use serde_json::{Value, json};
+
+fn begin(server: &Server, body: Value) -> u64 {
+    check(server, "POST /scenario-runs", body, 202, json!({}))["id"].as_u64().unwrap()
+}
+
+/// Waits for the end of a run: each question is answered when the run has gone on.
+fn ended(server: &Server, id: u64) -> Value {
+    loop {
+        let run = check(server, &format!("GET /scenario-runs/{id}?wait=20"), NONE, 200, json!({ "id": id }));
+        if run["state"] != "Running" {
+            return run;
+        }
+    }
+}
+
+fn run_text(server: &Server, steps: &str) -> Value {
+    let text = format!("title = \"t\"\n[[machine]]\nname = \"web_0\"\n{steps}");
+    let id = begin(server, json!({ "text": text }));
+    ended(server, id)
+}
+
+#[test]
+fn every_scenario_that_ships_passes_on_a_manual_clock() {
+    let server = Server::start();
+    let listed = check(&server, "GET /scenarios", NONE, 200, json!({}));
+    for scenario in listed["value"].as_array().unwrap() {
+        let name = scenario["name"].as_str().unwrap();
+        let id = begin(&server, json!({ "scenario": name }));
+        let run = ended(&server, id);
+        assert_eq!(run["state"], "Passed", "{run:#}");
+        assert!(run["steps"].as_array().unwrap().iter().all(|step| step["state"] == "Done" && step["at"].is_string()));
+        check(&server, &format!("GET /scenarios/{name}"), NONE, 200, json!({ "name": name }));
+        // Another time with what is there already.
+        if name != "terminate" && name != "terminate-gate" && name != "eviction" {
+            let again = begin(&server, json!({ "scenario": name }));
+            assert_eq!(ended(&server, again)["state"], "Passed", "{name} again");
+        }
+    }
+    let history = check(&server, "GET /history?kind=audit", NONE, 200, json!({}));
+    assert!(history.to_string().contains("scenario.run"), "{history}");
+}
+
+#[test]
+fn another_machine_takes_the_subjects_place() {
+    let server = Server::with_machines(&["mine"]);
+    let id = begin(&server, json!({ "scenario": "user-reboot", "subject": "mine" }));
+    assert_eq!(ended(&server, id)["state"], "Passed");
+    let machines = check(&server, "GET /machines", NONE, 200, json!({})).to_string();
+    assert!(machines.contains("\"mine\"") && !machines.contains("\"web_0\""), "{machines}");
+    let rows = check(&server, "GET /history?machine=mine&kind=appeared", NONE, 200, json!({}));
+    assert_eq!(rows["value"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_fails_at_the_step_that_is_not_as_expected() {
+    let server = Server::start();
+    let steps = "[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\nas = \"r\"\n\
+                 [[step]]\nexpect = \"started\"\nof = \"r\"\nwithin = \"0s\"\n[[step]]\nwait = \"1h\"\n";
+    let run = run_text(&server, steps);
+    assert_eq!(run["state"], "Failed", "{run:#}");
+    let states: Vec<_> = run["steps"].as_array().unwrap().iter().map(|step| step["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["Done", "Done", "Failed", "Waiting"]);
+    assert_eq!(run["steps"][2]["message"], "after 0s it is not so: it is Scheduled");
+    assert_eq!(run["reason"], run["steps"][2]["message"]);
+}
+
+#[test]
+fn what_can_never_be_is_not_waited_for() {
+    let server = Server::start();
+    let steps = "[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\nas = \"r\"\n[[step]]\nwait = \"1h\"\n\
+                 [[step]]\nexpect = \"scheduled\"\nof = \"r\"\nwithin = \"300d\"\n";
+    assert_eq!(run_text(&server, steps)["reason"], "it ended: Completed, and cannot become so any more");
+    let hidden = "[[step]]\nmaintain = { target = { machine = \"web_9\" }, type = \"Reboot\", noticeSeconds = 9000 }\nas = \"m\"\n\
+                  [[step]]\nexpect = \"scheduled\"\nof = \"m\"\nwithin = \"0s\"\n";
+    check(&server, "POST /machines", json!({ "name": "web_9" }), 201, json!({}));
+    let reason = run_text(&server, hidden)["reason"].as_str().unwrap().to_string();
+    assert!(reason.ends_with("nobody in the scope has asked for the document"), "{reason}");
+}
+
+#[test]
+fn a_refusal_of_the_rules_is_the_steps() {
+    let server = Server::start();
+    let run = run_text(&server, "[[step]]\nevict = \"web_0\"\n");
+    assert_eq!(run["state"], "Failed");
+    assert!(run["reason"].as_str().unwrap().contains("Spot"), "{run:#}");
+}
+
+#[test]
+fn a_run_can_be_stopped() {
+    let server = Server::on_the_real_clock();
+    let text = "title = \"t\"\n[[step]]\nwait = \"300d\"\n";
+    let id = begin(&server, json!({ "text": text, "name": "long" }));
+    check(&server, "GET /scenario-runs", NONE, 200, json!({ "value": [{ "name": "long", "state": "Running" }] }));
+    assert_eq!(server.call(&format!("DELETE /scenario-runs/{id}"), &NONE).status, 204);
+    assert_eq!(ended(&server, id)["state"], "Stopped");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_happens() {
+    let server = Server::start();
+    let before = check(&server, "GET /machines", NONE, 200, json!({}));
+    let message = refused(&server, "POST /scenario-runs", json!({ "scenario": "user-rebot" }), 404, "ScenarioNotFound");
+    assert!(message.contains("Did you mean 'user-reboot'?"), "{message}");
+    let text = "title = \"t\"\n[[machine]]\nname = \"web_0\"\n[[step]]\nrestart = \"web_00\"\n";
+    let message = refused(&server, "POST /scenario-runs", json!({ "text": text }), 400, "InvalidScenario");
+    assert_eq!(
+        message,
+        "There is no machine 'web_00' (line 4 of the file). Did you mean 'web_0'? Name one of the file or of the server."
+    );
+    refused(&server, "POST /scenario-runs", json!({}), 400, "InvalidField");
+    refused(&server, "POST /scenario-runs", json!({ "text": "title = 1" }), 400, "InvalidScenario");
+    refused(&server, "GET /scenario-runs/7", NONE, 404, "RunNotFound");
+    refused(&server, "GET /scenario-runs/x", NONE, 404, "RunNotFound");
+    refused(&server, "DELETE /scenario-runs/7", NONE, 404, "RunNotFound");
+    assert_eq!(check(&server, "GET /machines", NONE, 200, json!({})), before);
+    check(&server, "GET /history?kind=audit", NONE, 200, json!({ "value": [] }));
+}
