@@ -103,7 +103,10 @@ fn subscriptions_tenants_locations_and_providers_are_there() {
     );
     let version = versions[0]["name"].as_str().unwrap();
     arm(&server, &format!("GET {image}/{version}"), NONE, 200, json!({ "name": version }));
-    arm(&server, "GET S/providers/Microsoft.Compute/skus", NONE, 200, json!({}));
+    let skus = arm(&server, "GET S/providers/Microsoft.Compute/skus", NONE, 200, json!({}));
+    for sku in skus["value"].as_array().unwrap() {
+        assert!(sku["locations"].as_array().unwrap().contains(&json!("westeurope")), "{sku}");
+    }
 }
 
 // --- virtual machines ----------------------------------------------------------------------------

@@ -111,7 +111,15 @@ pub(crate) struct Doors {
 impl Service {
     pub(crate) fn new(engine: Engine, access: Access, doors: Arc<Doors>, stop: CancellationToken) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Service(Arc::new(Inner { engine, access, doors, stop, streams, locks: Locks::default(), runs: Runs::default() }))
+        Service(Arc::new(Inner {
+            engine,
+            access,
+            doors,
+            stop,
+            streams,
+            locks: Locks::default(),
+            runs: Runs::default(),
+        }))
     }
 }
 

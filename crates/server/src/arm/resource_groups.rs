@@ -193,7 +193,7 @@ pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError>
 }
 
 /// What was made here in one subscription.
-async fn records(arm: &Arm, subscription: Option<&Name>) -> Result<Vec<Value>, ApiError> {
+pub async fn records(arm: &Arm, subscription: Option<&Name>) -> Result<Vec<Value>, ApiError> {
     let prefix = format!("{}/", record_below(subscription.map_or("", Name::as_str)));
     let found = arm.read(move |reader| reader.attachments(Owner::Region, &prefix, None, ATTACHMENTS_PAGE_MAX)).await?;
     Ok(found.into_iter().filter_map(|(_, text)| serde_json::from_str(&text).ok()).collect())
