@@ -1,9 +1,16 @@
-//! Runs of other people's programs, unchanged, against the optimised `forewarn`.
+//! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
+mod agent;
 mod azure;
 mod curl;
+mod daemon;
+mod discovery;
+mod fleet;
 mod netns;
 mod pacemaker;
+mod package;
+mod pinning;
+mod samples;
 mod schemathesis;
 mod server;
 mod wait;
@@ -16,6 +23,11 @@ type Run = (&'static str, fn() -> Result<()>);
 const RUNS: &[Run] = &[
     ("azure-sign-in", azure::run),
     ("curl", curl::run),
+    ("samples", samples::run),
+    ("fleet", fleet::run),
+    ("discovery", discovery::run),
+    ("pinning", pinning::run),
+    ("package", package::run),
     ("pacemaker", pacemaker::run),
     ("schemathesis", schemathesis::run),
 ];
