@@ -228,6 +228,9 @@ impl Plan {
     fn appeared(&mut self, me: &str, event: Event, now: SystemTime) {
         if let Some(record) = self.records.get_mut(&event.id) {
             self.says.push(format!("event {}: is back in the document; nothing runs twice", event.id));
+            if event.status == Status::Scheduled && !record.approved && is_undone(&self.rules, record) {
+                self.says.push(format!("event {}: is not approved, because what prepared for it was undone", event.id));
+            }
             record.over = None;
             record.event = event;
         } else if let Some(record) = Record::new(me, event, now) {
@@ -338,9 +341,11 @@ impl Plan {
         !record.is_running() && !self.is_held(record) && missing(&self.rules, record).next().is_none()
     }
 
-    /// A step of `prepare` ended in a way that forbids the approval.
+    /// A step of `prepare` ended in a way that forbids the approval, or was undone because the event seemed
+    /// to be over.
     fn is_held(&self, record: &Record) -> bool {
-        record.runs.iter().filter(|run| run.phase == Phase::Prepare).any(|run| {
+        let mut prepares = record.runs.iter().filter(|run| run.phase == Phase::Prepare);
+        let is_in_trouble = prepares.any(|run| {
             let step = self.rules.steps.iter().find(|step| step.name == run.name);
             let on_failure = step.and_then(|step| step.on_failure).unwrap_or(self.rules.on_failure);
             let on_late = step.and_then(|step| step.on_late).unwrap_or(self.rules.on_late);
@@ -349,7 +354,8 @@ impl Plan {
                 Progress::Ended(Outcome::Failed(_) | Outcome::Interrupted) => on_failure == OnTrouble::Hold,
                 Progress::Ended(Outcome::Late) => on_late == OnTrouble::Hold,
             }
-        })
+        });
+        is_in_trouble || is_undone(&self.rules, record)
     }
 
     /// When it is this machine's turn to lead.
@@ -376,6 +382,13 @@ fn phase(record: &Record) -> Phase {
         (None, Status::Started) => Phase::Started,
         (None, Status::Scheduled) => Phase::Prepare,
     }
+}
+
+/// Both sides ran, so that the machine is as it was before the event was announced. It will not be prepared
+/// again, and counts as one whose steps failed.
+fn is_undone(rules: &Rules, record: &Record) -> bool {
+    let ran = |phase| record.runs.iter().any(|run| run.phase == phase);
+    rules.on_failure == OnTrouble::Hold && ran(Phase::Prepare) && ran(Phase::Restore)
 }
 
 /// The steps of the present phase that were not begun, in the order in which they run.

@@ -277,6 +277,19 @@ fn an_event_that_comes_back_runs_no_hook_twice() {
 }
 
 #[test]
+fn an_event_that_comes_back_to_a_machine_that_is_not_prepared_any_more_is_not_approved() {
+    let life = "see Reboot Scheduled 900 me => prepare 890\n none => -\n ok prepare => restore 300\n ok restore => -
+         see Reboot Scheduled 900 me => ";
+    check(rules("prepare restore"), &format!("{life}-\n at 60 => -"));
+    check(Rules { on_failure: OnTrouble::Approve, ..rules("prepare restore") }, &format!("{life}approve"));
+    check(
+        rules("restore"),
+        "see Reboot Scheduled 900 me => approve\n refused => -\n none => restore 300\n ok restore => -
+         see Reboot Scheduled 900 me => approve",
+    );
+}
+
+#[test]
 fn only_so_many_old_events_are_kept() {
     let mut plan = Plan::resume(rules(""), []);
     for number in 0..OVER_KEPT_MAX as u64 + 10 {
