@@ -106,6 +106,7 @@ impl Plan {
         let tally = Tally::default();
         let mut plan = Plan { rules, records, tracker, asking, says, tally, is_changed: false, has_looked: false };
         plan.mark_interrupted();
+        plan.say_what_cannot_be_undone();
         plan
     }
 
@@ -222,6 +223,23 @@ impl Plan {
                 record.runs.retain(|run| run.progress != Progress::Ended(Outcome::Interrupted));
                 self.is_changed |= record.runs.len() < before;
             }
+        }
+    }
+
+    /// Actions that an earlier run had and this one has not: what they did, nobody here knows how to undo.
+    fn say_what_cannot_be_undone(&mut self) {
+        let is_lost = |run: &&StepRun| {
+            let is_action_of_prepare = run.phase == Phase::Prepare && Step::of_hook(&run.name).is_none();
+            is_action_of_prepare && self.rules.steps.iter().all(|step| step.name != run.name)
+        };
+        for record in self.records.values().filter(|record| record.over.is_none()) {
+            let id = &record.event.id;
+            self.says.extend(record.runs.iter().filter(is_lost).map(|run| {
+                format!(
+                    "event {id}: {} ran and is not in the settings any more; put back by hand what it changed",
+                    title(&run.name)
+                )
+            }));
         }
     }
 

@@ -107,7 +107,7 @@ pub fn day(dice: &mut Dice) -> Vec<Hour> {
     hours
         .map(|(number, (kind, incident))| Hour {
             incident,
-            fault: fault(dice, kind),
+            fault: fault(dice, kind, number),
             approval_fault: approval_fault(dice),
             fault_at: dice.pick(moments(number)),
             server_restarts_at: (number % 6 == 4).then(|| dice.pick(moments(number))),
@@ -116,9 +116,14 @@ pub fn day(dice: &mut Dice) -> Vec<Hour> {
         .collect()
 }
 
-/// In the first half where the fault is met for sure: early, and not by a server that forgets it.
+/// In the first half of the day each fault is met for sure: it comes first, by count, and to a server that does
+/// not forget it.
+fn is_early(hour: usize) -> bool {
+    hour < KINDS
+}
+
 fn moments(hour: usize) -> &'static [Moment] {
-    match hour < KINDS {
+    match is_early(hour) {
         true => &[Moment::Before],
         false => &[Moment::Before, Moment::Announced, Moment::Started],
     }
@@ -150,7 +155,7 @@ fn kinds() -> [Kind; KINDS] {
     ]
 }
 
-fn fault(dice: &mut Dice, kind: Kind) -> Fault {
+fn fault(dice: &mut Dice, kind: Kind, hour: usize) -> Fault {
     let counted = |count: usize| Life { count: Some(count as u64), ..Life::default() };
     // Not 50: who asks again at once meets every second fault and leaves it to all others to meet the rest.
     let share = Life { percent: Some(40), ..Life::default() };
@@ -167,7 +172,7 @@ fn fault(dice: &mut Dice, kind: Kind) -> Fault {
         | Kind::EventsVanish => {
             let spanned = Life { span: Some(Duration::from_secs(300)), ..share };
             let counted = counted(1 + dice.below(2));
-            dice.pick(&[counted, counted, share, spanned])
+            if is_early(hour) { counted } else { dice.pick(&[counted, share, spanned]) }
         }
     };
     let method = match kind.is_of_polls() {

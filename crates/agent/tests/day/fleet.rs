@@ -86,8 +86,12 @@ impl Fleet {
         matches!(self.world.status(event), None | Some(Status::Ended { .. }))
     }
 
-    /// One of these agents approves it, or each of them says that it will not. Then its time comes.
-    pub fn wait_for_start(&self, event: u128, agents: &[Who]) {
+    pub fn is_scheduled(&self, event: u128) -> bool {
+        self.world.status(event) == Some(Status::Scheduled)
+    }
+
+    /// One of these agents approves it, or each of them says that it will not.
+    pub fn wait_for_decision(&self, event: u128, agents: &[Who]) {
         let log = |who: &Who| self.guests[who].log();
         let logs = || agents.iter().map(log).collect::<String>();
         until_or(
@@ -103,7 +107,7 @@ impl Fleet {
 
     /// It starts when its time has come, if it has not started before.
     pub fn start_in_time(&self, event: u128) {
-        if self.world.status(event) == Some(Status::Scheduled) {
+        if self.is_scheduled(event) {
             self.world.advance_to_start(event);
         }
     }

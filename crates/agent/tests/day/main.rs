@@ -98,12 +98,11 @@ impl Day {
                 let second = self.begin(|fleet| Request::Restart { machine: fleet.id(Who::B) });
                 self.fleet.wait_for_mark(Who::B, "prepare", first);
                 self.fleet.wait_for_mark(Who::B, "prepare", second);
-                self.to_the_end(hour, second, &[Who::B]);
-                if !self.fleet.is_over(first) {
-                    self.fleet.start_in_time(first);
-                    self.fleet.finish(first);
-                }
-                self.fleet.wait_for_mark(Who::B, "restore", first);
+                // Of two that are not approved the first goes first, and the second waits for it.
+                self.fleet.wait_for_decision(second, &[Who::B]);
+                let is_approved = !self.fleet.is_scheduled(second);
+                let order = if is_approved { [second, first] } else { [first, second] };
+                order.into_iter().for_each(|event| self.to_the_end(hour, event, &[Who::B]));
             }
         }
     }
@@ -135,7 +134,8 @@ impl Day {
 
     /// It starts, as soon as somebody approves or when it is time, and ends.
     fn happen(&mut self, hour: Hour, event: u128, agents: &[Who]) {
-        self.fleet.wait_for_start(event, agents);
+        self.fleet.wait_for_decision(event, agents);
+        self.fleet.start_in_time(event);
         if !self.fleet.is_over(event) {
             self.reach(hour, Moment::Started);
             agents.iter().for_each(|agent| self.fleet.wait_for_mark(*agent, "started", event));
