@@ -91,7 +91,8 @@ pub struct Hour {
     pub incident: Incident,
     /// Which its polls meet for sure when it comes first, and its approvals perhaps.
     pub fault: Fault,
-    pub fault_at: Moment,
+    /// None: at every moment anew.
+    pub fault_at: Option<Moment>,
     /// Which only approvals meet.
     pub approval_fault: Fault,
     pub server_restarts_at: Option<Moment>,
@@ -109,7 +110,8 @@ pub fn day(dice: &mut Dice) -> Vec<Hour> {
             incident,
             fault: fault(dice, kind, number),
             approval_fault: approval_fault(dice),
-            fault_at: dice.pick(moments(number)),
+            // What was not seen cannot vanish.
+            fault_at: (kind != Kind::EventsVanish).then(|| dice.pick(moments(number))),
             server_restarts_at: (number % 6 == 4).then(|| dice.pick(moments(number))),
             agents_restart: number % 5 == 3,
         })

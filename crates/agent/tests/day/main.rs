@@ -98,6 +98,7 @@ impl Day {
                 let second = self.begin(|fleet| Request::Restart { machine: fleet.id(Who::B) });
                 self.fleet.wait_for_mark(Who::B, "prepare", first);
                 self.fleet.wait_for_mark(Who::B, "prepare", second);
+                self.reach(hour, Moment::Announced);
                 // Of two that are not approved the first goes first, and the second waits for it.
                 self.fleet.wait_for_decision(second, &[Who::B]);
                 let is_approved = !self.fleet.is_scheduled(second);
@@ -165,7 +166,7 @@ impl Day {
         if hour.server_restarts_at == Some(moment) {
             self.fleet.restart_server();
         }
-        if hour.fault_at == moment {
+        if hour.fault_at.is_none_or(|at| at == moment) {
             self.fleet.add_fault(hour.fault);
             self.fleet.add_fault(hour.approval_fault);
         }
