@@ -27,6 +27,7 @@ pub use config::*;
 pub use engine::*;
 /// What the engine is asked with and answers with.
 pub use forewarn_core::{Found, MachineId, Timestamp};
+pub use forewarn_store::{HistoryQuery, HistoryRow};
 pub use requests::{
     APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestRecord, RequestSeen, Summary as RequestSummary,
 };
