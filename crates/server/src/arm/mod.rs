@@ -1,0 +1,3 @@
+//! The management API in the shape that Azure's own clients speak.
+
+pub mod catalog;
