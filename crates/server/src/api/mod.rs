@@ -42,6 +42,7 @@ mod text;
 mod token;
 mod values;
 mod waits;
+mod webhooks;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -80,6 +81,7 @@ pub use listener::{Transport, Via, serve};
 pub use routes::{PREFIX, Route, router, table};
 pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
+pub(crate) use values::When;
 
 /// Where resources are kept that do not say.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
