@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::hook::{Hook, Switch, Trouble};
-use super::telling::{self, Message, ROW_KINDS};
+use super::telling::{self, Message};
 use super::{Definition, keeper};
 use crate::engine::Engine;
 
@@ -99,6 +99,9 @@ impl Runner {
                 self.passed += 1;
                 continue;
             };
+            if !Arc::ptr_eq(definition, &self.hook.definition()) {
+                return;
+            }
             match self.deliver(definition, &message).await {
                 Fate::Delivered => self.hook.delivered(row, self.engine.now()),
                 Fate::GivenUp => self.hook.gave_up(row),
@@ -120,10 +123,10 @@ impl Runner {
         }
     }
 
+    /// Rows of every kind, so that the position follows the newest row and nothing is looked at twice.
     async fn read(&self, definition: Arc<Definition>) -> Result<Vec<(u64, Option<Message>)>, StoreError> {
         let query = HistoryQuery {
             after: Some(self.hook.status().position.after),
-            kinds: ROW_KINDS.map(String::from).to_vec(),
             limit: Some(PAGE_ROWS),
             ..HistoryQuery::default()
         };

@@ -175,8 +175,8 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
         }
     });
     if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {
-        let located = region.members(scope.id).map(|machine| machine.details.location.clone());
-        let location = located.filter(|location| !location.is_empty()).next();
+        let mut located = region.members(scope.id).map(|machine| machine.details.location.clone());
+        let location = located.find(|location| !location.is_empty());
         return Ok(Place {
             resource_id,
             resource_group: home.resource_group.to_string(),
