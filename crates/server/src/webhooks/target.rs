@@ -51,7 +51,7 @@ impl Target {
         let port = match (uri.port_u16(), transport) {
             (Some(0), _) => return Err("there is no port 0".into()),
             (Some(port), _) => port,
-            (None, _) if uri.port().is_some() || authority.as_str().ends_with(':') => return Err(wrong()),
+            (None, _) if authority.as_str() != authority.host() => return Err(wrong()),
             (None, Transport::Plain) => 80,
             (None, Transport::Tls) => 443,
         };
