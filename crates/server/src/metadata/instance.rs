@@ -67,7 +67,7 @@ pub(crate) fn answer(
 
 /// Agents want these not to be empty.
 pub(crate) const LOCATION: &str = "local";
-const SIZE: &str = "Standard_D2s_v3";
+pub(crate) const SIZE: &str = "Standard_D2s_v3";
 const OS_TYPE: &str = "Linux";
 
 fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
@@ -137,7 +137,7 @@ fn subnet(machine: &Machine) -> Option<String> {
 }
 
 /// Azure's prefix, and the machine's own digits.
-fn made_up_mac(machine: &Machine) -> String {
+pub(crate) fn made_up_mac(machine: &Machine) -> String {
     format!("000D3A{:06X}", machine.vm_id.0 & 0xff_ffff)
 }
 

@@ -3,9 +3,7 @@
 //! A row says little, because history is terse: what the event is comes from the row of its appearance, or from the region
 //! when that row is forgotten; where it belongs comes from the region, or, when the machine is gone, from the row of its removal.
 
-use forewarn_core::{
-    EventId, EventKind, GroupKind, Home, Region, ScopeId, ScopeOwner, Source as EventSource, Timestamp,
-};
+use forewarn_core::{EventId, EventKind, Home, Region, ScopeId, ScopeOwner, Source as EventSource, Timestamp};
 use forewarn_store::{HistoryQuery, HistoryRow, Reader, StoreError};
 use forewarn_wire::cloudevent::{self, Stage, Telling};
 use forewarn_wire::document::{Kind, Source};
@@ -13,8 +11,9 @@ use forewarn_wire::guid;
 use serde_json::Value;
 
 use super::Filter;
-use crate::api::When;
-use crate::metadata::{LOCATION_DEFAULT, compute_provider, resource_id};
+use crate::api::values::When;
+use crate::arm::group_id;
+use crate::metadata::{LOCATION, compute_provider, resource_id};
 
 /// The rows that say how far an event is.
 pub const ROW_KINDS: [&str; 3] = ["appeared", "started", "ended"];
@@ -166,12 +165,7 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
         }
         ScopeOwner::Group { group, .. } => {
             let group = region.group(group)?;
-            let word = match group.kind {
-                GroupKind::AvailabilitySet => "availabilitySets",
-                GroupKind::CloudService => "cloudServices",
-                GroupKind::ScaleSet(_) => "virtualMachineScaleSets",
-            };
-            Some((format!("{}/{word}/{}", compute_provider(&group.home), group.name), &group.home))
+            Some((group_id(group), &group.home))
         }
     });
     if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {
@@ -180,7 +174,7 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
         return Ok(Place {
             resource_id,
             resource_group: home.resource_group.to_string(),
-            location: location.unwrap_or_else(|| LOCATION_DEFAULT.into()),
+            location: location.unwrap_or_else(|| LOCATION.into()),
         });
     }
     place_of_the_gone(reader, row, facts)
@@ -202,7 +196,7 @@ fn place_of_the_gone(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Re
     Ok(Place {
         resource_id: format!("{}/virtualMachines/{name}", compute_provider(&home)),
         resource_group: home.resource_group.to_string(),
-        location: LOCATION_DEFAULT.into(),
+        location: LOCATION.into(),
     })
 }
 
