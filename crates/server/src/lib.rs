@@ -21,6 +21,7 @@ mod start;
 mod telemetry;
 mod tls;
 mod waiting;
+mod webhooks;
 mod writer;
 
 pub use config::*;

@@ -30,6 +30,7 @@ use crate::random::random_guid;
 use crate::requests::Requests;
 use crate::telemetry::Telemetry;
 use crate::tls::{self, Secure};
+use crate::webhooks::{self, Webhooks};
 use crate::writer::{Rest, Writer};
 
 /// Where a listener came to be.
@@ -81,6 +82,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let secure = tls::open(&config).await?;
     let (engine, writer, runner) = open(&config, store).await?;
     register_first(&engine, config.first_machine.clone()).await?;
+    webhooks::open(&engine).await?;
 
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
@@ -106,6 +108,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
     tasks.spawn(faults::keep(engine.clone(), stop.clone()));
+    tasks.spawn(webhooks::run(engine.clone(), stop.clone()));
     let router = api::router(api::Service::new(engine, access, doors, machine_doors, stop.clone()));
     tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {
@@ -207,6 +210,7 @@ async fn open(
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
         faults: Faults::new(),
+        webhooks: Webhooks::default(),
         health: health.clone(),
     });
     let (driver, runner) = driver(config, &engine, clock.kind(), reruns);

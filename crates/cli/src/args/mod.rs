@@ -22,6 +22,7 @@ mod traits;
 mod vm;
 mod vmss;
 mod wait;
+mod webhook;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -46,6 +47,7 @@ pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
 pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
 pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
 pub use wait::{RequestsArgs, WaitArgs, WaitStatus};
+pub use webhook::{CreateWebhookArgs, OneWebhook, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done
@@ -124,6 +126,8 @@ pub enum Command {
     Operation(Client<OperationCommand>),
     /// Let the metadata endpoint answer wrongly, to see what a handler makes of it.
     Fault(Client<FaultCommand>),
+    /// Programs that are told what happens to events.
+    Webhook(Client<WebhookCommand>),
     /// What happened.
     History(HistoryArgs),
     /// Put a handler through scenarios and faults, and judge what it does.

@@ -18,6 +18,7 @@ mod token;
 mod vm;
 mod vmss;
 mod wait;
+mod webhook;
 
 pub use history::sentence as history_sentence;
 use serde_json::Value;
@@ -46,6 +47,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Host(args) => with_api(&args, host::run),
         Command::Operation(args) => with_api(&args, operation::run),
         Command::Fault(args) => with_api(&args, fault::run),
+        Command::Webhook(args) => with_api(&args, webhook::run),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
         Command::Check(args) => check::run(&args),
         Command::Scenario(args) => with_api(&args, scenario::run),

@@ -42,6 +42,7 @@ pub(crate) mod text;
 mod token;
 pub(crate) mod values;
 mod waits;
+mod webhooks;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -26,6 +26,7 @@ use super::operations::Operation;
 use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
+use super::webhooks::{self, NewWebhook, Webhook, WebhookChange, WebhookTest};
 use super::{
     Api, Service, changes, clock, guard, history, hosts, listeners, machine_actions, machine_identity, machines,
     maintenance, operations, requests,
@@ -165,6 +166,7 @@ pub fn table() -> Vec<Route> {
         event_routes(),
         scenario_routes(),
         fault_routes(),
+        webhook_routes(),
         other_routes(),
     ]
     .into_iter()
@@ -276,6 +278,18 @@ fn fault_routes() -> Vec<Route> {
         delete("/api/v1/faults", faults::clear_all, doc("clearFaults", "Ends all faults, or those of one machine").query::<faults::ClearQuery>().answer::<Cleared>(OK)),
         get("/api/v1/faults/{fault}", faults::get, doc("getFault", "One fault").answer::<Fault>(OK)),
         delete("/api/v1/faults/{fault}", faults::clear, doc("clearFault", "Ends a fault").answer::<Fault>(OK)),
+    ]
+}
+
+#[rustfmt::skip]
+fn webhook_routes() -> Vec<Route> {
+    vec![
+        get("/api/v1/webhooks", webhooks::list, doc("listWebhooks", "Web hooks, by name, and how they fare").page::<Webhook>()),
+        post("/api/v1/webhooks", webhooks::create, doc("createWebhook", "Lets a program be told what happens to events").body::<NewWebhook>().answer::<Webhook>(CREATED)),
+        get("/api/v1/webhooks/{webhook}", webhooks::get, doc("getWebhook", "One web hook, and how it fares").answer::<Webhook>(OK)),
+        patch("/api/v1/webhooks/{webhook}", webhooks::change, doc("changeWebhook", "Changes a web hook; what is left out stays").body::<WebhookChange>().answer::<Webhook>(OK)),
+        delete("/api/v1/webhooks/{webhook}", webhooks::delete, doc("deleteWebhook", "Deletes a web hook").no_content()),
+        post("/api/v1/webhooks/{webhook}/test", webhooks::test, doc("testWebhook", "Sends a message that is about nothing, once").may_body::<Nothing>().answer::<WebhookTest>(OK)),
     ]
 }
 
