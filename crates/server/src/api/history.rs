@@ -1,7 +1,7 @@
 //! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
 
 use axum::response::Response;
-use forewarn_store::{HistoryQuery, HistoryRow as StoredRow};
+use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -109,17 +109,25 @@ fn kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
     }
 }
 
-/// Rows of history, read where blocking is allowed.
+/// Rows of history.
 pub async fn read(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
+    read_store(api, move |reader| reader.history(&query)).await
+}
+
+/// What the store keeps beside the region, read where blocking is allowed.
+pub async fn read_store<T: Send + 'static>(
+    api: &Api,
+    what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, ApiError> {
     let reader = api.engine().reader();
-    let read = tokio::task::spawn_blocking(move || reader.history(&query)).await;
+    let read = tokio::task::spawn_blocking(move || what(&*reader)).await;
     let problem = match read {
-        Ok(Ok(rows)) => return Ok(rows),
+        Ok(Ok(found)) => return Ok(found),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "the reader stopped".to_owned(),
     };
-    tracing::error!(problem, "history cannot be read");
-    Err(ApiError::new(Refusal::StoreUnreadable, "History cannot be read. The server's log says why."))
+    tracing::error!(problem, "the store cannot be read");
+    Err(ApiError::new(Refusal::StoreUnreadable, "The store cannot be read. The server's log says why."))
 }
 
 impl HistoryRow {

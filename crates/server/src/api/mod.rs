@@ -12,12 +12,12 @@
 
 mod changes;
 mod clock;
-mod error;
-mod events;
-mod extract;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod extract;
 mod groups;
 mod guard;
-mod history;
+pub(crate) mod history;
 mod hosts;
 mod listener;
 mod machine_actions;
@@ -27,16 +27,16 @@ mod maintenance;
 mod names;
 mod object;
 mod openapi;
-mod operations;
+pub(crate) mod operations;
 mod parts;
 mod routes;
 mod scale_sets;
 mod scenarios;
 mod service;
 mod sign_in;
-mod text;
+pub(crate) mod text;
 mod token;
-mod values;
+pub(crate) mod values;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -49,6 +49,7 @@ use http::request::Parts;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
 use crate::random::random_guid;
@@ -70,6 +71,7 @@ pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
 pub use listener::{Transport, Via, serve};
 pub use routes::{PREFIX, Route, router, table};
+pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
 
@@ -96,6 +98,8 @@ struct Inner {
     stop: CancellationToken,
     streams: Arc<Semaphore>,
     runs: Runs,
+    /// Resources of the ARM-shaped API are changed one at a time.
+    locks: Locks,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -107,7 +111,15 @@ pub(crate) struct Doors {
 impl Service {
     pub(crate) fn new(engine: Engine, access: Access, doors: Arc<Doors>, stop: CancellationToken) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Service(Arc::new(Inner { engine, access, doors, stop, streams, runs: Runs::default() }))
+        Service(Arc::new(Inner {
+            engine,
+            access,
+            doors,
+            stop,
+            streams,
+            runs: Runs::default(),
+            locks: Locks::default(),
+        }))
     }
 }
 
@@ -122,8 +134,12 @@ impl FromRequestParts<Service> for Api {
 }
 
 impl Api {
-    fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.0.locks
     }
 
     /// The one tenant there is.
@@ -132,7 +148,7 @@ impl Api {
     }
 
     /// The name of who is asking, as events and operations remember it.
-    fn by(&self) -> Name {
+    pub(crate) fn by(&self) -> Name {
         self.1.name.clone()
     }
 
@@ -141,7 +157,7 @@ impl Api {
         Ok(self.engine().submit(command, Some(self.asked(note))).await?)
     }
 
-    fn asked(&self, note: Note) -> Asked {
+    pub(crate) fn asked(&self, note: Note) -> Asked {
         Asked {
             actor: self.1.name.to_string(),
             action: note.action.into(),
@@ -171,18 +187,18 @@ impl Api {
 }
 
 /// What the audit trail says of a command.
-struct Note {
+pub(crate) struct Note {
     action: &'static str,
     target: String,
     detail: serde_json::Value,
 }
 
 impl Note {
-    fn new(action: &'static str, target: impl Into<String>) -> Note {
+    pub(crate) fn new(action: &'static str, target: impl Into<String>) -> Note {
         Note { action, target: target.into(), detail: serde_json::json!({}) }
     }
 
-    fn with(mut self, detail: serde_json::Value) -> Note {
+    pub(crate) fn with(mut self, detail: serde_json::Value) -> Note {
         self.detail = detail;
         self
     }

@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
+pub(crate) use instance::{LOCATION, SIZE, made_up_mac, resource_id};
 pub(crate) use listen::{Bound, LISTENERS_MAX, cannot_open};
 
 use crate::engine::Engine;

@@ -97,8 +97,22 @@ impl Server {
 
     /// The machine asks for its document, which turns its scope on.
     pub fn listen_as(&self, machine: &str) {
+        self.document(machine);
+    }
+
+    /// What the machine is shown.
+    pub fn document(&self, machine: &str) -> Value {
         let line = format!("GET /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
         let answer = Client::to(self.metadata).header("Metadata", "true").send(self.metadata, &line, b"");
+        assert_eq!(answer.status, 200, "{machine}: {}", answer.text());
+        answer.json()
+    }
+
+    /// The machine says that it is ready for this event.
+    pub fn approve_as(&self, machine: &str, event: &str) {
+        let line = format!("POST /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
+        let body = json!({ "StartRequests": [{ "EventId": event }] }).to_string();
+        let answer = Client::to(self.metadata).header("Metadata", "true").send(self.metadata, &line, body.as_bytes());
         assert_eq!(answer.status, 200, "{machine}: {}", answer.text());
     }
 
@@ -324,7 +338,7 @@ impl Read for Chunks {
 }
 
 /// Whether `found` has everything that `expected` has: keys of objects may be more, arrays are as long.
-fn contains(found: &Value, expected: &Value) -> Result<(), String> {
+pub fn contains(found: &Value, expected: &Value) -> Result<(), String> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
             expected.iter().try_for_each(|(key, expected)| match found.get(key) {
