@@ -57,6 +57,12 @@ fn the_transcripts_about_scenarios_are_true() {
 }
 
 #[test]
+fn the_transcript_about_the_language_of_azures_tools_is_true() {
+    let server = Server::start();
+    transcript::run("docs/arm.md", &document("docs/arm.md"), &server);
+}
+
+#[test]
 fn the_transcript_of_the_readme_is_true() {
     let server = Server::start();
     transcript::run("README.md", &document("README.md"), &server);

@@ -511,3 +511,50 @@ fn a_whole_set_and_a_whole_group_go_with_notice() {
     refused(&server, "GET SET/su", NONE, 404, "ResourceNotFound");
     refused(&server, "GET G", NONE, 404, "ResourceGroupNotFound");
 }
+
+// --- many, and again -----------------------------------------------------------------------------
+
+#[test]
+fn a_long_operation_survives_a_restart_of_the_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::kept_in(directory.path());
+    arm_support::with_group(&server);
+    arm(&server, "PUT SET/su", set_body(2, "Automatic", Some("PT5M")), 201, json!({}));
+    server.listen_as("su_0");
+    let restarts = long(&server, "POST SET/su/restart", NONE);
+    let deletion = long(&server, "POST SET/su/delete", json!({ "instanceIds": ["1"] }));
+    let before = arm(&server, "GET SET/su", NONE, 200, json!({}));
+    server.stop();
+
+    let server = Server::kept_in(directory.path());
+    assert_eq!(arm(&server, "GET SET/su", NONE, 200, json!({})), before);
+    check_status(&server, &restarts, "InProgress");
+    check_status(&server, &deletion, "InProgress");
+    advance(&server, 300);
+    check_status(&server, &deletion, "Succeeded");
+    assert_eq!(instances(&server, "su"), ["su_0"]);
+    advance(&server, 7200);
+    // The restart of the one that was deleted found nothing to do.
+    let failed = status(&server, &restarts);
+    assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("Failed"), &json!("ResourceGone")));
+}
+
+#[test]
+fn a_scale_in_of_a_thousand_is_a_few_commits() {
+    let server = server();
+    arm(&server, "PUT SET/su", set_body(1000, "Automatic", Some("PT5M")), 201, json!({}));
+    server.listen_as("su_0");
+    let commits = || {
+        let metrics = raw(&server, "GET /metrics", &NONE).text();
+        let line = metrics.lines().find(|line| line.starts_with("forewarn_commits_total ")).unwrap().to_owned();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let before = commits();
+    let operation = long(&server, "PATCH SET/su", json!({ "sku": { "capacity": 0 } }));
+    check_status(&server, &operation, "InProgress");
+    assert_eq!(commits() - before, 1);
+    advance(&server, 300);
+    check_status(&server, &operation, "Succeeded");
+    assert_eq!(instances(&server, "su").len(), 0);
+    assert!(commits() - before < 10, "{}", commits() - before);
+}

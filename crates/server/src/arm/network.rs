@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{Home, Machine, Name, Region};
-use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
+use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, Reader};
 use forewarn_wire::arm::id::{Path, ResourceId};
 use forewarn_wire::arm::types;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::call::{Arm, Call, group_id, home_of};
+use super::call::{Arm, Call, group_id, home_of, is_in_group};
 use super::fields::{self, at, missing, text};
 use super::machines::{last_name, not_found};
 use super::page::{self, Wanted};
@@ -83,7 +83,7 @@ async fn check_new(arm: &Arm, id: &ResourceId, given: &Value) -> Result<(), ApiE
             text(given, "location")?.ok_or_else(|| missing("location"))?;
         }
     }
-    let count = below(arm, format!("{RECORD}{}/", group_id(id).key())).await?.len();
+    let count = below(arm, format!("{RECORD}{}/", group_id(id).key()), None).await?.len();
     match count < RESOURCES_MAX {
         true => Ok(()),
         false => {
@@ -106,32 +106,37 @@ pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError>
 /// `…/Microsoft.Network/virtualNetworks`, of a group or of the subscription, or children of one resource.
 pub async fn list(call: Call) -> Result<Response, ApiError> {
     let wanted = Wanted::of(&call)?;
-    let mut prefix = format!("{RECORD}{}/", call.path.to_string().to_ascii_lowercase());
-    let mut kind = String::new();
-    if !super::call::is_in_group(call.id()) {
-        let tail = call.path.tail.as_ref().map_or("", |tail| tail.as_str()).to_ascii_lowercase();
-        kind = format!("/microsoft.network/{tail}/");
-        prefix = format!("{RECORD}/subscriptions/{}/", call.subscription().to_ascii_lowercase());
-    }
-    let region = &call.arm.snapshot().region;
-    let after = wanted.after.as_deref();
-    let mut found = Vec::new();
-    for (name, body) in below(&call.arm, prefix.clone()).await? {
-        let id = ResourceId::parse(&name[RECORD.len()..]).ok();
-        let depth = call.path.tail.is_some().then(|| call.id().provider.as_ref().map_or(1, |it| it.pairs.len() + 1));
-        let is_direct = id.as_ref().and_then(|id| id.provider.as_ref()).map(|it| it.pairs.len()) == depth;
-        if is_direct && name.contains(&kind) && after.is_none_or(|after| *name > *after) {
-            found.push((name, body));
-        }
+    let kind = format!("{}/{}", call.id().kind().unwrap_or_default(), tail(&call));
+    let prefix = match is_in_group(call.id()) {
+        true => format!("{RECORD}{}/", call.path.to_string().to_ascii_lowercase()),
+        false => format!("{RECORD}/subscriptions/{}/", call.subscription().to_ascii_lowercase()),
+    };
+    let is_wanted = |body: &Value| {
+        let id = text(body, "id").ok().flatten().and_then(|id| ResourceId::parse(id).ok());
+        id.and_then(|id| id.kind()).is_some_and(|found| found.eq_ignore_ascii_case(&kind))
+    };
+    let (mut found, mut after) = (Vec::new(), wanted.after.clone());
+    while found.len() <= wanted.limit {
+        let page = below(&call.arm, prefix.clone(), after.take()).await?;
+        let Some((last, _)) = page.last() else { break };
+        after = Some(last.clone());
+        found.extend(page.into_iter().filter(|(_, body)| is_wanted(body)));
     }
     let next = wanted.cut(&mut found, |(name, _)| name.clone());
-    let value = found.into_iter().map(|(_, body)| shown(region, body)).collect();
-    Ok(page::shown(&call, value, next))
+    let region = &call.arm.snapshot().region;
+    Ok(page::shown(&call, found.into_iter().map(|(_, body)| shown(region, body)).collect(), next))
 }
 
-async fn below(arm: &Arm, prefix: String) -> Result<Vec<(String, Value)>, ApiError> {
-    let found = arm.read(move |reader| reader.attachments(Owner::Region, &prefix, None, ATTACHMENTS_PAGE_MAX)).await?;
-    Ok(found.into_iter().filter_map(|(name, text)| Some((name, serde_json::from_str(&text).ok()?))).collect())
+fn tail(call: &Call) -> &str {
+    call.path.tail.as_ref().map_or("", |tail| tail.as_str())
+}
+
+/// One page of the store, of what is named so and comes after.
+async fn below(arm: &Arm, prefix: String, after: Option<String>) -> Result<Vec<(String, Value)>, ApiError> {
+    let read =
+        move |reader: &dyn Reader| reader.attachments(Owner::Region, &prefix, after.as_deref(), ATTACHMENTS_PAGE_MAX);
+    let found = arm.read(read).await?;
+    Ok(found.into_iter().map(|(name, text)| (name, serde_json::from_str(&text).unwrap_or_default())).collect())
 }
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
@@ -140,7 +145,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     if arm.attached(Owner::Region, record_of(id)).await?.is_none() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let children = below(arm, format!("{}/", record_of(id))).await?.into_iter().map(|(name, _)| name);
+    let children = below(arm, format!("{}/", record_of(id)), None).await?.into_iter().map(|(name, _)| name);
     let gone: Vec<String> = children.chain([record_of(id)]).collect();
     let remove = |name| Attachment::remove(Owner::Region, name);
     arm.commit(Vec::new(), Note::new("network.delete", last_name(id)), move |_| gone.into_iter().map(remove).collect())
@@ -154,7 +159,7 @@ impl Arm {
         let mut names = Vec::new();
         for record in [RECORD, super::deployments::RECORD] {
             let prefix = format!("{record}{}/", group_id(id).key());
-            names.extend(below(self, prefix).await?.into_iter().map(|(name, _)| name));
+            names.extend(below(self, prefix, None).await?.into_iter().map(|(name, _)| name));
         }
         Ok(names)
     }

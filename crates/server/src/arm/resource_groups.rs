@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{EventKind, GroupId, Home, Machine, MachineId, Region, Request, Seat};
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
-use forewarn_wire::arm::id::{Name, ResourceId, Scope};
+use forewarn_wire::arm::id::{Name, ResourceId};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -185,22 +185,32 @@ pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError>
     }
 }
 
-/// What was made here, of one subscription or of all.
-pub async fn records(arm: &Arm, subscription: Option<&Name>) -> Result<Vec<Value>, ApiError> {
-    let prefix = match subscription {
-        Some(subscription) => {
-            let scope = Scope::Subscription(subscription.clone());
-            format!("{RECORD}{}/", ResourceId { scope, provider: None, extension: None }.key())
-        }
-        None => RECORD.to_owned(),
-    };
+/// What was made here in one subscription.
+async fn records(arm: &Arm, subscription: Option<&Name>) -> Result<Vec<Value>, ApiError> {
+    let prefix = format!("{}/", record_below(subscription.map_or("", Name::as_str)));
     let found = arm.read(move |reader| reader.attachments(Owner::Region, &prefix, None, ATTACHMENTS_PAGE_MAX)).await?;
-    let parsed = |(name, text): (String, String)| {
-        let mut record: Value = serde_json::from_str(&text).ok()?;
-        record["subscription"] = name.split('/').nth(3).unwrap_or_default().into();
-        Some(record)
-    };
-    Ok(found.into_iter().filter_map(parsed).collect())
+    Ok(found.into_iter().filter_map(|(_, text)| serde_json::from_str(&text).ok()).collect())
+}
+
+/// The subscriptions in which groups were made.
+pub async fn subscriptions(arm: &Arm) -> Result<Vec<String>, ApiError> {
+    arm.read(|reader| {
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        let first = |after: Option<&str>| reader.attachments(Owner::Region, &record_below(""), after, 1);
+        while let Some((name, _)) = first(after.as_deref())?.pop() {
+            let subscription = name[record_below("").len()..].split('/').next().unwrap_or_default().to_owned();
+            // Past all groups of this one: '0' comes after '/'.
+            after = Some(record_below(&subscription) + "0");
+            found.push(subscription);
+        }
+        Ok(found)
+    })
+    .await
+}
+
+/// What the names of all records of a subscription begin with.
+fn record_below(subscription: &str) -> String {
+    format!("{RECORD}/subscriptions/{}", subscription.to_ascii_lowercase())
 }
 
 /// A group that exists because something is in it.

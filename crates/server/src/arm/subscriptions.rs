@@ -16,9 +16,7 @@ pub const DISPLAY_NAME: &str = "Forewarn";
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
     let mut ids = BTreeSet::from([SUBSCRIPTION_DEFAULT.to_owned()]);
-    for record in resource_groups::records(&call.arm, None).await? {
-        ids.extend(record["subscription"].as_str().map(str::to_owned));
-    }
+    ids.extend(resource_groups::subscriptions(&call.arm).await?);
     let region = &call.arm.snapshot().region;
     ids.extend(region.groups().map(|group| group.home.subscription.to_ascii_lowercase()));
     Ok(page::shown(&call, ids.iter().map(|id| shown(&call, id)).collect(), None))

@@ -38,6 +38,12 @@ impl Server {
         Server::new(open())
     }
 
+    /// Keeps everything in this directory; open, on a manual clock.
+    pub fn kept_in(directory: &Path) -> Server {
+        let clock = ClockKind::Manual { start: Some(Timestamp::from_secs(START_SECS)) };
+        Server::new(Config { store: StoreChoice::Directory(directory.to_owned()), clock, ..open() })
+    }
+
     /// Asks for the token that is in this directory.
     pub fn guarded(directory: &Path) -> Server {
         let config = Config { store: StoreChoice::Directory(directory.to_owned()), auth: Auth::Token, ..open() };
