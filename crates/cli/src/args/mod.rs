@@ -89,6 +89,9 @@ pub enum Command {
     #[command(subcommand)]
     Token(TokenCommand),
     /// Let the Azure CLI speak to the server.
+    ///
+    /// Makes a configuration directory for it and prints lines for the shell: eval "$(forewarn az)". With -- and
+    /// arguments it runs az with them at once: forewarn az -- vmss list. ~/.azure is left alone.
     Az(AzArgs),
     /// The authority that the server's certificate for https is from.
     Ca(Client<CaCommand>),

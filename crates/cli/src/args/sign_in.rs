@@ -10,12 +10,7 @@ use forewarn_server::identity::{Role, TOKEN_HOURS_MAX};
 use super::connection::Connection;
 use super::data::DataArgs;
 
-const AZ_ABOUT: &str = "Let the Azure CLI speak to the server.\n\n\
-    Makes a configuration directory for it and prints two lines for the shell: eval \"$(forewarn az)\". \
-    With -- and arguments it runs az with them at once: forewarn az -- vmss list. ~/.azure is left alone.";
-
 #[derive(Debug, clap::Args)]
-#[command(long_about = AZ_ABOUT)]
 pub struct AzArgs {
     #[command(flatten)]
     pub connection: Connection,

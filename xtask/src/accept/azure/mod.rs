@@ -27,7 +27,7 @@ struct Azure {
 impl Azure {
     fn the_cli_needs_two_variables_and_nothing_else(&self) -> Result<()> {
         let accounts: Value = serde_json::from_str(&succeed(&self.az("owner", &["account", "list"])?)?)?;
-        ensure!(accounts[0]["environmentName"] == "Forewarn", "az account list: {accounts}");
+        ensure!(accounts[0]["cloudName"] == "Forewarn", "az account list: {accounts}");
         let body = json!({ "name": "web" }).to_string();
         let made = self.az("owner", &["rest", "--method", "post", "--url", "/api/v1/machines", "--body", &body])?;
         let made: Value = serde_json::from_str(&succeed(&made)?)?;
