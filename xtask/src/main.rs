@@ -3,7 +3,7 @@
 //! ```text
 //! cargo xtask test           everything: format, lints, tidy, tests, optimised build, acceptance
 //! cargo xtask tidy           only the checks on the shape of the repository
-//! cargo xtask accept [NAME]  only the runs of other people's programs against ours
+//! cargo xtask accept [NAME]  only the runs of other people's programs against ours; --write writes docs/compatibility.md
 //! cargo xtask sim [SEED]     the simulation of the rules: all seeds, or one with its trace
 //! cargo xtask planted        plants bugs in the rules and expects the simulation to find each
 //! cargo xtask bench [NAME]   measures, side by side with a yardstick
@@ -33,6 +33,6 @@ fn main() -> Result<()> {
         }
         ["bench", names @ ..] => bench::run(names),
         ["planted"] => sh::program("crates/core/planted/run.sh").run(),
-        _ => bail!("usage: cargo xtask test | tidy | accept [NAME] | sim [SEED] | planted | bench [NAME]"),
+        _ => bail!("usage: cargo xtask test | tidy | accept [NAME] [--write] | sim [SEED] | planted | bench [NAME]"),
     }
 }

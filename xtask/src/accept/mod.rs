@@ -10,17 +10,22 @@ mod wait;
 
 use anyhow::{Result, bail, ensure};
 
+use self::azure::Table;
+
 /// A run by its name.
-type Run = (&'static str, fn() -> Result<()>);
+type Run = (&'static str, fn(Table) -> Result<()>);
 
 const RUNS: &[Run] = &[
-    ("azure-sign-in", azure::run),
-    ("curl", curl::run),
-    ("pacemaker", pacemaker::run),
-    ("schemathesis", schemathesis::run),
+    ("azure", azure::run),
+    ("curl", |_| curl::run()),
+    ("pacemaker", |_| pacemaker::run()),
+    ("schemathesis", |_| schemathesis::run()),
 ];
 
+/// `--write` among the names lets runs write the documents that they otherwise compare with.
 pub fn run(names: &[&str]) -> Result<()> {
+    let table = if names.contains(&"--write") { Table::Write } else { Table::Check };
+    let names: Vec<&str> = names.iter().copied().filter(|name| *name != "--write").collect();
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
         bail!(
@@ -32,7 +37,7 @@ pub fn run(names: &[&str]) -> Result<()> {
     let mut failed = 0;
     for (name, run) in &chosen {
         eprintln!("── accept {name}");
-        if let Err(problem) = run() {
+        if let Err(problem) = run(table) {
             eprintln!("   {name} failed: {problem:#}");
             failed += 1;
         }

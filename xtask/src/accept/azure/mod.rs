@@ -1,81 +1,147 @@
-//! The Azure CLI and the Azure SDK for Python sign in, unchanged: with clients and secrets, and as a
-//! machine that was given an identity.
+//! The Azure CLI and the Azure SDKs for Python and JavaScript, unchanged: every command that has to do with scheduled
+//! events, and what then happened.
+//!
+//! The CLI plays chapters (`chapters/*.txt`, in the language of `script`), the SDKs run scripts. Each has a server of its own with a manual
+//! clock, all of them in a network without a way out.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod script;
+mod sdk;
+mod stage;
+mod table;
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
 
-use super::server::Server;
-use crate::{setup, sh};
+use self::script::Chapter;
+use self::sdk::Script;
+pub use self::table::Table;
+use self::table::{Part, Row};
+use super::netns::Namespace;
+use crate::setup;
 
-pub fn run() -> Result<()> {
-    setup::debian(&[("curl", "curl"), ("python3", "python3"), ("util-linux", "setpriv")])?;
-    let azure = Azure { venv: setup::azure()?, server: Server::start(&[])? };
-    azure.the_cli_needs_two_variables_and_nothing_else()?;
-    azure.a_reader_cannot_write()?;
-    azure.the_sdk_signs_in()?;
-    azure.server.stop()
+const CHAPTERS: &[(&str, &str)] = &[
+    ("sign-in", include_str!("chapters/sign-in.txt")),
+    ("sign-in-identity", include_str!("chapters/sign-in-identity.txt")),
+    ("sign-in-client", include_str!("chapters/sign-in-client.txt")),
+    ("terminate", include_str!("chapters/terminate.txt")),
+    ("manual", include_str!("chapters/manual.txt")),
+    ("actions", include_str!("chapters/actions.txt")),
+    ("machines", include_str!("chapters/machines.txt")),
+    ("flexible", include_str!("chapters/flexible.txt")),
+];
+
+/// Chapters that are played at once: the CLI needs a core while it starts, and waits otherwise.
+const AT_ONCE: usize = 3;
+
+pub fn run(table: Table) -> Result<()> {
+    setup::debian(&[
+        ("curl", "curl"),
+        ("python3", "python3"),
+        ("util-linux", "setpriv"),
+        ("nodejs", "node"),
+        ("npm", "npm"),
+    ])?;
+    let namespace = Namespace::new("azure")?;
+    let cli = setup::azure_cli()?;
+    let (python, javascript) = (setup::azure_sdk_python()?, setup::azure_sdk_javascript()?);
+    let mut problems = Vec::new();
+    let mut parts = vec![play_all(&namespace, &cli, &mut problems)?];
+    let sign_in = Script { name: "sign_in.py", interpreter: &python.join("bin/python"), modules: None };
+    let sdk = Script { name: "sdk.py", ..sign_in };
+    parts.push(run_all(
+        &format!("Azure SDK for Python: {}", setup::AZURE_SDK_PYTHON.join(", ")),
+        &[sign_in, sdk],
+        &namespace,
+        &mut problems,
+    )?);
+    let sdk = Script { name: "sdk.mjs", interpreter: Path::new("node"), modules: Some(&javascript) };
+    parts.push(run_all(
+        &format!("Azure SDK for JavaScript: {}", setup::AZURE_SDK_JAVASCRIPT),
+        &[sdk],
+        &namespace,
+        &mut problems,
+    )?);
+    for problem in &problems {
+        eprintln!("   {problem:#}");
+    }
+    if only().is_none() {
+        table.keep(&parts)?;
+    }
+    ensure!(problems.is_empty(), "{} problems", problems.len());
+    Ok(())
 }
 
-struct Azure {
-    venv: PathBuf,
-    server: Server<'static>,
+/// While something is being mended it can be run alone: a chapter or a script, by its name.
+fn only() -> Option<String> {
+    std::env::var("FOREWARN_ACCEPT_ONLY").ok()
 }
 
-impl Azure {
-    fn the_cli_needs_two_variables_and_nothing_else(&self) -> Result<()> {
-        let accounts: Value = serde_json::from_str(&succeed(&self.az("owner", &["account", "list"])?)?)?;
-        ensure!(accounts[0]["cloudName"] == "Forewarn", "az account list: {accounts}");
-        let body = json!({ "name": "web" }).to_string();
-        let made = self.az("owner", &["rest", "--method", "post", "--url", "/api/v1/machines", "--body", &body])?;
-        let made: Value = serde_json::from_str(&succeed(&made)?)?;
-        ensure!(made["name"] == "web", "az rest --method post: {made}");
-        let audit = self.server.history("kind=audit")?;
-        ensure!(audit.iter().any(|row| row["actor"] == "owner"), "nobody is in the audit trail: {audit:?}");
-        Ok(())
-    }
-
-    fn a_reader_cannot_write(&self) -> Result<()> {
-        succeed(&self.az("reader", &["rest", "--method", "get", "--url", "/api/v1/machines/web"])?)?;
-        let refused = self.az("reader", &["rest", "--method", "delete", "--url", "/api/v1/machines/web"])?;
-        let said = String::from_utf8_lossy(&refused.stderr);
-        ensure!(!refused.status.success() && said.contains("AuthorizationFailed"), "a reader deleted: {said}");
-        Ok(())
-    }
-
-    fn the_sdk_signs_in(&self) -> Result<()> {
-        self.server.put("/machines/web/identity")?;
-        let script = sh::root().join("xtask/src/accept/azure/sign_in.py");
-        let mut command = Command::new(self.venv.join("bin/python"));
-        command.arg(script).arg(&self.server.management_tls).arg(&self.server.metadata[0]).arg(self.data());
-        let output = command.env("NO_PROXY", "*").env("PYTHONDONTWRITEBYTECODE", "1").output()?;
-        eprint!("{}", succeed(&output)?);
-        Ok(())
-    }
-
-    /// `forewarn az -- …`, which runs the CLI of the environment in a directory of its own.
-    fn az(&self, role: &str, arguments: &[&str]) -> Result<Output> {
-        let path = format!("{}:{}", self.venv.join("bin").display(), std::env::var("PATH").unwrap_or_default());
-        let mut command = Command::new(sh::target().join("release/forewarn"));
-        command
-            .args(["az", "--server", &self.server.management, "--role", role, "--data"])
-            .arg(self.data())
-            .arg("--")
-            .args(arguments)
-            .env("PATH", path)
-            .env("NO_PROXY", "*");
-        command.output().context("cannot run forewarn az")
-    }
-
-    fn data(&self) -> PathBuf {
-        Path::join(self.server.dir(), "data")
-    }
+fn is_wanted(name: &str) -> bool {
+    only().is_none_or(|only| only.split(',').any(|wanted| wanted == name))
 }
 
-fn succeed(output: &Output) -> Result<String> {
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {said}", output.status);
-    Ok(String::from_utf8(output.stdout.clone())?)
+/// Some at once, told of in the order of the list.
+fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error>) -> Result<Part> {
+    let chosen = CHAPTERS.iter().filter(|(name, _)| is_wanted(name));
+    let chapters: Vec<(&str, Chapter)> = chosen
+        .map(|(name, text)| Ok((*name, script::parse(text).with_context(|| format!("chapter {name}"))?)))
+        .collect::<Result<_>>()?;
+    let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..chapters.len()).collect());
+    let played: Mutex<Vec<(usize, Result<Vec<Result<()>>>)>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(n) = next(&waiting) {
+                    let outcome = stage::play(&chapters[n].1, namespace, venv);
+                    eprintln!("   {}: {}", chapters[n].0, chapters[n].1.title);
+                    played.lock().expect("no thread panics with it").push((n, outcome));
+                }
+            });
+        }
+    });
+    let mut played = played.into_inner()?;
+    played.sort_by_key(|(n, _)| *n);
+    let mut rows = Vec::new();
+    for (n, outcomes) in played {
+        let (name, chapter) = &chapters[n];
+        for (section, outcome) in chapter.sections.iter().zip(outcomes.with_context(|| format!("chapter {name}"))?) {
+            rows.extend(rows_of(section, outcome.is_ok()));
+            problems.extend(outcome.err().map(|problem| problem.context(format!("{name}: {}", section.title))));
+        }
+    }
+    Ok(Part { client: format!("Azure CLI {}", setup::AZURE_CLI), rows })
+}
+
+fn next(waiting: &Mutex<VecDeque<usize>>) -> Option<usize> {
+    waiting.lock().expect("no thread panics with it").pop_front()
+}
+
+fn rows_of(section: &script::Section, passed: bool) -> Vec<Row> {
+    let commands = section.steps.iter().filter_map(|(_, step)| step.command());
+    let mut rows: Vec<Row> = Vec::new();
+    for command in commands.filter(|command| command.starts_with("az ")) {
+        let row = Row { command: script::brief(command), what: section.title.clone(), passed };
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn run_all(
+    client: &str,
+    scripts: &[Script<'_>],
+    namespace: &Namespace,
+    problems: &mut Vec<anyhow::Error>,
+) -> Result<Part> {
+    let mut part = Part { client: client.to_owned(), rows: Vec::new() };
+    for script in scripts.iter().filter(|script| is_wanted(script.name)) {
+        let (rows, ended) = script.run(namespace)?;
+        part.rows.extend(rows);
+        problems.extend(ended.err());
+    }
+    Ok(part)
 }
