@@ -6,6 +6,7 @@
 //! cargo xtask accept [NAME]  only the runs of other people's programs against ours; --write writes docs/compatibility.md
 //! cargo xtask sim [SEED]     the simulation of the rules: all seeds, or one with its trace
 //! cargo xtask planted        plants bugs in the rules and expects the simulation to find each
+//! cargo xtask package        Debian packages, in target/debian
 //! cargo xtask bench [NAME]   measures, side by side with a yardstick
 //! ```
 
@@ -13,6 +14,7 @@ use anyhow::{Result, bail};
 
 mod accept;
 mod bench;
+mod package;
 mod setup;
 mod sh;
 mod test;
@@ -32,7 +34,10 @@ fn main() -> Result<()> {
             simulation.env("FOREWARN_SIM_SEED", seed).run()
         }
         ["bench", names @ ..] => bench::run(names),
+        ["package"] => package::run(),
         ["planted"] => sh::program("crates/core/planted/run.sh").run(),
-        _ => bail!("usage: cargo xtask test | tidy | accept [NAME] [--write] | sim [SEED] | planted | bench [NAME]"),
+        _ => bail!(
+            "usage: cargo xtask test | tidy | accept [NAME] [--write] | sim [SEED] | planted | package | bench [NAME]"
+        ),
     }
 }

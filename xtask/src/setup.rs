@@ -1,6 +1,6 @@
 //! What tests need beyond the Rust toolchain, installed into caches outside the work tree.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -18,9 +18,9 @@ pub fn cache() -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// Debian packages, by a program that each of them brings. Needs root only when one is missing.
+/// Debian packages, by a program on the path, or any file by its whole path, that each of them brings. Needs root only when one is missing.
 pub fn debian(packages: &[(&str, &str)]) -> Result<()> {
-    let missing: Vec<&str> = packages.iter().filter(|(_, program)| !on_path(program)).map(|(name, _)| *name).collect();
+    let missing: Vec<&str> = packages.iter().filter(|(_, file)| !is_there(file)).map(|(name, _)| *name).collect();
     if missing.is_empty() { Ok(()) } else { install(&missing) }
 }
 
@@ -106,7 +106,11 @@ pub fn unpacked(package: &str) -> Result<PathBuf> {
     Ok(dir)
 }
 
-fn on_path(program: &str) -> bool {
+fn is_there(file: &str) -> bool {
+    if file.starts_with('/') {
+        return Path::new(file).exists();
+    }
+    let program = file;
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).stdout(Stdio::null()).status();
     found.is_ok_and(|status| status.success())
 }

@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 
-use crate::{accept, sh, tidy};
+use crate::{accept, setup, sh, tidy};
 
 pub fn run() -> Result<()> {
     sh::cargo(&["fmt", "--all", "--check"]).run()?;
     tidy::run()?;
     sh::cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).run()?;
+    setup::debian(&[("curl", "curl"), ("haproxy", "haproxy"), ("nginx-light", "nginx")])?;
     sh::cargo(&["test", "--workspace"]).run()?;
     sh::cargo(&["build", "--release", "--workspace", "--bins"]).run()?;
     accept::run(&[])

@@ -46,6 +46,7 @@ pub fn run() -> Result<()> {
     arrows(&mut problems)?;
     code_map(&mut problems)?;
     sources(&mut problems)?;
+    shown_files(&mut problems)?;
     for problem in &problems {
         eprintln!("   tidy: {problem}");
     }
@@ -105,6 +106,23 @@ fn code_map(problems: &mut Vec<String>) -> Result<()> {
         let path = format!("crates/{}", dir?.file_name().to_string_lossy());
         if !named.contains(path.as_str()) {
             problems.push(format!("ARCHITECTURE.md does not name {path}"));
+        }
+    }
+    Ok(())
+}
+
+/// A block of the documentation that names a file after its language shows that file, all of it.
+fn shown_files(problems: &mut Vec<String>) -> Result<()> {
+    for page in std::fs::read_dir(sh::root().join("docs"))? {
+        let path = page?.path();
+        let text = std::fs::read_to_string(&path)?;
+        for block in text.split("\n```").skip(1).step_by(2) {
+            let (opening, shown) = block.split_once('\n').unwrap_or((block, ""));
+            let Some((_, file)) = opening.split_once(' ') else { continue };
+            let there = std::fs::read_to_string(sh::root().join(file)).unwrap_or_default();
+            if there.trim_end() != shown.trim_end() {
+                problems.push(format!("{} shows another {file} than there is", path.display()));
+            }
         }
     }
     Ok(())

@@ -8,36 +8,37 @@ use anyhow::{Result, bail};
 use forewarn_client::{Event, EventId, Kind, Resource, Source, Status, Version};
 
 use crate::config::Config;
-use crate::hooks::Hooks;
 use crate::plan::{Job, limit_of_prepare};
 use crate::process;
 use crate::record::{Outcome, Phase, Progress, Record};
 use crate::state;
+use crate::toolbox::Toolbox;
 
-/// Runs the hooks of every phase for an event that does not exist.
+/// Runs the steps of every phase for an event that does not exist.
 pub fn test(config: &Config, kind: &Kind) -> Result<()> {
-    let hooks = Hooks::find(&config.hooks)?;
+    let toolbox = Toolbox::open(config)?;
+    let steps = toolbox.steps();
     let mut ended = Vec::new();
     for phase in Phase::ALL {
-        for hook in phase.hooks(kind).into_iter().filter(|name| hooks.names.contains(name)) {
+        for step in steps.iter().filter(|step| step.phase == phase && step.is_for(kind)) {
             let event = made_up(config, kind, phase);
             let limit = match phase {
                 Phase::Prepare => limit_of_prepare(notice(kind), config.margin),
                 Phase::Started | Phase::Restore => config.limit,
             };
-            let job = Job { event, phase, hook, limit };
+            let job = Job { event, phase, step: step.name.clone(), limit };
             let (sender, wakes) = channel();
-            let outcome = process::run(&hooks.path(&job.hook), &job, sender, &wakes, |_| {});
-            println!("{} {outcome}", job.hook);
+            let outcome = process::run(&toolbox.program(&job), &job, sender, &wakes, |_| {});
+            println!("{} {outcome}", job.step);
             ended.push(outcome);
         }
     }
     if ended.is_empty() {
-        println!("there is no hook for {kind} in {}", config.hooks.display());
+        println!("there is neither a hook nor an action for {kind}");
     }
     match ended.iter().filter(|outcome| **outcome != Outcome::Succeeded).count() {
         0 => Ok(()),
-        bad => bail!("{bad} of {} hooks did not succeed", ended.len()),
+        bad => bail!("{bad} of {} did not succeed", ended.len()),
     }
 }
 
@@ -89,7 +90,7 @@ fn show(records: &[Record]) -> String {
             _ => String::new(),
         };
         let _ = writeln!(text, "{} {} {status}{not_before}{approved}", event.id, event.kind);
-        for run in &record.hooks {
+        for run in &record.runs {
             let progress = match &run.progress {
                 Progress::Running => "is running".to_owned(),
                 Progress::Ended(outcome) => outcome.to_string(),

@@ -1,15 +1,19 @@
 //! The configuration: a TOML file, and flags that win over it.
 
+mod action;
+
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use forewarn_client::Endpoint;
 use serde::de::{self, Deserializer, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, de::value::MapAccessDeserializer};
+use serde::{Deserialize, Serialize, Serializer, de::value::MapAccessDeserializer};
 
+use crate::action::Action;
 use crate::args::Flags;
 use crate::policy::{KindPolicy, OnTrouble, Policies, Policy};
 
@@ -22,6 +26,8 @@ const STATE: &str = "/var/lib/forewarn-agent";
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A Preempt of 30 s leaves 20 s for its hooks.
 const MARGIN: Duration = Duration::from_secs(10);
+/// Slow services took up to 5 s; whoever waits longer for one answer misses others.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// `started` and `restore` have no `NotBefore` to keep, but must not hang for ever.
 const LIMIT: Duration = Duration::from_secs(300);
 const LEADER_SHARE_PERCENT: u32 = 25;
@@ -29,18 +35,29 @@ const LEADER_SHARE_PERCENT: u32 = 25;
 /// More often than this the service is only annoyed.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
+/// Below this a healthy service looks slow.
+const TIMEOUT_MIN: Duration = Duration::from_millis(100);
+
 /// Everything settled.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// `None`: it is looked for.
     pub endpoint: Option<Endpoint>,
+    /// Whether it may be looked for by DHCP, where nothing else helped.
+    pub ask_dhcp: bool,
     /// `None`: the service knows.
     pub name: Option<String>,
-    pub hooks: PathBuf,
+    /// `None`: nobody named a directory, and the usual one is not there.
+    pub hooks: Option<PathBuf>,
+    pub actions: Vec<Action>,
+    /// `None`: no metrics.
+    pub metrics: Option<SocketAddr>,
     pub state: PathBuf,
     pub interval: Duration,
     /// Whether a service that can may hold requests until something changes.
     pub wait: bool,
+    /// For an answer of the service, after the first.
+    pub timeout: Duration,
     pub margin: Duration,
     pub limit: Duration,
     pub rerun_interrupted: bool,
@@ -65,13 +82,20 @@ impl Config {
         if interval < INTERVAL_MIN {
             bail!("the interval must be at least {} ms", INTERVAL_MIN.as_millis());
         }
+        if file.timeout.is_some_and(|span| span.0 < TIMEOUT_MIN) {
+            bail!("the timeout must be at least {} ms", TIMEOUT_MIN.as_millis());
+        }
         Ok(Config {
             endpoint,
+            ask_dhcp: flags.ask_dhcp || file.ask_dhcp,
             name: flags.name.clone().or(file.name),
-            hooks: flags.hooks.clone().or(file.hooks).unwrap_or_else(|| HOOKS.into()),
+            hooks: flags.hooks.clone().or(file.hooks).or_else(usual_hooks),
+            actions: file.action,
+            metrics: flags.metrics.or(file.metrics.map(|address| address.0)),
             state: flags.state.clone().or(file.state).unwrap_or_else(|| STATE.into()),
             interval,
             wait: file.wait.unwrap_or(true) && !flags.no_wait,
+            timeout: file.timeout.map_or(TIMEOUT, |span| span.0),
             margin: file.margin.map_or(MARGIN, |span| span.0),
             limit: file.limit.map_or(LIMIT, |span| span.0),
             rerun_interrupted: file.rerun_interrupted,
@@ -81,6 +105,14 @@ impl Config {
             policies: file.approve.into(),
         })
     }
+}
+
+fn usual_hooks() -> Option<PathBuf> {
+    Some(PathBuf::from(HOOKS)).filter(|dir| dir.exists())
+}
+
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is not an address such as 127.0.0.1:9137"))
 }
 
 /// `1s`, `500ms`, `2m`.
@@ -125,7 +157,12 @@ struct File {
     on_failure: OnTrouble,
     on_late: OnTrouble,
     leader_share_percent: Option<Share>,
+    ask_dhcp: bool,
     approve: Approve,
+    timeout: Option<Span>,
+    metrics: Option<Address>,
+    #[serde(deserialize_with = "action::all")]
+    action: Vec<Action>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -202,6 +239,24 @@ fn without_leader<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByKind, 
     Ok(ByKind(policy))
 }
 
+/// A span of time as it is written: `10s`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Span(pub Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = || de::Error::custom(format!("'{text}' is not a time such as `500ms`, `10s`, `5m`"));
+        parse_span(&text).map(Span).ok_or_else(wrong)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}ms", self.0.as_millis()))
+    }
+}
+
 /// Values that are written as text, or within bounds.
 macro_rules! checked {
     ($name:ident, $inner:ty, $raw:ty, $read:expr) => {
@@ -217,9 +272,7 @@ macro_rules! checked {
     };
 }
 
-checked!(Span, Duration, String, |text| {
-    parse_span(&text).ok_or_else(|| format!("'{text}' is not a time such as `500ms`, `10s`, `5m`"))
-});
+checked!(Address, SocketAddr, String, |text| parse_address(&text));
 checked!(Url, Endpoint, String, |text| text.parse().map_err(|error| format!("'{text}': {error}")));
 checked!(Share, u32, u32, |percent| match percent {
     1..=100 => Ok(percent),

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   poller ───┐                      ┌──▶ state file, always first
-//!   hooks ────┼──▶ inbox ──▶ plan ───┼──▶ hooks, a thread each
+//!   steps ────┼──▶ inbox ──▶ plan ───┼──▶ steps, a thread each
 //!   signals ──┘                      └──▶ approvals, a thread each
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,46 +18,54 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::Config;
-use crate::hooks::Hooks;
 use crate::log;
-use crate::plan::{Action, Job, Plan, Rules};
+use crate::metrics::{self, Board};
+use crate::plan::{Job, Plan, Rules, Task};
 use crate::poller::{self, News};
 use crate::process::{self, Wake};
 use crate::record::{Outcome, ProcessMark, Record};
 use crate::state::State;
+use crate::step::title;
+use crate::toolbox::Toolbox;
 
 #[derive(Debug)]
 pub enum Message {
     News(News),
-    HookBegan { id: EventId, hook: String, process: ProcessMark },
-    HookEnded { id: EventId, hook: String, outcome: Outcome },
+    StepBegan { id: EventId, step: String, process: ProcessMark },
+    StepEnded { id: EventId, step: String, outcome: Outcome },
     Answered { id: EventId, answer: Result<(), String> },
     Stop,
 }
 
 /// Until SIGTERM or SIGINT.
 pub fn run(config: Config) -> Result<()> {
-    let hooks = Hooks::find(&config.hooks)?;
+    let toolbox = Toolbox::open(&config)?;
     let state = State::open(&config.state)?;
     let records = state.load()?;
     records.iter().for_each(stop_left_behind);
-    let plan = Plan::resume(rules(&config, &hooks), records);
+    let plan = Plan::resume(rules(&config, &toolbox), records);
     // At the start rather than at the first event.
     state.save(plan.records())?;
     let (sender, inbox) = channel();
     stop_on_signals(sender.clone())?;
-    let hooks_text = if hooks.names.is_empty() { "none".to_owned() } else { hooks.names.join(", ") };
-    log::line(format!("forewarn-agent {} starts; hooks: {hooks_text}", env!("CARGO_PKG_VERSION")));
+    let names: Vec<String> = toolbox.steps().into_iter().map(|step| step.name).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    log::line(format!("forewarn-agent {} starts; hooks and actions: {names}", env!("CARGO_PKG_VERSION")));
+    let board = Arc::new(Board::default());
+    if let Some(address) = config.metrics {
+        metrics::serve(address, board.clone());
+    }
     let poller_sender = sender.clone();
     thread::spawn(move || poller::run(&config, &poller_sender));
     let driver = Driver {
         plan,
         state,
-        hooks,
+        toolbox,
         sender,
         me: None,
         running: BTreeMap::new(),
         trouble: Trouble::default(),
+        board,
         is_unsaved: false,
         is_watching: false,
     };
@@ -64,9 +73,9 @@ pub fn run(config: Config) -> Result<()> {
     Ok(())
 }
 
-fn rules(config: &Config, hooks: &Hooks) -> Rules {
+fn rules(config: &Config, toolbox: &Toolbox) -> Rules {
     Rules {
-        hooks: hooks.names.clone(),
+        steps: toolbox.steps(),
         policies: config.policies.clone(),
         on_failure: config.on_failure,
         on_late: config.on_late,
@@ -78,9 +87,9 @@ fn rules(config: &Config, hooks: &Hooks) -> Rules {
 }
 
 fn stop_left_behind(record: &Record) {
-    for run in &record.hooks {
+    for run in &record.runs {
         if run.process.as_ref().is_some_and(process::stop_left_behind) {
-            log::line(format!("event {}: hook {} was left running, and was stopped", record.event.id, run.name));
+            log::line(format!("event {}: {} was left running, and was stopped", record.event.id, title(&run.name)));
         }
     }
 }
@@ -94,12 +103,13 @@ fn stop_on_signals(sender: Sender<Message>) -> Result<()> {
 struct Driver {
     plan: Plan,
     state: State,
-    hooks: Hooks,
+    toolbox: Toolbox,
     sender: Sender<Message>,
     /// The name of this machine and a client to approve with, once they are known.
     me: Option<(String, Client)>,
     running: BTreeMap<(EventId, String), Sender<Wake>>,
     trouble: Trouble,
+    board: Arc<Board>,
     is_unsaved: bool,
     /// The first document was there: from then on the service knows that somebody listens.
     is_watching: bool,
@@ -128,14 +138,14 @@ impl Driver {
     fn take(&mut self, message: Message) {
         let now = SystemTime::now();
         match message {
-            Message::News(News::Trouble(problem)) => self.trouble.begins(&problem),
-            Message::News(News::Unchanged) => self.trouble.ends(),
-            Message::News(News::Ready { name, client }) => {
-                self.trouble.ends();
-                self.me = Some((name, *client));
+            Message::News(News::Trouble(problem)) => {
+                self.board.trouble(&problem);
+                self.trouble.begins(&problem);
             }
+            Message::News(News::Unchanged) => self.answered(),
+            Message::News(News::Ready { name, client }) => self.me = Some((name, *client)),
             Message::News(News::Document(document)) => {
-                self.trouble.ends();
+                self.answered();
                 if let Some((me, client)) = &self.me {
                     if !std::mem::replace(&mut self.is_watching, true) {
                         log::line(format!("this machine is {me}; watching {}", client.endpoint()));
@@ -143,27 +153,33 @@ impl Driver {
                     self.plan.document(me, &document, now);
                 }
             }
-            Message::HookBegan { id, hook, process } => self.plan.hook_began(&id, &hook, process),
-            Message::HookEnded { id, hook, outcome } => {
-                self.plan.hook_ended(&id, &hook, outcome);
-                self.running.remove(&(id, hook));
+            Message::StepBegan { id, step, process } => self.plan.step_began(&id, &step, process),
+            Message::StepEnded { id, step, outcome } => {
+                self.plan.step_ended(&id, &step, outcome);
+                self.running.remove(&(id, step));
             }
             Message::Answered { id, answer } => self.plan.answered(&id, answer, now),
             Message::Stop => {}
         }
     }
 
+    fn answered(&mut self) {
+        self.board.answered();
+        self.trouble.ends();
+    }
+
     /// What is to be done, after it was recorded that it is being done.
     fn act(&mut self) {
-        let actions = self.plan.next(SystemTime::now());
+        let tasks = self.plan.next(SystemTime::now());
+        self.board.count(self.plan.tally());
         if self.plan.take_changed() || self.is_unsaved {
             self.save();
         }
-        for action in actions {
-            match action {
-                Action::Say(text) => log::line(text),
-                Action::Run(job) => self.start(*job),
-                Action::Approve(id) => self.approve(id),
+        for task in tasks {
+            match task {
+                Task::Say(text) => log::line(text),
+                Task::Run(job) => self.start(*job),
+                Task::Approve(id) => self.approve(id),
             }
         }
     }
@@ -183,18 +199,19 @@ impl Driver {
     }
 
     fn start(&mut self, job: Job) {
-        log::line(format!("event {}: hook {} begins, for at most {} s", job.event.id, job.hook, job.limit.as_secs()));
+        let (id, title, secs) = (&job.event.id, title(&job.step), job.limit.as_secs());
+        log::line(format!("event {id}: {title} begins, for at most {secs} s"));
         let (wake, wakes) = channel();
-        self.running.insert((job.event.id.clone(), job.hook.clone()), wake.clone());
-        let (path, sender) = (self.hooks.path(&job.hook), self.sender.clone());
+        self.running.insert((job.event.id.clone(), job.step.clone()), wake.clone());
+        let (program, sender) = (self.toolbox.program(&job), self.sender.clone());
         thread::spawn(move || {
-            let (id, hook) = (job.event.id.clone(), job.hook.clone());
+            let (id, step) = (job.event.id.clone(), job.step.clone());
             let began = |process| {
-                // The agent has stopped, and the hook will be too.
-                let _ = sender.send(Message::HookBegan { id, hook, process });
+                // The agent has stopped, and the step will be too.
+                let _ = sender.send(Message::StepBegan { id, step, process });
             };
-            let outcome = process::run(&path, &job, wake, &wakes, began);
-            sender.send(Message::HookEnded { id: job.event.id, hook: job.hook, outcome })
+            let outcome = process::run(&program, &job, wake, &wakes, began);
+            sender.send(Message::StepEnded { id: job.event.id, step: job.step, outcome })
         });
     }
 
@@ -219,7 +236,7 @@ impl Driver {
         }
         while !self.running.is_empty() {
             match inbox.recv() {
-                Ok(message @ (Message::HookBegan { .. } | Message::HookEnded { .. } | Message::Answered { .. })) => {
+                Ok(message @ (Message::StepBegan { .. } | Message::StepEnded { .. } | Message::Answered { .. })) => {
                     self.take(message)
                 }
                 Ok(Message::News(_) | Message::Stop) => {}

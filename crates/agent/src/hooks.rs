@@ -10,15 +10,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{Access, access};
 
-use crate::policy::KINDS;
-use crate::record::Phase;
+use crate::executable::{self, is_executable};
+use crate::step::{Step, hook_names};
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Hooks {
     dir: PathBuf,
-    pub names: Vec<String>,
+    names: Vec<String>,
 }
 
 impl Hooks {
@@ -26,7 +25,7 @@ impl Hooks {
         let at = || format!("the directory of hooks {} cannot be read", dir.display());
         // Absolute, because hooks are started from `/`.
         let dir = std::fs::canonicalize(dir).with_context(at)?;
-        let valid = valid_names();
+        let valid = hook_names();
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&dir).with_context(at)? {
             let path = entry.with_context(at)?.path();
@@ -34,7 +33,7 @@ impl Hooks {
             if valid.contains(&name) {
                 check(&path).with_context(|| format!("the hook {} cannot run", path.display()))?;
                 names.push(name);
-            } else if path.is_file() && is_executable(&path) && !name.starts_with('.') {
+            } else if is_executable(&path) && !name.starts_with('.') {
                 bail!("{} is not named as a hook; there are {}", path.display(), valid.join(", "));
             }
         }
@@ -42,22 +41,16 @@ impl Hooks {
         Ok(Hooks { dir, names })
     }
 
+    /// Those for every type come before those for one.
+    pub fn steps(&self) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.names.iter().filter_map(|name| Step::of_hook(name)).collect();
+        steps.sort_by_key(|step| !step.kinds.is_empty());
+        steps
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
-}
-
-fn valid_names() -> Vec<String> {
-    let general = Phase::ALL.into_iter().map(|phase| phase.to_string());
-    let special = KINDS.into_iter().flat_map(|kind| {
-        let kind = kind.as_str().to_ascii_lowercase();
-        Phase::ALL.map(|phase| format!("{kind}.{phase}"))
-    });
-    general.chain(special).collect()
-}
-
-fn is_executable(path: &Path) -> bool {
-    access(path, Access::EXEC_OK).is_ok()
 }
 
 /// What can be told of a program without running it.
@@ -76,13 +69,10 @@ fn check(path: &Path) -> Result<()> {
     let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
     let interpreter = words.next().unwrap_or_default();
     ensure!(!interpreter.ends_with('\r'), "its first line ends as on Windows; it must end with a line feed alone");
-    ensure!(
-        Path::new(interpreter).is_file() && is_executable(Path::new(interpreter)),
-        "its interpreter {interpreter:?} is not there"
-    );
+    ensure!(is_executable(Path::new(interpreter)), "its interpreter {interpreter:?} is not there");
     match words.next() {
         Some(program) if interpreter.ends_with("/env") && !program.starts_with('-') && !program.contains('=') => {
-            ensure!(is_in_path(program), "its interpreter {program:?} is not in PATH");
+            ensure!(executable::find(program).is_ok(), "its interpreter {program:?} is not in PATH");
         }
         _ => {}
     }
@@ -96,11 +86,6 @@ fn read_start(path: &Path) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path).context("it cannot be read")?.take(START_BYTES).read_to_end(&mut start)?;
     Ok(start)
-}
-
-fn is_in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|dir| dir.join(program)).any(|path| path.is_file() && is_executable(&path))
 }
 
 #[cfg(test)]

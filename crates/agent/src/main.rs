@@ -1,26 +1,34 @@
-//! `forewarn-agent`: watches for Scheduled Events of this machine, runs hooks, approves.
+//! `forewarn-agent`: watches for Scheduled Events of this machine, runs hooks and actions, approves.
 //!
 //! | module | what it knows | does I/O |
 //! |---|---|---|
-//! | `record`, `policy`, `plan` | what to do, and when | |
-//! | `args`, `config`, `hooks` | what somebody set up, and what is wrong with it | reads files |
+//! | `record`, `policy`, `step`, `plan`, `tally` | what to do, and when; what was counted | |
+//! | `args`, `config`, `hooks`, `toolbox` | what somebody set up, and what is wrong with it | reads files |
 //! | `state` | what must survive a restart | reads and writes one file |
-//! | `process` | one hook as a process | yes |
+//! | `process` | one step as a process | yes |
+//! | `action` | the built-in actions, each in a process of its own | yes |
 //! | `poller`, `driver` | threads and the loop | yes |
+//! | `metrics` | counts and health on a local port | yes |
 //! | `commands` | `test` and `status` | yes |
 
+mod action;
 mod args;
 mod commands;
 mod config;
 mod driver;
+mod executable;
 mod hooks;
 mod log;
+mod metrics;
 mod plan;
 mod policy;
 mod poller;
 mod process;
 mod record;
 mod state;
+mod step;
+mod tally;
+mod toolbox;
 
 use std::process::ExitCode;
 
@@ -46,6 +54,7 @@ fn run() -> Result<()> {
         Command::Version => println!("forewarn-agent {}", env!("CARGO_PKG_VERSION")),
         Command::Run => driver::run(Config::load(&flags)?)?,
         Command::Test { kind } => commands::test(&Config::load(&flags)?, &kind)?,
+        Command::Act => action::perform()?,
         Command::Status => commands::status(&Config::load(&flags)?)?,
     }
     Ok(())

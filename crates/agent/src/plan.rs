@@ -1,4 +1,4 @@
-//! What to do, and when. No I/O and no clock: documents, ends of hooks and the time go in, actions
+//! What to do, and when. No I/O and no clock: documents, ends of steps and the time go in, tasks
 //! come out, and whoever carries them out stores [`Plan::records`] first.
 //!
 //! ```text
@@ -10,9 +10,13 @@
 //! ```
 //!
 //! What to do is read from the records each time, so a restart goes on where the last run stopped. The
-//! hooks of one event run one after the other, those of different events side by side. A hook
+//! steps of one event run one after the other, those of different events side by side. A step
 //! is marked as running before it runs, so it never runs twice for an event. An event that is first
 //! seen when it has started has no `prepare`.
+//!
+//! An action that changes something (drains, stops, cordons) is careful where a hook need not be: it changes
+//! back only what it changed, not while another event still needs it changed, and never for two
+//! events at the same time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -20,20 +24,22 @@ use std::time::{Duration, SystemTime};
 use forewarn_client::{Change, Document, Event, EventId, Status, Tracker};
 
 use crate::policy::{OnTrouble, Policies, Policy};
-use crate::record::{HookRun, Outcome, Over, Phase, ProcessMark, Progress, Record};
+use crate::record::{Outcome, Over, Phase, ProcessMark, Progress, Record, StepRun};
+use crate::step::{Step, action_step, title};
+use crate::tally::Tally;
 
 /// What somebody configured.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The names of the hooks that there are.
-    pub hooks: Vec<String>,
+    /// Within a phase in the order in which they run.
+    pub steps: Vec<Step>,
     pub policies: Policies,
     pub on_failure: OnTrouble,
     pub on_late: OnTrouble,
     pub rerun_interrupted: bool,
     /// `prepare` must be done this long before `NotBefore`.
     pub margin: Duration,
-    /// How long hooks may take that have no `NotBefore` to keep.
+    /// How long steps may take that have no `NotBefore` to keep.
     pub limit: Duration,
     /// The part of the notice, in percent, that each machine gives the one before it to approve.
     pub leader_share_percent: u32,
@@ -41,7 +47,7 @@ pub struct Rules {
 
 /// Something to be done, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum Task {
     Say(String),
     Run(Box<Job>),
     Approve(EventId),
@@ -51,17 +57,17 @@ pub enum Action {
 pub struct Job {
     pub event: Event,
     pub phase: Phase,
-    pub hook: String,
+    pub step: String,
     pub limit: Duration,
 }
 
 /// An approval that the service did not take is tried again after this long.
 pub const APPROVE_AGAIN: Duration = Duration::from_secs(5);
 
-/// Events that are over and whose hooks ran, for `status` and against a service that shows them again.
+/// Events that are over and whose steps ran, for `status` and against a service that shows them again.
 pub const OVER_KEPT_MAX: usize = 32;
 
-/// A hook gets this long even when the time is over: it may be only a line in a log.
+/// A step gets this long even when the time is over: it may be only a line in a log.
 pub const LIMIT_MIN: Duration = Duration::from_secs(1);
 
 /// No more than this part of the time left is kept back as margin: Preempt gives 30 s in all.
@@ -82,6 +88,7 @@ pub struct Plan {
     tracker: Tracker,
     asking: BTreeMap<EventId, Asking>,
     says: Vec<String>,
+    tally: Tally,
     is_changed: bool,
     /// A document came in this run. Before, what is known of events may long be wrong.
     has_looked: bool,
@@ -96,13 +103,19 @@ impl Plan {
         let mut tracker = Tracker::resume(open.clone().map(|record| record.event.clone()));
         open.filter(|record| record.approved).for_each(|record| tracker.approved(&record.event.id));
         let (asking, says) = (BTreeMap::new(), Vec::new());
-        let mut plan = Plan { rules, records, tracker, asking, says, is_changed: false, has_looked: false };
+        let tally = Tally::default();
+        let mut plan = Plan { rules, records, tracker, asking, says, tally, is_changed: false, has_looked: false };
         plan.mark_interrupted();
         plan
     }
 
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.values()
+    }
+
+    /// What was counted in this run.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Whether the records have changed since this was asked last.
@@ -124,22 +137,23 @@ impl Plan {
         self.forget_old();
     }
 
-    pub fn hook_began(&mut self, id: &EventId, hook: &str, process: ProcessMark) {
-        if let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(hook)) {
+    pub fn step_began(&mut self, id: &EventId, step: &str, process: ProcessMark) {
+        if let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(step)) {
             run.process = Some(process);
             self.is_changed = true;
         }
     }
 
-    pub fn hook_ended(&mut self, id: &EventId, hook: &str, outcome: Outcome) {
-        let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(hook)) else { return };
-        self.says.push(format!("event {id}: hook {hook} {outcome}"));
+    pub fn step_ended(&mut self, id: &EventId, step: &str, outcome: Outcome) {
+        let Some(run) = self.records.get_mut(id).and_then(|record| record.run_mut(step)) else { return };
+        self.tally.step_ended(&outcome);
+        self.says.push(format!("event {id}: {} {outcome}", title(step)));
         run.progress = Progress::Ended(outcome);
         run.process = None;
         self.is_changed = true;
         let record = &self.records[id];
         if record.event.status == Status::Scheduled && record.over.is_none() && self.is_held(record) {
-            self.says.push(format!("event {id}: is not approved, because of {hook}"));
+            self.says.push(format!("event {id}: is not approved, because of {step}"));
         }
     }
 
@@ -152,12 +166,14 @@ impl Plan {
                 self.is_changed = true;
                 self.asking.remove(id);
                 self.tracker.approved(id);
+                self.tally.approvals += 1;
                 self.says.push(format!("event {id}: approved"));
             }
             Err(problem) => {
                 let asking = self.asking.entry(id.clone()).or_default();
                 asking.again_at = Some(now + APPROVE_AGAIN);
                 asking.failures += 1;
+                self.tally.approvals_failed += 1;
                 if asking.failures == 1 {
                     self.says.push(format!("event {id}: the approval failed, trying again: {problem}"));
                 }
@@ -171,17 +187,17 @@ impl Plan {
     }
 
     /// Everything that is to be done now.
-    pub fn next(&mut self, now: SystemTime) -> Vec<Action> {
-        let mut actions: Vec<Action> = self.take_says().into_iter().map(Action::Say).collect();
+    pub fn next(&mut self, now: SystemTime) -> Vec<Task> {
+        let mut tasks: Vec<Task> = self.take_says().into_iter().map(Task::Say).collect();
         let ids: Vec<EventId> = self.records.keys().cloned().collect();
         for id in ids {
-            actions.extend(self.next_hook(&id, now).map(|job| Action::Run(Box::new(job))));
+            tasks.extend(self.next_step(&id, now).map(|job| Task::Run(Box::new(job))));
             if self.may_approve(&self.records[&id], now) {
                 self.asking.entry(id.clone()).or_default().again_at = None;
-                actions.push(Action::Approve(id));
+                tasks.push(Task::Approve(id));
             }
         }
-        actions
+        tasks
     }
 
     /// When to ask [`Plan::next`] again if nothing happens before.
@@ -194,23 +210,24 @@ impl Plan {
     fn mark_interrupted(&mut self) {
         for record in self.records.values_mut() {
             let id = &record.event.id;
-            for run in record.hooks.iter_mut().filter(|run| run.progress == Progress::Running) {
+            for run in record.runs.iter_mut().filter(|run| run.progress == Progress::Running) {
                 run.progress = Progress::Ended(Outcome::Interrupted);
                 run.process = None;
                 self.is_changed = true;
-                self.says.push(format!("event {id}: hook {} was interrupted when the agent stopped", run.name));
+                self.tally.step_ended(&Outcome::Interrupted);
+                self.says.push(format!("event {id}: {} was interrupted when the agent stopped", title(&run.name)));
             }
             if self.rules.rerun_interrupted {
-                let before = record.hooks.len();
-                record.hooks.retain(|run| run.progress != Progress::Ended(Outcome::Interrupted));
-                self.is_changed |= record.hooks.len() < before;
+                let before = record.runs.len();
+                record.runs.retain(|run| run.progress != Progress::Ended(Outcome::Interrupted));
+                self.is_changed |= record.runs.len() < before;
             }
         }
     }
 
     fn appeared(&mut self, me: &str, event: Event, now: SystemTime) {
         if let Some(record) = self.records.get_mut(&event.id) {
-            self.says.push(format!("event {}: is back in the document; no hook runs twice", event.id));
+            self.says.push(format!("event {}: is back in the document; nothing runs twice", event.id));
             record.over = None;
             record.event = event;
         } else if let Some(record) = Record::new(me, event, now) {
@@ -222,6 +239,7 @@ impl Plan {
                 text => format!(", not before {text}"),
             };
             self.says.push(format!("event {id}: {kind} of {} is {status}{not_before}", names.join(", ")));
+            self.tally.event_seen(kind);
             self.records.insert(event.id.clone(), record);
         } else {
             return;
@@ -249,7 +267,8 @@ impl Plan {
 
     fn forget_old(&mut self) {
         let rules = &self.rules;
-        let done = |record: &&Record| record.over.is_some() && !record.is_running() && missing(rules, record).is_none();
+        let done =
+            |record: &&Record| record.over.is_some() && !record.is_running() && missing(rules, record).next().is_none();
         let mut old: Vec<(SystemTime, EventId)> =
             self.records.values().filter(done).map(|record| (record.seen_at, record.event.id.clone())).collect();
         old.sort();
@@ -259,7 +278,7 @@ impl Plan {
         }
     }
 
-    fn next_hook(&mut self, id: &EventId, now: SystemTime) -> Option<Job> {
+    fn next_step(&mut self, id: &EventId, now: SystemTime) -> Option<Job> {
         let record = &self.records[id];
         let phase = phase(record);
         if record.is_running() || !(self.has_looked || phase == Phase::Restore) {
@@ -268,11 +287,29 @@ impl Plan {
         if phase == Phase::Prepare && self.is_held(record) {
             return None;
         }
-        let hook = missing(&self.rules, record)?;
-        let job = Job { event: record.event.clone(), phase, hook: hook.clone(), limit: self.limit(record, now) };
-        self.records.get_mut(id)?.hooks.push(HookRun::begin(phase, hook));
+        let may_run = |step: &&Step| !self.must_wait(id, step);
+        let step = match phase {
+            Phase::Prepare | Phase::Started => missing(&self.rules, record).next().filter(may_run),
+            // What another event still needs does not hold up the rest.
+            Phase::Restore => missing(&self.rules, record).find(may_run),
+        };
+        let step = step?.name.clone();
+        let job = Job { event: record.event.clone(), phase, step: step.clone(), limit: self.limit(record, now) };
+        self.records.get_mut(id)?.runs.push(StepRun::begin(phase, step));
         self.is_changed = true;
         Some(job)
+    }
+
+    /// Another event has this step's action at work, or still needs what this step would undo.
+    fn must_wait(&self, id: &EventId, step: &Step) -> bool {
+        let Some(action) = &step.changed_by else { return false };
+        let is_of_action = |name: &str| Phase::ALL.into_iter().any(|phase| action_step(action, phase) == name);
+        let mut others = self.records.values().filter(|other| other.event.id != *id);
+        others.any(|other| {
+            let mut running = other.runs.iter().filter(|run| run.progress == Progress::Running);
+            let needs = |prepare: String| other.over.is_none() && other.run(&prepare).is_some();
+            running.any(|run| is_of_action(&run.name)) || step.undoes().is_some_and(needs)
+        })
     }
 
     fn limit(&self, record: &Record, now: SystemTime) -> Duration {
@@ -298,15 +335,20 @@ impl Plan {
     }
 
     fn is_ready(&self, record: &Record) -> bool {
-        !record.is_running() && !self.is_held(record) && missing(&self.rules, record).is_none()
+        !record.is_running() && !self.is_held(record) && missing(&self.rules, record).next().is_none()
     }
 
-    /// A hook of `prepare` ended in a way that forbids the approval.
+    /// A step of `prepare` ended in a way that forbids the approval.
     fn is_held(&self, record: &Record) -> bool {
-        record.hooks.iter().filter(|run| run.phase == Phase::Prepare).any(|run| match &run.progress {
-            Progress::Running | Progress::Ended(Outcome::Succeeded) => false,
-            Progress::Ended(Outcome::Failed(_) | Outcome::Interrupted) => self.rules.on_failure == OnTrouble::Hold,
-            Progress::Ended(Outcome::Late) => self.rules.on_late == OnTrouble::Hold,
+        record.runs.iter().filter(|run| run.phase == Phase::Prepare).any(|run| {
+            let step = self.rules.steps.iter().find(|step| step.name == run.name);
+            let on_failure = step.and_then(|step| step.on_failure).unwrap_or(self.rules.on_failure);
+            let on_late = step.and_then(|step| step.on_late).unwrap_or(self.rules.on_late);
+            match &run.progress {
+                Progress::Running | Progress::Ended(Outcome::Succeeded) => false,
+                Progress::Ended(Outcome::Failed(_) | Outcome::Interrupted) => on_failure == OnTrouble::Hold,
+                Progress::Ended(Outcome::Late) => on_late == OnTrouble::Hold,
+            }
         })
     }
 
@@ -322,12 +364,12 @@ impl Plan {
     }
 }
 
-/// How long a hook of `prepare` may take when this much of the notice is left.
+/// How long a step of `prepare` may take when this much of the notice is left.
 pub fn limit_of_prepare(left: Duration, margin: Duration) -> Duration {
     (left - margin.min(left / MARGIN_PART)).max(LIMIT_MIN)
 }
 
-/// The phase whose hooks an event has now.
+/// The phase whose steps an event has now.
 fn phase(record: &Record) -> Phase {
     match (record.over, record.event.status) {
         (Some(_), _) => Phase::Restore,
@@ -336,10 +378,13 @@ fn phase(record: &Record) -> Phase {
     }
 }
 
-/// The next hook of the present phase that was not begun.
-fn missing(rules: &Rules, record: &Record) -> Option<String> {
-    let names = phase(record).hooks(&record.event.kind);
-    names.into_iter().find(|name| rules.hooks.contains(name) && record.run(name).is_none())
+/// The steps of the present phase that were not begun, in the order in which they run.
+fn missing<'r>(rules: &'r Rules, record: &'r Record) -> impl Iterator<Item = &'r Step> {
+    let phase = phase(record);
+    rules.steps.iter().filter(move |step| {
+        let has_reason = step.undoes().is_none_or(|prepare| record.run(&prepare).is_some());
+        step.phase == phase && step.is_for(&record.event.kind) && has_reason && record.run(&step.name).is_none()
+    })
 }
 
 #[cfg(test)]

@@ -33,6 +33,17 @@ pub enum OnTrouble {
 /// The types that a configuration and the name of a hook can mean.
 pub const KINDS: [Kind; 5] = [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate];
 
+/// One of [`KINDS`], in any case; the error lists them.
+pub fn known_kind(text: &str) -> Result<Kind, String> {
+    match Kind::parse(text) {
+        Kind::Other(_) => {
+            let names = KINDS.map(|kind| kind.as_str().to_owned()).join(", ");
+            Err(format!("{text} is not a type of event; there are {names}"))
+        }
+        kind => Ok(kind),
+    }
+}
+
 /// Policies from the general to the special: the last that fits counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policies {

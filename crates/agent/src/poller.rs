@@ -4,10 +4,11 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use forewarn_client::{Client, Discovery, Document, Endpoint, HOLD, Options, Poll, Retry};
+use forewarn_client::{Asking, Client, Discovery, Document, Endpoint, HOLD, Options, Poll, Retry};
 
 use crate::config::Config;
 use crate::driver::Message;
+use crate::log;
 
 /// What the service said, or that it said nothing.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub fn run(config: &Config, inbox: &Sender<Message>) {
 
 fn watch(config: &Config, inbox: &Sender<Message>) -> Result<(), Deaf> {
     let endpoint = find(config, inbox)?;
-    let mut client = Client::with(Options::new(endpoint).retry(RETRY));
+    let mut client = Client::with(Options::new(endpoint).retry(RETRY).timeout(config.timeout));
     let name = name(config, &mut client, inbox)?;
     tell(inbox, News::Ready { name, client: Box::new(client.clone()) })?;
     loop {
@@ -66,10 +67,17 @@ fn find(config: &Config, inbox: &Sender<Message>) -> Result<Endpoint, Deaf> {
     if let Some(endpoint) = &config.endpoint {
         return Ok(endpoint.clone());
     }
+    let discovery = match config.ask_dhcp {
+        true => Discovery::default().asking(Asking::default()),
+        false => Discovery::default(),
+    };
     loop {
-        match Discovery::default().find() {
-            Ok(found) => return Ok(found.endpoint),
-            Err(error) => tell(inbox, News::Trouble(error.to_string()))?,
+        match discovery.find() {
+            Ok(found) => {
+                log::line(format!("the service is at {found}"));
+                return Ok(found.endpoint);
+            }
+            Err(error) => tell(inbox, News::Trouble(error.to_line()))?,
         }
         std::thread::sleep(SEARCH_AGAIN);
     }

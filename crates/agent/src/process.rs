@@ -1,9 +1,8 @@
-//! One hook as a process: in a group of its own, with the event in its environment and on its
+//! One step as a process: in a group of its own, with the event in its environment and on its
 //! standard input, its output in the log, and killed with everything it started when it is late.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -15,6 +14,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::log;
 use crate::plan::Job;
 use crate::record::{Outcome, ProcessMark};
+use crate::step::title;
+use crate::toolbox::Program;
 
 /// From SIGTERM to SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -37,13 +38,13 @@ pub enum Wake {
 /// Runs a hook until it ends, one way or another. `sender` is the other end of `wakes`; `began` is told
 /// which process it is.
 pub fn run(
-    path: &Path,
+    program: &Program,
     job: &Job,
     sender: Sender<Wake>,
     wakes: &Receiver<Wake>,
     began: impl FnOnce(ProcessMark),
 ) -> Outcome {
-    let mut child = match spawn(path, &job.event) {
+    let mut child = match spawn(program, &job.event) {
         Ok(child) => child,
         Err(error) => return Outcome::Failed(error.to_string()),
     };
@@ -51,7 +52,7 @@ pub fn run(
     if let Some(mark) = mark_of(child.id()) {
         began(mark);
     }
-    let output = forward(&mut child, &format!("event {}: hook {}", job.event.id, job.hook));
+    let output = forward(&mut child, &format!("event {}: {}", job.event.id, title(&job.step)));
     feed(&mut child, job.event.to_json());
     thread::spawn(move || sender.send(Wake::Exited(child.wait())));
     let outcome = wait(group, job.limit, wakes);
@@ -92,9 +93,11 @@ fn mark_of(pid: u32) -> Option<ProcessMark> {
     (state != "Z").then(|| ProcessMark { pid, started: format!("{} {start_ticks}", boot.trim()) })
 }
 
-fn spawn(path: &Path, event: &Event) -> std::io::Result<Child> {
-    Command::new(path)
+fn spawn(program: &Program, event: &Event) -> std::io::Result<Child> {
+    Command::new(&program.path)
+        .args(&program.arguments)
         .envs(environment(event))
+        .envs(program.environment.iter().map(|(name, value)| (name, value)))
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -104,21 +107,32 @@ fn spawn(path: &Path, event: &Event) -> std::io::Result<Child> {
 }
 
 /// The event as variables; what the service does not say is empty.
-fn environment(event: &Event) -> [(&'static str, String); 8] {
+fn environment(event: &Event) -> impl Iterator<Item = (&'static str, String)> {
     let names: Vec<&str> = event.resources.iter().map(|resource| resource.name()).collect();
-    [
-        ("EVENT_ID", event.id.to_string()),
-        ("EVENT_TYPE", event.kind.to_string()),
-        ("EVENT_STATUS", event.status.as_str().to_owned()),
-        ("EVENT_RESOURCES", names.join(",")),
-        ("EVENT_NOT_BEFORE", event.not_before_text()),
-        ("EVENT_SOURCE", event.source.as_ref().map(|source| source.as_str().to_owned()).unwrap_or_default()),
-        ("EVENT_DESCRIPTION", event.description.clone().unwrap_or_default()),
-        ("EVENT_DURATION_SECONDS", event.duration_secs.map(|secs| secs.to_string()).unwrap_or_default()),
-    ]
+    let values = [
+        event.id.to_string(),
+        event.kind.to_string(),
+        event.status.as_str().to_owned(),
+        names.join(","),
+        event.not_before_text(),
+        event.source.as_ref().map(|source| source.as_str().to_owned()).unwrap_or_default(),
+        event.description.clone().unwrap_or_default(),
+        event.duration_secs.map(|secs| secs.to_string()).unwrap_or_default(),
+    ];
     // A zero byte would end the variable, and the operating system refuses it.
-    .map(|(name, value)| (name, value.replace('\0', "")))
+    VARIABLES.into_iter().zip(values.map(|value| value.replace('\0', "")))
 }
+
+pub const VARIABLES: [&str; 8] = [
+    "EVENT_ID",
+    "EVENT_TYPE",
+    "EVENT_STATUS",
+    "EVENT_RESOURCES",
+    "EVENT_NOT_BEFORE",
+    "EVENT_SOURCE",
+    "EVENT_DESCRIPTION",
+    "EVENT_DURATION_SECONDS",
+];
 
 fn feed(child: &mut Child, text: String) {
     if let Some(mut stdin) = child.stdin.take() {

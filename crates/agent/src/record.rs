@@ -1,12 +1,13 @@
-//! What the agent remembers of an event: how it was last seen, which hooks ran, whether it was approved.
+//! What the agent remembers of an event: how it was last seen, which steps ran, whether it was approved.
 
 use std::fmt;
 use std::time::SystemTime;
 
-use forewarn_client::{Event, Kind};
+use forewarn_client::Event;
+use serde::{Deserialize, Serialize};
 
-/// When in the life of an event a hook runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// When in the life of an event a step runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
     /// It is announced: get ready.
     Prepare,
@@ -30,17 +31,6 @@ impl Phase {
     pub fn parse(text: &str) -> Option<Phase> {
         Phase::ALL.into_iter().find(|phase| phase.as_str() == text)
     }
-
-    /// The names of the hooks of an event in the order in which they run: the one for every type and
-    /// then the one for this type. What was done last is undone first.
-    pub fn hooks(self, kind: &Kind) -> [String; 2] {
-        let general = self.as_str().to_owned();
-        let special = format!("{}.{self}", kind.as_str().to_ascii_lowercase());
-        match self {
-            Phase::Prepare | Phase::Started => [general, special],
-            Phase::Restore => [special, general],
-        }
-    }
 }
 
 impl fmt::Display for Phase {
@@ -49,7 +39,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// How a hook ended.
+/// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Succeeded,
@@ -59,6 +49,18 @@ pub enum Outcome {
     Late,
     /// The agent stopped while it ran; nobody knows how far it came.
     Interrupted,
+}
+
+impl Outcome {
+    /// In one word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed(_) => "failed",
+            Outcome::Late => "late",
+            Outcome::Interrupted => "interrupted",
+        }
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -78,9 +80,9 @@ pub enum Progress {
     Ended(Outcome),
 }
 
-/// One hook that was begun. There is never a second entry of the same name.
+/// One step that was begun. There is never a second entry of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookRun {
+pub struct StepRun {
     pub phase: Phase,
     pub name: String,
     pub progress: Progress,
@@ -88,9 +90,9 @@ pub struct HookRun {
     pub process: Option<ProcessMark>,
 }
 
-impl HookRun {
-    pub fn begin(phase: Phase, name: String) -> HookRun {
-        HookRun { phase, name, progress: Progress::Running, process: None }
+impl StepRun {
+    pub fn begin(phase: Phase, name: String) -> StepRun {
+        StepRun { phase, name, progress: Progress::Running, process: None }
     }
 }
 
@@ -129,7 +131,7 @@ pub struct Record {
     pub rank: usize,
     /// When this agent saw it first; the leader's share of the notice counts from here.
     pub seen_at: SystemTime,
-    pub hooks: Vec<HookRun>,
+    pub runs: Vec<StepRun>,
     /// The service took the approval of this machine.
     pub approved: bool,
     pub over: Option<Over>,
@@ -139,18 +141,18 @@ impl Record {
     /// `None` when the event is not about the machine of that name.
     pub fn new(me: &str, event: Event, seen_at: SystemTime) -> Option<Record> {
         let rank = event.resources.iter().position(|resource| resource.is(me))?;
-        Some(Record { event, rank, seen_at, hooks: Vec::new(), approved: false, over: None })
+        Some(Record { event, rank, seen_at, runs: Vec::new(), approved: false, over: None })
     }
 
-    pub fn run(&self, name: &str) -> Option<&HookRun> {
-        self.hooks.iter().find(|run| run.name == name)
+    pub fn run(&self, name: &str) -> Option<&StepRun> {
+        self.runs.iter().find(|run| run.name == name)
     }
 
-    pub fn run_mut(&mut self, name: &str) -> Option<&mut HookRun> {
-        self.hooks.iter_mut().find(|run| run.name == name)
+    pub fn run_mut(&mut self, name: &str) -> Option<&mut StepRun> {
+        self.runs.iter_mut().find(|run| run.name == name)
     }
 
     pub fn is_running(&self) -> bool {
-        self.hooks.iter().any(|run| run.progress == Progress::Running)
+        self.runs.iter().any(|run| run.progress == Progress::Running)
     }
 }

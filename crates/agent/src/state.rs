@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use forewarn_client::{Event, Version};
 use serde_json::{Value, json};
 
-use crate::record::{HookRun, Outcome, Over, Phase, ProcessMark, Progress, Record};
+use crate::record::{Outcome, Over, Phase, ProcessMark, Progress, Record, StepRun};
 
 const FILE: &str = "state.json";
 const LOCK: &str = "lock";
@@ -72,7 +72,7 @@ fn write<'a>(records: impl Iterator<Item = &'a Record>) -> String {
 }
 
 fn record_to_json(record: &Record) -> Value {
-    let hooks: Vec<Value> = record.hooks.iter().map(hook_to_json).collect();
+    let runs: Vec<Value> = record.runs.iter().map(run_to_json).collect();
     json!({
         // As text, which the client reads and writes; with its version it says everything.
         "event": record.event.to_json(),
@@ -81,17 +81,15 @@ fn record_to_json(record: &Record) -> Value {
         "seen_at_ms": u64::try_from(record.seen_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()).unwrap_or(0),
         "approved": record.approved,
         "over": record.over.map(Over::as_str),
-        "hooks": hooks,
+        "hooks": runs,
     })
 }
 
-fn hook_to_json(run: &HookRun) -> Value {
+fn run_to_json(run: &StepRun) -> Value {
     let (state, reason) = match &run.progress {
         Progress::Running => ("running", None),
-        Progress::Ended(Outcome::Succeeded) => ("succeeded", None),
         Progress::Ended(Outcome::Failed(reason)) => ("failed", Some(reason)),
-        Progress::Ended(Outcome::Late) => ("late", None),
-        Progress::Ended(Outcome::Interrupted) => ("interrupted", None),
+        Progress::Ended(outcome) => (outcome.as_str(), None),
     };
     let process = run.process.as_ref().map(|process| json!({ "pid": process.pid, "started": process.started }));
     json!({ "phase": run.phase.as_str(), "name": run.name, "state": state, "reason": reason, "process": process })
@@ -113,11 +111,11 @@ fn record_from_json(value: &Value) -> Result<Record> {
         seen_at: SystemTime::UNIX_EPOCH + Duration::from_millis(number("seen_at_ms")?),
         approved: value["approved"].as_bool().context("approved")?,
         over: over.transpose()?,
-        hooks: value["hooks"].as_array().context("no hooks")?.iter().map(hook_from_json).collect::<Result<_>>()?,
+        runs: value["hooks"].as_array().context("no hooks")?.iter().map(run_from_json).collect::<Result<_>>()?,
     })
 }
 
-fn hook_from_json(value: &Value) -> Result<HookRun> {
+fn run_from_json(value: &Value) -> Result<StepRun> {
     let text = |key: &str| value[key].as_str().with_context(|| format!("a hook without {key}"));
     let progress = match text("state")? {
         "running" => Progress::Running,
@@ -132,7 +130,7 @@ fn hook_from_json(value: &Value) -> Result<HookRun> {
         (Some(pid), Some(started)) => Some(ProcessMark { pid: u32::try_from(pid)?, started: started.to_owned() }),
         _ => None,
     };
-    Ok(HookRun { phase, name: text("name")?.to_owned(), progress, process })
+    Ok(StepRun { phase, name: text("name")?.to_owned(), progress, process })
 }
 
 #[cfg(test)]
@@ -146,10 +144,10 @@ mod tests {
         let outcomes =
             [Outcome::Succeeded, Outcome::Failed("exit status: 3".into()), Outcome::Late, Outcome::Interrupted];
         let process = Some(ProcessMark { pid: 7, started: "boot 1".into() });
-        record.hooks.push(HookRun { process, ..HookRun::begin(Phase::Prepare, "prepare".into()) });
-        record.hooks.extend(outcomes.into_iter().enumerate().map(|(number, outcome)| HookRun {
+        record.runs.push(StepRun { process, ..StepRun::begin(Phase::Prepare, "prepare".into()) });
+        record.runs.extend(outcomes.into_iter().enumerate().map(|(number, outcome)| StepRun {
             progress: Progress::Ended(outcome),
-            ..HookRun::begin(Phase::Restore, format!("h{number}"))
+            ..StepRun::begin(Phase::Restore, format!("h{number}"))
         }));
         record.over = Some(Over::Cancelled);
         record

@@ -45,6 +45,12 @@ fn the_transcript_about_the_management_api_is_true() {
 }
 
 #[test]
+fn the_transcript_about_the_language_of_azures_tools_is_true() {
+    let server = Server::start();
+    transcript::run("docs/arm.md", &document("docs/arm.md"), &server);
+}
+
+#[test]
 fn the_transcript_about_signing_in_is_true() {
     let server = Server::start();
     transcript::run("docs/sign-in.md", &document("docs/sign-in.md"), &server);
@@ -54,12 +60,6 @@ fn the_transcript_about_signing_in_is_true() {
 fn the_transcripts_about_scenarios_are_true() {
     let server = Server::start();
     transcript::run("docs/scenarios.md", &document("docs/scenarios.md"), &server);
-}
-
-#[test]
-fn the_transcript_about_the_language_of_azures_tools_is_true() {
-    let server = Server::start();
-    transcript::run("docs/arm.md", &document("docs/arm.md"), &server);
 }
 
 #[test]

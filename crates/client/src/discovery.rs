@@ -3,7 +3,7 @@
 //! In this order: what the caller says, what the environment says, the address of virtual networks,
 //! what DHCP left in lease files (option 245), and, only when allowed, DHCP itself. What a person
 //! wrote down is taken as it is; everything else is tried, and the first that answers with a document
-//! is it.
+//! is it. All of it blocks: a program on tokio looks in `spawn_blocking`.
 
 mod dhcp;
 mod lease;
@@ -13,10 +13,11 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use dhcp::Asking;
+pub use dhcp::{Asking, Card};
 
 use crate::blocking::Client;
 use crate::endpoint::{Endpoint, EndpointError};
+use crate::error::with_causes;
 use crate::options::Options;
 use crate::retry::Retry;
 
@@ -83,7 +84,7 @@ impl Discovery {
     }
 
     /// Allows to ask the network by DHCP when nothing else helped. Takes the right to use UDP port 68
-    /// and up to a minute, and does not happen unless this is called.
+    /// and up to half a minute for each network card, and does not happen unless this is called.
     pub fn asking(self, asking: Asking) -> Discovery {
         Discovery { asking: Some(asking), ..self }
     }
@@ -206,8 +207,15 @@ pub enum DiscoveryError {
     Environment(#[source] EndpointError),
     #[error("nothing that answers as a metadata service was found.{}", shown(tried))]
     Nowhere { tried: Vec<(Candidate, String)> },
-    #[error("nothing was found without DHCP, and asking by DHCP failed.{}", shown(tried))]
+    #[error("nothing was found without DHCP.{} Asking by DHCP failed", shown(tried))]
     Dhcp { tried: Vec<(Candidate, String)>, source: std::io::Error },
+}
+
+impl DiscoveryError {
+    /// The error and its causes in one line, for logs.
+    pub fn to_line(&self) -> String {
+        with_causes(self)
+    }
 }
 
 fn shown(tried: &[(Candidate, String)]) -> String {

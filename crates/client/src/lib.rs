@@ -61,7 +61,7 @@ pub use asynchronous::{AsyncClient, AsyncWatch};
 pub use blocking::{Client, Clock, SystemClock};
 pub use calls::{HOLD_MAX, Poll};
 pub use discovery::{
-    Asking, Candidate, Discovery, DiscoveryError, ENVIRONMENT, ENVIRONMENT_OF_SAMPLES, Origin, PORTS, Probe,
+    Asking, Candidate, Card, Discovery, DiscoveryError, ENVIRONMENT, ENVIRONMENT_OF_SAMPLES, Origin, PORTS, Probe,
 };
 pub use document::{Document, DocumentError};
 pub use endpoint::{Endpoint, EndpointError};

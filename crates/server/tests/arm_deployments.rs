@@ -4,7 +4,7 @@ mod api_support;
 mod arm_support;
 
 use api_support::{NONE, Server, check};
-use arm_support::{arm, check_status, instances, long, path, profile, refused, send, server};
+use arm_support::{advance, arm, check_status, instances, long, path, profile, refused, send, server};
 use serde_json::{Value, json};
 
 fn template(resources: Value, outputs: Value) -> Value {
@@ -95,7 +95,7 @@ fn a_deployment_lasts_as_long_as_what_it_has_set_off() {
     let status = deploy(&server, "two", set_template(1));
     check_status(&server, &status, "InProgress");
     arm(&server, "GET DEP/two", NONE, 200, json!({ "properties": { "provisioningState": "Running" } }));
-    check(&server, "POST /clock/advance", json!({ "seconds": 600 }), 200, json!({}));
+    advance(&server, 600);
     check_status(&server, &status, "Succeeded");
     assert_eq!(instances(&server, "ss").len(), 1);
 }
@@ -203,7 +203,7 @@ fn a_refusal_of_the_rules_stops_a_deployment_where_it_is() {
 fn the_oldest_deployments_are_forgotten() {
     let server = server();
     for n in 0..102 {
-        check(&server, "POST /clock/advance", json!({ "seconds": 1 }), 200, json!({}));
+        advance(&server, 1);
         deploy(&server, &format!("d{n}"), template(json!([]), json!({})));
     }
     let list = arm(&server, "GET DEP", NONE, 200, json!({}));

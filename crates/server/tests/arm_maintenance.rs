@@ -4,14 +4,10 @@ mod api_support;
 mod arm_support;
 
 use api_support::{NONE, Server, check};
-use arm_support::{arm, check_status, long, refused, server, set_body};
+use arm_support::{advance, arm, check_status, long, refused, server, set_body};
 use serde_json::{Value, json};
 
 const EVENTS: &str = "providers/Microsoft.Maintenance/scheduledevents";
-
-fn advance(server: &Server, seconds: u32) {
-    check(server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
-}
 
 /// A set of two, the first of them polling, and a machine on its own that polls.
 fn fleet() -> Server {

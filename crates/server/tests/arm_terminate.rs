@@ -5,12 +5,8 @@ mod api_support;
 mod arm_support;
 
 use api_support::{NONE, Server, check};
-use arm_support::{arm, check_status, instances, long, profile, refused, server, set_body};
+use arm_support::{advance, arm, check_status, instances, long, profile, refused, server, set_body};
 use serde_json::{Value, json};
-
-fn advance(server: &Server, seconds: u32) {
-    check(server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
-}
 
 /// The Terminate events of a document: event id and machine.
 fn deletions(server: &Server, machine: &str) -> Vec<(String, String)> {

@@ -1,43 +1,46 @@
-//! The seeds' own words against a fresh `forewarn serve`: their curl lines, and their Python sample.
-//!
-//! Both are as published but for the address; the sample is on Python 3 and strips the `_` that version
-//! 2017-03-01 puts before names.
-
-use std::process::Command;
+//! The published commands of Scheduled Events, word for word, on a guest that has nothing but
+//! http://169.254.169.254; and what the endpoint refuses.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::netns::{METADATA, Namespace, Network};
 use super::server::{Answer, Server, curl};
-use super::wait;
-use crate::{setup, sh};
+use crate::setup;
 
-/// The id in the seeds' approval.
-const SEED_EVENT: &str = "f020ba2e-3bc0-4c40-a10b-86575a9eabd5";
+/// The published query, to the letter.
+const QUERY: &str = "curl -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2017-03-01";
 
-/// The seeds' approval, to the letter.
-const SEED_APPROVAL: &str =
+/// The published approval, to the letter.
+const APPROVE: &str = r#"curl -H Metadata:true -X POST -d '{"DocumentIncarnation":"5", "StartRequests": [{"EventId": "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}]}' http://169.254.169.254/metadata/scheduledevents?api-version=2017-03-01"#;
+
+/// The id in it.
+const EVENT: &str = "f020ba2e-3bc0-4c40-a10b-86575a9eabd5";
+
+/// Its body.
+const APPROVAL: &str =
     r#"{"DocumentIncarnation":"5", "StartRequests": [{"EventId": "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}]}"#;
 
-/// Fifteen minutes are fifteen seconds; impacts take the two seconds that are the least.
-const FLAGS: &[&str] = &["--notice-scale", "60", "--impact-freeze", "1s", "--impact-reboot", "1s"];
+const MACHINE: &str = "web1";
+
+/// What the simulated driver takes for a Freeze, on the server's clock.
+const IMPACT_SECS: u64 = 600;
 
 pub fn run() -> Result<()> {
-    setup::debian(&[("curl", "curl"), ("python3", "python3"), ("hostname", "hostname"), ("util-linux", "setpriv")])?;
-    let server = Server::start(FLAGS)?;
-    let guest = Guest { server: &server, host_name: sh::program("hostname").read()?.trim().to_owned() };
+    setup::debian(&[("iproute2", "ip"), ("curl", "curl"), ("hostname", "hostname"), ("util-linux", "setpriv")])?;
+    let network = Network::new(&[MACHINE])?;
+    let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
+    server.post("/machines", &json!({ "name": MACHINE, "addresses": [{ "ip": network.nodes[0].ip }] }))?;
+    let guest = Guest { server: &server, namespace: &network.nodes[0].namespace };
     guest.asks_before_anything_happens()?;
     guest.is_refused_what_the_original_refuses()?;
-    guest.approves_with_the_seeds_curl()?;
-    guest.approves_with_the_seeds_sample("Freeze")?;
-    guest.approves_with_the_seeds_sample("Reboot")?;
+    guest.approves_word_for_word()?;
     server.stop()
 }
 
-/// A program on the machine that an empty store starts with.
-struct Guest<'s> {
-    server: &'s Server<'static>,
-    host_name: String,
+struct Guest<'n> {
+    server: &'n Server<'n>,
+    namespace: &'n Namespace,
 }
 
 impl Guest<'_> {
@@ -67,8 +70,8 @@ impl Guest<'_> {
             ("?api-version=2017-03-01", &["-H", "Metadata:true", "-X", "DELETE"], 405),
             ("?api-version=2017-03-01", &["-H", "Metadata:true", "-d", "{}"], 400),
             ("?api-version=2017-03-01", &["-H", "Metadata:true", "-d", "StartRequests"], 400),
-            ("?api-version=2017-03-01", &["-H", "Metadata:true", "-d", SEED_APPROVAL], 400),
-            ("?api-version=2019-08-01", &["-d", SEED_APPROVAL], 400),
+            ("?api-version=2017-03-01", &["-H", "Metadata:true", "-d", APPROVAL], 400),
+            ("?api-version=2019-08-01", &["-d", APPROVAL], 400),
         ];
         for (rest, arguments, status) in cases {
             let answer = self.curl(rest, arguments)?;
@@ -81,54 +84,29 @@ impl Guest<'_> {
         Ok(())
     }
 
-    fn approves_with_the_seeds_curl(&self) -> Result<()> {
-        self.schedule("Freeze", Some(SEED_EVENT))?;
+    fn approves_word_for_word(&self) -> Result<()> {
+        self.server.schedule(&json!({ "machine": MACHINE }), "Freeze", Some(EVENT))?;
         let event = self.only_event()?;
         let keys: Vec<&String> = event.as_object().context("not an object")?.keys().collect();
         let known = ["EventId", "EventStatus", "EventType", "NotBefore", "ResourceType", "Resources"];
         ensure!(keys == known, "{event}");
-        ensure!(event["EventId"] == SEED_EVENT.to_uppercase(), "{event}");
+        ensure!(event["EventId"] == EVENT.to_uppercase(), "{event}");
         ensure!(event["EventStatus"] == "Scheduled" && event["EventType"] == "Freeze", "{event}");
-        ensure!(event["Resources"] == json!([format!("_{}", self.host_name)]), "{event}");
+        ensure!(event["Resources"] == json!([format!("_{MACHINE}")]), "{event}");
         ensure!(event["NotBefore"].as_str().is_some_and(|time| time.ends_with(" GMT")), "{event}");
 
-        let approval = ["-H", "Metadata:true", "-X", "POST", "-d", SEED_APPROVAL];
         for _twice in 0..2 {
-            let answer = self.curl("?api-version=2017-03-01", &approval)?;
-            ensure!(answer.status == 200 && answer.body.is_empty(), "{answer:?}");
+            let said = self.type_in(APPROVE)?;
+            ensure!(said.is_empty(), "the approval was answered: {said}");
         }
         let event = self.only_event()?;
         ensure!(event["EventStatus"] == "Started" && event["NotBefore"] == "", "{event}");
-        self.wait_for_the_end(SEED_EVENT)
-    }
-
-    /// The sample is run as its readers run it, again and again, until the event is over.
-    fn approves_with_the_seeds_sample(&self, kind: &str) -> Result<()> {
-        ensure!(self.sample()?.is_empty(), "the sample saw an event before there was one");
-        let operation = self.schedule(kind, None)?;
-        let id = operation["events"][0]["id"].as_str().context("an operation without an event")?.to_owned();
-        let seen = self.sample()?;
-        ensure!(seen.contains(&format!("This host is scheduled for {kind} not before ")), "it said: {seen}");
-        ensure!(seen.contains(&format!("Approved {id}")), "it said: {seen}");
-        let seen = self.sample()?;
-        ensure!(!seen.contains("Approved"), "it approved what is Started: {seen}");
-        self.wait_for_the_end(&id)?;
-        ensure!(self.sample()?.is_empty(), "the sample sees an event that is over");
-        Ok(())
-    }
-
-    fn schedule(&self, kind: &str, event: Option<&str>) -> Result<Value> {
-        let body = json!({ "target": { "machine": self.host_name }, "type": kind, "eventId": event });
-        self.server.post("/maintenance", &body)
-    }
-
-    fn wait_for_the_end(&self, event: &str) -> Result<()> {
-        wait::until("the end of the event", || {
-            Ok(self.document()?["Events"].as_array().filter(|all| all.is_empty()).map(drop))
-        })?;
-        let (life, by) = (self.server.life_of(event)?, self.server.approved_by(event)?);
+        self.server.advance(IMPACT_SECS)?;
+        let document = self.document()?;
+        ensure!(document["Events"] == json!([]), "{document}");
+        let (life, by) = (self.server.life_of(EVENT)?, self.server.approved_by(EVENT)?);
         ensure!(life == ["appeared", "approved", "started", "ended"], "{life:?}");
-        ensure!(by == [format!("guest:{}", self.host_name)], "{by:?}");
+        ensure!(by == [format!("guest:{MACHINE}")], "{by:?}");
         Ok(())
     }
 
@@ -139,16 +117,16 @@ impl Guest<'_> {
     }
 
     fn document(&self) -> Result<Value> {
-        self.curl("?api-version=2017-03-01", &["-H", "Metadata:true"])?.json()
+        Ok(serde_json::from_str(&self.type_in(QUERY)?)?)
+    }
+
+    /// As a person does, in a shell on the guest.
+    fn type_in(&self, line: &str) -> Result<String> {
+        self.namespace.read("sh", &["-c", line])
     }
 
     fn curl(&self, rest: &str, arguments: &[&str]) -> Result<Answer> {
-        let url = format!("{}/metadata/scheduledevents{rest}", self.server.metadata[0]);
-        curl(Command::new("curl"), &[arguments, &[&url]].concat())
-    }
-
-    fn sample(&self) -> Result<String> {
-        let mut python = sh::program("python3").args(&["xtask/src/accept/seed_sample.py"]);
-        python.env("METADATA", &self.server.metadata[0]).env("no_proxy", "*").read()
+        let url = format!("http://{METADATA}/metadata/scheduledevents{rest}");
+        curl(self.namespace.command("curl"), &[arguments, &[&url]].concat())
     }
 }

@@ -1,9 +1,16 @@
-//! Runs of other people's programs, unchanged, against the optimised `forewarn`.
+//! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
+mod agent;
 mod azure;
 mod curl;
+mod daemon;
+mod discovery;
+mod fleet;
 mod netns;
 mod pacemaker;
+mod package;
+mod pinning;
+mod samples;
 mod schemathesis;
 mod server;
 mod wait;
@@ -18,6 +25,11 @@ type Run = (&'static str, fn(Table) -> Result<()>);
 const RUNS: &[Run] = &[
     ("azure", azure::run),
     ("curl", |_| curl::run()),
+    ("samples", |_| samples::run()),
+    ("fleet", |_| fleet::run()),
+    ("discovery", |_| discovery::run()),
+    ("pinning", |_| pinning::run()),
+    ("package", |_| package::run()),
     ("pacemaker", |_| pacemaker::run()),
     ("schemathesis", |_| schemathesis::run()),
 ];

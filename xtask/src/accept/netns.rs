@@ -1,16 +1,16 @@
 //! Network namespaces of our own, without a way out.
 //!
 //! ```text
-//!  cloud                        node            node
-//!  ┌───────────────────────┐    ┌───────────┐   ┌───────────┐
-//!  │ br0 169.254.169.254/32├────┤ 10.99.0.1 │   │ 10.99.0.2 │
-//!  │     10.99.0.254/24    │    └───────────┘   └─────┬─────┘
-//!  └───────────┬───────────┘                          │
-//!              └──────────────────────────────────────┘
+//!  cloud                              node                 node
+//!  ┌───────────────────────┐    eth0  ┌───────────┐  eth0  ┌───────────┐
+//!  │ br0 169.254.169.254/32├ port1 ───┤ 10.99.0.1 │   ┌────┤ 10.99.0.2 │
+//!  │     10.99.0.254/24    │          └───────────┘   │    └───────────┘
+//!  │                       ├ port2 ───────────────────┘
+//!  └───────────────────────┘    MAC: 52:54:00:00:00:01                02
 //! ```
 //!
 //! Nodes reach the fixed address of the metadata endpoint on their link, as guests do, and are told apart by
-//! their own addresses. A namespace lives as long as the process that holds it, and that process as long as
+//! their own addresses. Each has its own host name, its own mounts and its own `/sys`. A namespace lives as long as the process that holds it, and that process as long as
 //! its standard input: whatever becomes of us, nothing stays behind.
 
 use std::io::{BufRead, BufReader};
@@ -18,12 +18,18 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::sh;
+
 /// Where every guest of the original expects the metadata endpoint. Never used outside a namespace of ours.
 pub const METADATA: &str = "169.254.169.254";
 
-const HOLD: &str = r#"hostname "$1" && ip link set lo up && echo ready && exec cat"#;
+/// The address of the bridge that guests with addresses of ours share.
+pub const BRIDGE: &str = "10.99.0.254";
 
-/// A network with its own host name.
+/// `/sys` shows the network of whoever mounted it.
+const HOLD: &str = r#"hostname "$1" && mount -t sysfs sysfs /sys && ip link set lo up && echo ready && exec cat"#;
+
+/// A network with its own host name and mounts.
 pub struct Namespace {
     holder: Child,
 }
@@ -31,7 +37,7 @@ pub struct Namespace {
 impl Namespace {
     pub fn new(host_name: &str) -> Result<Namespace> {
         let mut command = Command::new("unshare");
-        command.args(["--net", "--uts", "sh", "-c", HOLD, "sh", host_name]);
+        command.args(["--net", "--uts", "--mount", "sh", "-c", HOLD, "sh", host_name]);
         let holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot run unshare")?;
         let mut namespace = Namespace { holder };
         let mut line = String::new();
@@ -42,10 +48,14 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// A program that is to run in it.
+    /// A program that is to run in it, from the root directory. There is no way to a proxy either.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.pid(), "--net", "--uts", "--", program]);
+        let is_proxy = |name: &str| name.to_ascii_lowercase().ends_with("_proxy");
+        for (name, _) in std::env::vars().filter(|(name, _)| is_proxy(name)) {
+            command.env_remove(name);
+        }
+        command.args(["--target", &self.pid(), "--net", "--uts", "--mount", "--", program]);
         command
     }
 
@@ -58,10 +68,15 @@ impl Namespace {
         Ok(())
     }
 
-    fn ip(&self, arguments: &[&str]) -> Result<String> {
-        let output = self.command("ip").args(arguments).output().context("cannot run ip")?;
+    pub fn ip(&self, arguments: &[&str]) -> Result<String> {
+        self.read("ip", arguments)
+    }
+
+    /// What a program that succeeds in it prints.
+    pub fn read(&self, program: &str, arguments: &[&str]) -> Result<String> {
+        let output = self.command(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
         let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "ip {}: {}", arguments.join(" "), errors.trim());
+        ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), errors.trim());
         Ok(String::from_utf8(output.stdout)?)
     }
 
@@ -77,7 +92,7 @@ impl Drop for Namespace {
     }
 }
 
-/// A bridge that has the metadata address, and machines on it.
+/// A bridge and machines on it.
 pub struct Network {
     pub cloud: Namespace,
     pub nodes: Vec<Node>,
@@ -89,30 +104,54 @@ pub struct Node {
 }
 
 impl Network {
-    /// One node for each host name.
+    /// One node for each host name, with its address and a way to the metadata endpoint.
     pub fn new(host_names: &[&str]) -> Result<Network> {
+        let network = Network::bare(host_names)?;
+        network.cloud.ip(&["address", "add", &format!("{METADATA}/32"), "dev", "br0"])?;
+        for node in &network.nodes {
+            node.take_address()?;
+            node.namespace.ip(&["route", "add", METADATA, "dev", "eth0"])?;
+        }
+        network.check_no_way_out()?;
+        Ok(network)
+    }
+
+    /// Nodes that have a cable and nothing else; only the bridge has an address, and not the fixed one.
+    pub fn bare(host_names: &[&str]) -> Result<Network> {
         let cloud = Namespace::new("cloud")?;
         cloud.ip(&["link", "add", "br0", "type", "bridge"])?;
-        cloud.ip(&["address", "add", &format!("{METADATA}/32"), "dev", "br0"])?;
-        cloud.ip(&["address", "add", "10.99.0.254/24", "dev", "br0"])?;
+        cloud.ip(&["address", "add", &format!("{BRIDGE}/24"), "dev", "br0"])?;
         cloud.ip(&["link", "set", "br0", "up"])?;
         let numbered = (1..).zip(host_names);
         let nodes = numbered.map(|(number, name)| Node::new(&cloud, number, name)).collect::<Result<_>>()?;
-        cloud.check_no_way_out()?;
         Ok(Network { cloud, nodes })
+    }
+
+    /// From now on guests can only be themselves.
+    pub fn pin_guests(&self) -> Result<()> {
+        let rules = sh::root().join("examples/bridge/pin-guests.nft");
+        self.cloud.read("nft", &["-f", rules.to_str().context("a path that is not text")?]).map(drop)
+    }
+
+    /// Neither the bridge nor any node has a default route.
+    pub fn check_no_way_out(&self) -> Result<()> {
+        let nodes = self.nodes.iter().map(|node| &node.namespace);
+        nodes.chain([&self.cloud]).try_for_each(Namespace::check_no_way_out)
     }
 }
 
 impl Node {
     fn new(cloud: &Namespace, number: u8, host_name: &str) -> Result<Node> {
         let namespace = Namespace::new(host_name)?;
-        let (port, ip) = (format!("port{number}"), format!("10.99.0.{number}"));
+        let (port, mac) = (format!("port{number}"), format!("52:54:00:00:00:{number:02x}"));
         cloud.ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace.pid()])?;
         cloud.ip(&["link", "set", &port, "master", "br0", "up"])?;
-        namespace.ip(&["address", "add", &format!("{ip}/24"), "dev", "eth0"])?;
-        namespace.ip(&["link", "set", "eth0", "up"])?;
-        namespace.ip(&["route", "add", METADATA, "dev", "eth0"])?;
-        namespace.check_no_way_out()?;
-        Ok(Node { namespace, ip })
+        namespace.ip(&["link", "set", "eth0", "address", &mac, "up"])?;
+        Ok(Node { namespace, ip: format!("10.99.0.{number}") })
+    }
+
+    /// By hand, where nobody hands addresses out.
+    pub fn take_address(&self) -> Result<()> {
+        self.namespace.ip(&["address", "add", &format!("{}/24", self.ip), "dev", "eth0"]).map(drop)
     }
 }

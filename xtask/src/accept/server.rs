@@ -146,6 +146,27 @@ impl<'n> Server<'n> {
         self.expect_success("DELETE", &format!("/machines/{name}"), None).map(|_| ())
     }
 
+    /// Plans maintenance, of a machine or a group, and gives the id of its event.
+    pub fn schedule(&self, target: &Value, kind: &str, event: Option<&str>) -> Result<String> {
+        let operation = self.post("/maintenance", &json!({ "target": target, "type": kind, "eventId": event }))?;
+        let id = operation["events"][0]["id"].as_str();
+        Ok(id.with_context(|| format!("an operation without an event: {operation}"))?.to_owned())
+    }
+
+    /// Moves the manual clock; whatever is due then has happened when this returns.
+    pub fn advance(&self, secs: u64) -> Result<()> {
+        self.post("/clock/advance", &json!({ "seconds": secs })).map(drop)
+    }
+
+    /// How many approvals machines have sent and got a 200 for, also those that changed nothing.
+    pub fn approvals(&self) -> Result<u64> {
+        let token = format!("Authorization: Bearer {}", self.token);
+        let url = format!("{}/metrics", self.management);
+        let answer = curl(self.command("curl"), &["-H", &token, &url])?;
+        let value = answer.body.lines().find_map(|line| line.strip_prefix("forewarn_metadata_approvals_total "));
+        value.and_then(|text| text.trim().parse().ok()).with_context(|| format!("not among the metrics: {answer:?}"))
+    }
+
     /// Everything in the history that fits on a page, oldest first.
     pub fn history(&self, query: &str) -> Result<Vec<Value>> {
         let page = self.get(&format!("/history?limit=1000&{query}"))?;

@@ -30,7 +30,36 @@ fn what_is_unknown_is_refused_with_its_line_and_the_valid_names() {
         ("\n\ninterval = '1'", "3: '1' is not a time such as `500ms`, `10s`, `5m`"),
         ("endpoint = 'https://x'", "1: 'https://x': "),
         ("leader_share_percent = 0", "1: 0 is not a share from 1 to 100"),
+        ("metrics = 9137", "1: invalid type: integer `9137`, expected a string"),
+        ("\nmetrics = 'x'", "2: 'x' is not an address such as 127.0.0.1:9137"),
         ("a = ", "1: "),
+    ] {
+        check(text, expected);
+    }
+}
+
+#[test]
+fn an_action_is_one_thing_and_its_mistakes_are_told_with_their_line() {
+    let works = "`journal`, `webhook`, `nginx`, `haproxy`, `systemd`, `kubernetes`";
+    for (text, expected) in [
+        (
+            "[[action]]\n\nngnix.file = '/x'",
+            &*format!("3: unknown field `ngnix`, expected one of `name`, `types`, `on_failure`, `on_late`, {works}"),
+        ),
+        ("\n[[action]]\nname = 'x'", &format!("2: an action is exactly one of {works}")),
+        ("[[action]]\njournal = {}\nsystemd.units = ['a']", &format!("1: an action is exactly one of {works}")),
+        (
+            "[[action]]\nnginx.fil = '/x'",
+            "2: unknown field `fil`, expected one of `file`, `drained`, `normal`, `command`",
+        ),
+        ("[[action]]\nnginx.wait = '1s'", "missing field `file`"),
+        ("[[action]]\nnginx.file = '/x'\nnginx.wait = '1'", "3: '1' is not a time such as `500ms`, `10s`, `5m`"),
+        ("[[action]]\njournal = {}\ntypes = ['Rebot']", "3: Rebot is not a type of event; there are Freeze, Reboot"),
+        ("[[action]]\njournal = {}\non_failure = 'x'", "3: unknown variant `x`, expected `hold` or `approve`"),
+        ("[[action]]\njournal = {}\nname = 'a b'", "'a b' cannot be the name of an action"),
+        ("[[action]]\njournal = {}\nname = 'reboot'", "'reboot' cannot be the name of an action: hooks are called so"),
+        ("[[action]]\njournal = {}\n[[action]]\njournal = {}", "two actions are called 'journal'"),
+        (&"[[action]]\njournal = {}\n".repeat(33), "more than 32 actions"),
     ] {
         check(text, expected);
     }

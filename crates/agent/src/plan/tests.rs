@@ -16,7 +16,7 @@ const ID: &str = "E1";
 
 fn rules(hooks: &str) -> Rules {
     Rules {
-        hooks: hooks.split_whitespace().map(str::to_owned).collect(),
+        steps: hooks.split_whitespace().map(step).collect(),
         policies: Policies::default(),
         on_failure: OnTrouble::Hold,
         on_late: OnTrouble::Hold,
@@ -25,6 +25,14 @@ fn rules(hooks: &str) -> Rules {
         limit: Duration::from_secs(300),
         leader_share_percent: 25,
     }
+}
+
+/// A hook, or a step of the action of that name.
+fn step(name: &str) -> Step {
+    Step::of_hook(name).unwrap_or_else(|| {
+        let (action, phase) = name.split_once('.').unwrap();
+        Step { name: name.into(), changed_by: Some(action.into()), ..Step::of_hook(phase).unwrap() }
+    })
 }
 
 fn with(hooks: &str, policy: Policy) -> Rules {
@@ -53,9 +61,9 @@ fn take(plan: &mut Plan, rules: &Rules, step: &str, now: &mut SystemTime) {
             plan.document(ME, &document(&event(kind, status, not_before, machines, source)), *now);
         }
         ["none"] => plan.document(ME, &document(""), *now),
-        ["ok", hook] => plan.hook_ended(&id, hook, Outcome::Succeeded),
-        ["fail", hook] => plan.hook_ended(&id, hook, Outcome::Failed("exit status: 1".into())),
-        ["late", hook] => plan.hook_ended(&id, hook, Outcome::Late),
+        ["ok", hook] => plan.step_ended(&id, hook, Outcome::Succeeded),
+        ["fail", hook] => plan.step_ended(&id, hook, Outcome::Failed("exit status: 1".into())),
+        ["late", hook] => plan.step_ended(&id, hook, Outcome::Late),
         ["taken"] => plan.answered(&id, Ok(()), *now),
         ["refused"] => plan.answered(&id, Err("no".into()), *now),
         ["at", secs] => *now = UNIX_EPOCH + Duration::from_secs(secs.parse().unwrap()),
@@ -89,9 +97,9 @@ fn actions(plan: &mut Plan, now: SystemTime) -> String {
         .next(now)
         .into_iter()
         .filter_map(|action| match action {
-            Action::Say(_) => None,
-            Action::Run(job) => Some(format!("{} {}", job.hook, job.limit.as_secs())),
-            Action::Approve(_) => Some("approve".into()),
+            Task::Say(_) => None,
+            Task::Run(job) => Some(format!("{} {}", job.step, job.limit.as_secs())),
+            Task::Approve(_) => Some("approve".into()),
         })
         .collect();
     if shown.is_empty() { "-".into() } else { shown.join(", ") }
@@ -100,7 +108,7 @@ fn actions(plan: &mut Plan, now: SystemTime) -> String {
 #[test]
 fn a_whole_life() {
     check(
-        rules("prepare reboot.prepare started restore reboot.restore"),
+        rules("prepare reboot.prepare started reboot.restore restore"),
         "see Reboot Scheduled 900 me => prepare 890
          at 100 => -
          ok prepare => reboot.prepare 790
@@ -277,4 +285,79 @@ fn only_so_many_old_events_are_kept() {
     }
     plan.document(ME, &document(""), UNIX_EPOCH);
     assert_eq!(plan.records().count(), OVER_KEPT_MAX);
+}
+
+#[test]
+fn an_action_changes_back_only_what_it_changed() {
+    check(
+        rules("nginx.prepare nginx.restore restore"),
+        "see Reboot Started - me => -
+         none => restore 300",
+    );
+    check(
+        rules("nginx.prepare prepare restore nginx.restore"),
+        "see Reboot Scheduled 900 me => nginx.prepare 890
+         fail nginx.prepare => -
+         none => restore 300
+         ok restore => nginx.restore 300",
+    );
+}
+
+#[test]
+fn a_step_may_fail_without_holding_anything() {
+    let mut rules = rules("webhook.prepare nginx.prepare");
+    rules.steps[0].on_failure = Some(OnTrouble::Approve);
+    let table = "see Reboot Scheduled 900 me => webhook.prepare 890
+                 fail webhook.prepare => nginx.prepare 890
+                 ok nginx.prepare => approve";
+    check(rules.clone(), table);
+    rules.on_failure = OnTrouble::Approve;
+    rules.steps[0].on_failure = Some(OnTrouble::Hold);
+    check(rules, "see Reboot Scheduled 900 me => webhook.prepare 890\nfail webhook.prepare => -");
+}
+
+/// Two events with a life of their own. What is announced with the second is on the right.
+struct Two {
+    plan: Plan,
+}
+
+impl Two {
+    fn see(&mut self, first: Option<&str>, second: Option<&str>) -> String {
+        let events = [(ID, first), ("E2", second)];
+        let events: Vec<String> = events
+            .into_iter()
+            .filter_map(|(id, status)| Some((id, status?)))
+            .map(|(id, status)| event("Reboot", status, "900", "me", "Platform").replace(ID, id))
+            .collect();
+        self.plan.document(ME, &document(&events.join(",")), UNIX_EPOCH);
+        self.next()
+    }
+
+    fn ok(&mut self, id: &str, step: &str) -> String {
+        self.plan.step_ended(&EventId::parse(id).unwrap(), step, Outcome::Succeeded);
+        self.next()
+    }
+
+    fn next(&mut self) -> String {
+        let tasks = self.plan.next(UNIX_EPOCH).into_iter();
+        let jobs = tasks.filter_map(|task| match task {
+            Task::Run(job) => Some(format!("{} {}", job.event.id, job.step)),
+            Task::Say(_) | Task::Approve(_) => None,
+        });
+        jobs.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[test]
+fn what_two_events_changed_is_changed_back_after_the_last_of_them() {
+    let rules = with("nginx.prepare restore nginx.restore", Policy::Never);
+    let mut two = Two { plan: Plan::resume(rules, []) };
+    assert_eq!(two.see(Some("Scheduled"), Some("Scheduled")), "E1 nginx.prepare");
+    assert_eq!(two.ok("E1", "nginx.prepare"), "E2 nginx.prepare", "not both at the same time");
+    assert_eq!(two.ok("E2", "nginx.prepare"), "");
+    assert_eq!(two.see(None, Some("Scheduled")), "E1 restore", "the second still needs it drained");
+    assert_eq!(two.ok("E1", "restore"), "");
+    assert_eq!(two.see(None, None), "E1 nginx.restore, E2 restore");
+    assert_eq!(two.ok("E2", "restore"), "", "not both at the same time");
+    assert_eq!(two.ok("E1", "nginx.restore"), "E2 nginx.restore");
 }

@@ -14,22 +14,33 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Socket, Type};
+
 use crate::retry::Jitter;
 
-/// How to ask. The default asks the whole link from port 68.
+/// How to ask. The default asks from port 68, on every network card that is up, one after the other.
 #[derive(Debug, Clone)]
 pub struct Asking {
     /// Where to ask from.
     pub from: SocketAddr,
     /// Whom to ask.
     pub to: SocketAddr,
-    /// The hardware address of the interface; that of the first Ethernet interface that is up when
-    /// it is `None`.
-    pub mac: Option<[u8; 6]>,
+    /// The network card to ask on; when it is `None`, each Ethernet card that is up.
+    pub card: Option<Card>,
     /// How long to wait for an offer, each time.
     pub timeout: Duration,
     /// How often to ask.
     pub attempts: u32,
+}
+
+/// A network card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    /// Packets go out by this interface whatever the routes say: a machine that asks has perhaps none. `None`
+    /// to go by the routes.
+    pub interface: Option<String>,
+    /// Its hardware address.
+    pub mac: [u8; 6],
 }
 
 impl Default for Asking {
@@ -37,7 +48,7 @@ impl Default for Asking {
         Asking {
             from: (Ipv4Addr::UNSPECIFIED, 68).into(),
             to: (Ipv4Addr::BROADCAST, 67).into(),
-            mac: None,
+            card: None,
             timeout: Duration::from_secs(10),
             attempts: 3,
         }
@@ -47,22 +58,42 @@ impl Default for Asking {
 impl Asking {
     /// The address in option 245 of the first offer that has one.
     pub(super) fn ask(&self) -> io::Result<Ipv4Addr> {
-        let mac = match self.mac {
-            Some(mac) => mac,
-            None => first_mac(Path::new("/sys/class/net"))
-                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no Ethernet interface that is up"))?,
+        let cards = match &self.card {
+            Some(card) => vec![card.clone()],
+            None => cards(Path::new("/sys/class/net")),
         };
-        let socket = UdpSocket::bind(self.from)?;
-        socket.set_broadcast(true)?;
+        let mut problem = io::Error::new(io::ErrorKind::NotFound, "there is no Ethernet card that is up");
+        for card in &cards {
+            match self.ask_on(card) {
+                Ok(address) => return Ok(address),
+                Err(error) => problem = error,
+            }
+        }
+        Err(problem)
+    }
+
+    fn ask_on(&self, card: &Card) -> io::Result<Ipv4Addr> {
+        let socket = self.socket(card)?;
         let mut jitter = Jitter::random();
         for _ in 0..self.attempts {
             let transaction = (jitter.draw() * f64::from(u32::MAX)) as u32;
-            socket.send_to(&discover(transaction, mac), self.to)?;
-            if let Some(address) = self.offer(&socket, transaction, mac)? {
+            socket.send_to(&discover(transaction, card.mac), self.to)?;
+            if let Some(address) = self.offer(&socket, transaction, card.mac)? {
                 return Ok(address);
             }
         }
         Err(io::Error::new(io::ErrorKind::TimedOut, "no DHCP server offered option 245"))
+    }
+
+    fn socket(&self, card: &Card) -> io::Result<UdpSocket> {
+        let socket = Socket::new(Domain::for_address(self.from), Type::DGRAM, None)?;
+        socket.set_broadcast(true)?;
+        #[cfg(target_os = "linux")]
+        if let Some(interface) = &card.interface {
+            socket.bind_device(Some(interface.as_bytes()))?;
+        }
+        socket.bind(&self.from.into())?;
+        Ok(socket.into())
     }
 
     fn offer(&self, socket: &UdpSocket, transaction: u32, mac: [u8; 6]) -> io::Result<Option<Ipv4Addr>> {
@@ -127,16 +158,55 @@ fn read_offer(packet: &[u8], transaction: u32, mac: [u8; 6]) -> Option<Ipv4Addr>
     }
 }
 
-/// By name, so that it is always the same one.
-fn first_mac(interfaces: &Path) -> Option<[u8; 6]> {
-    let mut paths: Vec<_> = std::fs::read_dir(interfaces).ok()?.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths.iter().find_map(|path| {
-        let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
-        // 1 is Ethernet; loopback is 772.
-        let is_usable = read("type").trim() == "1" && read("operstate").trim() != "down";
-        let mac = read("address");
-        let bytes: Option<Vec<u8>> = mac.trim().split(':').map(|part| u8::from_str_radix(part, 16).ok()).collect();
-        bytes.filter(|_| is_usable)?.try_into().ok()
-    })
+/// A machine with more of them is no guest that waits to be told.
+const CARDS_MAX: usize = 8;
+
+/// By name, so that the order is always the same.
+fn cards(interfaces: &Path) -> Vec<Card> {
+    let mut names: Vec<String> = std::fs::read_dir(interfaces)
+        .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+        .unwrap_or_default();
+    names.sort();
+    let card = |name: &String| Some(Card { interface: Some(name.clone()), mac: usable_mac(&interfaces.join(name))? });
+    names.iter().filter_map(card).take(CARDS_MAX).collect()
+}
+
+fn usable_mac(path: &Path) -> Option<[u8; 6]> {
+    let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
+    // 1 is Ethernet; loopback is 772. Behind a bridge there are only machines of this machine's own.
+    let is_bridge = path.join("bridge").exists() || path.join("brport").exists();
+    let is_usable = read("type").trim() == "1" && read("operstate").trim() != "down" && !is_bridge;
+    let mac = read("address");
+    let bytes: Option<Vec<u8>> = mac.trim().split(':').map(|part| u8::from_str_radix(part, 16).ok()).collect();
+    bytes.filter(|_| is_usable)?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(root: &Path, name: &str, kind: &str, state: &str, mac: &str, directories: &[&str]) {
+        let path = root.join(name);
+        std::fs::create_dir(&path).unwrap();
+        for (file, text) in [("type", kind), ("operstate", state), ("address", mac)] {
+            std::fs::write(path.join(file), format!("{text}\n")).unwrap();
+        }
+        directories.iter().for_each(|directory| std::fs::create_dir(path.join(directory)).unwrap());
+    }
+
+    #[test]
+    fn every_ethernet_card_that_is_up_is_asked_and_no_bridge() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        interface(root, "lo", "772", "unknown", "00:00:00:00:00:00", &[]);
+        interface(root, "eth1", "1", "unknown", "52:54:00:00:00:02", &[]);
+        interface(root, "eth0", "1", "up", "52:54:00:00:00:0a", &[]);
+        interface(root, "eth2", "1", "down", "52:54:00:00:00:03", &[]);
+        interface(root, "br0", "1", "up", "52:54:00:00:00:04", &["bridge"]);
+        interface(root, "vnet0", "1", "up", "52:54:00:00:00:05", &["brport"]);
+        interface(root, "ib0", "32", "up", "80:00:02:08:fe:80:00:00:00:00:00:00:00:02", &[]);
+        let card = |name: &str, last| Card { interface: Some(name.into()), mac: [0x52, 0x54, 0, 0, 0, last] };
+        assert_eq!(cards(root), [card("eth0", 0x0a), card("eth1", 2)]);
+        assert_eq!(cards(&root.join("nowhere")), []);
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | dhclient | `/var/lib/dhcp`, `/var/lib/dhclient`, `/var/lib/NetworkManager` | `option unknown-245 a8:3f:81:10;`, or a string with escapes when the bytes are text |
 //! | systemd-networkd | `/run/systemd/netif/leases` | `OPTION_245=a83f8110` |
-//! | NetworkManager | `/var/lib/NetworkManager`, `/run/NetworkManager/devices` | `OPTION_245=a83f8110`, `private_245=a8:3f:81:10` |
+//! | NetworkManager | `/run/NetworkManager/devices`, `/var/lib/NetworkManager` | `dhcp4.private_245=a8:3f:81:10`, `OPTION_245=a83f8110` |
 //!
 //! All forms are understood in all files: who wrote a file is not always what its name says. A client
 //! that renews its lease writes it again at the end, so the last entry of a file counts.
@@ -55,10 +55,7 @@ pub(super) fn address(text: &str) -> Option<Ipv4Addr> {
 /// The value of option 245, when the line has it.
 fn option(line: &str) -> Option<&str> {
     let line = line.trim();
-    let rest = match line.strip_prefix("option ") {
-        Some(rest) => rest.trim_start(),
-        None => line,
-    };
+    let rest = ["option ", "dhcp4."].iter().find_map(|prefix| line.strip_prefix(prefix)).unwrap_or(line).trim_start();
     let names = ["unknown-245", "OPTION_245", "private_245", "unknown_245", "option-245", "private-245"];
     let rest = names.iter().find_map(|name| rest.strip_prefix(name))?;
     rest.strip_prefix([' ', '\t', '=']).map(|rest| rest.trim_start_matches([' ', '=', '\t']))

@@ -97,9 +97,9 @@ struct Inner {
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
-    runs: Runs,
     /// Resources of the ARM-shaped API are changed one at a time.
     locks: Locks,
+    runs: Runs,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -117,8 +117,8 @@ impl Service {
             doors,
             stop,
             streams,
-            runs: Runs::default(),
             locks: Locks::default(),
+            runs: Runs::default(),
         }))
     }
 }

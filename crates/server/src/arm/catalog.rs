@@ -143,13 +143,19 @@ const SIZES: &[Size] = &[
 
 const ZONES: [&str; 3] = ["1", "2", "3"];
 
-/// The sizes of machines that can be had at a place, all of them in three zones.
-pub fn skus(location: &str) -> Value {
-    let items: Vec<Value> = SIZES.iter().map(|size| sku(size, location)).collect();
+/// The sizes of machines that can be had at these places, all of them in three zones.
+pub fn skus(locations: &[&str]) -> Value {
+    let items: Vec<Value> = SIZES.iter().map(|size| sku(size, locations)).collect();
     json!({ "value": items })
 }
 
-fn sku(size: &Size, location: &str) -> Value {
+/// The places that everybody knows.
+pub fn location_names() -> impl Iterator<Item = &'static str> {
+    LOCATIONS.iter().map(|(name, _)| *name)
+}
+
+fn sku(size: &Size, locations: &[&str]) -> Value {
+    let zones = |location: &&str| json!({"location": location, "zones": ZONES, "zoneDetails": []});
     let capability = |name: &str, value: &str| json!({"name": name, "value": value});
     json!({
         "resourceType": "virtualMachines",
@@ -157,8 +163,8 @@ fn sku(size: &Size, location: &str) -> Value {
         "tier": "Standard",
         "size": size.name.trim_start_matches("Standard_"),
         "family": size.family,
-        "locations": [location],
-        "locationInfo": [{"location": location, "zones": ZONES, "zoneDetails": []}],
+        "locations": locations,
+        "locationInfo": locations.iter().map(zones).collect::<Vec<_>>(),
         "capabilities": [
             capability("vCPUs", &size.vcpus.to_string()),
             capability("MemoryGB", &size.memory_gib.to_string()),
@@ -358,7 +364,7 @@ mod tests {
 
     #[test]
     fn sizes_are_in_three_zones_of_the_place() {
-        let skus = skus("westeurope");
+        let skus = skus(&["westeurope"]);
         for sku in skus["value"].as_array().expect("sizes are a list") {
             assert_eq!(sku["locationInfo"][0]["location"], "westeurope");
             assert_eq!(sku["locationInfo"][0]["zones"], json!(["1", "2", "3"]));

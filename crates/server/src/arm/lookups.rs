@@ -1,10 +1,13 @@
 //! What clients look up before they ask for anything, from the catalogue.
 
+use std::collections::BTreeSet;
+
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::call::Call;
 use super::catalog::{self, ImagePath};
+use super::resource_groups;
 use crate::api::error::{ApiError, Refusal};
 use crate::metadata::LOCATION;
 
@@ -31,11 +34,17 @@ fn namespace(call: &Call) -> String {
     call.id().provider.as_ref().map_or_else(String::new, |provider| provider.namespace.to_string())
 }
 
-/// Sizes; `$filter=location eq '…'` says where.
+/// Sizes; `$filter=location eq '…'` says where, else wherever somebody may want a machine.
 pub async fn skus(call: Call) -> Result<Response, ApiError> {
     let asked = call.query("$filter").and_then(|filter| filter.split_once(" eq ")).map(|(_, location)| location);
-    let location = asked.map_or(LOCATION, |location| location.trim_matches([' ', '\'']));
-    Ok(axum::Json(catalog::skus(location)).into_response())
+    if let Some(location) = asked {
+        return Ok(axum::Json(catalog::skus(&[location.trim_matches([' ', '\''])])).into_response());
+    }
+    let groups = resource_groups::records(&call.arm, call.id().subscription()).await?;
+    let used = groups.iter().filter_map(|group| group["location"].as_str()).map(str::to_owned);
+    let known = catalog::location_names().chain([LOCATION]).map(str::to_owned);
+    let all: BTreeSet<String> = used.chain(known).collect();
+    Ok(axum::Json(catalog::skus(&all.iter().map(String::as_str).collect::<Vec<_>>())).into_response())
 }
 
 pub async fn image_versions(call: Call) -> Result<Response, ApiError> {

@@ -1,7 +1,7 @@
 //! Resource groups. One that was made here is an attachment of the region; one that only machines or groups name is there
 //! as long as they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{EventKind, GroupId, Home, Machine, MachineId, Region, Request, Seat};
@@ -38,7 +38,14 @@ pub async fn home(arm: &Arm, id: &ResourceId) -> Result<Home, ApiError> {
         let name = text(&record, "name")?.unwrap_or(&home.resource_group).into();
         return Ok(Home { resource_group: name, ..home });
     }
-    in_use(&arm.snapshot().region, &home).map(|it| it.home).ok_or_else(|| not_found(id))
+    spelt_in(&arm.snapshot().region, &home).ok_or_else(|| not_found(id))
+}
+
+/// The home of the first thing that is kept there.
+fn spelt_in(region: &Region, home: &Home) -> Option<Home> {
+    let groups = region.groups().map(|group| &group.home);
+    let mut homes = groups.chain(region.machines().map(|machine| &machine.home));
+    homes.find(|it| is_home(it, home)).cloned().or_else(|| is_default(home).then(|| home.clone()))
 }
 
 fn not_found(id: &ResourceId) -> ApiError {
@@ -69,11 +76,10 @@ async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Result<Wr
     }
     let merged = how.merged(existing.as_ref().unwrap_or(&Value::Null), given);
     let location = text(&merged, "location")?.ok_or_else(|| missing("location"))?.to_owned();
-    if let Some(before) = existing.as_ref().and_then(|existing| existing["location"].as_str()) {
-        if !same_location(before, &location) {
-            let message = format!("The resource group is in '{before}' and cannot be moved to '{location}'.");
-            return Err(ApiError::new(Refusal::PropertyChangeNotAllowed, message).about("location"));
-        }
+    let before = existing.as_ref().and_then(|existing| existing["location"].as_str());
+    if let Some(before) = before.filter(|before| !same_location(before, &location)) {
+        let message = format!("The resource group is in '{before}' and cannot be moved to '{location}'.");
+        return Err(ApiError::new(Refusal::PropertyChangeNotAllowed, message).about("location"));
     }
     let tags = fields::tags(&merged)?.unwrap_or_default();
     let name = existing.as_ref().and_then(|it| it["name"].as_str()).unwrap_or(&home.resource_group).to_owned();
@@ -164,12 +170,13 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
 
 /// Groups, and the machines that are in none of them.
 fn contents(region: &Region, home: &Home) -> (Vec<GroupId>, Vec<MachineId>) {
-    let groups = region.groups().filter(|group| is_home(&group.home, home)).map(|group| group.id).collect::<Vec<_>>();
+    let groups: BTreeSet<_> =
+        region.groups().filter(|group| is_home(&group.home, home)).map(|group| group.id).collect();
     let alone = |machine: &&std::sync::Arc<Machine>| {
         is_home(&machine.home, home) && machine.seat.group().is_none_or(|group| !groups.contains(&group))
     };
     let machines = region.machines().filter(alone).map(|machine| machine.id).collect();
-    (groups, machines)
+    (groups.into_iter().collect(), machines)
 }
 
 pub fn is_home(one: &Home, other: &Home) -> bool {
@@ -186,7 +193,7 @@ pub async fn find(arm: &Arm, id: &ResourceId) -> Result<Option<Value>, ApiError>
 }
 
 /// What was made here in one subscription.
-async fn records(arm: &Arm, subscription: Option<&Name>) -> Result<Vec<Value>, ApiError> {
+pub async fn records(arm: &Arm, subscription: Option<&Name>) -> Result<Vec<Value>, ApiError> {
     let prefix = format!("{}/", record_below(subscription.map_or("", Name::as_str)));
     let found = arm.read(move |reader| reader.attachments(Owner::Region, &prefix, None, ATTACHMENTS_PAGE_MAX)).await?;
     Ok(found.into_iter().filter_map(|(_, text)| serde_json::from_str(&text).ok()).collect())

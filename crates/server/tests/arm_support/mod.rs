@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api_support::{Answer, Client, NONE, Server, contains};
+use crate::api_support::{Answer, Client, NONE, Server, check, contains};
 
 pub const SUBSCRIPTION: &str = "5a0b1c2d-0000-4000-8000-000000000001";
 
@@ -130,4 +130,36 @@ pub fn profile(timeout: &str) -> Value {
 pub fn instances(server: &Server, set: &str) -> Vec<String> {
     let list = arm(server, &format!("GET SET/{set}/virtualMachines"), NONE, 200, json!({}));
     list["value"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+pub fn advance(server: &Server, seconds: u32) {
+    check(server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
+}
+
+/// Type, status and machines of each event that a machine is shown.
+pub fn events(server: &Server, machine: &str) -> Vec<(String, String, Vec<String>)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let document = server.document(machine);
+    let events = document["Events"].as_array().unwrap().iter();
+    let resources = |event: &Value| event["Resources"].as_array().unwrap().iter().map(text).collect();
+    events.map(|event| (text(&event["EventType"]), text(&event["EventStatus"]), resources(event))).collect()
+}
+
+/// The id of the event about `machine`, as `asking` sees it.
+#[track_caller]
+pub fn event_of(server: &Server, asking: &str, machine: &str) -> String {
+    let document = server.document(asking);
+    let event = document["Events"].as_array().unwrap().iter().find(|event| event["Resources"][0] == machine);
+    event.unwrap_or_else(|| panic!("no event of {machine}: {document}"))["EventId"].as_str().unwrap().to_owned()
+}
+
+pub fn vm_body() -> Value {
+    json!({
+        "location": "westeurope",
+        "tags": { "team": "blue" },
+        "properties": {
+            "hardwareProfile": { "vmSize": "Standard_D4s_v5" },
+            "osProfile": { "computerName": "one", "adminPassword": "hush", "linuxConfiguration": {} },
+        },
+    })
 }

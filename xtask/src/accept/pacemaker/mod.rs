@@ -220,16 +220,13 @@ impl Fleet<'_> {
     }
 
     fn schedule(&self, node: usize, kind: &str) -> Result<String> {
-        let body = json!({ "target": { "machine": MACHINES[node] }, "type": kind });
-        let operation = self.server.post("/maintenance", &body)?;
         eprintln!("   {kind} for {}", MACHINES[node]);
-        let id = operation["events"][0]["id"].as_str();
-        Ok(id.with_context(|| format!("an operation without an event: {operation}"))?.to_owned())
+        self.server.schedule(&json!({ "machine": MACHINES[node] }), kind, None)
     }
 
     /// The clock goes on until the driver is done; both nodes see that the event is over.
     fn end(&self, event: &str) -> Result<()> {
-        self.server.post("/clock/advance", &json!({ "seconds": IMPACT_SECS }))?;
+        self.server.advance(IMPACT_SECS)?;
         wait::until("the end of the event", || Ok((self.event(event)?["status"] == "Ended").then_some(())))?;
         self.check_life(event, &["appeared", "approved", "started", "ended"])?;
         let outcome = self.event(event)?["outcome"].clone();

@@ -3,7 +3,6 @@
 //! Every check is on: no server errors, no status, type, header or body that the document does not have, nothing
 //! refused that it allows, nothing taken that it forbids, nothing open without a token.
 
-
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 

@@ -282,6 +282,8 @@ mod tests {
         let members = |count: usize| format!("[f(){}]", ".a".repeat(count));
         assert!(parse(&members(DEPTH_MAX - 1)).is_ok());
         assert_eq!(parse(&members(DEPTH_MAX)).unwrap_err().1, Problem::TooDeep);
+        // What is side by side is not nested.
+        assert!(parse(&format!("[f({}1)]", "g().a[0], ".repeat(2 * DEPTH_MAX))).is_ok());
         let long = |length: usize| format!("['{}']", "x".repeat(length - 4));
         assert!(parse(&long(EXPRESSION_BYTES_MAX)).is_ok());
         assert_eq!(parse(&long(EXPRESSION_BYTES_MAX + 1)).unwrap_err(), (0, Problem::ExpressionTooLong));

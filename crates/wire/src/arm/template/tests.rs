@@ -231,6 +231,13 @@ fn resources_come_after_what_they_depend_on() {
     let circle = names(&json!({"resources": [vm("z", on(&["a"])), vm("a", on(&["b"])), vm("b", on(&["a"]))]}));
     assert!(circle.starts_with("These depend on each other in a circle: /subscriptions/S/"), "{circle}");
     assert!(circle.ends_with("(In resources[1], Microsoft.Compute/virtualMachines 'a'.)"), "{circle}");
+    let beside = vm("y", on(&["a", "free"]));
+    let circle =
+        names(&json!({"resources": [vm("free", json!({})), beside, vm("a", on(&["free", "b"])), vm("b", on(&["a"]))]}));
+    assert!(
+        circle.starts_with("These depend on each other in a circle") && circle.contains("(In resources[2], "),
+        "{circle}"
+    );
     let itself = names(&json!({"resources": [vm("a", on(&["a"]))]}));
     assert!(itself.starts_with("These depend on each other in a circle"), "{itself}");
 }
@@ -262,6 +269,14 @@ fn loops_are_unrolled() {
         names(&json!({ "resources": [odd] }))
             .starts_with("This is not 'serial' or 'parallel'. (In resources[0].copy.mode")
     );
+}
+
+#[test]
+fn a_variable_does_not_see_the_loop_that_uses_it() {
+    let resource = vm("[concat('a', variables('v'))]", json!({"copy": {"name": "c", "count": 2}}));
+    let error = names(&json!({"variables": {"v": "[copyIndex()]"}, "resources": [resource]}));
+    assert!(error.starts_with("copyIndex() stands in no copy loop"), "{error}");
+    assert!(error.contains("(In variables.v, "), "{error}");
 }
 
 #[test]

@@ -1,0 +1,24 @@
+//! Whether a program is there and may be run, without running it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use rustix::fs::{Access, access};
+
+pub fn is_executable(path: &Path) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// The program of that name in `PATH`, or at that path.
+pub fn find(program: &str) -> Result<PathBuf> {
+    if program.contains('/') {
+        let path = PathBuf::from(program);
+        ensure!(path.is_absolute(), "{program} must be a whole path, or a name that is in PATH");
+        ensure!(path.is_file(), "{program} is not there");
+        ensure!(is_executable(&path), "{program} is not executable");
+        return Ok(path);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(program)).find(|path| is_executable(path));
+    found.with_context(|| format!("{program} is not in PATH; install it, or give its whole path"))
+}

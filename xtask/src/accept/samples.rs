@@ -1,0 +1,206 @@
+//! The samples of `examples/query-and-approve` through the whole life of an event, each with the oldest and
+//! the newest version of the document: nothing planned, planned, seen, approved, started, gone.
+//!
+//! They run on a guest that has nothing but http://169.254.169.254, and once more beside the server, where they are
+//! told its address. The PowerShell one is not run.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::netns::{METADATA, Namespace, Network};
+use super::server::Server;
+use crate::{setup, sh};
+
+/// The guest that the samples run on, and its neighbour in the availability set: both see every event.
+const HOSTS: [&str; 2] = ["web1", "web2"];
+
+const VERSIONS: [&str; 2] = ["2017-03-01", "2020-07-01"];
+
+/// What the simulated driver takes, on the server's clock.
+const IMPACT_SECS: u64 = 600;
+
+const NEWTONSOFT: &str = "/usr/lib/cli/Newtonsoft.Json-5.0";
+
+pub fn run() -> Result<()> {
+    setup::debian(&[
+        ("iproute2", "ip"),
+        ("curl", "curl"),
+        ("jq", "jq"),
+        ("python3", "python3"),
+        ("hostname", "hostname"),
+        ("util-linux", "setpriv"),
+        ("mono-mcs", "mcs"),
+        ("mono-runtime", "mono"),
+        ("libnewtonsoft-json5.0-cil", &format!("{NEWTONSOFT}/Newtonsoft.Json.dll")),
+    ])?;
+    let network = Network::new(&HOSTS)?;
+    let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
+    server.post("/availability-sets", &json!({ "name": "web" }))?;
+    for (name, node) in HOSTS.iter().zip(&network.nodes) {
+        let body = json!({ "name": name, "availabilitySet": "web", "addresses": [{ "ip": node.ip }] });
+        server.post("/machines", &body)?;
+    }
+    let samples = samples(&server)?;
+    for sample in &samples {
+        for version in VERSIONS {
+            let place = Place::Guest(&network.nodes[0].namespace);
+            Trial { server: &server, place, machine: HOSTS[0], sample, version }.run()?;
+        }
+    }
+    run_beside(&samples)?;
+    server.stop()
+}
+
+/// The first machine of an empty store is this computer.
+fn run_beside(samples: &[Sample]) -> Result<()> {
+    let server = Server::start(&["--clock", "manual"])?;
+    let machine = sh::program("hostname").read()?.trim().to_owned();
+    for sample in samples {
+        let place = Place::Beside { address: &server.metadata[0] };
+        Trial { server: &server, place, machine: &machine, sample, version: VERSIONS[1] }.run()?;
+    }
+    server.stop()
+}
+
+/// What a sample approves.
+#[derive(PartialEq, Eq)]
+enum Approves {
+    /// Events that name its host.
+    Own,
+    /// Whatever is in the document, when somebody presses Enter.
+    All,
+}
+
+struct Sample {
+    name: &'static str,
+    command: Vec<String>,
+    approves: Approves,
+}
+
+fn samples(server: &Server) -> Result<Vec<Sample>> {
+    let own = |name, command: Vec<String>| Sample { name, command, approves: Approves::Own };
+    Ok(vec![
+        own("Python", vec!["python3".into(), source("query_and_approve.py")?]),
+        own("shell", vec![source("query-and-approve.sh")?]),
+        own("Rust", vec![compile_rust()?]),
+        Sample { name: "C#", command: vec!["mono".into(), compile_csharp(server)?], approves: Approves::All },
+    ])
+}
+
+fn source(file: &str) -> Result<String> {
+    text(sh::root().join("examples/query-and-approve").join(file))
+}
+
+fn compile_csharp(server: &Server) -> Result<String> {
+    let program = text(server.dir().join("QueryAndApprove.exe"))?;
+    let (lib, out) = (format!("-lib:{NEWTONSOFT}"), format!("-out:{program}"));
+    let source = source("QueryAndApprove.cs")?;
+    sh::program("mcs").args(&["-nologo", &lib, "-r:Newtonsoft.Json.dll", &out, &source]).run()?;
+    Ok(program)
+}
+
+/// Unoptimised: the tests of the workspace have built it already.
+fn compile_rust() -> Result<String> {
+    sh::cargo(&["build", "--quiet", "--package", "forewarn-client", "--example", "query_and_approve"]).run()?;
+    text(sh::target().join("debug/examples/query_and_approve"))
+}
+
+fn text(path: PathBuf) -> Result<String> {
+    Ok(path.to_str().context("a path that is not text")?.to_owned())
+}
+
+/// Where a sample runs.
+enum Place<'n> {
+    /// On a guest, one of two in an availability set.
+    Guest(&'n Namespace),
+    /// On the computer that the server runs on.
+    Beside { address: &'n str },
+}
+
+impl Place<'_> {
+    fn command(&self, program: &str) -> Command {
+        match self {
+            Place::Guest(namespace) => namespace.command(program),
+            Place::Beside { address } => {
+                let mut command = Command::new(program);
+                command.env("FOREWARN_METADATA", address).env("no_proxy", "*");
+                command
+            }
+        }
+    }
+}
+
+/// One sample in one place with one version.
+struct Trial<'n> {
+    server: &'n Server<'n>,
+    place: Place<'n>,
+    machine: &'n str,
+    sample: &'n Sample,
+    version: &'n str,
+}
+
+impl Trial<'_> {
+    fn run(&self) -> Result<()> {
+        let (name, version) = (self.sample.name, self.version);
+        let place = match self.place {
+            Place::Guest(_) => "on a guest",
+            Place::Beside { .. } => "beside the server",
+        };
+        self.lives().with_context(|| format!("{name} {place} with {version}"))?;
+        eprintln!("   {name} {place} with {version}: seen, approved, started, gone");
+        Ok(())
+    }
+
+    fn lives(&self) -> Result<()> {
+        self.sees_nothing()?;
+        if self.sample.approves == Approves::Own && matches!(self.place, Place::Guest(_)) {
+            self.leaves_the_neighbours_alone()?;
+        }
+        let approvals = self.server.approvals()?;
+        let event = self.server.schedule(&json!({ "machine": self.machine }), "Freeze", None)?;
+        let said = self.type_in("\n")?;
+        ensure!(said.contains("Scheduled") && said.contains("Freeze"), "it said: {said}");
+        ensure!(said.contains("Approv") && said.contains(&event), "it said: {said}");
+        let said = self.type_in("")?;
+        ensure!(said.contains("Started") && said.contains("Freeze"), "it said: {said}");
+        ensure!(!said.contains("Approv"), "it approved what has started: {said}");
+        self.server.advance(IMPACT_SECS)?;
+        self.sees_nothing()?;
+        let (life, by) = (self.server.life_of(&event)?, self.server.approved_by(&event)?);
+        ensure!(life == ["appeared", "approved", "started", "ended"], "{life:?}");
+        ensure!(by == [format!("guest:{}", self.machine)], "{by:?}");
+        ensure!(self.server.approvals()? == approvals + 1, "it approved more than once");
+        Ok(())
+    }
+
+    fn sees_nothing(&self) -> Result<()> {
+        let said = self.type_in("")?;
+        ensure!(!said.contains("Freeze") && !said.contains("Approv"), "nothing is planned, and it said: {said}");
+        Ok(())
+    }
+
+    fn leaves_the_neighbours_alone(&self) -> Result<()> {
+        let event = self.server.schedule(&json!({ "machine": HOSTS[1] }), "Freeze", None)?;
+        let said = self.type_in("\n")?;
+        ensure!(said.is_empty(), "the event is the neighbour's, and it said: {said}");
+        self.server.post(&format!("/events/{event}/cancel"), &json!({})).map(drop)
+    }
+
+    /// Runs the sample with these keys typed and returns what it said.
+    fn type_in(&self, keys: &str) -> Result<String> {
+        let (program, arguments) = self.sample.command.split_first().context("no command")?;
+        let mut command = self.place.command(program);
+        command.args(arguments).arg(self.version).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
+        // A sample that reads nothing may be gone by now.
+        let _ = child.stdin.take().context("no input")?.write_all(keys.as_bytes());
+        let output = child.wait_with_output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success() && errors.is_empty(), "{}: {errors}", output.status);
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
