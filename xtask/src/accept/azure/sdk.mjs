@@ -77,11 +77,6 @@ const setModel = (capacity) => ({
   virtualMachineProfile: { osProfile: { computerNamePrefix: "ss", adminUsername: "me" } },
 });
 
-const properties = (model) => {
-  const { location, sku, ...rest } = model;
-  return { location, sku, properties: rest };
-};
-
 /// Calls that begin something long have one name in some releases and another in others.
 const long = (client, name) => {
   const call = client[`begin${name[0].toUpperCase()}${name.slice(1)}AndWait`] ?? client[name];
@@ -91,16 +86,16 @@ const long = (client, name) => {
 await native("PUT", `/subscriptions/${SUBSCRIPTION}/resourceGroups/rg?api-version=2024-11-01`, { location: "westeurope" });
 
 // Scale sets.
-await long(sets, "createOrUpdate")("rg", "ss", properties(setModel(3)));
+await long(sets, "createOrUpdate")("rg", "ss", setModel(3));
 assert.deepEqual(await names(), ["ss_0", "ss_1", "ss_2"]);
 passed("virtualMachineScaleSets.createOrUpdate", "The set and its three machines are there.");
 
-const model = properties(setModel(3));
-model.properties.virtualMachineProfile.scheduledEventsProfile = {
+const model = setModel(3);
+model.virtualMachineProfile.scheduledEventsProfile = {
   terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT5M" },
 };
 const updated = await long(sets, "createOrUpdate")("rg", "ss", model);
-const profile = (updated.properties ?? updated).virtualMachineProfile.scheduledEventsProfile;
+const profile = updated.virtualMachineProfile.scheduledEventsProfile;
 assert.equal(profile.terminateNotificationProfile.notBeforeTimeout, "PT5M");
 await long(sets, "updateInstances")("rg", "ss", { instanceIds: ["*"] });
 passed("virtualMachineScaleSets.updateInstances", "Terminate notification is on in all instances.");
@@ -133,7 +128,7 @@ passed("virtualMachineScaleSets.delete", "A Terminate; then set and instance wer
 const set = await compute.availabilitySets.createOrUpdate("rg", "as1", { location: "westeurope", sku: { name: "Aligned" } });
 assert.equal(set.name, "as1");
 passed("availabilitySets.createOrUpdate", "It is there.");
-const machine = (more) => ({ location: "westeurope", properties: { hardwareProfile: { vmSize: "Standard_D2s_v5" }, ...more } });
+const machine = (more) => ({ location: "westeurope", hardwareProfile: { vmSize: "Standard_D2s_v5" }, ...more });
 await long(machines, "createOrUpdate")("rg", "web1", machine({ availabilitySet: { id: set.id } }));
 assert.deepEqual(await names(), ["web1"]);
 passed("virtualMachines.createOrUpdate", "The machine is there.");

@@ -177,6 +177,7 @@ ends(sets.begin_deallocate("rg", "ss"))
 view = instances.get_instance_view("rg", "ss", "0")
 expect("power", [status.code for status in view.statuses][-1], "PowerState/deallocated")
 passed("virtual_machine_scale_sets.begin_deallocate", "The instance is deallocated; no event.")
+ends(sets.begin_start("rg", "ss"))
 poller = sets.begin_delete("rg", "ss")
 sees("ss_0", "Terminate Scheduled ss_0")
 advance(600)
@@ -256,5 +257,5 @@ class Token(SansIOHTTPPolicy):
 
 
 plain = ComputeManagementClient(Owner(), SUBSCRIPTION, base_url=HTTP, authentication_policy=Token())
-expect("machines", [one.name for one in plain.virtual_machines.list("rg")], ["evicted", "web2"])
+expect("machines", [one.name for one in plain.virtual_machines.list("rg")], ["web2", "evicted"])
 passed("virtual_machines.list", "Over plain http, with a policy of one's own for the token.")
