@@ -11,12 +11,12 @@ use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
 use forewarn_wire::arm::error::{ArmError, OperationStatus};
 use forewarn_wire::arm::id::ResourceId;
 use forewarn_wire::arm::template::{Plan, PlannedResource, Target, Template};
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::call::{Arm, Call, group_id};
 use super::machines::last_name;
-use super::operations::{Progress, RETRY_AFTER_SECS, Ticket};
+use super::operations::{Progress, Ticket, with_address};
 use super::page::{self, Wanted};
 use super::write::{How, Written};
 use super::{availability_sets, machines, network, resource_groups, scale_sets};
@@ -50,13 +50,9 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     let mut resource = shown(&call.arm, record.clone()).await?;
     resource["properties"]["provisioningState"] = "Accepted".into();
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = (status, axum::Json(resource)).into_response();
     let operation = record["properties"]["correlationId"].as_str().unwrap_or_default();
-    if let Ok(url) = HeaderValue::from_str(&call.url(&format!("{}/operationStatuses/{operation}", call.id()))) {
-        response.headers_mut().insert(HeaderName::from_static("azure-asyncoperation"), url);
-    }
-    response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
-    Ok(response)
+    let url = call.url(&format!("{}/operationStatuses/{operation}", call.id()));
+    Ok(with_address((status, axum::Json(resource)).into_response(), &url))
 }
 
 async fn deploy(arm: &Arm, id: &ResourceId, body: &Value) -> Result<(bool, Value), ApiError> {

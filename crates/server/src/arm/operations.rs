@@ -26,7 +26,7 @@ use crate::random::random_guid;
 const ASYNC_OPERATION: HeaderName = HeaderName::from_static("azure-asyncoperation");
 
 /// When to ask again, in seconds. Clients take 0 for half a minute.
-pub const RETRY_AFTER_SECS: u32 = 1;
+const RETRY_AFTER_SECS: u32 = 1;
 
 /// The most operations that one long operation stands for.
 const COUNT_MAX: u32 = MACHINES_PER_GROUP_MAX as u32;
@@ -108,18 +108,23 @@ impl Ticket {
     }
 
     /// Puts the address to ask into an answer.
-    pub fn headed(self, call: &Call, mut response: Response) -> Response {
+    pub fn headed(self, call: &Call, response: Response) -> Response {
         let location = crate::metadata::LOCATION;
         let path = format!(
             "/subscriptions/{}/providers/Microsoft.Compute/locations/{location}/operations/{self}",
             call.subscription()
         );
-        if let Ok(url) = HeaderValue::from_str(&call.url(&path)) {
-            response.headers_mut().insert(ASYNC_OPERATION, url);
-        }
-        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
-        response
+        with_address(response, &call.url(&path))
     }
+}
+
+/// Says where to ask how far it is, and when.
+pub fn with_address(mut response: Response, url: &str) -> Response {
+    if let Ok(url) = HeaderValue::from_str(url) {
+        response.headers_mut().insert(ASYNC_OPERATION, url);
+    }
+    response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
+    response
 }
 
 impl std::fmt::Display for Ticket {
