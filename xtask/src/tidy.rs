@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::sh;
 
-/// Who may know whom. `core` and `wire` know nothing of ours; nobody but `cli` knows `server`.
+/// Who may know whom. `core` and `wire` know nothing of ours; nobody but `cli` and `testing` knows `server`.
 const ARROWS: &[(&str, &[&str])] = &[
     ("forewarn-core", &[]),
     ("forewarn-wire", &[]),
@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forewarn-client", &["forewarn-wire"]),
     ("forewarn-agent", &["forewarn-client", "forewarn-wire"]),
     ("forewarn-cli", &["forewarn-server", "forewarn-store", "forewarn-wire"]),
+    ("forewarn-testing", &["forewarn-server"]),
     ("xtask", &[]),
 ];
 

@@ -11,9 +11,18 @@ pub enum Failure {
     Unreachable(String),
     /// What was waited for ended otherwise than wished.
     Ended(String),
+    /// What was waited for did not come true in time.
+    TimedOut(String),
     /// Nobody reads our output any more: `forewarn history | head`.
     NobodyReads,
+    /// A program was to be run, and was not; with an exit code that programs seldom use themselves.
+    NotRun(u8, String),
 }
+
+/// As `env`, `timeout` and shells count.
+pub const NOT_RUN: u8 = 125;
+pub const CANNOT_RUN: u8 = 126;
+pub const NOT_FOUND: u8 = 127;
 
 impl Failure {
     pub fn exit_code(&self) -> u8 {
@@ -22,15 +31,20 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Unreachable(_) => 3,
             Failure::Ended(_) => 4,
+            Failure::TimedOut(_) => 5,
             Failure::NobodyReads => 0,
+            Failure::NotRun(code, _) => *code,
         }
     }
 
     pub fn message(&self) -> Option<&str> {
         match self {
-            Failure::Refused(text) | Failure::Usage(text) | Failure::Unreachable(text) | Failure::Ended(text) => {
-                Some(text)
-            }
+            Failure::Refused(text)
+            | Failure::Usage(text)
+            | Failure::Unreachable(text)
+            | Failure::Ended(text)
+            | Failure::TimedOut(text)
+            | Failure::NotRun(_, text) => Some(text),
             Failure::NobodyReads => None,
         }
     }

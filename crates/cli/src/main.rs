@@ -3,17 +3,22 @@
 //!
 //! ```text
 //!  args (what was typed) ─▶ commands ─┬─▶ serve ──▶ config (what is meant) ──▶ forewarn-server
+//!                                     ├─▶ run ────▶ a program in a network of its own, a server beside it
 //!                                     ├─▶ client ──HTTP──▶ the management API of a server
 //!                                     └─▶ token, export, import: files
 //! ```
 
 mod args;
+mod check;
 mod client;
 mod commands;
 mod config;
 mod failure;
+mod network;
 mod output;
+mod run;
 mod serve;
+mod watch;
 mod words;
 
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 use crate::args::ServeArgs;
 use crate::config::{self, Choices, Effective, LogFormat, Sources};
 use crate::failure::{Failure, sentence};
+use crate::network::LinkLocal;
 use crate::output;
 
 /// Whoever tells us to stop waits no longer than this.
@@ -28,7 +29,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     mention(&effective);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
-    let result = runtime.block_on(serve(config));
+    let result = runtime.block_on(serve(config, effective.choices.link_local));
     runtime.shutdown_background();
     result
 }
@@ -38,7 +39,7 @@ fn environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
 }
 
-fn log_to_stderr(choices: &Choices) {
+pub fn log_to_stderr(choices: &Choices) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(&choices.log_level))
         .with_writer(io::stderr)
@@ -58,8 +59,9 @@ fn mention(effective: &Effective) {
     }
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
+async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    let _address = if link_local { Some(LinkLocal::add()?) } else { None };
     let running = tokio::select! {
         started = forewarn_server::start(config.clone()) => started.map_err(|error| not_started(&error))?,
         () = signals.next() => return Ok(()),

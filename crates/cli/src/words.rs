@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use forewarn_server::nearest::nearest;
 pub use forewarn_server::span::{span, span_text};
 
 /// The same where the server counts in seconds.
@@ -10,6 +11,38 @@ pub fn whole_seconds(text: &str) -> Result<u64, String> {
     let span = span(text)?;
     let whole = span.subsec_nanos() == 0;
     whole.then_some(span.as_secs()).ok_or_else(|| "whole seconds, such as 90s or 15m".into())
+}
+
+/// Terminate notification as the API writes it. A bare number is minutes, as with `az`.
+pub fn terminate_timeout(text: &str) -> Result<String, String> {
+    if let Ok(minutes) = text.parse::<u32>() {
+        return Ok(format!("PT{minutes}M"));
+    }
+    let seconds = whole_seconds(text).map_err(|_| "5 to 15 minutes, as a number or such as 7m30s")?;
+    Ok(format!("PT{seconds}S"))
+}
+
+/// `PUBLISHER:OFFER:SKU:VERSION`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image(pub [String; 4]);
+
+pub fn image(text: &str) -> Result<Image, String> {
+    let parts: Vec<String> = text.split(':').map(str::to_owned).collect();
+    parts.try_into().map(Image).map_err(|_| "PUBLISHER:OFFER:SKU:VERSION".into())
+}
+
+/// The most of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    None,
+    Of(u32),
+}
+
+pub fn number_or_none(text: &str) -> Result<Limit, String> {
+    if text == "none" {
+        return Ok(Limit::None);
+    }
+    text.parse().map(Limit::Of).map_err(|_| "a whole number, or none".into())
 }
 
 /// A point in time, RFC 3339 with its offset.
@@ -30,7 +63,9 @@ pub fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        format!("one of: {}", names.join(", "))
+        let near = nearest(text, names.iter().copied());
+        let hint = near.map_or(String::new(), |name| format!(" (did you mean {name}?)"));
+        format!("one of: {}{hint}", names.join(", "))
     })
 }
 
@@ -48,6 +83,13 @@ pub fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn terminate_notification_is_minutes_or_a_span() {
+        assert_eq!(terminate_timeout("10").unwrap(), "PT10M");
+        assert_eq!(terminate_timeout("7m30s").unwrap(), "PT450S");
+        assert!(terminate_timeout("soon").is_err());
+    }
 
     #[test]
     fn seconds_are_whole() {

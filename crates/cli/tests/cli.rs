@@ -3,28 +3,11 @@
 mod support;
 
 use std::io::BufReader;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-use support::transcript::{self, lines_match};
-use support::{Server, clean_command, document, read_until, text};
+use support::{Server, check, clean_command, document, expect, read_until, text, transcript};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
-
-/// Types a command; its exit code, its output and its complaint must be these.
-#[track_caller]
-fn check(server: &Server, words: &str, code: i32, stdout: &str, stderr: &str) {
-    expect(&format!("forewarn {words}"), &server.run(words), code, stdout, stderr);
-}
-
-#[track_caller]
-fn expect(what: &str, output: &Output, code: i32, stdout: &str, stderr: &str) {
-    let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    let same = output.status.code() == Some(code)
-        && lines_match(&lines(stdout), &lines(&out))
-        && lines_match(&lines(stderr), &lines(&err));
-    assert!(same, "$ {what}\n{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
-}
 
 #[test]
 fn the_transcripts_of_the_manual_are_true() {

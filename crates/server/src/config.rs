@@ -30,6 +30,8 @@ pub struct Config {
     /// The machine that loopback callers are when nothing else says who they are; a name as in `/vm/…`.
     /// None: the one that an empty store starts with.
     pub default_machine: Option<String>,
+    /// What the machine is called that an empty store starts with; None: as this computer.
+    pub first_machine: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -163,6 +165,7 @@ impl Default for Config {
             history_days: 30,
             driver: DriverChoice::Simulated(Impacts::default()),
             default_machine: None,
+            first_machine: None,
         }
     }
 }

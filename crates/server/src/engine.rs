@@ -6,12 +6,13 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use forewarn_core::{Answer, Command, MachineId, Region, Rejection, Timestamp};
-use forewarn_store::{Attachment, Audit, Reader};
+use forewarn_store::{Attachment, Audit, HistoryQuery, HistoryRow, Reader, StoreError};
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Clock};
+use crate::faults::Faults;
 use crate::publish::Board;
-use crate::requests::{RequestRecord, Requests};
+use crate::requests::{RequestLog, RequestRecord, Requests};
 use crate::telemetry::Telemetry;
 
 /// The region at one revision. Immutable; keep it as long as you like.
@@ -147,6 +148,7 @@ pub(crate) struct Inner {
     pub reader: Arc<dyn Reader>,
     pub telemetry: Arc<Telemetry>,
     pub requests: Requests,
+    pub faults: Faults,
     pub health: Arc<Health>,
 }
 
@@ -182,6 +184,11 @@ impl Engine {
         answer.await.unwrap_or(Err(SubmitError::Stopping))
     }
 
+    /// Writes into history what was done beside the rules: the note rides on a tick, which changes nothing.
+    pub async fn note(&self, asked: Asked) -> Result<(), SubmitError> {
+        self.submit(Command::Tick, Some(asked)).await.map(drop)
+    }
+
     /// The number of the newest snapshot, as it changes.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.inner.board.revisions()
@@ -214,9 +221,29 @@ impl Engine {
         self.inner.reader.clone()
     }
 
+    /// Rows of history, read where blocking is allowed.
+    pub async fn history(&self, query: HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        self.read(move |reader| reader.history(&query)).await
+    }
+
+    /// What the store keeps beside the region, read where blocking is allowed.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let reader = self.reader();
+        let read = tokio::task::spawn_blocking(move || what(&*reader)).await;
+        read.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))
+    }
+
     /// What a machine has asked of the metadata endpoint since the server started.
     pub fn requests_of(&self, machine: MachineId) -> Option<RequestRecord> {
         self.inner.requests.of(machine)
+    }
+
+    /// The last requests of a machine, after the one with this number, and how it polls.
+    pub fn request_log_of(&self, machine: MachineId, after: u64) -> RequestLog {
+        self.inner.requests.log_of(machine, after)
     }
 
     pub fn telemetry(&self) -> &Telemetry {
@@ -235,6 +262,10 @@ impl Engine {
 
     pub(crate) fn requests(&self) -> &Requests {
         &self.inner.requests
+    }
+
+    pub(crate) fn faults_kept(&self) -> &Faults {
+        &self.inner.faults
     }
 
     /// Asks the writer to stop. What waits in the mailbox is answered with Stopping.

@@ -7,6 +7,7 @@ pub mod clock;
 mod config;
 mod driver;
 mod engine;
+pub mod faults;
 pub mod identity;
 mod metadata;
 pub mod nearest;
@@ -19,11 +20,17 @@ pub mod span;
 mod start;
 mod telemetry;
 mod tls;
+mod waiting;
 mod writer;
 
 pub use config::*;
 pub use engine::*;
-pub use requests::RequestRecord;
+/// What the engine is asked with and answers with.
+pub use forewarn_core::{Found, MachineId, Timestamp};
+pub use requests::{
+    APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestRecord, RequestSeen, Summary as RequestSummary,
+};
 pub use secret_file::SecretFileError;
 pub use start::{BoundAddress, Running, start, start_with};
 pub use telemetry::Telemetry;
+pub use waiting::{Milestone, Reached, WaitFor, Waited, Whose};

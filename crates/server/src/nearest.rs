@@ -1,11 +1,10 @@
 //! What somebody probably meant who wrote a word that there is not.
 
-/// The candidate that is written most like `word`, if one is written much like it.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let near = candidates.into_iter().map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate));
-    let (distance, candidate) = near.min_by_key(|(distance, _)| *distance)?;
-    (distance <= DISTANCE_MAX.min(1 + word.chars().count() / 3)).then_some(candidate)
+/// The complaint about a word that is not one of `words`.
+pub fn unknown(what: &str, given: &str, words: &[&str]) -> String {
+    let given: String = given.chars().take(CHARS_MAX).collect();
+    let near = hint(&given, words.iter().copied());
+    format!("there is no {what} '{given}'.{near} There are {}", words.join(", "))
 }
 
 /// ` Did you mean 'x'?`, or nothing: to stand after the sentence that says what is wrong.
@@ -13,31 +12,20 @@ pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> St
     nearest(word, candidates).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default()
 }
 
+/// The candidate that is written most like `word`, if one is written much like it.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word: String = word.to_lowercase().chars().take(CHARS_MAX).collect();
+    let far = |candidate: &str| strsim::osa_distance(&word, &candidate.to_lowercase());
+    let near = candidates.into_iter().map(|candidate| (far(candidate), candidate));
+    let (distance, candidate) = near.min_by_key(|(distance, _)| *distance)?;
+    (distance <= DISTANCE_MAX.min(1 + word.chars().count() / 3)).then_some(candidate)
+}
+
 /// Words that differ in more places are other words.
 const DISTANCE_MAX: usize = 3;
 
-/// Characters are compared up to here: names are not longer, and what is longer is no slip of the finger.
+/// Names are not longer, and what is longer is no slip of the finger.
 const CHARS_MAX: usize = 128;
-
-/// How many letters must be put in, left out, replaced or swapped with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(CHARS_MAX).collect(), b.chars().take(CHARS_MAX).collect());
-    let mut before_last = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(before_last[j - 2] + 1);
-            }
-            row.push(least);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
-}
 
 #[cfg(test)]
 mod tests {
@@ -57,6 +45,9 @@ mod tests {
         check("", None);
         assert_eq!(nearest("web", []), None);
         assert_eq!(hint("reboot", ["restart"]), "");
-        assert_eq!(hint("resart", ["restart"]), " Did you mean 'restart'?");
+        assert_eq!(
+            unknown("verb", "resart", &["restart", "stop"]),
+            "there is no verb 'resart'. Did you mean 'restart'? There are restart, stop"
+        );
     }
 }

@@ -23,6 +23,7 @@ use crate::clock::{self, Clock};
 use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
 use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
+use crate::faults::{self, Faults};
 use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
 use crate::publish::Board;
 use crate::random::random_guid;
@@ -79,7 +80,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let management = bind_management(&config).await?;
     let secure = tls::open(&config).await?;
     let (engine, writer, runner) = open(&config, store).await?;
-    register_first(&engine).await?;
+    register_first(&engine, config.first_machine.clone()).await?;
 
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
@@ -92,6 +93,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         tasks: tasks.clone(),
         writer,
     };
+    let machine_doors = listeners.iter().map(Bound::describe).collect::<Result<_, _>>()?;
     let doors = Arc::new(api::Doors {
         http: running.management,
         https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
@@ -103,7 +105,8 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         desk: api::desk(&access, &doors),
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
-    let router = api::router(api::Service::new(engine, access, doors, stop.clone()));
+    tasks.spawn(faults::keep(engine.clone(), stop.clone()));
+    let router = api::router(api::Service::new(engine, access, doors, machine_doors, stop.clone()));
     tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {
         let transport = api::Transport::Tls(tls.acceptor());
@@ -203,6 +206,7 @@ async fn open(
         reader: store.reader(),
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
+        faults: Faults::new(),
         health: health.clone(),
     });
     let (driver, runner) = driver(config, &engine, clock.kind(), reruns);
@@ -272,18 +276,18 @@ fn driver(
 }
 
 /// A store that never had a machine gets this one, so that the first curl works.
-async fn register_first(engine: &Engine) -> anyhow::Result<()> {
+async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result<()> {
     if engine.snapshot().region.meta().next_id != 0 {
         return Ok(());
     }
-    let name = hostname();
+    let name = name.unwrap_or_else(hostname);
     let home =
         Home { subscription: api::SUBSCRIPTION_DEFAULT.into(), resource_group: api::RESOURCE_GROUP_DEFAULT.into() };
     let machine = NewMachine::plain(random_guid(), &name, home);
     let done = engine
         .submit(Command::RegisterMachine(Box::new(machine)), None)
         .await
-        .with_context(|| format!("This computer, '{name}', could not be registered as the first machine"))?;
+        .with_context(|| format!("The machine '{name}' could not be registered as the first machine"))?;
     match done.answer {
         Answer::Machine(FIRST_MACHINE) => Ok(()),
         other => Err(anyhow!("The first machine has an unexpected number: {other:?}")),

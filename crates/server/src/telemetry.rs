@@ -26,6 +26,7 @@ pub struct Telemetry {
     pub batch_commands: Histogram,
     pub commit_seconds: Histogram,
     pub held: Gauge,
+    pub waiting: Gauge,
     pub connections: Gauge,
     pub mailbox_full: Counter,
     board: Arc<OnceLock<Arc<Board>>>,
@@ -51,6 +52,7 @@ impl Telemetry {
             batch_commands: histogram(&mut registry, "commit_commands", "Commands in one commit", 1.0, 12),
             commit_seconds: histogram(&mut registry, "commit_seconds", "How long a commit took", 0.000_05, 18),
             held: gauge(&mut registry, "metadata_held", "GETs that are held for a change"),
+            waiting: gauge(&mut registry, "api_waiting", "Requests to the management API that wait for an event"),
             connections: gauge(&mut registry, "metadata_connections", "Open connections at the metadata listeners"),
             mailbox_full: counter(&mut registry, "mailbox_full", "Commands that found the mailbox full"),
             board,
@@ -80,6 +82,22 @@ impl Telemetry {
 impl fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Telemetry")
+    }
+}
+
+/// One more of something, for as long as this lives.
+pub(crate) struct OneMore<'a>(&'a Gauge);
+
+impl<'a> OneMore<'a> {
+    pub fn of(gauge: &'a Gauge) -> OneMore<'a> {
+        gauge.inc();
+        OneMore(gauge)
+    }
+}
+
+impl Drop for OneMore<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 

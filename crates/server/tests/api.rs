@@ -57,6 +57,14 @@ fn a_restart_lives_from_the_request_to_the_end_of_its_event() {
 }
 
 #[test]
+fn tools_are_told_where_machines_ask() {
+    let listener = json!({"network": "default", "prefix": true});
+    let answer = check(&Server::start(), "GET /listeners", NONE, 200, json!({ "value": [listener] }));
+    let address = answer["value"][0]["address"].as_str().unwrap();
+    assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{address}");
+}
+
+#[test]
 fn what_nobody_listens_for_runs_at_once() {
     let server = Server::start();
     check(&server, "POST /machines", json!({"name": "quiet"}), 201, json!({"listening": false}));

@@ -322,13 +322,6 @@ async fn a_machine_that_is_deleted_leaves_no_request_hanging() {
     assert_eq!(read_reply(&mut held).await.unwrap().status, 404);
 }
 
-/// Lets the server's tasks run until they have come so far.
-async fn until(reached: impl Fn() -> bool) {
-    while !reached() {
-        tokio::task::yield_now().await;
-    }
-}
-
 // --- connections -----------------------------------------------------------------------------------------
 
 #[tokio::test]

@@ -108,13 +108,13 @@ fn what_is_wrong_is_said_before_anything_happens() {
     let message = refused(&server, "POST /scenario-runs", json!({ "scenario": "user-rebot" }), 404, "ScenarioNotFound");
     assert!(message.contains("Did you mean 'user-reboot'?"), "{message}");
     let text = "title = \"t\"\n[[machine]]\nname = \"web_0\"\n[[step]]\nrestart = \"web_00\"\n";
-    let message = refused(&server, "POST /scenario-runs", json!({ "text": text }), 400, "InvalidScenario");
+    let message = refused(&server, "POST /scenario-runs", json!({ "text": text }), 409, "InvalidScenario");
     assert_eq!(
         message,
         "There is no machine 'web_00' (line 4 of the file). Did you mean 'web_0'? Name one of the file or of the server."
     );
     refused(&server, "POST /scenario-runs", json!({}), 400, "InvalidField");
-    refused(&server, "POST /scenario-runs", json!({ "text": "title = 1" }), 400, "InvalidScenario");
+    refused(&server, "POST /scenario-runs", json!({ "text": "title = 1" }), 409, "InvalidScenario");
     refused(&server, "GET /scenario-runs/7", NONE, 404, "RunNotFound");
     refused(&server, "GET /scenario-runs/x", NONE, 404, "RunNotFound");
     refused(&server, "DELETE /scenario-runs/7", NONE, 404, "RunNotFound");

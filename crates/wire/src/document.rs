@@ -46,6 +46,8 @@ pub enum Kind {
     Redeploy,
     Preempt,
     Terminate,
+    /// A type that no version has. The original may have one tomorrow, and handlers should not mind.
+    Unknown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +83,7 @@ pub enum Names {
 /// Whether this version's list has events of this kind at all.
 pub fn is_shown(version: Version, kind: Kind) -> bool {
     let since = match kind {
-        Kind::Freeze | Kind::Reboot | Kind::Redeploy => Version::V2017_03_01,
+        Kind::Freeze | Kind::Reboot | Kind::Redeploy | Kind::Unknown => Version::V2017_03_01,
         Kind::Preempt => Version::V2017_11_01,
         Kind::Terminate => Version::V2019_01_01,
     };
@@ -140,6 +142,7 @@ impl Kind {
             Kind::Redeploy => "Redeploy",
             Kind::Preempt => "Preempt",
             Kind::Terminate => "Terminate",
+            Kind::Unknown => "Hibernate",
         }
     }
 }

@@ -89,6 +89,8 @@ pub enum Refusal {
     Overloaded {
         retry_after_secs: u32,
     },
+    /// The endpoint is away for a moment, as the original is when it is updated.
+    Gone,
     /// It is not known whether what was asked for has been stored.
     OutcomeUnknown {
         retry_after_secs: u32,
@@ -131,6 +133,7 @@ impl Refusal {
             | Refusal::UnknownMachine { .. } => 404,
             Refusal::MethodNotAllowed { .. } => 405,
             Refusal::AmbiguousName { .. } => 409,
+            Refusal::Gone => 410,
             Refusal::BodyTooLarge => 413,
             Refusal::TooManyRequests { .. } => 429,
             Refusal::HeaderTooLarge => 431,
@@ -284,6 +287,9 @@ impl Refusal {
                  changed. Ask again in {}.",
                 seconds(*retry_after_secs)
             ),
+            Refusal::Gone => {
+                "Gone. The endpoint is away for a moment. Ask again, for 70 seconds at the most.".to_owned()
+            }
             Refusal::OutcomeUnknown { retry_after_secs } => format!(
                 "Service unavailable. The server cannot say whether this was stored. Ask again \
                  in {}; asking twice does no harm.",

@@ -1,15 +1,17 @@
 //! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
 mod agent;
-mod azure;
+pub mod azure;
 mod curl;
 mod daemon;
 mod discovery;
 mod fleet;
+mod kit;
 mod netns;
 mod pacemaker;
 mod package;
 mod pinning;
+mod run;
 mod samples;
 mod schemathesis;
 mod server;
@@ -17,27 +19,25 @@ mod wait;
 
 use anyhow::{Result, bail, ensure};
 
-use self::azure::Table;
-
 /// A run by its name.
-type Run = (&'static str, fn(Table) -> Result<()>);
+type Run = (&'static str, fn() -> Result<()>);
 
 const RUNS: &[Run] = &[
     ("azure", azure::run),
-    ("curl", |_| curl::run()),
-    ("samples", |_| samples::run()),
-    ("fleet", |_| fleet::run()),
-    ("discovery", |_| discovery::run()),
-    ("pinning", |_| pinning::run()),
-    ("package", |_| package::run()),
-    ("pacemaker", |_| pacemaker::run()),
-    ("schemathesis", |_| schemathesis::run()),
+    ("curl", curl::run),
+    ("samples", samples::run),
+    ("fleet", fleet::run),
+    ("discovery", discovery::run),
+    ("pinning", pinning::run),
+    ("package", package::run),
+    ("pacemaker", pacemaker::run),
+    ("run", run::run),
+    ("pytest", kit::pytest),
+    ("actions", kit::actions),
+    ("schemathesis", schemathesis::run),
 ];
 
-/// `--write` among the names lets runs write the documents that they otherwise compare with.
 pub fn run(names: &[&str]) -> Result<()> {
-    let table = if names.contains(&"--write") { Table::Write } else { Table::Check };
-    let names: Vec<&str> = names.iter().copied().filter(|name| *name != "--write").collect();
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
         bail!(
@@ -49,7 +49,7 @@ pub fn run(names: &[&str]) -> Result<()> {
     let mut failed = 0;
     for (name, run) in &chosen {
         eprintln!("── accept {name}");
-        if let Err(problem) = run(table) {
+        if let Err(problem) = run() {
             eprintln!("   {name} failed: {problem:#}");
             failed += 1;
         }

@@ -39,7 +39,7 @@ pub struct Connection {
         hide_env_values = true
     )]
     pub token: Option<String>,
-    /// Tables for people, or JSON for programs.
+    /// Tables for people; JSON, YAML or lines with tabs for programs.
     #[arg(short, long, global = true, help_heading = "Connection", value_name = "FORMAT", default_value = "table")]
     pub output: Output,
 }
@@ -48,6 +48,8 @@ pub struct Connection {
 pub enum Output {
     Table,
     Json,
+    Yaml,
+    Tsv,
 }
 
 /// How an operation is asked for.

@@ -13,8 +13,20 @@ pub enum EventsCommand {
         #[arg(long, value_name = "NAME")]
         vm: Option<String>,
     },
-    /// Show what happens, as it happens, until interrupted.
-    Watch,
+    /// One event, with everything that is known of it.
+    Show {
+        /// The id of the event.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// A live view in the terminal; elsewhere, what happens, line by line, until interrupted.
+    Watch {
+        /// Lines, also in a terminal.
+        #[arg(long)]
+        lines: bool,
+    },
+    /// Wait until an event has come so far.
+    Wait(super::WaitArgs),
     /// Let events start now.
     Approve {
         /// The ids of events, all approved or none.

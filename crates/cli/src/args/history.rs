@@ -1,5 +1,8 @@
 //! `forewarn history`.
 
+use clap::builder::PossibleValuesParser;
+use forewarn_server::api::HISTORY_KINDS;
+
 use super::Connection;
 use crate::words;
 
@@ -16,8 +19,8 @@ pub struct HistoryArgs {
     /// Only of the operation with this id.
     #[arg(long, value_name = "ID")]
     pub operation: Option<String>,
-    /// Only this kind, may be repeated: appeared, approved, started, ended, operation-ended, machine-added, machine-removed, scope-on, scope-off, audit.
-    #[arg(long = "kind", value_name = "KIND")]
+    /// Only this kind; may be repeated.
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(HISTORY_KINDS))]
     pub kinds: Vec<String>,
     /// Not before this time, such as 2026-07-28T10:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = words::time)]

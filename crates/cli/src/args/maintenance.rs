@@ -18,6 +18,9 @@ pub struct MaintenanceArgs {
     /// What is done to the machines.
     #[arg(long = "type", value_name = "TYPE", default_value = "Freeze", ignore_case = true)]
     pub kind: MaintenanceType,
+    /// Why; decides what machines are told.
+    #[arg(long, value_name = "CAUSE", ignore_case = true)]
+    pub cause: Option<MaintenanceCause>,
     /// When, such as 2026-07-28T10:00:00Z; without it as soon as the notice is over.
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub at: Option<jiff::Timestamp>,
@@ -54,4 +57,11 @@ pub enum MaintenanceType {
     Freeze,
     Reboot,
     Redeploy,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum MaintenanceCause {
+    HostMaintenance,
+    LiveMigration,
 }

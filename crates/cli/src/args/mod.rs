@@ -1,31 +1,51 @@
 //! The command line as it was typed, one file for each noun. What it means is decided by the command that
 //! gets it.
 
+mod check;
 mod clock;
+mod completions;
 mod connection;
 mod data;
 mod events;
+mod fault;
+mod group;
 mod history;
+mod host;
 mod maintenance;
+mod named;
 mod operation;
+mod run;
 mod scenario;
 mod serve;
 mod sign_in;
+mod traits;
 mod vm;
+mod vmss;
+mod wait;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+pub use check::{CheckArgs, Profile};
 pub use clock::ClockCommand;
+pub use completions::CompletionsCommand;
 pub use connection::{Asking, Client, Connection, Output};
 pub use data::{ArchiveArgs, TokenCommand};
 pub use events::EventsCommand;
+pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus};
+pub use group::{CreateGroupArgs, GroupCommand};
 pub use history::HistoryArgs;
-pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
+pub use host::HostCommand;
+pub use maintenance::{MaintenanceArgs, MaintenanceCommand, MaintenanceType, TargetArgs};
+pub use named::{HostName, Named, Within, segment};
 pub use operation::OperationCommand;
+pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use sign_in::{AzArgs, CaCommand, IssueArgs};
-pub use vm::{OneVm, RegisterArgs, VmCommand};
+pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
+pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
+pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
+pub use wait::{RequestsArgs, WaitArgs, WaitStatus};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done
@@ -33,12 +53,20 @@ const EXIT_CODES: &str = "Exit codes:
     2  the command line or the configuration is wrong
     3  the server cannot be reached
     4  the operation that was waited for failed or was cancelled
+    5  what was waited for did not come true in time
   130  ended by Ctrl-C; an operation that was waited for goes on";
 
 const SERVE_EXIT_CODES: &str = "Exit codes:
   0  stopped by SIGTERM or Ctrl-C
   1  refused or failed
   2  the command line or the configuration is wrong";
+
+const RUN_EXIT_CODES: &str = "Exit codes:
+  the program's own, and
+    2  the command line is wrong
+  125  the program was not run: no network of its own, no server, no such machine
+  126  the program cannot be run
+  127  there is no such program";
 
 /// Scheduled Events for any fleet of virtual machines.
 #[derive(Debug, Parser)]
@@ -58,8 +86,10 @@ impl Args {
 }
 
 /// The whole command line, with the exit codes in the help of every command.
-fn described() -> clap::Command {
-    with_exit_codes(Args::command())
+pub fn described() -> clap::Command {
+    let command = with_exit_codes(Args::command());
+    // Nouns may have a verb of that name.
+    command.mut_subcommand("run", |run| run.after_help(RUN_EXIT_CODES))
 }
 
 fn with_exit_codes(command: clap::Command) -> clap::Command {
@@ -71,16 +101,33 @@ fn with_exit_codes(command: clap::Command) -> clap::Command {
 pub enum Command {
     /// Run the server.
     Serve(ServeArgs),
+    /// Run a program as a machine: in a network of its own, in which http://169.254.169.254 is forewarn.
+    Run(Box<RunArgs>),
+    /// The process beside such a program.
+    #[command(hide = true)]
+    RunCompanion(Box<CompanionArgs>),
     /// See, approve and cancel events.
     Events(Client<EventsCommand>),
     /// Announce and carry out maintenance.
     Maintenance(Client<MaintenanceCommand>),
     /// See machines and do things to them.
     Vm(Client<VmCommand>),
+    /// Scale sets, and what is done to their instances.
+    Vmss(Client<VmssCommand>),
+    /// Availability sets.
+    AvailabilitySet(Client<GroupCommand>),
+    /// Cloud services.
+    CloudService(Client<GroupCommand>),
+    /// Hosts, and what happens to all machines on one.
+    Host(Client<HostCommand>),
     /// What became of something that was asked for.
     Operation(Client<OperationCommand>),
+    /// Let the metadata endpoint answer wrongly, to see what a handler makes of it.
+    Fault(Client<FaultCommand>),
     /// What happened.
     History(HistoryArgs),
+    /// Put a handler through scenarios and faults, and judge what it does.
+    Check(CheckArgs),
     /// Run a time line of events, and what is expected of it.
     Scenario(Client<ScenarioCommand>),
     /// The server's clock.
@@ -99,6 +146,9 @@ pub enum Command {
     Export(ArchiveArgs),
     /// Fill an empty data directory from such a file.
     Import(ArchiveArgs),
+    /// Completion for a shell, and manual pages.
+    #[command(subcommand)]
+    Completions(CompletionsCommand),
 }
 
 #[cfg(test)]

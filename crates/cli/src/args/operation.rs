@@ -4,6 +4,8 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum OperationCommand {
+    /// Operations of the last hour, and those that are not over.
+    List,
     /// Show what became of it.
     Show {
         /// The id of the operation, or of an event of it.

@@ -36,7 +36,7 @@ impl clap::Args for ServeArgs {
     }
 }
 
-fn flag(setting: &'static Setting) -> Arg {
+pub(super) fn flag(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.flag).long(setting.flag).help(format!("{}{}", setting.help, default_text(setting)));
     match setting.shape {
         // What begins with a dash and a digit is a value that is out of range, not a flag.
@@ -72,7 +72,7 @@ impl FromArgMatches for ServeArgs {
     }
 }
 
-fn given(setting: &Setting, matches: &ArgMatches) -> Option<Given> {
+pub(super) fn given(setting: &Setting, matches: &ArgMatches) -> Option<Given> {
     let values = matches.get_many::<String>(setting.flag)?;
     Some(Given {
         key: setting.key.into(),

@@ -1,64 +1,97 @@
 //! `forewarn vm`.
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 
-use super::Asking;
+use super::traits::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
+use super::{Asking, Named, Within};
 use crate::words;
 
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {
     /// All machines.
-    List,
+    List(Within),
+    /// One machine, with everything that is known of it.
+    Show(Named),
     /// Add a machine.
-    Register(Box<RegisterArgs>),
+    #[command(visible_alias = "register")]
+    Create(Box<CreateVmArgs>),
+    /// Change what is given; the rest stays.
+    Update(Box<UpdateVmArgs>),
+    /// What it asked of the metadata endpoint lately, and how often it polls.
+    Requests(super::RequestsArgs),
     /// Restart it, after the notice.
     Restart(OneVm),
     /// Move it to another host, after the notice.
     Redeploy(OneVm),
+    /// Do now the maintenance that it would get later: it moves to another host, after the notice.
+    PerformMaintenance(OneVm),
     /// Evict a Spot machine.
-    Evict(OneVm),
-    /// Delete it; at once and without notice unless it was registered with --terminate-notice.
+    #[command(visible_alias = "evict")]
+    SimulateEviction(OneVm),
+    /// Its hardware breaks: no notice, the event appears as Started.
+    #[command(visible_alias = "hardware-failure")]
+    Fail(FailVm),
+    /// Delete it; at once and without notice unless it has a terminate notification.
     Delete(OneVm),
     /// Switch it on.
-    Start {
-        /// A name, or GROUP/NAME where several machines have it, or a vmId.
-        #[arg(value_name = "NAME")]
-        name: String,
-    },
+    Start(Named),
     /// Switch it off.
     Stop {
-        /// A name, or GROUP/NAME where several machines have it, or a vmId.
-        #[arg(value_name = "NAME")]
-        name: String,
+        #[command(flatten)]
+        vm: Named,
         /// And give up its place on its host.
         #[arg(long)]
         deallocate: bool,
     },
+    /// Switch it off and give up its place on its host.
+    Deallocate(Named),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct OneVm {
-    /// A name, or GROUP/NAME where several machines have it, or a vmId.
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    #[command(flatten)]
+    pub vm: Named,
     #[command(flatten)]
     pub asking: Asking,
 }
 
 #[derive(Debug, clap::Args)]
-pub struct RegisterArgs {
-    /// What it is called.
-    #[arg(value_name = "NAME")]
-    pub name: String,
+pub struct FailVm {
+    #[command(flatten)]
+    pub vm: Named,
+    #[command(flatten)]
+    pub failure: FailureArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct FailureArgs {
+    /// Whether the machines restart where they are or elsewhere.
+    #[arg(long = "type", value_name = "TYPE", default_value = "Reboot", ignore_case = true)]
+    pub kind: FailureType,
+    #[command(flatten)]
+    pub asking: Asking,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum FailureType {
+    Reboot,
+    Redeploy,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CreateVmArgs {
+    #[command(flatten)]
+    pub vm: Named,
     /// Where it asks from; may be repeated. Without it, it gets one from the pool.
     #[arg(long = "address", value_name = "[NETWORK=]IP")]
     pub addresses: Vec<String>,
     /// It is known by its listener or its path.
     #[arg(long, conflicts_with = "addresses")]
     pub no_address: bool,
-    /// Its resource group, `default` without it.
-    #[arg(long, value_name = "NAME")]
-    pub resource_group: Option<String>,
+    /// The id by which it knows itself; without it a new one.
+    #[arg(long, value_name = "ID")]
+    pub vm_id: Option<String>,
     /// The availability set that it belongs to.
     #[arg(long, value_name = "NAME", conflicts_with = "cloud_service")]
     pub availability_set: Option<String>,
@@ -72,18 +105,68 @@ pub struct RegisterArgs {
     #[arg(long, value_name = "N")]
     pub update_domain: Option<u32>,
     /// Its fault domain; without it the next in turn.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain")]
     pub fault_domain: Option<u32>,
     /// Its availability zone.
-    #[arg(long, value_name = "ZONE")]
+    #[arg(short, long, value_name = "ZONE")]
     pub zone: Option<String>,
-    /// It may be evicted.
-    #[arg(long)]
+    /// Spot machines may be evicted.
+    #[arg(long, value_name = "PRIORITY", ignore_case = true)]
+    pub priority: Option<Priority>,
+    /// The same as --priority Spot.
+    #[arg(long, conflicts_with = "priority")]
     pub spot: bool,
-    /// Announce its deletion so long before, 5m to 15m; without it, it is deleted at once, without notice.
-    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    /// What an eviction does to it.
+    #[arg(long, value_name = "POLICY", ignore_case = true)]
+    pub eviction_policy: Option<EvictionPolicy>,
+    /// Announce its deletion so long before, 5 to 15 minutes, as a number or such as 7m30s; without it, it is deleted at once, without notice.
+    #[arg(long, value_name = "MINUTES", value_parser = words::terminate_timeout, allow_hyphen_values = true)]
+    pub terminate_notification_time: Option<String>,
+    /// The same as a span of time; a bare number is seconds.
+    #[arg(
+        long,
+        hide = true,
+        value_name = "SPAN",
+        value_parser = words::whole_seconds,
+        allow_hyphen_values = true,
+        conflicts_with = "terminate_notification_time"
+    )]
     pub terminate_notice: Option<u64>,
-    /// A tag; may be repeated.
-    #[arg(long = "tag", value_name = "NAME=VALUE")]
-    pub tags: Vec<String>,
+    #[command(flatten)]
+    pub details: DetailArgs,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct UpdateVmArgs {
+    #[command(flatten)]
+    pub vm: Named,
+    /// Where it asks from, instead of what it had; may be repeated.
+    #[arg(long = "address", value_name = "[NETWORK=]IP")]
+    pub addresses: Vec<String>,
+    /// It is known by its listener or its path.
+    #[arg(long, conflicts_with = "addresses")]
+    pub no_address: bool,
+    /// The host that it is on; "" for none that is known.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Its update domain.
+    #[arg(long, value_name = "N")]
+    pub update_domain: Option<u32>,
+    /// Its fault domain.
+    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain")]
+    pub fault_domain: Option<u32>,
+    /// Its availability zone; "" for none.
+    #[arg(short, long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// An instance of a scale set: scale-in leaves it alone.
+    #[arg(long, value_name = "true|false", value_parser = words::yes_or_no)]
+    pub protect_from_scale_in: Option<bool>,
+    #[command(flatten)]
+    pub terminate: TerminateChange,
+    #[command(flatten)]
+    pub details: DetailArgs,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
 
+use super::suggest;
 use crate::args::Connection;
 use crate::config::data_directory;
 use crate::failure::Failure;
@@ -23,6 +24,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const PAGE: &str = "1000";
 
+#[derive(Clone)]
 pub struct Api {
     agent: Agent,
     server: String,
@@ -31,11 +33,12 @@ pub struct Api {
 }
 
 /// Where the token comes from, or why there is none.
+#[derive(Clone)]
 enum TokenFrom {
     /// `--token` or `FOREWARN_TOKEN`.
     Typed,
     File(PathBuf),
-    Unreadable(PathBuf, io::Error),
+    Unreadable(PathBuf, String),
     Nowhere,
 }
 
@@ -82,6 +85,11 @@ impl Api {
         Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_from })
     }
 
+    /// The address as it is called.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     pub fn get(&self, call: &Call) -> Result<Value, Failure> {
         self.send(&Method::GET, call, None)
     }
@@ -94,18 +102,27 @@ impl Api {
         self.send(&Method::PUT, call, Some(body))
     }
 
+    pub fn patch(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
+        self.send(&Method::PATCH, call, Some(body))
+    }
+
     pub fn delete(&self, call: &Call) -> Result<Value, Failure> {
         self.send(&Method::DELETE, call, None)
     }
 
     /// All pages of a list.
-    pub fn list(&self, mut call: Call) -> Result<Vec<Value>, Failure> {
+    pub fn list(&self, call: Call) -> Result<Vec<Value>, Failure> {
+        self.list_some(call, usize::MAX)
+    }
+
+    /// Pages of a list until there are so many.
+    pub fn list_some(&self, mut call: Call, most: usize) -> Result<Vec<Value>, Failure> {
         call = call.with("limit", Some(PAGE));
         let mut all = Vec::new();
         loop {
             let mut page = self.get(&call)?;
             all.append(page["value"].as_array_mut().ok_or_else(|| self.strange("a list without `value`"))?);
-            let Some(next) = page["next"].as_str() else { return Ok(all) };
+            let Some(next) = page["next"].as_str().filter(|_| all.len() < most) else { return Ok(all) };
             call.query.retain(|(name, _)| *name != "after");
             call.query.push(("after", next.to_owned()));
         }
@@ -120,7 +137,7 @@ impl Api {
         match status {
             StatusCode::OK => Ok(Some(text)),
             StatusCode::NOT_FOUND => Ok(None),
-            _ => Err(self.refusal(status, &serde_json::from_str(&text).unwrap_or_default())),
+            _ => Err(self.refusal(status, &serde_json::from_str(&text).unwrap_or_default(), &call.path)),
         }
     }
 
@@ -142,13 +159,13 @@ impl Api {
     pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
         let response = self.run(&Method::GET, &Call::to(&["changes"]).with("after", after), None)?;
         if response.status() != StatusCode::OK {
-            return Err(self.read(response).err().unwrap_or_else(|| self.strange("no stream")));
+            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.strange("no stream")));
         }
         Ok(response.into_body().into_reader())
     }
 
     fn send(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Value, Failure> {
-        self.read(self.run(method, call, body)?)
+        self.read(self.run(method, call, body)?, &call.path)
     }
 
     fn run(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Response<Body>, Failure> {
@@ -166,24 +183,27 @@ impl Api {
         answer.map_err(|error| self.unreachable(&error))
     }
 
-    fn read(&self, mut response: Response<Body>) -> Result<Value, Failure> {
+    fn read(&self, mut response: Response<Body>, path: &str) -> Result<Value, Failure> {
         let status = response.status();
         let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
         let text = text.map_err(|error| self.unreachable(&error))?;
         let value: Option<Value> = if text.is_empty() { Some(Value::Null) } else { serde_json::from_str(&text).ok() };
         match value {
             Some(value) if status.is_success() => Ok(value),
-            Some(value) => Err(self.refusal(status, &value)),
+            Some(value) => Err(self.refusal(status, &value, path)),
             None => Err(self.strange(&format!("{status} and no JSON"))),
         }
     }
 
-    fn refusal(&self, status: StatusCode, body: &Value) -> Failure {
+    fn refusal(&self, status: StatusCode, body: &Value, path: &str) -> Failure {
         if status == StatusCode::UNAUTHORIZED {
             return Failure::Refused(self.token_sentence());
         }
         match body["error"]["message"].as_str() {
-            Some(message) => Failure::Refused(message.to_owned()),
+            Some(message) => {
+                let question = suggest::question(self, path, body).map_or(String::new(), |text| format!(" {text}"));
+                Failure::Refused(format!("{message}{question}"))
+            }
             None => self.strange(&format!("{status} without a reason")),
         }
     }
@@ -237,7 +257,7 @@ fn token(connection: &Connection) -> (Option<String>, TokenFrom) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             (None, TokenFrom::File(file))
         }
-        Err(error) => (None, TokenFrom::Unreadable(file, error)),
+        Err(error) => (None, TokenFrom::Unreadable(file, error.to_string())),
     }
 }
 

@@ -8,11 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
-    Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, day_time, describe, noun, past, read, timeline,
+    Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, day_time, describe, noun, past, read, time_left,
+    timeline, who,
 };
 use crate::args::Output;
 use crate::failure::Failure;
-use crate::output::{self, StatusLine};
+use crate::output::{self, Answer, StatusLine};
 
 /// How often the time that is left is written anew.
 const TICK: Duration = Duration::from_secs(1);
@@ -21,11 +22,14 @@ const TICK: Duration = Duration::from_secs(1);
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 
 /// What was asked for and is not waited for.
-pub fn asked(api: &Api, operation: &Value, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(operation);
-    }
-    let mut look = Look::new(read(operation)?);
+pub fn asked(api: &Api, operations: Answer<'_>, output: Output) -> Result<(), Failure> {
+    output::show(operations, output, |operations: &[Operation]| {
+        operations.iter().try_for_each(|operation| tell_asked(api, operation.clone()))
+    })
+}
+
+fn tell_asked(api: &Api, operation: Operation) -> Result<(), Failure> {
+    let mut look = Look::new(operation);
     look.refresh_events(api)?;
     for event in look.events.values() {
         output::line(&introduction(event))?;
@@ -35,14 +39,34 @@ pub fn asked(api: &Api, operation: &Value, output: Output) -> Result<(), Failure
 
 /// Until the operation is over. What became of it is the result: success, or [`Failure::Ended`].
 pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure> {
+    let (look, value) = until_over(api, operation_id)?;
+    let lines = |_: &Operation| look.lines(Naming::WhereSeveral);
+    output::one(&value, output, lines)?;
+    look.verdict()
+}
+
+/// Until all of them are over; the first that failed decides.
+pub fn wait_all(api: &Api, operation_ids: &[String], output: Output) -> Result<(), Failure> {
+    let (mut looks, mut values) = (Vec::new(), Vec::new());
+    for id in operation_ids {
+        let (look, value) = until_over(api, id)?;
+        looks.push(look);
+        values.push(value);
+    }
+    output::show(Answer::Many(&values), output, |_: &[Operation]| {
+        looks.iter().flat_map(|look| look.lines(Naming::Always)).try_for_each(|line| output::line(&line))
+    })?;
+    looks.iter().try_for_each(Look::verdict)
+}
+
+fn until_over(api: &Api, operation_id: &str) -> Result<(Look, Value), Failure> {
     let mut changes = Changes::open(api)?;
     let mut look = Look::new(read(&api.get(&Call::to(&["operations", operation_id]))?)?);
     let mut status = StatusLine::new();
     loop {
         let value = look.refresh(api)?;
         if look.operation.state != "Running" {
-            drop(status);
-            return finish(&look, &value, output);
+            return Ok((look, value));
         }
         look.announce(&mut status);
         next_change(&mut changes, &look, &mut status)?;
@@ -61,22 +85,15 @@ fn next_change(changes: &mut Changes<'_>, look: &Look, status: &mut StatusLine) 
     }
 }
 
-fn finish(look: &Look, value: &Value, output: Output) -> Result<(), Failure> {
-    match output {
-        Output::Json => output::json(value)?,
-        Output::Table => look.lines().iter().try_for_each(|line| output::line(line))?,
-    }
-    let operation = &look.operation;
-    let because = operation.reason.as_deref().or(operation.outcome.as_deref());
-    match (operation.state.as_str(), because) {
-        ("Succeeded", _) => Ok(()),
-        ("Canceled", by) => Err(Failure::Ended(format!("{} was cancelled{}.", look.subject(), phrase(" by ", by)))),
-        (_, because) => Err(Failure::Ended(format!("{} failed{}.", look.subject(), phrase(": ", because)))),
-    }
-}
-
 fn phrase(before: &str, text: Option<&str>) -> String {
     text.map_or(String::new(), |text| format!("{before}{}", output::tame(text)))
+}
+
+/// Whether a line says what it is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    Always,
+    WhereSeveral,
 }
 
 /// The operation as it was last seen.
@@ -138,38 +155,49 @@ impl Look {
     fn status_text(&self) -> String {
         let open = self.events.values().find(|event| event.ended.is_none());
         let what = match (open, self.operation.resume) {
-            (Some(event), _) if event.started.is_some() => {
-                format!("{} is Started", describe(&event.kind, &event.resources))
-            }
-            (Some(event), _) => {
-                let left = match self.now() {
-                    Some(now) if now.duration_since(event.not_before) > LATE => "waits for another event to end".into(),
-                    Some(now) => format!("{} left", time_left(event.not_before, now)),
-                    None => standing(event),
-                };
-                format!("{}: {left}", describe(&event.kind, &event.resources))
-            }
+            (Some(event), _) => format!("{}{}", describe(&event.kind, &event.resources), self.progress(event)),
             (None, Some(resume)) => format!("The next update domain is due at {}", day_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
         format!("{what} (Ctrl-C: stop waiting)")
     }
 
-    /// The server's time. A manual clock stands still while nobody advances it.
-    fn now(&self) -> Option<Timestamp> {
-        let (clock, seen) = self.clock.as_ref()?;
-        let passed = if clock.kind == "Manual" { Duration::ZERO } else { seen.elapsed() };
-        clock.now.checked_add(passed).ok()
+    /// What stands behind the name of an event that is not over.
+    fn progress(&self, event: &Event) -> String {
+        let approved = event.approval.as_ref().map(|approval| format!("approved by {}", who(&approval.by)));
+        if event.started.is_some() {
+            return approved.map_or(" is Started".into(), |approved| format!(" is Started, {approved}"));
+        }
+        let left = match self.now() {
+            Some(now) if now.duration_since(event.not_before) > LATE => "waits for another event to end".into(),
+            Some(now) => format!("{} left", time_left(event.not_before, now)),
+            None => standing(event),
+        };
+        // An approval that did not start the event waits for others.
+        approved.map_or(format!(": {left}"), |approved| format!(": {left}, {approved}"))
     }
 
-    fn lines(&self) -> Vec<String> {
-        match self.events.len() {
-            0 => vec![format!("{} is over: {}.", self.subject(), self.operation.state)],
-            1 => self.events.values().map(timeline).collect(),
-            _ => {
+    fn now(&self) -> Option<Timestamp> {
+        self.clock.as_ref().and_then(|(clock, seen)| clock.now_since(*seen))
+    }
+
+    fn lines(&self, naming: Naming) -> Vec<String> {
+        match (self.events.len(), naming) {
+            (0, _) => vec![format!("{} is over: {}.", self.subject(), self.operation.state)],
+            (1, Naming::WhereSeveral) => self.events.values().map(timeline).collect(),
+            (_, Naming::WhereSeveral | Naming::Always) => {
                 let line = |event: &Event| format!("{}: {}", describe(&event.kind, &event.resources), timeline(event));
                 self.events.values().map(line).collect()
             }
+        }
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        let because = self.operation.reason.as_deref().or(self.operation.outcome.as_deref());
+        match (self.operation.state.as_str(), because) {
+            ("Succeeded", _) => Ok(()),
+            ("Canceled", by) => Err(Failure::Ended(format!("{} was cancelled{}.", self.subject(), phrase(" by ", by)))),
+            (_, because) => Err(Failure::Ended(format!("{} failed{}.", self.subject(), phrase(": ", because)))),
         }
     }
 
@@ -204,13 +232,6 @@ fn standing(event: &Event) -> String {
     }
 }
 
-/// `14:32`, `2:00:05`, `0:00` when it is past.
-fn time_left(until: Timestamp, now: Timestamp) -> String {
-    let secs = until.duration_since(now).as_secs().max(0);
-    let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,29 +248,22 @@ mod tests {
             look.events.insert(0, read(&event).unwrap());
             look.clock = Some((read(&clock).unwrap(), Instant::now()));
             assert_eq!(look.status_text(), format!("Reboot of web_1{expected} (Ctrl-C: stop waiting)"));
-            assert!(look.status_text().len() < 80);
+            assert!(look.status_text().len() <= 80);
         };
         let nothing = serde_json::json!({});
         check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left");
         check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left");
         check("2026-07-28T10:15:30Z", nothing, ": waits for another event to end");
         check("2026-07-28T10:15:30Z", serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
+        let approval = serde_json::json!({"by": "guest:web_1", "at": "2026-07-28T10:00:12Z"});
+        check("2026-07-28T10:00:28Z", serde_json::json!({"approval": approval}), ": 14:32 left, approved by web_1");
+        let started = serde_json::json!({"approval": approval, "started": "2026-07-28T10:00:12Z"});
+        check("2026-07-28T10:00:28Z", started, " is Started, approved by web_1");
     }
 
     #[test]
     fn states_are_said_in_english() {
         let said = ["Running", "Succeeded", "Failed", "Canceled"].map(state_words);
         assert_eq!(said, ["is running", "has succeeded", "has failed", "was cancelled"]);
-    }
-
-    #[test]
-    fn time_left_is_short() {
-        let check = |secs: i64, expected: &str| {
-            let now = Timestamp::from_second(1_000_000).unwrap();
-            assert_eq!(time_left(Timestamp::from_second(1_000_000 + secs).unwrap(), now), expected);
-        };
-        check(872, "14:32");
-        check(7205, "2:00:05");
-        check(-3, "0:00");
     }
 }

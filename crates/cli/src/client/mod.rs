@@ -5,10 +5,11 @@ mod changes;
 mod follow;
 pub mod past;
 mod shapes;
+mod suggest;
 mod timeline;
 
 pub use api::{Api, Call};
 pub use changes::{Changes, Next};
-pub use follow::{asked, wait};
+pub use follow::{asked, wait, wait_all};
 pub use shapes::*;
-pub use timeline::{day_time, describe, noun, timeline};
+pub use timeline::{day_time, describe, event_facts, few, noun, time_left, timeline, who};

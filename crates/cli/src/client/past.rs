@@ -44,6 +44,11 @@ fn from_rows(id: &str, rows: &[HistoryRow]) -> Option<Event> {
         started: of_kind("started").map(|row| row.at),
         ended: ended.map(|row| row.at),
         approval: of_kind("approved").and_then(|row| Some(Approval { by: row.actor.clone()?, at: row.at })),
+        scope: 0,
+        source: String::new(),
+        cause: String::new(),
+        description: String::new(),
+        duration_seconds: -1,
         operations: first.operation.clone().into_iter().collect(),
     })
 }

@@ -1,10 +1,12 @@
 //! What the management API answers with, as far as we read it. Times are kept as points in time, the
 //! rest as words: a newer server may know more of them.
 
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
@@ -24,6 +26,16 @@ pub struct Event {
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub approval: Option<Approval>,
+    #[serde(default)]
+    pub scope: u64,
+    #[serde(default)]
+    pub source: String,
+    #[serde(default)]
+    pub cause: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub duration_seconds: i64,
     #[serde(default)]
     pub operations: Vec<String>,
 }
@@ -70,12 +82,97 @@ pub struct Machine {
     pub availability_set: Option<String>,
     pub cloud_service: Option<String>,
     pub scale_set: Option<String>,
+    /// Of an instance of a Uniform scale set.
+    pub instance_id: Option<u32>,
+    pub latest_model_applied: Option<bool>,
+    pub scope: u64,
     pub host: Option<String>,
     pub update_domain: u32,
+    pub fault_domain: u32,
+    pub zone: Option<String>,
     pub priority: String,
     pub power: String,
     pub listening: bool,
     pub addresses: Vec<Address>,
+    pub terminate_notification: Option<TerminateNotification>,
+    pub protected: bool,
+    /// What it is told about itself.
+    pub details: Map<String, Value>,
+    pub tags: Map<String, Value>,
+}
+
+impl Machine {
+    /// The set or service that it is in.
+    pub fn group(&self) -> Option<&String> {
+        self.availability_set.as_ref().or(self.cloud_service.as_ref()).or(self.scale_set.as_ref())
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TerminateNotification {
+    pub not_before_timeout: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Group {
+    pub name: String,
+    pub resource_group: String,
+    pub policy: Policy,
+    pub update_domains: u32,
+    pub fault_domains: u32,
+    pub machines: u64,
+    pub scopes: Vec<Scope>,
+    pub leaving: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    pub approve_user_reboot: bool,
+    pub approve_user_redeploy: bool,
+    pub approve_all_instances_down: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Scope {
+    pub listening: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaleSet {
+    #[serde(flatten)]
+    pub group: Group,
+    pub orchestration: String,
+    pub upgrade_mode: String,
+    pub capacity: u32,
+    pub model: Model,
+    pub model_version: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    pub priority: String,
+    pub terminate_notification: Option<TerminateNotification>,
+}
+
+/// What came of a change of a scale set. The parts are shown as they came.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScaleSetChanged {
+    pub scale_set: Value,
+    pub added: Vec<String>,
+    pub removing: Vec<String>,
+    pub operation: Option<Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Host {
+    pub name: String,
+    pub machines: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -91,6 +188,14 @@ pub struct Clock {
     pub now: Timestamp,
     pub notice_scale: u32,
     pub next_deadline: Option<Timestamp>,
+}
+
+impl Clock {
+    /// The server's time, when this was seen then. A manual clock stands still while nobody advances it.
+    pub fn now_since(&self, seen: Instant) -> Option<Timestamp> {
+        let passed = if self.kind == "Manual" { Duration::ZERO } else { seen.elapsed() };
+        self.now.checked_add(passed).ok()
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

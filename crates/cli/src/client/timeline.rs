@@ -52,7 +52,7 @@ fn ending(event: &Event) -> String {
 }
 
 /// `guest:web_1` is web_1 to a reader.
-fn who(actor: &str) -> &str {
+pub fn who(actor: &str) -> &str {
     actor.split_once(':').map_or(actor, |(_, name)| name)
 }
 
@@ -61,14 +61,24 @@ pub fn day_time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
+/// `14:32`, `2:00:05`, `0:00` when it is past.
+pub fn time_left(until: Timestamp, now: Timestamp) -> String {
+    let secs = until.duration_since(now).as_secs().max(0);
+    let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
+}
+
 /// `Reboot of web_1, web_2`.
 pub fn describe(kind: &str, resources: &[String]) -> String {
-    let names = match resources {
-        [] => return kind.into(),
-        [a, b, c, _, rest @ ..] => format!("{a}, {b}, {c} and {} more", rest.len() + 1),
-        few => few.join(", "),
-    };
-    tame(&format!("{kind} of {names}"))
+    if resources.is_empty() { kind.into() } else { tame(&format!("{kind} of {}", few(resources))) }
+}
+
+/// `web_1, web_2, web_3 and 6 more`.
+pub fn few(names: &[String]) -> String {
+    match names {
+        [a, b, c, _, rest @ ..] => tame(&format!("{a}, {b}, {c} and {} more", rest.len() + 1)),
+        names => tame(&names.join(", ")),
+    }
 }
 
 /// What an operation of this kind is called in a sentence.
@@ -80,6 +90,26 @@ pub fn noun(operation_kind: &str) -> &str {
         "Fail" => "Hardware failure",
         other => other,
     }
+}
+
+/// Everything that is known of an event.
+pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
+    let duration = Some(event.duration_seconds).filter(|seconds| *seconds >= 0);
+    let mut facts = vec![
+        ("event", event.id.clone()),
+        ("type", event.kind.clone()),
+        ("status", event.outcome.clone().unwrap_or_else(|| event.status.clone())),
+        ("machines", event.resources.join(", ")),
+        ("not before", day_time(event.not_before)),
+        ("life", timeline(event)),
+    ];
+    facts.extend(Some(("source", event.source.clone())));
+    facts.extend(Some(("cause", event.cause.clone())));
+    facts.extend(duration.map(|seconds| ("takes", format!("{seconds} s"))));
+    facts.extend(Some(("told", event.description.clone())));
+    facts.extend(event.operations.iter().map(|id| ("operation", id.clone())));
+    facts.retain(|(_, text)| !text.is_empty());
+    facts
 }
 
 #[cfg(test)]
@@ -120,5 +150,16 @@ mod tests {
         let names = |n: usize| (0..n).map(|i| format!("m{i}")).collect::<Vec<_>>();
         assert_eq!(describe("Freeze", &names(3)), "Freeze of m0, m1, m2");
         assert_eq!(describe("Freeze", &names(9)), "Freeze of m0, m1, m2 and 6 more");
+    }
+
+    #[test]
+    fn time_left_is_short() {
+        let check = |secs: i64, expected: &str| {
+            let now = Timestamp::from_second(1_000_000).unwrap();
+            assert_eq!(time_left(Timestamp::from_second(1_000_000 + secs).unwrap(), now), expected);
+        };
+        check(872, "14:32");
+        check(7205, "2:00:05");
+        check(-3, "0:00");
     }
 }

@@ -1,11 +1,11 @@
 //! `forewarn clock`: show it, and move it when it is manual.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{ClockCommand, Output};
-use crate::client::{self, Api, Call, Clock, day_time};
+use crate::client::{Api, Call, Clock, day_time};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Cell, Shown};
 
 pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Failure> {
     let answer = match command {
@@ -15,16 +15,26 @@ pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Fail
         }
         ClockCommand::Set { time } => api.put(&Call::to(&["clock"]), &json!({ "now": time.to_string() }))?,
     };
-    show(&answer, output)
+    output::one(&answer, output, |clock: &Clock| vec![words(clock)])
 }
 
-fn show(answer: &Value, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(answer);
-    }
-    let clock: Clock = client::read(answer)?;
+fn words(clock: &Clock) -> String {
     let scale =
         if clock.notice_scale == 1 { String::new() } else { format!(", notice divided by {}", clock.notice_scale) };
     let next = clock.next_deadline.map_or(String::new(), |at| format!(", next deadline {}", day_time(at)));
-    output::line(&format!("{} ({} clock{scale}{next})", day_time(clock.now), clock.kind.to_lowercase()))
+    format!("{} ({} clock{scale}{next})", day_time(clock.now), clock.kind.to_lowercase())
+}
+
+impl Shown for Clock {
+    const HEAD: &'static [&'static str] = &["NOW", "KIND", "NOTICE SCALE", "NEXT DEADLINE"];
+    const NONE: &'static str = "There is no clock.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(day_time(self.now)),
+            Cell::new(&self.kind),
+            Cell::new(self.notice_scale.to_string()),
+            Cell::new(self.next_deadline.map_or(String::new(), day_time)),
+        ]
+    }
 }

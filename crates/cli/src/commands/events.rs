@@ -1,49 +1,52 @@
 //! `forewarn events`: see, approve, cancel.
 
-use std::time::Duration;
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use super::{list_json, machine_segment};
-use crate::args::{EventsCommand, Output};
-use crate::client::{self, Api, Call, Changes, Event, HistoryRow, Next, day_time, timeline};
+use crate::args::{EventsCommand, Output, segment};
+use crate::client::{Api, Call, Event, day_time, event_facts, timeline};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour, StatusLine};
+use crate::output::{self, Answer, Cell, Colour, Shown};
+use crate::watch::{self, Style};
 
 pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Failure> {
     match command {
         EventsCommand::List { all, vm } => list(api, *all, vm.as_deref(), output),
-        EventsCommand::Watch => watch(api, output),
+        EventsCommand::Show { id } => {
+            let words = |event: &Event| output::facts(&event_facts(event));
+            output::one(&api.get(&Call::to(&["events", id]))?, output, words)
+        }
+        EventsCommand::Watch { lines: true } => watch::run(api, Style::Lines, output),
+        EventsCommand::Watch { lines: false } => watch::run(api, Style::View, output),
+        EventsCommand::Wait(args) => super::wait::run(api, args, output),
         EventsCommand::Approve { ids } => approve(api, ids, output),
         EventsCommand::Cancel { id } => cancel(api, id, output),
     }
 }
 
 fn list(api: &Api, all: bool, vm: Option<&str>, output: Output) -> Result<(), Failure> {
-    let call = Call::to(&["events"]).with("all", all.then_some("true")).with("machine", vm.map(machine_segment));
-    let values = api.list(call)?;
-    show(values, output)
+    let call = Call::to(&["events"]).with("all", all.then_some("true")).with("machine", vm.map(segment));
+    output::list::<Event>(&api.list(call)?, output)
 }
 
-fn show(values: Vec<Value>, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(&list_json(values));
+impl Shown for Event {
+    const HEAD: &'static [&'static str] = &["ID", "TYPE", "STATUS", "NOT BEFORE", "RESOURCES", "APPROVED"];
+    const NONE: &'static str = "There are no events.";
+
+    fn row(&self) -> Vec<Cell> {
+        let approved = self.approval.as_ref().map_or("", |approval| approval.by.as_str());
+        vec![
+            Cell::new(&self.id),
+            Cell::new(&self.kind),
+            status(self),
+            Cell::new(day_time(self.not_before)),
+            Cell::new(self.resources.join(", ")),
+            Cell::new(approved),
+        ]
     }
-    let events: Vec<Event> = client::read_all(&values)?;
-    let rows: Vec<Vec<Cell>> = events.iter().map(row).collect();
-    output::table(&["ID", "TYPE", "STATUS", "NOT BEFORE", "RESOURCES", "APPROVED"], &rows, "There are no events.")
 }
 
-fn row(event: &Event) -> Vec<Cell> {
-    let approved = event.approval.as_ref().map_or("", |approval| approval.by.as_str());
-    vec![
-        Cell::new(&event.id),
-        Cell::new(&event.kind),
-        status(event),
-        Cell::new(day_time(event.not_before)),
-        Cell::new(event.resources.join(", ")),
-        Cell::new(approved),
-    ]
+fn told(event: &Event) -> String {
+    format!("{}: {}", event.id, timeline(event))
 }
 
 fn status(event: &Event) -> Cell {
@@ -61,50 +64,12 @@ fn status(event: &Event) -> Cell {
 fn approve(api: &Api, ids: &[String], output: Output) -> Result<(), Failure> {
     let answer = api.post(&Call::to(&["events", "approve"]), &json!({ "events": ids }))?;
     let values = answer["value"].as_array().cloned().unwrap_or_default();
-    if output == Output::Json {
-        return output::json(&list_json(values));
-    }
-    let events: Vec<Event> = client::read_all(&values)?;
-    events.iter().try_for_each(|event| output::line(&format!("{}: {}", event.id, timeline(event))))
+    output::show(Answer::Many(&values), output, |events: &[Event]| {
+        events.iter().try_for_each(|event| output::line(&told(event)))
+    })
 }
 
 fn cancel(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
     let answer = api.post(&Call::to(&["events", id, "cancel"]), &json!({}))?;
-    if output == Output::Json {
-        return output::json(&answer);
-    }
-    let event: Event = client::read(&answer)?;
-    output::line(&format!("{}: {}", event.id, timeline(&event)))
-}
-
-/// What is there, then what happens, until somebody interrupts. In JSON each is one line: first events, which
-/// have a `status`, then rows of history, which have a `kind`.
-fn watch(api: &Api, output: Output) -> Result<(), Failure> {
-    let mut changes = Changes::open(api)?;
-    let there = api.list(Call::to(&["events"]))?;
-    match output {
-        Output::Json => there.iter().try_for_each(|event| output::line(&event.to_string()))?,
-        Output::Table => show(there, output)?,
-    }
-    let mut status = StatusLine::new();
-    loop {
-        let next = changes.next(Duration::from_secs(15))?;
-        match &next {
-            Next::Gone => status.show_gone(),
-            _ => status.clear(),
-        }
-        if let Next::Row(row) = next {
-            match output {
-                Output::Json => output::line(&row.to_string())?,
-                Output::Table => happened(&client::read(&row)?)?,
-            }
-        }
-    }
-}
-
-fn happened(row: &HistoryRow) -> Result<(), Failure> {
-    if row.event.is_none() {
-        return Ok(());
-    }
-    output::line(&super::history::sentence(row))
+    output::one(&answer, output, |event| vec![told(event)])
 }

@@ -1,12 +1,9 @@
 //! `forewarn history`: what happened.
 
-use serde_json::Value;
-
-use super::list_json;
 use crate::args::{HistoryArgs, Output};
-use crate::client::{self, Api, Call, HistoryRow, day_time};
+use crate::client::{Api, Call, HistoryRow, day_time};
 use crate::failure::Failure;
-use crate::output::{self, Cell, tame};
+use crate::output::{self, Cell, Shown, tame};
 
 pub fn run(api: &Api, args: &HistoryArgs) -> Result<(), Failure> {
     let kinds = (!args.kinds.is_empty()).then(|| args.kinds.join(","));
@@ -21,8 +18,10 @@ pub fn run(api: &Api, args: &HistoryArgs) -> Result<(), Failure> {
         .with("limit", Some(args.limit));
     let answer = api.get(&call)?;
     let values = answer["value"].as_array().cloned().unwrap_or_default();
-    let nothing = if is_filtered(args) { "Nothing matches." } else { "Nothing has happened." };
-    show(values, nothing, args.connection.output)
+    if values.is_empty() && is_filtered(args) && args.connection.output == Output::Table {
+        return output::line("Nothing matches.");
+    }
+    output::list::<HistoryRow>(&values, args.connection.output)
 }
 
 fn is_filtered(args: &HistoryArgs) -> bool {
@@ -30,23 +29,19 @@ fn is_filtered(args: &HistoryArgs) -> bool {
     names.iter().any(|name| name.is_some()) || !args.kinds.is_empty() || args.since.or(args.until).is_some()
 }
 
-fn show(values: Vec<Value>, nothing: &str, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(&list_json(values));
-    }
-    let rows: Vec<HistoryRow> = client::read_all(&values)?;
-    let cells: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-    output::table(&["TIME", "WHAT", "MACHINES", "BY", "EVENT"], &cells, nothing)
-}
+impl Shown for HistoryRow {
+    const HEAD: &'static [&'static str] = &["TIME", "WHAT", "MACHINES", "BY", "EVENT"];
+    const NONE: &'static str = "Nothing has happened.";
 
-fn row(row: &HistoryRow) -> Vec<Cell> {
-    vec![
-        Cell::new(day_time(row.at)),
-        Cell::new(what(row)),
-        Cell::new(row.machines.join(", ")),
-        Cell::new(row.actor.clone().unwrap_or_default()),
-        Cell::new(row.event.clone().unwrap_or_default()),
-    ]
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(day_time(self.at)),
+            Cell::new(what(self)),
+            Cell::new(self.machines.join(", ")),
+            Cell::new(self.actor.clone().unwrap_or_default()),
+            Cell::new(self.event.clone().unwrap_or_default()),
+        ]
+    }
 }
 
 /// `ended completed`, `ended failed (no power)`, `audit machine.register web_1`.
@@ -73,7 +68,7 @@ mod tests {
     fn what_failed_is_told_with_its_reason() {
         let row = serde_json::json!({"at": "2026-07-28T10:00:00Z", "kind": "ended", "outcome": "failed",
             "machines": ["web_1"], "event": "E", "detail": {"reason": "no power"}});
-        let row: HistoryRow = client::read(&row).unwrap();
+        let row: HistoryRow = crate::client::read(&row).unwrap();
         assert_eq!(sentence(&row), "2026-07-28 10:00:00  ended failed (no power)  web_1  E");
     }
 }

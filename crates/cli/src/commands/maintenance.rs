@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{follow, machine_segment, object};
-use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs};
+use super::bodies::object;
+use super::follow;
+use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs, segment};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
 
@@ -17,6 +18,7 @@ fn body(args: &MaintenanceArgs) -> Value {
     object(&[
         ("target", target(&args.target)),
         ("type", json!(format!("{:?}", args.kind))),
+        ("cause", json!(args.cause.map(|cause| format!("{cause:?}")))),
         ("at", json!(args.at.map(|time| time.to_string()))),
         ("noticeSeconds", json!(args.notice)),
         ("durationSeconds", json!(args.duration)),
@@ -26,6 +28,6 @@ fn body(args: &MaintenanceArgs) -> Value {
 }
 
 fn target(target: &TargetArgs) -> Value {
-    let segment = |name: &Option<String>| json!(name.as_deref().map(machine_segment));
-    object(&[("machine", segment(&target.vm)), ("host", json!(target.host)), ("group", segment(&target.group))])
+    let place = |name: &Option<String>| json!(name.as_deref().map(segment));
+    object(&[("machine", place(&target.vm)), ("host", json!(target.host)), ("group", place(&target.group))])
 }

@@ -2,40 +2,68 @@
 
 mod archive;
 mod az;
+mod bodies;
 mod clock;
+mod completions;
 mod events;
+mod fault;
+mod group;
 mod history;
+mod host;
 mod maintenance;
 mod operation;
+mod requests;
 mod scenario;
 mod token;
 mod vm;
+mod vmss;
+mod wait;
 
-use serde_json::{Value, json};
+pub use history::sentence as history_sentence;
+use serde_json::Value;
 
-use crate::args::{Asking, Command, Output};
+use crate::args::{Asking, Client, Command, Output, Waiting, Within};
 use crate::client::{self, Api};
 use crate::failure::Failure;
-use crate::{output, serve};
+use crate::output::Answer;
+use crate::{check, output, run, serve};
 
 pub fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(args),
-        Command::Events(args) => events::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
-        Command::Maintenance(args) => {
-            maintenance::run(&Api::new(&args.connection)?, &args.command, args.connection.output)
+        Command::Run(args) => run::run(*args),
+        Command::RunCompanion(args) => run::companion(*args),
+        Command::Events(args) => with_api(&args, events::run),
+        Command::Maintenance(args) => with_api(&args, maintenance::run),
+        Command::Vm(args) => with_api(&args, vm::run),
+        Command::Vmss(args) => with_api(&args, vmss::run),
+        Command::AvailabilitySet(args) => {
+            with_api(&args, |api, command, output| group::run(api, group::Kind::AvailabilitySet, command, output))
         }
-        Command::Vm(args) => vm::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
-        Command::Operation(args) => operation::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
+        Command::CloudService(args) => {
+            with_api(&args, |api, command, output| group::run(api, group::Kind::CloudService, command, output))
+        }
+        Command::Host(args) => with_api(&args, host::run),
+        Command::Operation(args) => with_api(&args, operation::run),
+        Command::Fault(args) => with_api(&args, fault::run),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
-        Command::Scenario(args) => scenario::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
-        Command::Clock(args) => clock::run(&Api::new(&args.connection)?, &args.command, args.connection.output),
+        Command::Check(args) => check::run(&args),
+        Command::Scenario(args) => with_api(&args, scenario::run),
+        Command::Clock(args) => with_api(&args, clock::run),
         Command::Token(command) => token::run(command),
         Command::Az(args) => az::run(&args),
         Command::Ca(args) => az::show_authority(&Api::new(&args.connection)?, &args.command),
         Command::Export(args) => archive::export(args),
         Command::Import(args) => archive::import(args),
+        Command::Completions(command) => completions::run(command),
     }
+}
+
+fn with_api<C: clap::Subcommand>(
+    args: &Client<C>,
+    run: impl FnOnce(&Api, &C, Output) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    run(&Api::new(&args.connection)?, &args.command, args.connection.output)
 }
 
 /// Shows an operation that was just asked for, at once or when it is over.
@@ -43,9 +71,19 @@ fn follow(api: &Api, operation: &Value, asking: &Asking, output: Output) -> Resu
     let read: client::Operation = client::read(operation)?;
     mention_joined(&read, asking.event_id.as_deref());
     if asking.no_wait {
-        return client::asked(api, operation, output);
+        return client::asked(api, Answer::One(operation), output);
     }
     client::wait(api, &read.id, output)
+}
+
+/// The same for several that were asked for together.
+fn show_operations(api: &Api, operations: &[Value], waiting: &Waiting, output: Output) -> Result<(), Failure> {
+    if waiting.no_wait {
+        return client::asked(api, Answer::Many(operations), output);
+    }
+    let read: Vec<client::Operation> = client::read_all(operations)?;
+    let ids: Vec<String> = read.into_iter().map(|operation| operation.id).collect();
+    client::wait_all(api, &ids, output)
 }
 
 /// A request that joins an event that is already there has no use for an id of its own.
@@ -56,17 +94,14 @@ fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
     }
 }
 
-/// The body of a request: what was not given is left out.
-fn object(fields: &[(&str, Value)]) -> Value {
-    let given = fields.iter().filter(|(_, value)| !value.is_null());
-    Value::Object(given.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+/// One line for people, with nothing in it that moves their cursor.
+fn sentence(text: String) -> Vec<String> {
+    vec![output::tame(&text)]
 }
 
-/// `group/name` on the command line is `group~name` in a path of the API.
-fn machine_segment(name: &str) -> String {
-    name.replacen('/', "~", 1)
-}
-
-fn list_json(values: Vec<Value>) -> Value {
-    json!(values)
+/// Those of the resource group that was asked for.
+fn within(values: Vec<Value>, filter: &Within) -> Vec<Value> {
+    let Some(group) = &filter.resource_group else { return values };
+    let is_there = |value: &Value| value["resourceGroup"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(group));
+    values.into_iter().filter(is_there).collect()
 }

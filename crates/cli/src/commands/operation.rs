@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use crate::args::{OperationCommand, Output};
 use crate::client::{self, Api, Call, Event, Operation, day_time, describe, noun};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Cell, Shown};
 
 pub fn run(api: &Api, command: &OperationCommand, output: Output) -> Result<(), Failure> {
     match command {
+        OperationCommand::List => output::list::<Operation>(&api.list(Call::to(&["operations"]))?, output),
         OperationCommand::Show { id } => show(&find(api, id)?, output),
         OperationCommand::Wait { id } => client::wait(api, &found_id(api, id)?, output),
         OperationCommand::Cancel { id } => {
@@ -40,14 +41,25 @@ fn owner(api: &Api, event_id: &str) -> Option<String> {
 }
 
 fn show(value: &Value, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(value);
-    }
-    let operation: Operation = client::read(value)?;
-    lines(&operation).iter().try_for_each(|(name, text)| output::line(&format!("{name:<9} {}", output::tame(text))))
+    output::one(value, output, |operation| output::facts(&facts(operation)))
 }
 
-fn lines(operation: &Operation) -> Vec<(&'static str, String)> {
+impl Shown for Operation {
+    const HEAD: &'static [&'static str] = &["ID", "WHAT", "STATE", "ASKED", "BY"];
+    const NONE: &'static str = "There are no operations.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(&self.id),
+            Cell::new(describe(noun(&self.kind), &self.machines)),
+            Cell::new(&self.state),
+            Cell::new(self.asked.map_or(String::new(), day_time)),
+            Cell::new(&self.by),
+        ]
+    }
+}
+
+fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     let target = operation.host.as_ref().map(|host| format!("host {host}")).or_else(|| operation.group.clone());
     let because = operation.reason.as_ref().or(operation.outcome.as_ref());
     let mut lines = vec![

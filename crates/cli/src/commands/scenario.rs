@@ -6,14 +6,23 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::object;
+use super::bodies::object;
 use crate::args::{Output, ScenarioCommand};
 use crate::client::{self, Api, Call};
 use crate::failure::{Failure, sentence};
-use crate::output::{self, Cell, Colour};
+use crate::output::{self, Cell, Colour, Shown};
 
 /// How long the server may hold a question about a run. Below the time-out of an answer.
 const WAIT_SECS: &str = "30";
+
+#[derive(Deserialize)]
+struct Scenario {
+    name: String,
+    subject: Option<String>,
+    title: String,
+    /// Left out in lists.
+    text: Option<String>,
+}
 
 #[derive(Deserialize)]
 struct Run {
@@ -53,20 +62,22 @@ pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), F
 
 fn list(api: &Api, output: Output) -> Result<(), Failure> {
     let page = api.get(&Call::to(&["scenarios"]))?;
-    if output == Output::Json {
-        return output::json(&page["value"]);
-    }
-    let text = |scenario: &Value, key: &str| scenario[key].as_str().unwrap_or_default().to_string();
-    let found = page["value"].as_array().cloned().unwrap_or_default();
-    let rows = found.iter().map(|it| ["name", "subject", "title"].map(|key| Cell::new(text(it, key))).to_vec());
-    output::table(&["NAME", "MACHINE", "TITLE"], &rows.collect::<Vec<_>>(), "There are no scenarios.")
+    output::list::<Scenario>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
 }
 
 fn show(api: &Api, name: &str, output: Output) -> Result<(), Failure> {
-    let scenario = api.get(&Call::to(&["scenarios", name]))?;
-    match output {
-        Output::Json => output::json(&scenario),
-        Output::Table => output::line(scenario["text"].as_str().unwrap_or_default().trim_end()),
+    let value = api.get(&Call::to(&["scenarios", name]))?;
+    output::one(&value, output, |scenario: &Scenario| {
+        vec![scenario.text.as_deref().unwrap_or_default().trim_end().to_owned()]
+    })
+}
+
+impl Shown for Scenario {
+    const HEAD: &'static [&'static str] = &["NAME", "MACHINE", "TITLE"];
+    const NONE: &'static str = "There are no scenarios.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![Cell::new(&self.name), Cell::new(self.subject.clone().unwrap_or_default()), Cell::new(&self.title)]
     }
 }
 
@@ -87,11 +98,7 @@ fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
 }
 
 fn asked(begun: &Value, output: Output) -> Result<(), Failure> {
-    let run: Run = client::read(begun)?;
-    match output {
-        Output::Json => output::json(begun),
-        Output::Table => output::line(&format!("Run {} of '{}' has begun.", run.id, output::tame(&run.title))),
-    }
+    output::one(begun, output, |run: &Run| vec![format!("Run {} of '{}' has begun.", run.id, output::tame(&run.title))])
 }
 
 /// Shows each step when it is over, until the last one is.
@@ -121,8 +128,8 @@ fn tell(run: &Run, told: usize) -> Result<usize, Failure> {
 }
 
 fn finish(run: &Run, value: &Value, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        output::json(value)?;
+    if output != Output::Table {
+        output::one(value, output, |_: &Run| Vec::new())?;
     }
     let title = output::tame(&run.title);
     let failed = run.steps.iter().find(|step| step.state == "Failed");
@@ -138,24 +145,26 @@ fn finish(run: &Run, value: &Value, output: Output) -> Result<(), Failure> {
 
 fn runs(api: &Api, output: Output) -> Result<(), Failure> {
     let page = api.get(&Call::to(&["scenario-runs"]))?;
-    if output == Output::Json {
-        return output::json(&page["value"]);
-    }
-    let found: Vec<Run> = client::read(&page["value"])?;
-    let rows = found.iter().map(|run| {
-        let colour = match run.state.as_str() {
+    output::list::<Run>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+}
+
+impl Shown for Run {
+    const HEAD: &'static [&'static str] = &["RUN", "SCENARIO", "STATE", "STEPS", "STARTED"];
+    const NONE: &'static str = "Nothing was run.";
+
+    fn row(&self) -> Vec<Cell> {
+        let colour = match self.state.as_str() {
             "Passed" => Colour::Green,
             "Failed" => Colour::Red,
             _ => Colour::Plain,
         };
-        let done = run.steps.iter().filter(|step| step.state == "Done").count();
+        let done = self.steps.iter().filter(|step| step.state == "Done").count();
         vec![
-            Cell::new(run.id.to_string()),
-            Cell::new(&run.name),
-            Cell::coloured(&run.state, colour),
-            Cell::new(format!("{done}/{}", run.steps.len())),
-            Cell::new(client::day_time(run.started)),
+            Cell::new(self.id.to_string()),
+            Cell::new(&self.name),
+            Cell::coloured(&self.state, colour),
+            Cell::new(format!("{done}/{}", self.steps.len())),
+            Cell::new(client::day_time(self.started)),
         ]
-    });
-    output::table(&["RUN", "SCENARIO", "STATE", "STEPS", "STARTED"], &rows.collect::<Vec<_>>(), "Nothing was run.")
+    }
 }

@@ -2,54 +2,104 @@
 
 use serde_json::{Value, json};
 
-use super::{follow, list_json, machine_segment, object};
-use crate::args::{OneVm, Output, RegisterArgs, VmCommand};
+use super::bodies::{addresses, details, object, policy, tags, terminate_change, terminate_notification, text_or_null};
+use super::{follow, sentence};
+use crate::args::{CreateVmArgs, FailureArgs, Named, OneVm, Output, UpdateVmArgs, VmCommand};
 use crate::client::{self, Api, Call, Machine};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour};
+use crate::output::{self, Cell, Colour, Shown};
 
 pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure> {
     match command {
-        VmCommand::List => list(api, output),
-        VmCommand::Register(args) => registered(&api.post(&Call::to(&["machines"]), &new_machine(args)?)?, output),
+        VmCommand::List(within) => {
+            let call = Call::to(&["machines"]).with("group", within.resource_group.as_ref());
+            output::list::<Machine>(&api.list(call)?, output)
+        }
+        VmCommand::Show(vm) => output::one(&api.get(&machine(vm))?, output, facts),
+        VmCommand::Create(args) => {
+            let value = api.post(&Call::to(&["machines"]), &new_machine(args)?)?;
+            output::one(&value, output, |machine| sentence(registered(machine)))
+        }
+        VmCommand::Update(args) => {
+            let value = api.patch(&machine(&args.vm), &change(args)?)?;
+            output::one(&value, output, |machine: &Machine| sentence(format!("{} is changed.", machine.name)))
+        }
+        VmCommand::Requests(args) => super::requests::run(api, args, output),
         VmCommand::Restart(vm) => ask(api, vm, "restart", output),
         VmCommand::Redeploy(vm) => ask(api, vm, "redeploy", output),
-        VmCommand::Evict(vm) => ask(api, vm, "evict", output),
+        VmCommand::PerformMaintenance(vm) => ask(api, vm, "perform-maintenance", output),
+        VmCommand::SimulateEviction(vm) => ask(api, vm, "evict", output),
+        VmCommand::Fail(vm) => {
+            fail(api, &Call::to(&["machines", &vm.vm.segment(), "hardware-failure"]), &vm.failure, output)
+        }
         VmCommand::Delete(vm) => delete(api, vm, output),
-        VmCommand::Start { name } => power(api, name, "start", output),
-        VmCommand::Stop { name, deallocate: false } => power(api, name, "stop", output),
-        VmCommand::Stop { name, deallocate: true } => power(api, name, "deallocate", output),
+        VmCommand::Start(vm) => power(api, &vm.segment(), "start", output),
+        VmCommand::Stop { vm, deallocate: false } => power(api, &vm.segment(), "stop", output),
+        VmCommand::Stop { vm, deallocate: true } | VmCommand::Deallocate(vm) => {
+            power(api, &vm.segment(), "deallocate", output)
+        }
     }
 }
 
-fn list(api: &Api, output: Output) -> Result<(), Failure> {
-    let values = api.list(Call::to(&["machines"]))?;
-    if output == Output::Json {
-        return output::json(&list_json(values));
-    }
-    let machines: Vec<Machine> = client::read_all(&values)?;
-    let rows: Vec<Vec<Cell>> = machines.iter().map(row).collect();
-    let head = ["NAME", "GROUP", "POWER", "LISTENS", "DOMAIN", "HOST", "ADDRESSES", "VM ID"];
-    output::table(&head, &rows, "There are no machines.")
+/// Hardware that breaks under a machine or a host.
+pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Result<(), Failure> {
+    let kind = json!(format!("{:?}", failure.kind));
+    let body = object(&[("type", kind), ("eventId", json!(failure.asking.event_id))]);
+    follow(api, &api.post(call, &body)?, &failure.asking, output)
 }
 
-fn row(machine: &Machine) -> Vec<Cell> {
-    let group = machine.availability_set.as_ref().or(machine.cloud_service.as_ref()).or(machine.scale_set.as_ref());
-    let power_colour = if machine.power == "Running" { Colour::Green } else { Colour::Grey };
+/// The power switch of the machine that a path names so.
+pub fn power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
+    let value = api.post(&Call::to(&["machines", segment, action]), &json!({}))?;
+    let words = |machine: &Machine| sentence(format!("{} is {}.", machine.name, machine.power.to_lowercase()));
+    output::one(&value, output, words)
+}
+
+fn machine(vm: &Named) -> Call {
+    Call::to(&["machines", &vm.segment()])
+}
+
+fn ask(api: &Api, vm: &OneVm, action: &str, output: Output) -> Result<(), Failure> {
+    let body = object(&[("eventId", json!(vm.asking.event_id))]);
+    let operation = api.post(&Call::to(&["machines", &vm.vm.segment(), action]), &body)?;
+    follow(api, &operation, &vm.asking, output)
+}
+
+fn delete(api: &Api, vm: &OneVm, output: Output) -> Result<(), Failure> {
+    let call = machine(&vm.vm).with("eventId", vm.asking.event_id.as_ref());
+    follow(api, &api.delete(&call)?, &vm.asking, output)
+}
+
+impl Shown for Machine {
+    const HEAD: &'static [&'static str] =
+        &["NAME", "GROUP", "POWER", "LISTENS", "DOMAIN", "HOST", "ADDRESSES", "VM ID"];
+    const NONE: &'static str = "There are no machines.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(&self.name),
+            Cell::new(self.group().unwrap_or(&self.resource_group)),
+            power_cell(self),
+            Cell::new(yes_or_no(self.listening)),
+            Cell::new(self.update_domain.to_string()),
+            Cell::new(self.host.clone().unwrap_or_default()),
+            Cell::new(address_text(self)),
+            Cell::new(&self.vm_id),
+        ]
+    }
+}
+
+pub fn power_cell(machine: &Machine) -> Cell {
+    let colour = if machine.power == "Running" { Colour::Green } else { Colour::Grey };
+    Cell::coloured(power_text(machine), colour)
+}
+
+fn power_text(machine: &Machine) -> String {
     let spot = if machine.priority == "Spot" { ", Spot" } else { "" };
-    vec![
-        Cell::new(&machine.name),
-        Cell::new(group.unwrap_or(&machine.resource_group)),
-        Cell::coloured(format!("{}{spot}", machine.power), power_colour),
-        Cell::new(if machine.listening { "yes" } else { "no" }),
-        Cell::new(machine.update_domain.to_string()),
-        Cell::new(machine.host.clone().unwrap_or_default()),
-        Cell::new(addresses(machine)),
-        Cell::new(&machine.vm_id),
-    ]
+    format!("{}{spot}", machine.power)
 }
 
-fn addresses(machine: &Machine) -> String {
+fn address_text(machine: &Machine) -> String {
     let text = |address: &client::Address| match address.network.as_str() {
         "default" => address.ip.clone(),
         network => format!("{network}={}", address.ip),
@@ -57,76 +107,93 @@ fn addresses(machine: &Machine) -> String {
     machine.addresses.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-fn registered(value: &Value, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return output::json(value);
-    }
-    let machine: Machine = client::read(value)?;
-    let addresses = addresses(&machine);
+fn registered(machine: &Machine) -> String {
+    let addresses = address_text(machine);
     let at = if addresses.is_empty() { String::new() } else { format!(" at {addresses}") };
-    output::line(&output::tame(&format!("{} is registered{at}.", machine.name)))
+    format!("{} is registered{at}.", machine.name)
 }
 
-fn ask(api: &Api, vm: &OneVm, action: &str, output: Output) -> Result<(), Failure> {
-    let body = object(&[("eventId", json!(vm.asking.event_id))]);
-    let operation = api.post(&Call::to(&["machines", &machine_segment(&vm.name), action]), &body)?;
-    follow(api, &operation, &vm.asking, output)
-}
-
-fn delete(api: &Api, vm: &OneVm, output: Output) -> Result<(), Failure> {
-    let call = Call::to(&["machines", &machine_segment(&vm.name)]).with("eventId", vm.asking.event_id.as_ref());
-    follow(api, &api.delete(&call)?, &vm.asking, output)
-}
-
-fn power(api: &Api, name: &str, action: &str, output: Output) -> Result<(), Failure> {
-    let value = api.post(&Call::to(&["machines", &machine_segment(name), action]), &json!({}))?;
-    if output == Output::Json {
-        return output::json(&value);
+fn facts(machine: &Machine) -> Vec<String> {
+    let mut facts = vec![
+        ("name", machine.name.clone()),
+        ("vm id", machine.vm_id.clone()),
+        ("resource group", machine.resource_group.clone()),
+    ];
+    facts.extend(machine.availability_set.clone().map(|name| ("availability set", name)));
+    facts.extend(machine.cloud_service.clone().map(|name| ("cloud service", name)));
+    facts.extend(machine.scale_set.clone().map(|name| ("scale set", name)));
+    facts.extend(machine.latest_model_applied.map(|latest| ("latest model", yes_or_no(latest))));
+    facts.extend([
+        ("power", power_text(machine)),
+        ("listens", yes_or_no(machine.listening)),
+        ("domains", format!("update {}, fault {}", machine.update_domain, machine.fault_domain)),
+    ]);
+    facts.extend(machine.zone.clone().map(|zone| ("zone", zone)));
+    facts.extend(machine.host.clone().map(|host| ("host", host)));
+    facts.extend(Some(("addresses", address_text(machine))).filter(|(_, text)| !text.is_empty()));
+    let notice = machine.terminate_notification.as_ref().map(|notice| notice.not_before_timeout.clone());
+    facts.push(("deletion", notice.map_or("without notice".into(), |notice| format!("announced {notice} before"))));
+    if machine.protected {
+        facts.push(("protected", "from scale-in".into()));
     }
-    let machine: Machine = client::read(&value)?;
-    output::line(&output::tame(&format!("{} is {}.", machine.name, machine.power.to_lowercase())))
+    facts.extend(machine.details.iter().map(|(name, text)| (name.as_str(), plain(text))));
+    facts.extend(machine.tags.iter().map(|(name, text)| ("tag", format!("{name}={}", plain(text)))));
+    output::facts(&facts)
 }
 
-fn new_machine(args: &RegisterArgs) -> Result<Value, Failure> {
-    let given: Vec<Value> = args.addresses.iter().map(|text| address(text)).collect();
-    let addresses = if given.is_empty() && !args.no_address { Value::Null } else { json!(given) };
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+pub fn yes_or_no(yes: bool) -> String {
+    if yes { "yes".into() } else { "no".into() }
+}
+
+fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
+    let (group, name) = args.vm.parts();
+    let spot = args.spot.then_some("Spot".to_owned()).or(args.priority.map(|priority| format!("{priority:?}")));
+    let seconds = args.terminate_notice.map(|seconds| format!("PT{seconds}S"));
+    let notice = args.terminate_notification_time.as_ref().or(seconds.as_ref());
     Ok(object(&[
-        ("name", json!(args.name)),
-        ("addresses", addresses),
-        ("resourceGroup", json!(args.resource_group)),
+        ("name", json!(name)),
+        ("vmId", json!(args.vm_id)),
+        ("addresses", addresses(&args.addresses, args.no_address)),
+        ("resourceGroup", json!(group)),
         ("availabilitySet", json!(args.availability_set)),
         ("cloudService", json!(args.cloud_service)),
         ("host", json!(args.host)),
         ("updateDomain", json!(args.update_domain)),
         ("faultDomain", json!(args.fault_domain)),
         ("zone", json!(args.zone)),
-        ("priority", json!(args.spot.then_some("Spot"))),
-        ("terminateNotification", json!(args.terminate_notice.map(terminate_notification))),
-        ("tags", tags(&args.tags)?),
+        ("priority", json!(spot)),
+        ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
+        ("terminateNotification", json!(notice.map(|text| terminate_notification(text)))),
+        ("policy", policy(&args.policy)),
+        ("details", details(&args.details)),
+        ("tags", tags(&args.details)?),
     ]))
 }
 
-/// `10.0.0.4`, or `tenant-a=10.0.0.4`.
-fn address(text: &str) -> Value {
-    match text.split_once('=') {
-        Some((network, ip)) => json!({ "network": network, "ip": ip }),
-        None => json!({ "ip": text }),
+fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
+    let mut body = object(&[
+        ("addresses", addresses(&args.addresses, args.no_address)),
+        ("updateDomain", json!(args.update_domain)),
+        ("faultDomain", json!(args.fault_domain)),
+        ("protected", json!(args.protect_from_scale_in)),
+        ("policy", policy(&args.policy)),
+        ("details", details(&args.details)),
+        ("tags", tags(&args.details)?),
+    ]);
+    // Here `null` means something: it takes away.
+    let taken = [
+        ("host", args.host.as_deref().map(text_or_null)),
+        ("zone", args.zone.as_deref().map(text_or_null)),
+        ("terminateNotification", terminate_change(&args.terminate)?),
+    ];
+    for (name, value) in taken {
+        if let Some(value) = value {
+            body[name] = value;
+        }
     }
-}
-
-/// The API wants ISO 8601 here.
-fn terminate_notification(seconds: u64) -> Value {
-    json!({ "notBeforeTimeout": format!("PT{seconds}S") })
-}
-
-fn tags(texts: &[String]) -> Result<Value, Failure> {
-    if texts.is_empty() {
-        return Ok(Value::Null);
-    }
-    let pair = |text: &String| {
-        let (name, value) = text.split_once('=')?;
-        Some((name.to_owned(), json!(value)))
-    };
-    let pairs: Option<serde_json::Map<String, Value>> = texts.iter().map(pair).collect();
-    pairs.map(Value::Object).ok_or_else(|| Failure::Usage("A tag is written --tag NAME=VALUE.".into()))
+    super::bodies::something(body, "vm update")
 }

@@ -18,6 +18,7 @@ pub struct Choices {
     pub data: Option<PathBuf>,
     pub memory: bool,
     pub no_auth: bool,
+    pub link_local: bool,
     pub tls_certificate: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
     pub clock: ClockWord,
@@ -59,6 +60,7 @@ impl Default for Choices {
             data: None,
             memory: false,
             no_auth: false,
+            link_local: false,
             tls_certificate: None,
             tls_key: None,
             clock: ClockWord::Real,
@@ -89,6 +91,7 @@ impl Choices {
         self.check_addresses()?;
         self.check_pool()?;
         let mut config = self.config.clone();
+        config.metadata.extend(self.link_local.then(super::listener::link_local));
         config.store = self.store()?;
         config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
         config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref())?;

@@ -6,6 +6,7 @@ use forewarn_server::{ListenAddress, MetadataListener};
 
 use super::choices::Fault;
 use super::typed::{Field, Typed};
+use crate::network::METADATA;
 use crate::words;
 
 /// One for each machine of a large host, and room; each is a socket and a task.
@@ -54,6 +55,11 @@ fn parse_table(fields: &[Field]) -> Result<MetadataListener, Fault> {
             .ok_or_else(|| Fault::unknown(&field.name, FIELDS, field.line))?;
     }
     Ok(listener)
+}
+
+/// What `link_local` adds.
+pub fn link_local() -> MetadataListener {
+    at(ListenAddress::Tcp((METADATA, 80).into()))
 }
 
 fn at(address: ListenAddress) -> MetadataListener {

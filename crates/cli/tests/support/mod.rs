@@ -8,6 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
+use transcript::lines_match;
+
 pub const FOREWARN: &str = env!("CARGO_BIN_EXE_forewarn");
 
 /// Throw-away, on free ports, on a clock that only moves when told.
@@ -82,6 +84,22 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Types a command; its exit code, its output and its complaint must be these.
+#[track_caller]
+pub fn check(server: &Server, words: &str, code: i32, stdout: &str, stderr: &str) {
+    expect(&format!("forewarn {words}"), &server.run(words), code, stdout, stderr);
+}
+
+#[track_caller]
+pub fn expect(what: &str, output: &Output, code: i32, stdout: &str, stderr: &str) {
+    let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let same = output.status.code() == Some(code)
+        && lines_match(&lines(stdout), &lines(&out))
+        && lines_match(&lines(stderr), &lines(&err));
+    assert!(same, "$ {what}\n{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
 }
 
 /// `forewarn` without what the tester's own environment says.

@@ -43,13 +43,25 @@ fn is_continued(steps: &[Step], line: &str) -> bool {
 }
 
 pub fn run(name: &str, document: &str, server: &Server) {
+    let to_server = |typed: &str| {
+        let typed = typed.replace("http://127.0.0.1:8169", &server.metadata);
+        typed.replace("http://127.0.0.1:8170", &server.management)
+    };
+    run_steps(name, document, &[("FOREWARN_SERVER", server.management.as_str())], to_server);
+}
+
+/// The same where no server runs.
+pub fn run_alone(name: &str, document: &str) {
+    run_steps(name, document, &[], str::to_owned);
+}
+
+fn run_steps(name: &str, document: &str, environment: &[(&str, &str)], change: impl Fn(&str) -> String) {
     let directory = tempfile::tempdir().unwrap();
-    let mut shell = Shell::new(server, directory.path());
+    let mut shell = Shell::new(environment, directory.path());
     let steps = steps(document);
     assert!(!steps.is_empty(), "{name} has no transcripts");
     for step in steps {
-        let typed = step.typed.replace("http://127.0.0.1:8169", &server.metadata);
-        let found = shell.run(&typed.replace("http://127.0.0.1:8170", &server.management));
+        let found = shell.run(&change(&step.typed));
         let matches = lines_match(&step.expected, &found);
         assert!(
             matches,
@@ -71,14 +83,15 @@ struct Shell {
 const MARK: &str = "@@@ end of answer @@@";
 
 impl Shell {
-    fn new(server: &Server, directory: &Path) -> Shell {
+    fn new(environment: &[(&str, &str)], directory: &Path) -> Shell {
         let bin = Path::new(FOREWARN).parent().unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let mut child = Command::new("bash")
             .arg("--norc")
             .env("PATH", path)
-            .env("FOREWARN_SERVER", &server.management)
+            .env_remove("FOREWARN_SERVER")
             .env_remove("FOREWARN_DATA")
+            .envs(environment.iter().copied())
             .current_dir(directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -24,11 +24,11 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::timeout;
 use utoipa::IntoParams;
 
+use super::Api;
 use super::error::{ApiError, Refusal};
 use super::extract::Params;
 use super::history::{self, HistoryRow};
 use super::text::Number;
-use super::{Api, STREAMS_MAX};
 
 /// So that proxies and clients see that the connection lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -52,11 +52,7 @@ pub struct ChangesQuery {
 }
 
 pub async fn stream(api: Api, headers: HeaderMap, Params(query): Params<ChangesQuery>) -> Result<Response, ApiError> {
-    let permit = api.0.streams.clone().try_acquire_owned().map_err(|_| {
-        let message =
-            format!("{STREAMS_MAX} streams of changes are open, which is the limit. Close one, or try again.");
-        ApiError::new(Refusal::TooManyStreams, message)
-    })?;
+    let permit = api.stream()?;
     // Before the first look at history, so that no commit falls between the two.
     let commits = api.engine().subscribe();
     let last = match last_event_id(&headers)?.or(query.after.map(|after| after.0)) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::response::Response;
-use forewarn_core::{Command, Timestamp};
+use forewarn_core::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -63,8 +63,7 @@ pub async fn set(api: Api, Params(NoQuery {}): Params<NoQuery>, Body(body): Body
     moved(&api, Advance::To(body.now.0), note).await
 }
 
-/// Moving the clock is no command of the rules, so the note rides on a tick that changes nothing, before
-/// what comes of the move.
+/// Moving the clock is no command of the rules: it is noted before what comes of the move.
 async fn moved(api: &Api, how: Advance, note: Note) -> Result<Response, ApiError> {
     let now = api.engine().now();
     let to = match how {
@@ -75,7 +74,7 @@ async fn moved(api: &Api, how: Advance, note: Note) -> Result<Response, ApiError
         return Err(ApiError::new(Refusal::ClockTooFar, "The clock ends with the year 9999."));
     }
     if api.engine().clock_kind() == Kind::Manual && to >= now && to.since(now) <= ADVANCE_MAX {
-        api.submit(Command::Tick, note).await?;
+        api.note(note).await?;
     }
     api.engine().advance(how).await?;
     Ok(shown(api))

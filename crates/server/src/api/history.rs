@@ -1,7 +1,7 @@
 //! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
 
 use axum::response::Response;
-use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
+use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -109,25 +109,13 @@ fn kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
     }
 }
 
-/// Rows of history.
 pub async fn read(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
-    read_store(api, move |reader| reader.history(&query)).await
+    api.engine().history(query).await.map_err(|error| unreadable(&error))
 }
 
-/// What the store keeps beside the region, read where blocking is allowed.
-pub async fn read_store<T: Send + 'static>(
-    api: &Api,
-    what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, ApiError> {
-    let reader = api.engine().reader();
-    let read = tokio::task::spawn_blocking(move || what(&*reader)).await;
-    let problem = match read {
-        Ok(Ok(found)) => return Ok(found),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "the reader stopped".to_owned(),
-    };
-    tracing::error!(problem, "the store cannot be read");
-    Err(ApiError::new(Refusal::StoreUnreadable, "The store cannot be read. The server's log says why."))
+pub fn unreadable(error: &StoreError) -> ApiError {
+    tracing::error!(%error, "the store cannot be read");
+    ApiError::new(Refusal::StoreUnreadable, "The store cannot be read. The server's log says why.")
 }
 
 impl HistoryRow {

@@ -15,11 +15,14 @@ mod clock;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;
+mod fault_kind;
+mod faults;
 mod groups;
 mod guard;
 pub(crate) mod history;
 mod hosts;
 mod listener;
+mod listeners;
 mod machine_actions;
 mod machine_identity;
 mod machines;
@@ -29,6 +32,7 @@ mod object;
 mod openapi;
 pub(crate) mod operations;
 mod parts;
+mod requests;
 mod routes;
 mod scale_sets;
 mod scenarios;
@@ -37,6 +41,7 @@ mod sign_in;
 pub(crate) mod text;
 mod token;
 pub(crate) mod values;
+mod waits;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -46,12 +51,13 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use forewarn_core::{Answer, Command, EventId, Name, Request};
 use http::request::Parts;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
+use crate::metadata::DoorFacts;
 use crate::random::random_guid;
 use crate::scenario::Runs;
 use crate::tls::Tls;
@@ -59,6 +65,7 @@ use error::{ApiError, Refusal};
 
 /// The bodies that scenarios have in their files.
 pub(crate) mod bodies {
+    pub use super::faults::NewFault;
     pub use super::groups::NewGroup;
     pub use super::machines::NewMachine;
     pub use super::maintenance::NewMaintenance;
@@ -69,6 +76,7 @@ pub(crate) mod bodies {
 pub use error::of_rejection;
 pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
+pub use history::KINDS as HISTORY_KINDS;
 pub use listener::{Transport, Via, serve};
 pub use routes::{PREFIX, Route, router, table};
 pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
@@ -79,7 +87,7 @@ pub use token::{TOKEN_FILE, TokenError, rotate_token};
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
 pub const RESOURCE_GROUP_DEFAULT: &str = "default";
 
-/// Streams of changes that are open at once. Each holds a connection and one page of history.
+/// Streams of changes and requests that wait, at once. Each holds a connection and one page of history.
 pub const STREAMS_MAX: usize = 256;
 
 /// What all requests share.
@@ -94,6 +102,8 @@ struct Inner {
     engine: Engine,
     access: Access,
     doors: Arc<Doors>,
+    /// Where machines ask.
+    machine_doors: Vec<DoorFacts>,
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
@@ -109,12 +119,19 @@ pub(crate) struct Doors {
 }
 
 impl Service {
-    pub(crate) fn new(engine: Engine, access: Access, doors: Arc<Doors>, stop: CancellationToken) -> Service {
+    pub(crate) fn new(
+        engine: Engine,
+        access: Access,
+        doors: Arc<Doors>,
+        machine_doors: Vec<DoorFacts>,
+        stop: CancellationToken,
+    ) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         Service(Arc::new(Inner {
             engine,
             access,
             doors,
+            machine_doors,
             stop,
             streams,
             locks: Locks::default(),
@@ -155,6 +172,21 @@ impl Api {
     /// Carries out a command in the asker's name and notes it in the audit trail.
     async fn submit(&self, command: Command, note: Note) -> Result<Done, ApiError> {
         Ok(self.engine().submit(command, Some(self.asked(note))).await?)
+    }
+
+    /// Notes in the audit trail what is done beside the rules.
+    async fn note(&self, note: Note) -> Result<(), ApiError> {
+        Ok(self.engine().note(self.asked(note)).await?)
+    }
+
+    /// A place among those who are told what happens, as long as the permit lives.
+    fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.0.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = format!(
+                "{STREAMS_MAX} streams of changes are open or waited on, which is the limit. Close one, or try again."
+            );
+            ApiError::new(Refusal::TooManyStreams, message)
+        })
     }
 
     pub(crate) fn asked(&self, note: Note) -> Asked {

@@ -60,6 +60,11 @@ pub fn machine(region: &Region, text: &str, within: Option<&str>) -> Result<Arc<
     }
 }
 
+/// The name itself in `group~name`.
+pub fn without_group(text: &str) -> &str {
+    text.split_once(SEPARATOR).map_or(text, |(_, name)| name)
+}
+
 pub fn group(region: &Region, text: &str, within: Option<&str>, kind: Kind) -> Result<Arc<Group>, ApiError> {
     let (named, others): (Vec<_>, Vec<_>) =
         groups(region, text, within).into_iter().partition(|group| Kind::of(group) == kind);

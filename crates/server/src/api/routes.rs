@@ -15,6 +15,7 @@ use http::{Method, StatusCode, Uri};
 use super::error::{ApiError, Refusal};
 use super::events::{self, Approvals, Approved, Event};
 use super::extract::{BODY_BYTES_MAX, InGroup, Nothing, Paging};
+use super::faults::{self, Cleared, Fault, NewFault};
 use super::groups::{Group, NewGroup, PolicyChange, availability_sets, cloud_services};
 use super::hosts::Host;
 use super::machine_actions::{Action, DeleteQuery, Failure};
@@ -26,10 +27,10 @@ use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
 use super::{
-    Api, Service, changes, clock, guard, history, hosts, machine_actions, machine_identity, machines, maintenance,
-    operations,
+    Api, Service, changes, clock, guard, history, hosts, listeners, machine_actions, machine_identity, machines,
+    maintenance, operations, requests,
 };
-use super::{scale_sets, scenarios, service, sign_in};
+use super::{scale_sets, scenarios, service, sign_in, waits};
 use crate::arm;
 use crate::identity::{Needs, Role, is_arm_path};
 
@@ -163,6 +164,7 @@ pub fn table() -> Vec<Route> {
         host_routes(),
         event_routes(),
         scenario_routes(),
+        fault_routes(),
         other_routes(),
     ]
     .into_iter()
@@ -179,6 +181,7 @@ fn machine_routes() -> Vec<Route> {
         get("/api/v1/machines/{machine}", machines::get, doc("getMachine", "One machine").query::<InGroup>().answer::<Machine>(OK)),
         patch("/api/v1/machines/{machine}", machines::change, doc("changeMachine", "Changes a machine; what is left out stays").query::<InGroup>().body::<MachineChange>().answer::<Machine>(OK)),
         delete("/api/v1/machines/{machine}", act::delete, doc("deleteMachine", "Deletes a machine, with notice where it has a terminate notification").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
+        get("/api/v1/machines/{machine}/requests", requests::list, doc("listRequests", "What a machine asked of the metadata endpoint lately").query::<requests::RequestsQuery>().answer::<requests::Requests>(OK)),
         post("/api/v1/machines/{machine}/restart", act::restart, action("restartMachine", "Restarts a machine: a Reboot event")).operator(),
         post("/api/v1/machines/{machine}/redeploy", act::redeploy, action("redeployMachine", "Moves a machine to another host: a Redeploy event")).operator(),
         post("/api/v1/machines/{machine}/perform-maintenance", act::perform_maintenance, action("performMaintenance", "Self-service maintenance: a Redeploy event")).operator(),
@@ -242,6 +245,7 @@ fn event_routes() -> Vec<Route> {
     vec![
         get("/api/v1/events", events::list, doc("listEvents", "Events that are not over, in order of appearance").query::<events::ListQuery>().page::<Event>()),
         post("/api/v1/events/approve", events::approve_many, doc("approveEvents", "Approves events, all or none").body::<Approvals>().answer::<Approved>(OK)).operator(),
+        get("/api/v1/events/wait", waits::wait, doc("waitForEvent", "Holds until an event has come so far, or the time is over").query::<waits::WaitQuery>().answer::<waits::WaitAnswer>(OK)),
         get("/api/v1/events/{event}", events::get, doc("getEvent", "One event").answer::<Event>(OK)),
         post("/api/v1/events/{event}/approve", events::approve, event_action("approveEvent", "Approves an event")).operator(),
         post("/api/v1/events/{event}/cancel", events::cancel, event_action("cancelEvent", "Cancels what the event comes from")).operator(),
@@ -265,6 +269,17 @@ fn scenario_routes() -> Vec<Route> {
 }
 
 #[rustfmt::skip]
+fn fault_routes() -> Vec<Route> {
+    vec![
+        get("/api/v1/faults", faults::list, doc("listFaults", "Faults of the metadata endpoint, oldest first").query::<faults::ListQuery>().page::<Fault>()),
+        post("/api/v1/faults", faults::add, doc("addFault", "Lets requests go wrong").body::<NewFault>().answer::<Fault>(CREATED)),
+        delete("/api/v1/faults", faults::clear_all, doc("clearFaults", "Ends all faults, or those of one machine").query::<faults::ClearQuery>().answer::<Cleared>(OK)),
+        get("/api/v1/faults/{fault}", faults::get, doc("getFault", "One fault").answer::<Fault>(OK)),
+        delete("/api/v1/faults/{fault}", faults::clear, doc("clearFault", "Ends a fault").answer::<Fault>(OK)),
+    ]
+}
+
+#[rustfmt::skip]
 fn other_routes() -> Vec<Route> {
     vec![
         get("/api/v1/history", history::list, doc("listHistory", "What happened").query::<history::ListQuery>().page::<history::HistoryRow>()),
@@ -272,6 +287,7 @@ fn other_routes() -> Vec<Route> {
         get("/api/v1/clock", clock::get, doc("getClock", "The program's clock").answer::<clock::Clock>(OK)),
         put("/api/v1/clock", clock::set, doc("setClock", "Sets a manual clock").body::<clock::SetTo>().answer::<clock::Clock>(OK)),
         post("/api/v1/clock/advance", clock::advance, doc("advanceClock", "Advances a manual clock past every deadline on the way").body::<clock::AdvanceBy>().answer::<clock::Clock>(OK)),
+        get("/api/v1/listeners", listeners::list, doc("listListeners", "Where machines ask: the metadata listeners, in the order of the configuration").answer::<listeners::Listeners>(OK)),
         get(service::HEALTH_PATH, service::health, doc("getHealth", "Whether the server takes changes").answer::<service::Health>(OK)).open(),
         get("/metrics", service::metrics, doc("getMetrics", "What the server counts").text("application/openmetrics-text")),
         get("/openapi.json", service::openapi, doc("getOpenApi", "This document").any_json()),

@@ -14,7 +14,9 @@ use super::text::Word;
 use super::values::When;
 use super::{Api, Note};
 use crate::nearest::hint;
-use crate::scenario::{BeginError, Inside, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, shipped};
+use crate::scenario::{
+    BeginError, Handler, Inside, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, shipped,
+};
 
 /// How long a request may wait for a run to go on.
 pub const WAIT_SECS_MAX: u64 = 300;
@@ -49,6 +51,9 @@ pub struct NewRun {
     pub name: Option<Word>,
     /// The machine that takes the place of the scenario's subject.
     pub subject: Option<Word>,
+    /// Whether a handler asks for the subject's document, and is waited for; else the run pretends.
+    #[serde(default)]
+    pub handler: bool,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -135,8 +140,9 @@ pub async fn begin(
     let scenario = parsed(text)?;
     let scenario = body.subject.iter().fold(scenario, |scenario, subject| scenario.with_subject(&subject.0));
     let note = Note::new("scenario.run", name.as_str()).with(serde_json::json!({ "title": scenario.title }));
+    let handler = if body.handler { Handler::Asks } else { Handler::Absent };
     let server = Inside { engine: api.engine().clone(), routes: inside(api.clone()), by: api.by() };
-    let run = api.0.runs.prepare(name, scenario, server, &api.0.stop).map_err(|error| {
+    let run = api.0.runs.prepare(name, scenario, handler, server, &api.0.stop).map_err(|error| {
         let refusal = match error {
             BeginError::TooMany => Refusal::TooManyRuns,
             BeginError::Unfit(_) => Refusal::InvalidScenario,

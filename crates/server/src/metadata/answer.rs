@@ -1,6 +1,9 @@
 //! Answers as they leave: a status, the headers that every answer has, a body that exists already.
 
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use forewarn_core::Guid;
@@ -10,10 +13,76 @@ use forewarn_wire::instance::{self, Media};
 use http::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, SERVER};
 use http::{Response, StatusCode};
 use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::documents::Rendered;
 
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Body>;
+
+/// A body that exists already.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Whole(Full<Bytes>),
+    /// Ends before its announced length, which ends the connection. What there is of it is sent first:
+    /// after it there is a pause.
+    Broken {
+        rest: Option<Bytes>,
+        paused: bool,
+    },
+}
+
+impl Body {
+    pub fn whole(bytes: Bytes) -> Body {
+        Body::Whole(Full::new(bytes))
+    }
+
+    /// The head must say how long it seems to be.
+    pub fn broken(bytes: Bytes) -> Body {
+        Body::Broken { rest: Some(bytes), paused: false }
+    }
+
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Body::Whole(whole) => whole.into_inner(),
+            Body::Broken { rest, .. } => rest,
+        }
+        .unwrap_or_default()
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Body::Whole(whole) => pin!(whole).poll_frame(context),
+            Body::Broken { rest, paused } => match rest.take() {
+                Some(bytes) if !bytes.is_empty() => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(_) | None if !*paused => {
+                    *paused = true;
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                Some(_) | None => Poll::Ready(None),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Body::Whole(whole) => whole.is_end_stream(),
+            Body::Broken { .. } => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Whole(whole) => whole.size_hint(),
+            Body::Broken { .. } => SizeHint::default(),
+        }
+    }
+}
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 /// Some clients refuse answers whose `Server` does not contain IMDS.
@@ -32,6 +101,13 @@ pub(crate) struct Answers {
 impl Answers {
     pub fn new(seed: Guid) -> Answers {
         Answers { seed, given: AtomicU64::new(0) }
+    }
+
+    /// A document that has nothing to compare with.
+    pub fn untagged(&self, body: Bytes) -> Answer {
+        let mut answer = self.answer(StatusCode::OK, body);
+        answer.headers_mut().insert(CONTENT_TYPE, JSON);
+        answer
     }
 
     pub fn document(&self, document: &Rendered) -> Answer {
@@ -95,7 +171,7 @@ impl Answers {
     }
 
     fn answer(&self, status: StatusCode, body: Bytes) -> Answer {
-        let mut answer = Response::new(Full::new(body));
+        let mut answer = Response::new(Body::whole(body));
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
         headers.reserve(HEADERS);

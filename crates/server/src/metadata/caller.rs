@@ -19,7 +19,7 @@ pub(crate) struct Door {
     /// Source addresses are looked up on this network.
     pub network: Name,
     pub prefix_allowed: bool,
-    /// Whom loopback callers are when nothing else says it.
+    /// Whom callers on this computer are when nothing else says it.
     pub default: DefaultMachine,
 }
 
@@ -33,37 +33,54 @@ pub(crate) enum DefaultMachine {
 /// Where a connection comes from.
 #[derive(Debug)]
 pub(crate) enum Peer {
-    Address(Address),
+    Address {
+        address: Address,
+        place: Place,
+    },
     /// A Unix socket.
     Local,
 }
 
+/// On which side of the network a caller is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On this computer: it came by loopback, or from the very link-local address that it called, as with
+    /// `serve --link-local`.
+    Here,
+    Elsewhere,
+}
+
 impl Peer {
-    fn is_loopback(&self) -> bool {
+    fn is_here(&self) -> bool {
         match self {
-            Peer::Address(address) => address.ip.is_loopback(),
+            Peer::Address { place, .. } => *place == Place::Here,
             Peer::Local => true,
         }
     }
 
     fn has_address_of_a_machine(&self, region: &Region) -> bool {
         match self {
-            Peer::Address(address) => region.machine_by_address(address).is_some(),
+            Peer::Address { address, .. } => region.machine_by_address(address).is_some(),
             Peer::Local => false,
         }
     }
 
     fn text(&self) -> String {
         match self {
-            Peer::Address(address) => address.ip.to_string(),
+            Peer::Address { address, .. } => address.ip.to_string(),
             Peer::Local => "of this Unix socket".to_owned(),
         }
     }
 }
 
 impl Door {
-    pub fn peer(&self, ip: IpAddr) -> Peer {
-        Peer::Address(Address { network: self.network.clone(), ip: ip.to_canonical() })
+    /// Who comes from `ip` and has called `called`.
+    pub fn peer(&self, ip: IpAddr, called: Option<IpAddr>) -> Peer {
+        let from = ip.to_canonical();
+        let is_link_local = matches!(from, IpAddr::V4(v4) if v4.is_link_local());
+        let here = from.is_loopback() || is_link_local && called == Some(ip);
+        let address = Address { network: self.network.clone(), ip: from };
+        Peer::Address { address, place: if here { Place::Here } else { Place::Elsewhere } }
     }
 
     /// The same as `who` for those who poll: only the numbers of machine and scope, from memory where the
@@ -93,7 +110,7 @@ impl Door {
         if let Some(machine) = &self.machine {
             return find(region, &Named::plain(machine));
         }
-        if let Peer::Address(address) = peer
+        if let Peer::Address { address, .. } = peer
             && let Some(machine) = region.machine_by_address(address).and_then(|id| region.machine(id))
         {
             return Ok(machine);
@@ -102,7 +119,7 @@ impl Door {
             return find(region, named);
         }
         let default = match &self.default {
-            _ if !peer.is_loopback() => None,
+            _ if !peer.is_here() => None,
             DefaultMachine::Named(name) => Some(find(region, &Named::plain(name))?),
             DefaultMachine::First => region.machine(FIRST_MACHINE).filter(|machine| is_first(machine)),
         };
@@ -146,5 +163,26 @@ fn full_name(region: &Region, machine: &Machine) -> String {
     match region.machine_by_name(&machine.name, Some(within)) {
         Found::One(_) => format!("/vm/{within}/{}", machine.name),
         Found::Many(_) | Found::Nothing => format!("/vm/{}", machine.vm_id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_on_this_computer_comes_by_loopback_or_from_the_link_local_address_that_was_called() {
+        let door =
+            Door { machine: None, network: "default".into(), prefix_allowed: false, default: DefaultMachine::First };
+        let check = |from: &str, called: &str, expected: bool| {
+            let peer = door.peer(from.parse().unwrap(), Some(called.parse().unwrap()));
+            assert_eq!(peer.is_here(), expected, "{from} → {called}");
+        };
+        check("127.0.0.1", "127.0.0.1", true);
+        check("::ffff:127.0.0.1", "::ffff:127.0.0.1", true);
+        check("169.254.169.254", "169.254.169.254", true);
+        check("10.0.0.4", "169.254.169.254", false);
+        check("169.254.7.7", "169.254.169.254", false);
+        check("10.0.0.1", "10.0.0.1", false);
     }
 }

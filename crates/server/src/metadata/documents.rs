@@ -13,6 +13,8 @@ use forewarn_wire::document::{self, EventView, Names};
 use forewarn_wire::version::Version;
 use http::HeaderValue;
 
+use crate::faults::Alter;
+
 /// Scopes whose documents are kept. One that shows events and is asked for takes some kilobytes; more
 /// than this many at the same time are rendered anew now and then.
 pub const SCOPES_KEPT_MAX: usize = 16_384;
@@ -78,6 +80,17 @@ impl Documents {
         self.render(region, scope, version, &kept)
     }
 
+    /// A document that is not true, which nobody keeps.
+    pub fn altered(&self, region: &Region, scope: &Scope, version: Version, alter: Alter) -> Rendered {
+        let incarnation = alter.incarnation(scope.incarnation);
+        if alter.events_vanish {
+            return rendered(incarnation, document::render_document(incarnation, NOTHING));
+        }
+        let shown_as = |event: &Event| if alter.unknown_type { document::Kind::Unknown } else { kind(event.kind) };
+        let pieces = shown(region, scope, version).map(|event| self.fragment(event, shown_as(event), version));
+        rendered(incarnation, document::render_document(incarnation, pieces))
+    }
+
     /// Forgets the documents that nobody has asked for since the sweep before this one.
     pub fn sweep(&self) {
         let age = self.age.fetch_add(1, Ordering::Relaxed);
@@ -122,10 +135,9 @@ impl Documents {
         }
         let before = std::mem::take(&mut fragments[version as usize]);
         let mut after = Fragments::with_capacity(scope.live.len());
-        let shown = region.document(scope.id).filter(|event| document::is_shown(version, kind(event.kind)));
-        let pieces = shown.map(|event| {
+        let pieces = shown(region, scope, version).map(|event| {
             let key = (event.id, matches!(event.status, Status::Started { .. }));
-            let piece = before.get(&key).cloned().unwrap_or_else(|| self.fragment(event, version));
+            let piece = before.get(&key).cloned().unwrap_or_else(|| self.fragment(event, kind(event.kind), version));
             after.insert(key, piece.clone());
             piece
         });
@@ -136,7 +148,7 @@ impl Documents {
         rendered
     }
 
-    fn fragment(&self, event: &Event, version: Version) -> Bytes {
+    fn fragment(&self, event: &Event, kind: document::Kind, version: Version) -> Bytes {
         let machine = |role_instance| match role_instance {
             true => document::Machine::RoleInstance,
             false => document::Machine::Iaas,
@@ -152,7 +164,7 @@ impl Documents {
                 Status::Scheduled => document::Status::Scheduled,
                 Status::Started { .. } | Status::Ended { .. } => document::Status::Started,
             },
-            kind: kind(event.kind),
+            kind,
             resources: &resources,
             not_before_unix_secs: Some(event.not_before.as_secs()),
             description: &event.description,
@@ -167,6 +179,11 @@ impl Documents {
 }
 
 const NOTHING: [&[u8]; 0] = [];
+
+/// The events of the scope that this version knows.
+fn shown<'r>(region: &'r Region, scope: &Scope, version: Version) -> impl Iterator<Item = &'r Arc<Event>> {
+    region.document(scope.id).filter(move |event| document::is_shown(version, kind(event.kind)))
+}
 
 fn rendered(incarnation: u64, body: Vec<u8>) -> Rendered {
     Rendered { incarnation, body: body.into(), etag: HeaderValue::from(incarnation) }

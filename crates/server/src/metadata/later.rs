@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use forewarn_core::{Approver, Command, EventId, Guid, Machine, Rejection, Within};
+use forewarn_core::{Approver, Command, EventId, Guid, Machine, Region, Rejection, Scope, Within};
 use forewarn_wire::approval::{self, ApprovalError, BODY_BYTES_MAX, RequestedId};
 use forewarn_wire::error::Refusal;
 use http::HeaderValue;
@@ -17,6 +17,8 @@ use super::answer::Answer;
 use super::seen::Untold;
 use super::service::{Get, Post, Shared};
 use crate::engine::SubmitError;
+use crate::faults::Alter;
+use crate::telemetry::OneMore;
 
 /// How long the body of an approval may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,15 +56,16 @@ async fn get_or_refuse(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
 async fn hold(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
     let until = Instant::now() + Duration::from_secs(get.wait_secs);
     let mut watch = shared.engine.board().watch(get.scope);
-    let _held = Held::new(shared);
+    let _held = OneMore::of(&shared.engine.telemetry().held);
     loop {
         let snapshot = shared.engine.snapshot();
         let scope = snapshot.region.scope(get.scope);
         let scope = scope.ok_or_else(|| Refusal::UnknownMachine { name: "that this was".to_owned() })?;
-        if !get.condition.matches(scope.incarnation) {
-            return Ok(shared.answers.document(&shared.documents.get(&snapshot.region, scope, get.version)));
+        let shown = get.alter.incarnation(scope.incarnation);
+        if get.alter.unconditional || !get.condition.matches(shown) {
+            return Ok(document(shared, &snapshot.region, scope, get));
         }
-        let unchanged = HeaderValue::from(scope.incarnation);
+        let unchanged = HeaderValue::from(shown);
         drop(snapshot);
         tokio::select! {
             biased;
@@ -73,19 +76,15 @@ async fn hold(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
     }
 }
 
-/// Counts a request that is held.
-struct Held<'a>(&'a Shared);
-
-impl<'a> Held<'a> {
-    fn new(shared: &'a Shared) -> Held<'a> {
-        shared.engine.telemetry().held.inc();
-        Held(shared)
+fn document(shared: &Shared, region: &Region, scope: &Scope, get: &Get) -> Answer {
+    if get.alter == Alter::default() {
+        return shared.answers.document(&shared.documents.get(region, scope, get.version));
     }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.engine.telemetry().held.dec();
+    let altered = shared.documents.altered(region, scope, get.version, get.alter);
+    match get.alter.events_vanish {
+        // Nobody shall take what is there again for what he has already.
+        true => shared.answers.untagged(altered.body),
+        false => shared.answers.document(&altered),
     }
 }
 
@@ -96,10 +95,18 @@ pub(crate) async fn post(shared: Arc<Shared>, post: Post, body: Incoming) -> Ans
         Ok(Ok(body)) => body,
     };
     match approve(&shared, &post.machine, &body).await {
-        Ok(()) => shared.answers.taken(),
+        Ok(events) => {
+            let mut answer = shared.answers.taken();
+            answer.extensions_mut().insert(Approved(events));
+            answer
+        }
         Err(refusal) => shared.answers.refusal(&refusal),
     }
 }
+
+/// What an answer to an approval has approved, for the record of requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Approved(pub Vec<EventId>);
 
 async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
@@ -118,12 +125,12 @@ async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
     Ok(whole.freeze())
 }
 
-async fn approve(shared: &Shared, machine: &Machine, body: &[u8]) -> Result<(), Refusal> {
+async fn approve(shared: &Shared, machine: &Machine, body: &[u8]) -> Result<Vec<EventId>, Refusal> {
     let events = ids(approval::parse(body)?)?;
     let engine = &shared.engine;
     if !events.is_empty() {
         let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
-        let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events };
+        let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events: events.clone() };
         engine.submit(approve, None).await.map_err(|error| refusal(error, machine))?;
         engine.telemetry().approvals.inc();
     }
@@ -132,7 +139,7 @@ async fn approve(shared: &Shared, machine: &Machine, body: &[u8]) -> Result<(), 
     if region.is_on(machine.scope) && region.wants_seen(machine.scope, engine.now()) {
         shared.seen.refresh(region, machine.id, machine.scope);
     }
-    Ok(())
+    Ok(events)
 }
 
 /// The events that are named, each once; a refusal if anything else is.

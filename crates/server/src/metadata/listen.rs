@@ -35,6 +35,14 @@ pub(crate) struct Bound {
     door: Arc<Door>,
 }
 
+/// A listener as seen from outside.
+pub(crate) struct DoorFacts {
+    pub address: BoundAddress,
+    pub machine: Option<String>,
+    pub network: String,
+    pub prefix: bool,
+}
+
 enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
@@ -66,6 +74,16 @@ impl Bound {
         }
     }
 
+    /// What the management side tells of it.
+    pub fn describe(&self) -> io::Result<DoorFacts> {
+        Ok(DoorFacts {
+            address: self.address()?,
+            machine: self.door.machine.clone(),
+            network: self.door.network.to_string(),
+            prefix: self.door.prefix_allowed,
+        })
+    }
+
     /// Accepts until stopped. Connections live on in `tasks`.
     pub async fn serve(self, shared: Arc<Shared>, room: Arc<Semaphore>, tasks: TaskTracker) {
         loop {
@@ -83,7 +101,8 @@ impl Bound {
         let accepted = match &self.socket {
             Socket::Tcp(listener) => listener.accept().await.map(|(stream, from)| {
                 let _ = stream.set_nodelay(true);
-                (Either::Left(stream), self.door.peer(from.ip()))
+                let called = stream.local_addr().ok().map(|address| address.ip());
+                (Either::Left(stream), self.door.peer(from.ip(), called))
             }),
             Socket::Unix(listener, _) => {
                 listener.accept().await.map(|(stream, _)| (Either::Right(stream), Peer::Local))

@@ -3,7 +3,7 @@
 //! ```text
 //!  listen ─▶ connection (hyper) ─▶ service: route, method, headers, query, version, caller
 //!                                     │ here and now: documents, instance
-//!                                     └ later: turn a scope on (seen), hold, approve, a token (identity)
+//!                                     └ later: turn a scope on (seen), hold, approve, a token (identity), go wrong (faulty)
 //! ```
 //!
 //! It sits on hyper directly: this is the path that every machine of the fleet walks every second.
@@ -13,6 +13,7 @@ mod answer;
 mod caller;
 mod connection;
 mod documents;
+mod faulty;
 mod identity;
 mod instance;
 mod later;
@@ -34,7 +35,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
 pub(crate) use instance::{LOCATION, SIZE, made_up_mac, resource_id};
-pub(crate) use listen::{Bound, LISTENERS_MAX, cannot_open};
+pub(crate) use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
 
 use crate::engine::Engine;
 use crate::identity::Desk;

@@ -46,19 +46,26 @@ impl Seen {
     /// Turns the scope on; durable when this returns.
     pub async fn turn_on(&self, region: &Region, machine: MachineId, scope: ScopeId) -> Result<(), Untold> {
         let switch = region.switch_of(scope);
-        let arrived = Instant::now();
+        self.hold_from_now(switch);
         let mut outcome = self.begin(switch, machine);
         let outcome = match outcome.wait_for(Option::is_some).await {
             Ok(outcome) => outcome.unwrap_or(Err(Untold::Unavailable)),
             Err(_) => Err(Untold::Unavailable),
         };
-        if outcome.is_ok() && !self.0.first_call_delay.is_zero() {
-            let mut turned_on = lock(&self.0.turned_on);
-            let delay = self.0.first_call_delay;
-            turned_on.retain(|_, at| at.elapsed() < delay);
-            turned_on.entry(switch).or_insert(arrived);
+        if outcome.is_err() {
+            lock(&self.0.turned_on).remove(&switch);
         }
         outcome
+    }
+
+    /// Before the scope is seen to be on: others may ask as soon as it is.
+    fn hold_from_now(&self, switch: ScopeId) {
+        let delay = self.0.first_call_delay;
+        if !delay.is_zero() {
+            let mut turned_on = lock(&self.0.turned_on);
+            turned_on.retain(|_, at| at.elapsed() < delay);
+            turned_on.entry(switch).or_insert_with(Instant::now);
+        }
     }
 
     /// Until when requests of this scope are held because it was turned on only just now.

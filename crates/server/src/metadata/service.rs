@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use forewarn_core::{Machine, MachineId, ScopeId};
+use forewarn_core::{Machine, MachineId, Region, ScopeId, Timestamp};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
@@ -22,8 +22,9 @@ use super::memo::Memo;
 use super::route::{self, Route, Target};
 use super::seen::Seen;
 use crate::engine::Engine;
+use crate::faults::{Alter, Document, Facts, Hit};
 use crate::identity::{Desk, is_known_audience};
-use crate::requests::Asking;
+use crate::requests::{Asking, Passed, kept};
 
 /// What all listeners share.
 pub(crate) struct Shared {
@@ -59,6 +60,7 @@ pub(crate) struct Get {
     pub version: Version,
     pub condition: Condition,
     pub wait_secs: u64,
+    pub alter: Alter,
 }
 
 pub(crate) struct Post {
@@ -71,8 +73,22 @@ pub(crate) struct TokenRequest {
     pub client_id: Option<String>,
 }
 
+/// A request whose machine is known.
+pub(crate) struct Visit {
+    pub passed: Passed,
+    /// What goes wrong with its answer.
+    pub hit: Option<Box<Hit>>,
+}
+
 impl Shared {
-    pub fn look<B>(&self, door: &Door, peer: &Peer, request: &Request<B>) -> Result<Look, Refusal> {
+    /// `visit` becomes known on the way, also when the request is refused after that.
+    pub fn look<B>(
+        &self,
+        door: &Door,
+        peer: &Peer,
+        request: &Request<B>,
+        visit: &mut Option<Visit>,
+    ) -> Result<Look, Refusal> {
         let path = request.uri().path();
         let target =
             route::parse(path, door.prefix_allowed).ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;
@@ -84,8 +100,8 @@ impl Shared {
                 let version = Version::parse(given)
                     .map_err(|error| Refusal::api_version(Endpoint::ScheduledEvents, given, error))?;
                 match asking {
-                    Asking::Get => self.look_at_document(door, peer, &target, request, version, &query),
-                    Asking::Post => self.look_at_approval(door, peer, &target),
+                    Asking::Get => self.look_at_document(door, peer, &target, request, version, &query, visit),
+                    Asking::Post => self.look_at_approval(door, peer, &target, version, visit),
                 }
             }
             Route::IdentityToken => {
@@ -93,30 +109,40 @@ impl Shared {
                 let resource = check_resource(&query, &self.desk)?;
                 let machine = self.engine.board().peek();
                 let machine = door.who(&machine.region, peer, target.machine.as_ref())?.clone();
-                self.note(machine.id, Asking::Get)?;
+                let given = query.api_version.as_deref();
+                let passed = self.passed(machine.id, Asking::Get).elsewhere("/metadata/identity/oauth2/token", given);
+                self.note(passed, None, visit)?;
                 let client_id = query.client_id.map(|id| id.into_owned());
                 Ok(Look::Token(TokenRequest { machine, resource, client_id }))
             }
             Route::Versions => {
-                self.check_caller(door, peer, &target)?;
+                let snapshot = self.engine.board().peek();
+                let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
+                self.note(self.passed(machine.id, Asking::Get).elsewhere("/metadata/versions", None), None, visit)?;
                 Ok(Look::Answer(self.answers.json(instance::versions_body())))
             }
             Route::Root => {
                 let format = check_instance_query(&query)?.1;
-                self.check_caller(door, peer, &target)?;
+                let snapshot = self.engine.board().peek();
+                let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
+                let given = query.api_version.as_deref();
+                self.note(self.passed(machine.id, Asking::Get).elsewhere("/metadata", given), None, visit)?;
                 Ok(Look::Answer(self.answers.of(instance::root_listing(format)?)))
             }
             Route::Instance(below) => {
                 let (version, format) = check_instance_query(&query)?;
                 let snapshot = self.engine.board().peek();
                 let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
-                self.note(machine.id, Asking::Get)?;
+                let path = format!("/metadata/instance{below}");
+                let given = query.api_version.as_deref();
+                self.note(self.passed(machine.id, Asking::Get).elsewhere(&path, given), None, visit)?;
                 let answer = super::instance::answer(&snapshot.region, machine, version, below, format)?;
                 Ok(Look::Answer(self.answers.of(answer)))
             }
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what the checks before it have found out")]
     fn look_at_document<B>(
         &self,
         door: &Door,
@@ -125,13 +151,18 @@ impl Shared {
         request: &Request<B>,
         version: Version,
         query: &Query<'_>,
+        visit: &mut Option<Visit>,
     ) -> Result<Look, Refusal> {
         let wait_secs = check_wait(query)?;
         let snapshot = self.engine.board().peek();
         let region = &snapshot.region;
         let (machine, scope) = door.who_polls(&snapshot, peer, target.machine.as_ref(), &self.memo)?;
-        let now = self.note(machine, Asking::Get)?;
         let scope = region.scope(scope).ok_or(Refusal::Internal)?;
+        let mut passed = self.passed(machine, Asking::Get);
+        passed.version = Some(version);
+        let now = passed.at;
+        let document = Document { scope: scope.id, incarnation: scope.incarnation };
+        let alter = self.note(passed, Some(document), visit)?;
         let later = || {
             Ok(Look::Get(Get {
                 machine,
@@ -139,8 +170,12 @@ impl Shared {
                 version,
                 condition: Condition::of(request.headers()),
                 wait_secs,
+                alter: alter.unwrap_or_default(),
             }))
         };
+        if alter.is_some() {
+            return later();
+        }
         if region.wants_seen(scope.id, now) {
             if !region.is_on(scope.id) {
                 return later();
@@ -162,25 +197,81 @@ impl Shared {
         Ok(Look::Answer(self.answers.document(&document)))
     }
 
-    fn look_at_approval(&self, door: &Door, peer: &Peer, target: &Target<'_>) -> Result<Look, Refusal> {
+    fn look_at_approval(
+        &self,
+        door: &Door,
+        peer: &Peer,
+        target: &Target<'_>,
+        version: Version,
+        visit: &mut Option<Visit>,
+    ) -> Result<Look, Refusal> {
         let snapshot = self.engine.board().peek();
-        let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
-        self.note(machine.id, Asking::Post)?;
+        let region = &snapshot.region;
+        let machine = door.who(region, peer, target.machine.as_ref())?;
+        let mut passed = self.passed(machine.id, Asking::Post);
+        passed.version = Some(version);
+        let incarnation = region.scope(machine.scope).map_or(0, |scope| scope.incarnation);
+        self.note(passed, Some(Document { scope: machine.scope, incarnation }), visit)?;
         Ok(Look::Post(Post { machine: machine.clone() }))
     }
 
-    fn check_caller(&self, door: &Door, peer: &Peer, target: &Target<'_>) -> Result<(), Refusal> {
-        let snapshot = self.engine.board().peek();
-        let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
-        self.note(machine.id, Asking::Get).map(drop)
+    fn passed(&self, machine: MachineId, asking: Asking) -> Passed {
+        Passed::new(machine, self.engine.now(), asking)
     }
 
-    fn note(&self, machine: MachineId, asking: Asking) -> Result<forewarn_core::Timestamp, Refusal> {
-        let now = self.engine.now();
-        match self.engine.requests().note(machine, asking, now) {
-            Ok(()) => Ok(now),
-            Err(limited) => Err(Refusal::TooManyRequests { retry_after_secs: limited.0 }),
+    /// Counts the request, and says what the document looks like when it meets a fault.
+    fn note(
+        &self,
+        mut passed: Passed,
+        document: Option<Document>,
+        visit: &mut Option<Visit>,
+    ) -> Result<Option<Alter>, Refusal> {
+        let Passed { machine, asking, at, .. } = passed;
+        let counted = self.engine.requests().note(machine, asking, at);
+        let hit = match counted {
+            Ok(()) => self.meet(machine, asking, document, at),
+            Err(_) => None,
+        };
+        if let Some(hit) = &hit {
+            passed.met(&hit.met);
         }
+        let alter = hit.as_ref().map(|hit| hit.alter);
+        *visit = Some(Visit { passed, hit });
+        counted.map(|()| alter).map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
+    }
+
+    fn meet(&self, machine: MachineId, asking: Asking, document: Option<Document>, now: Timestamp) -> Option<Box<Hit>> {
+        let faults = self.engine.faults_kept();
+        if !faults.any() {
+            return None;
+        }
+        faults.meet(Facts { machine, asking, document, now, real: faults.real() }).map(Box::new)
+    }
+
+    /// A request that was refused before it was known whose it is: who it would have been, if anybody.
+    pub fn stray<B>(&self, door: &Door, peer: &Peer, request: &Request<B>) -> Option<Passed> {
+        let path = request.uri().path();
+        let target = route::parse(path, door.prefix_allowed);
+        let snapshot = self.engine.board().peek();
+        let machine = self.would_be(door, peer, target.as_ref(), &snapshot.region)?;
+        let asking = if request.method() == Method::POST { Asking::Post } else { Asking::Get };
+        let mut passed = self.passed(machine, asking);
+        let is_events = target.is_some_and(|target| target.route == Route::ScheduledEvents);
+        let extra = passed.extra();
+        if *request.method() != asking.method() {
+            extra.method = Some(kept(request.method().as_str()));
+        }
+        if !is_events {
+            extra.path = Some(kept(path));
+        }
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        extra.version = query.ok().and_then(|query| query.api_version.as_deref().map(kept));
+        Some(passed)
+    }
+
+    fn would_be(&self, door: &Door, peer: &Peer, target: Option<&Target<'_>>, region: &Region) -> Option<MachineId> {
+        let named = target.and_then(|target| target.machine.as_ref());
+        door.who(region, peer, named).ok().map(|machine| machine.id)
     }
 }
 

@@ -6,11 +6,14 @@
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -18,9 +21,27 @@ use tokio_util::sync::CancellationToken;
 const LATE_MAX: Duration = Duration::from_secs(1);
 const LATE_BYTES_MAX: usize = 1024 * 1024;
 
-pub(crate) struct Stream<S> {
+/// A connection's socket.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
+    /// Closing it resets the connection from now on.
+    fn reset_on_close(&self);
+}
+
+impl Socket for TcpStream {
+    fn reset_on_close(&self) {
+        let _ = self.set_zero_linger();
+    }
+}
+
+/// Nothing is reset on a Unix socket; it is closed without an answer.
+impl Socket for UnixStream {
+    fn reset_on_close(&self) {}
+}
+
+pub(crate) struct Stream<S: Socket> {
     socket: S,
     stop: CancellationToken,
+    reset: Arc<AtomicBool>,
     /// The client has said that it will send nothing more.
     at_end: bool,
     /// What is sent in place of what hyper wanted to.
@@ -28,9 +49,18 @@ pub(crate) struct Stream<S> {
     late: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
-    pub fn new(socket: S, stop: CancellationToken) -> Stream<S> {
-        Stream { socket, stop, at_end: false, instead: Bytes::new(), late: None }
+impl<S: Socket> Drop for Stream<S> {
+    fn drop(&mut self) {
+        if self.reset.load(Ordering::Relaxed) {
+            self.socket.reset_on_close();
+        }
+    }
+}
+
+impl<S: Socket> Stream<S> {
+    /// Whoever sets `reset` before the end makes it a reset instead of an orderly one.
+    pub fn new(socket: S, stop: CancellationToken, reset: Arc<AtomicBool>) -> Stream<S> {
+        Stream { socket, stop, reset, at_end: false, instead: Bytes::new(), late: None }
     }
 
     fn poll_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -64,7 +94,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Stream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+impl<S: Socket> AsyncRead for Stream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -79,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: Socket> AsyncWrite for Stream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_instead(context))?;
         if let Some(answer) = with_a_sentence(bytes) {

@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use toml::Spanned;
 
@@ -165,7 +164,7 @@ struct StepTable {
     cancel: Text,
     approve: Text,
     poll: Text,
-    fault: Option<IgnoredAny>,
+    fault: Option<bodies::NewFault>,
     clear_faults: Option<bool>,
     wait: Text,
     expect: Text,
@@ -175,6 +174,7 @@ struct StepTable {
     of: Text,
     machine: Text,
     within: Text,
+    until: Text,
     r#as: Text,
 }
 
@@ -285,7 +285,8 @@ impl Meaning<'_> {
             found.push(Does::Approve { of, by: inner(&mut table.by), machine: inner(&mut table.machine) });
         }
         if let Some(text) = table.wait.take() {
-            found.push(Does::Wait(self.span_of(&text)?));
+            let until = table.until.take().map(|state| self.state(&state, table)).transpose()?;
+            found.push(Does::Wait { span: self.span_of(&text)?, until });
         }
         if let Some(state) = table.expect.take() {
             found.push(self.expectation(&state, table)?);
@@ -295,14 +296,19 @@ impl Meaning<'_> {
 
     fn expectation(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<Does, Problem> {
         let within = table.within.take().map_or(Ok(WITHIN_DEFAULT), |text| self.span_of(&text))?;
+        Ok(Does::Expect { what: self.state(state, table)?, within })
+    }
+
+    /// A word for how something is, and of what.
+    fn state(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<Expectation, Problem> {
         let word = state.get_ref().as_str();
         let event = EventState::WORDS.iter().find(|(known, _)| *known == word).map(|(_, state)| *state);
         let machine = MachineState::WORDS.iter().find(|(known, _)| *known == word).map(|(_, state)| *state);
-        let what = match (event, machine) {
-            (Some(state), _) => {
+        Ok(match (event, machine) {
+            (Some(at), _) => {
                 let missing = "of which operation? Say it with 'of', the name that an earlier step was given with 'as'";
-                let of = table.of.take().ok_or_else(|| self.places.problem(&self.places.whole(word), missing))?;
-                Expectation::Event { of: self.label(of)?, machine: inner(&mut table.machine), state }
+                let of = table.of.take().ok_or_else(|| self.places.problem(&state.span(), missing))?;
+                Expectation::Event { of: self.label(of)?, machine: inner(&mut table.machine), state: at }
             }
             (None, Some(at)) => {
                 let missing = || self.places.problem(&state.span(), "of which machine? Say it with 'machine'");
@@ -315,8 +321,7 @@ impl Meaning<'_> {
                     format!("'{word}' cannot be expected.{} {}", hint(word, known.iter().copied()), one_of(&known));
                 return Err(self.places.problem(&state.span(), message));
             }
-        };
-        Ok(Does::Expect { what, within })
+        })
     }
 
     /// The name of an operation, which an earlier step must have given.
@@ -338,7 +343,13 @@ impl Meaning<'_> {
 
     /// Every key that no verb has taken is one too many.
     fn nothing_left(&self, table: &StepTable) -> Result<(), Problem> {
-        let texts = [("by", &table.by), ("of", &table.of), ("machine", &table.machine), ("within", &table.within)];
+        let texts = [
+            ("by", &table.by),
+            ("of", &table.of),
+            ("machine", &table.machine),
+            ("within", &table.within),
+            ("until", &table.until),
+        ];
         for (key, value) in texts {
             if let Some(value) = value {
                 return Err(self.places.problem(&value.span(), format!("'{key}' means nothing to this step")));
@@ -365,7 +376,7 @@ fn makes_operation(does: &Does) -> bool {
         | Does::Poll { .. }
         | Does::Fault(_)
         | Does::ClearFaults
-        | Does::Wait(_)
+        | Does::Wait { .. }
         | Does::Expect { .. } => false,
     }
 }
@@ -399,11 +410,6 @@ impl Places<'_> {
     fn find(&self, key: &str) -> Range<usize> {
         let at = self.0.find(key).unwrap_or(0);
         at..at
-    }
-
-    /// Where a word is first written as a value.
-    fn whole(&self, word: &str) -> Range<usize> {
-        self.find(&format!("\"{word}\""))
     }
 
     /// What TOML or the shapes complain of. Unknown keys and words come with the one that was meant.

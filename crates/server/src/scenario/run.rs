@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use super::file::{Kind, Made, Scenario};
 use super::runs::Reporter;
-use super::step::{Action, Does, Expectation, Step};
+use super::step::{Action, Does, Expectation, MachineState, Step};
 use super::verdict::{self, Verdict};
 use crate::clock;
 use crate::engine::{Advance, Engine};
@@ -27,8 +27,18 @@ pub(super) struct Run {
     /// Who runs it.
     pub by: Name,
     pub scenario: Scenario,
+    pub handler: Handler,
     pub operations: HashMap<String, OperationId>,
     pub report: Reporter,
+}
+
+/// Who asks for the subject's document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// A handler under test, which is waited for.
+    Asks,
+    /// Nobody: the run pretends.
+    Absent,
 }
 
 /// Why a step failed, for people.
@@ -125,7 +135,8 @@ impl Run {
             Does::ClearFaults => self.call(Method::DELETE, "/faults", Value::Null).await,
             Does::Approve { of, by, machine } => return self.approve(of, by.as_deref(), machine.as_deref()).await,
             Does::Poll { machine } => return self.poll(machine).await,
-            Does::Wait(span) => return self.wait(*span).await,
+            Does::Wait { span, until: None } => return self.wait(*span).await,
+            Does::Wait { span, until: Some(what) } => return self.wait_until(*span, what).await,
             Does::Expect { what, within } => return self.expect(what, *within).await,
         };
         let answer = answer.map_err(|refused| refused.message)?;
@@ -166,6 +177,10 @@ impl Run {
     }
 
     async fn poll(&self, machine: &str) -> Result<(), Failed> {
+        if self.handler == Handler::Asks && self.scenario.subject.as_deref() == Some(machine) {
+            let what = Expectation::Machine { machine: machine.into(), state: MachineState::Polling };
+            return self.expect(&what, HANDLER_WITHIN).await;
+        }
         let machine = self.machine(&self.engine.snapshot().region, machine)?;
         self.submit(Command::Seen { machine }).await
     }
@@ -185,6 +200,26 @@ impl Run {
                 self.report.unless_stopped(tokio::time::sleep(span)).await
             }
         }
+    }
+
+    /// Lets time pass until something is so, but not more than `span` of it.
+    async fn wait_until(&self, span: Duration, what: &Expectation) -> Result<(), Failed> {
+        match self.engine.clock_kind() {
+            clock::Kind::Manual => {
+                let end = self.engine.now() + span;
+                while self.engine.now() < end && !self.is_settled(what)? {
+                    let next = Advance::To((self.engine.now() + TURN).min(end));
+                    self.engine.advance(next).await.map_err(|error| error.to_string())?;
+                }
+                self.expect(what, Duration::ZERO).await
+            }
+            // Deadlines are whole seconds, rounded up.
+            clock::Kind::Real => self.expect(what, self.engine.snapshot().region.settings().scaled(span) + SLACK).await,
+        }
+    }
+
+    fn is_settled(&self, what: &Expectation) -> Result<bool, Failed> {
+        self.verdict(what).map(|verdict| !matches!(verdict, Verdict::NotYet(_)))
     }
 
     async fn expect(&self, what: &Expectation, within: Duration) -> Result<(), Failed> {
@@ -215,8 +250,8 @@ impl Run {
                 None => Ok(Verdict::Never("it is over and forgotten".into())),
             },
             Expectation::Machine { machine, state } => {
-                let asked = |machine: MachineId| self.engine.requests_of(machine);
-                Ok(verdict::of_machine(region, machine, asked, *state))
+                let polls = |machine: MachineId| self.engine.request_log_of(machine, u64::MAX).summary.polls;
+                Ok(verdict::of_machine(region, machine, polls, *state))
             }
         }
     }
@@ -256,6 +291,15 @@ impl Run {
     }
 }
 
+/// What a handler has to ask for the first time: it may have to be started, and its first call may be slow.
+const HANDLER_WITHIN: Duration = Duration::from_secs(60);
+
+/// How far a manual clock is moved at a time: what is looked for lasts longer.
+const TURN: Duration = Duration::from_secs(10);
+
+/// What a real clock may be late by.
+const SLACK: Duration = Duration::from_secs(3);
+
 /// How often requests of machines are looked at while an expectation waits for one.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -283,11 +327,12 @@ fn machines_of(does: &Does) -> impl Iterator<Item = &str> {
         Does::Maintain(body) => (body["target"]["machine"].as_str(), None),
         Does::Fault(body) => (body["machine"].as_str(), None),
         Does::Approve { by, machine, .. } => (by.as_deref(), machine.as_deref()),
-        Does::Expect { what: Expectation::Machine { machine, .. }, .. } => (Some(machine.as_str()), None),
-        Does::Expect { what: Expectation::Event { machine, .. }, .. } => (machine.as_deref(), None),
-        Does::Scale { .. } | Does::Upgrade { .. } | Does::Cancel { .. } | Does::ClearFaults | Does::Wait(_) => {
-            (None, None)
-        }
+        Does::Expect { what, .. } | Does::Wait { until: Some(what), .. } => (what.machine(), None),
+        Does::Scale { .. }
+        | Does::Upgrade { .. }
+        | Does::Cancel { .. }
+        | Does::ClearFaults
+        | Does::Wait { until: None, .. } => (None, None),
     };
     one.into_iter().chain(other)
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::file::Scenario;
-use super::run::Run;
+use super::run::{Handler, Run};
 use crate::engine::Engine;
 
 /// Runs under way at once. Each is a task that mostly waits; more than this is a loop that starts them.
@@ -103,6 +103,7 @@ impl Runs {
         &self,
         name: String,
         scenario: Scenario,
+        handler: Handler,
         Inside { engine, routes, by }: Inside,
         stop: &CancellationToken,
     ) -> Result<Prepared, BeginError> {
@@ -115,7 +116,7 @@ impl Runs {
         let first = first_progress(kept.last + 1, name, &scenario, engine.now());
         let (progress, seen) = watch::channel(first.clone());
         let report = Reporter { progress, stop: stop.clone() };
-        let run = Run { engine, routes, by, scenario, operations: HashMap::new(), report };
+        let run = Run { engine, routes, by, scenario, handler, operations: HashMap::new(), report };
         run.check().map_err(BeginError::Unfit)?;
         kept.last += 1;
         kept.runs.insert(first.id, Known { progress: seen, stop });

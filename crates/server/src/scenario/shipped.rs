@@ -24,6 +24,18 @@ pub const SHIPPED: &[Shipped] = shipped![
     "eviction",
     "terminate",
     "terminate-gate",
+    "someone-else",
+    "unknown-type",
+    "throttled",
+    "gone",
+    "server-error",
+    "unavailable",
+    "reset",
+    "truncated",
+    "malformed",
+    "slow-answers",
+    "slow-first-call",
+    "incarnation-restart",
 ];
 
 pub fn shipped(name: &str) -> Option<&'static Shipped> {

@@ -54,7 +54,11 @@ pub enum Does {
     Fault(Value),
     /// All faults end.
     ClearFaults,
-    Wait(Duration),
+    Wait {
+        span: Duration,
+        /// Not longer than until this is so, and then it must be so.
+        until: Option<Expectation>,
+    },
     Expect {
         what: Expectation,
         within: Duration,
@@ -124,9 +128,30 @@ impl Does {
             Does::Maintain(body) => rename_in(&mut body["target"], rename),
             Does::Fault(body) => rename_in(body, rename),
             Does::Approve { by, machine, .. } => by.iter_mut().chain(machine).for_each(rename),
-            Does::Expect { what: Expectation::Event { machine, .. }, .. } => machine.iter_mut().for_each(rename),
-            Does::Expect { what: Expectation::Machine { machine, .. }, .. } => rename(machine),
-            Does::Scale { .. } | Does::Upgrade { .. } | Does::Cancel { .. } | Does::ClearFaults | Does::Wait(_) => {}
+            Does::Expect { what, .. } | Does::Wait { until: Some(what), .. } => {
+                what.machine_mut().into_iter().for_each(rename)
+            }
+            Does::Scale { .. }
+            | Does::Upgrade { .. }
+            | Does::Cancel { .. }
+            | Does::ClearFaults
+            | Does::Wait { until: None, .. } => {}
+        }
+    }
+}
+
+impl Expectation {
+    pub fn machine(&self) -> Option<&str> {
+        match self {
+            Expectation::Event { machine, .. } => machine.as_deref(),
+            Expectation::Machine { machine, .. } => Some(machine),
+        }
+    }
+
+    fn machine_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Expectation::Event { machine, .. } => machine.as_mut(),
+            Expectation::Machine { machine, .. } => Some(machine),
         }
     }
 }
@@ -221,7 +246,8 @@ impl fmt::Display for Does {
             Does::Poll { machine } => write!(f, "{machine} asks for its document"),
             Does::Fault(body) => write!(f, "fault {body}"),
             Does::ClearFaults => write!(f, "clear all faults"),
-            Does::Wait(span) => write!(f, "wait {}", span_text(*span)),
+            Does::Wait { span, until: None } => write!(f, "wait {}", span_text(*span)),
+            Does::Wait { span, until: Some(what) } => write!(f, "wait {} at most for {what}", span_text(*span)),
             Does::Expect { what, .. } => write!(f, "expect {what}"),
         }
     }

@@ -1,9 +1,8 @@
 //! Whether what a scenario expects is so in a region: already, not yet, or never again.
 
-use forewarn_core::{Event, Found, Operation, OperationState, Outcome, Power, Region, Status};
+use forewarn_core::{Event, Found, MachineId, Operation, OperationState, Outcome, Power, Region, Status};
 
 use super::step::{EventState, MachineState};
-use crate::requests::RequestRecord;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -74,11 +73,11 @@ fn outcome_word(outcome: &Outcome) -> String {
     }
 }
 
-/// Of a machine. `asked` is what it has asked of the metadata endpoint.
+/// Of a machine. `polls`: how often it has asked for its document.
 pub(super) fn of_machine(
     region: &Region,
     name: &str,
-    asked: impl Fn(forewarn_core::MachineId) -> Option<RequestRecord>,
+    polls: impl Fn(MachineId) -> u64,
     state: MachineState,
 ) -> Verdict {
     let machine = match region.machine_by_name(name, None) {
@@ -94,7 +93,7 @@ pub(super) fn of_machine(
         };
     };
     let holds = match state {
-        MachineState::Polling => asked(machine.id).is_some_and(|record| record.gets > 0),
+        MachineState::Polling => polls(machine.id) > 0 && region.is_on(machine.scope),
         MachineState::Running => machine.power == Power::Running,
         MachineState::Stopped => machine.power == Power::Stopped,
         MachineState::Deallocated => machine.power == Power::Deallocated,

@@ -101,6 +101,11 @@ impl Server {
         client.send(self.management, &format!("{method} /api/v1{path}"), body.as_bytes())
     }
 
+    /// A request to the metadata endpoint.
+    pub fn metadata(&self, line: &str, body: &str) -> Answer {
+        Client::to(self.metadata).header("Metadata", "true").send(self.metadata, line, body.as_bytes())
+    }
+
     /// The machine asks for its document, which turns its scope on.
     pub fn listen_as(&self, machine: &str) {
         self.document(machine);
@@ -109,7 +114,7 @@ impl Server {
     /// What the machine is shown.
     pub fn document(&self, machine: &str) -> Value {
         let line = format!("GET /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
-        let answer = Client::to(self.metadata).header("Metadata", "true").send(self.metadata, &line, b"");
+        let answer = self.metadata(&line, "");
         assert_eq!(answer.status, 200, "{machine}: {}", answer.text());
         answer.json()
     }
@@ -134,6 +139,13 @@ impl Server {
         // The first comment says that from here on nothing is missed.
         assert!(changes.line().unwrap().starts_with(':'));
         changes
+    }
+
+    pub fn until_somebody_waits(&self) {
+        let engine = self.running.lock().unwrap().as_ref().expect("the server runs").engine.clone();
+        while engine.telemetry().waiting.get() == 0 {
+            std::thread::yield_now();
+        }
     }
 
     pub fn stop(&self) {

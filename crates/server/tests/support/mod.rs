@@ -137,6 +137,23 @@ impl World {
     }
 }
 
+/// Nothing here takes so long unless it never comes.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Lets the server's tasks run until they have come so far.
+#[track_caller]
+pub fn until(reached: impl FnMut() -> bool) -> impl Future<Output = ()> {
+    until_at(std::panic::Location::caller(), reached)
+}
+
+async fn until_at(caller: &std::panic::Location<'_>, mut reached: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !reached() {
+        assert!(begun.elapsed() < PATIENCE, "{caller}: it does not come so far");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// The machine that an empty store starts with.
 pub const FIRST: MachineId = MachineId(1);
 

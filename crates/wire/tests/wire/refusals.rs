@@ -54,6 +54,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::Overloaded { retry_after_secs: 1 },
         Refusal::OutcomeUnknown { retry_after_secs: 1 },
         Refusal::Internal,
+        Refusal::Gone,
     ]
 }
 
@@ -80,6 +81,7 @@ fn every_body_is_json_with_an_error_that_begins_as_its_status_is_called() {
             404 => "Not found. ",
             405 => "Method not allowed. ",
             409 => "Conflict. ",
+            410 => "Gone. ",
             413 => "Payload too large. ",
             429 => "Too many requests. ",
             431 => "Request header fields too large. ",

@@ -4,13 +4,12 @@
 //! resources, happens when the run says so: every state between is there to be looked at.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use crate::accept::netns::Namespace;
 use crate::sh;
 
 /// Seconds that one run of an agent may take.
@@ -21,14 +20,25 @@ pub struct Cluster {
     nodes: Vec<String>,
     /// `OCF_ROOT`, with the agents as the package has them.
     ocf_root: PathBuf,
+    stubs: PathBuf,
+}
+
+/// Where the four commands are.
+pub fn stubs() -> PathBuf {
+    sh::root().join("xtask/src/accept/pacemaker/bin")
 }
 
 impl Cluster {
-    pub fn new(nodes: &[&str], ocf_root: PathBuf) -> Result<Cluster> {
+    pub fn new(nodes: &[&str], ocf_root: PathBuf, stubs: PathBuf) -> Result<Cluster> {
         let dir = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
         fs::write(dir.path().join("nodes"), nodes.join("\n") + "\n")?;
         fs::create_dir(dir.path().join("resources"))?;
-        Ok(Cluster { dir, nodes: nodes.iter().map(|&node| node.to_owned()).collect(), ocf_root })
+        Ok(Cluster { dir, nodes: nodes.iter().map(|&node| node.to_owned()).collect(), ocf_root, stubs })
+    }
+
+    /// Where the files are.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     pub fn place(&self, resource: &str, node: &str) -> Result<()> {
@@ -56,13 +66,12 @@ impl Cluster {
         unhealthy || self.attribute(node, "standby").as_deref() == Some("on")
     }
 
-    /// Runs one action of an agent on the machine that has this network, as Pacemaker's executor does.
-    pub fn agent(&self, agent: &str, action: &str, namespace: &Namespace) -> Result<()> {
+    /// Runs one action of an agent, as Pacemaker's executor does. `command` runs what follows it, where the machine is;
+    /// its environment is empty but for what that needs.
+    pub fn agent(&self, agent: &str, action: &str, mut command: Command) -> Result<()> {
         let program = self.ocf_root.join("resource.d/heartbeat").join(agent);
-        let stubs = sh::root().join("xtask/src/accept/pacemaker/bin");
-        let mut command: Command = namespace.command("timeout");
-        command.arg(AGENT_SECS_MAX).arg(program).arg(action).env_clear();
-        command.env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", stubs.display()));
+        command.args(["timeout", AGENT_SECS_MAX]).arg(program).arg(action);
+        command.env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.stubs.display()));
         command.env("CLUSTER", self.dir.path()).env("OCF_ROOT", &self.ocf_root);
         command.env("OCF_RESOURCE_INSTANCE", format!("rsc_{agent}"));
         command.env("HA_LOGFILE", self.log_path()).env("HA_debug", "1").env("PYTHONDONTWRITEBYTECODE", "1");

@@ -8,7 +8,7 @@
 //!
 //! Host names and machine names differ on purpose: the document must speak of machines.
 
-mod cluster;
+pub mod cluster;
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ const B: usize = 1;
 /// What the simulated driver takes for a Reboot or a Redeploy, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
-const AZ: &str = "azure-events-az";
+pub const AZ: &str = "azure-events-az";
 const CLASSIC: &str = "azure-events";
 
 pub fn run() -> Result<()> {
@@ -44,7 +44,7 @@ pub fn run() -> Result<()> {
     check_unchanged(&package)?;
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
-    let cluster = Cluster::new(&HOSTS, package.join("usr/lib/ocf"))?;
+    let cluster = Cluster::new(&HOSTS, package.join("usr/lib/ocf"), cluster::stubs())?;
     let fleet = Fleet { server: &server, cluster: &cluster, nodes: &network.nodes };
     fleet.register()?;
     fleet.go_through_everything().with_context(|| format!("the agents said:\n{}", cluster.log()))?;
@@ -52,7 +52,7 @@ pub fn run() -> Result<()> {
 }
 
 /// The agents are what Debian signed: a hand in the cache would make the run worth nothing.
-fn check_unchanged(package: &Path) -> Result<()> {
+pub fn check_unchanged(package: &Path) -> Result<()> {
     let mut files = std::fs::read_dir(package)?.filter_map(|entry| Some(entry.ok()?.path()));
     let deb = files.find(|path| path.extension().is_some_and(|end| end == "deb")).context("the package is gone")?;
     let sums = sh::program("dpkg-deb").args(&["--info", deb.to_str().context("path")?, "md5sums"]).read()?;
@@ -270,7 +270,9 @@ impl Fleet<'_> {
     }
 
     fn act(&self, agent: &str, action: &str, node: usize) -> Result<()> {
-        self.cluster.agent(agent, action, &self.nodes[node].namespace)?;
+        let mut command = self.nodes[node].namespace.command("env");
+        command.env_clear();
+        self.cluster.agent(agent, action, command)?;
         let state = self.cluster.attribute(HOSTS[node], &format!("{agent}_curNodeState"));
         eprintln!("   {} {agent} {action}: {}", HOSTS[node], state.as_deref().unwrap_or("-"));
         Ok(())

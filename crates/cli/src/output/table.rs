@@ -1,9 +1,8 @@
-//! What people see: tables, lines, colours when somebody looks.
+//! Tables: columns as wide as they need to be, colours when somebody looks.
 
-use std::io::{self, IsTerminal, Write};
+use std::io;
 
-use serde_json::Value;
-
+use super::{colours, line, tame};
 use crate::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +28,10 @@ impl Cell {
     pub fn coloured(text: impl Into<String>, colour: Colour) -> Cell {
         Cell { colour, ..Cell::new(text) }
     }
-}
 
-/// Text from elsewhere must not move the cursor of the reader's terminal.
-pub fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    pub fn text(&self) -> &str {
+        &self.text
+    }
 }
 
 /// Columns as wide as they need to be. Without rows only the sentence `nothing`.
@@ -68,72 +66,6 @@ fn painted(text: &str, colour: Colour, coloured: bool) -> String {
         Colour::Plain => 0,
     };
     if coloured && colour != Colour::Plain { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
-}
-
-fn colours(stream: &impl IsTerminal) -> bool {
-    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// One line, or several, on standard output.
-pub fn line(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::NobodyReads,
-        _ => Failure::Refused(format!("The output cannot be written: {error}.")),
-    })
-}
-
-pub fn json(value: &Value) -> Result<(), Failure> {
-    line(&format!("{value:#}"))
-}
-
-/// Something for the person who waits; not part of the result.
-pub fn aside(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
-}
-
-/// A line on the terminal that is written over and over. Nothing where nobody looks.
-pub struct StatusLine {
-    terminal: bool,
-    shown: bool,
-}
-
-impl StatusLine {
-    pub fn new() -> StatusLine {
-        StatusLine { terminal: io::stderr().is_terminal(), shown: false }
-    }
-
-    pub fn show(&mut self, text: &str) {
-        if self.terminal {
-            // A line that wraps could not be written over.
-            let shown: String = tame(text).chars().take(width().saturating_sub(1)).collect();
-            let _ = write!(io::stderr(), "\r\x1b[K{shown}");
-            self.shown = true;
-        }
-    }
-
-    pub fn show_gone(&mut self) {
-        self.show("The server cannot be reached, trying again (Ctrl-C: stop)");
-    }
-
-    /// Makes place for other lines.
-    pub fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
-}
-
-fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stderr());
-    size.ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0).unwrap_or(80)
-}
-
-impl Drop for StatusLine {
-    fn drop(&mut self) {
-        self.clear();
-    }
 }
 
 #[cfg(test)]

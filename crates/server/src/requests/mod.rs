@@ -1,12 +1,24 @@
 //! What machines have asked of the metadata endpoint, kept beside the region: polls are too many to be
-//! commands. Also where each machine's rate limit is counted.
+//! commands. Counts of all machines, the last requests of those that ask (`log`), how they poll (`rhythm`).
+//! Also where each machine's rate limit is counted.
+
+mod log;
+mod rhythm;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use forewarn_core::{MachineId, Timestamp};
+use forewarn_core::{EventId, MachineId, Timestamp};
+use forewarn_wire::version::Version;
+
+pub use log::{APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestSeen};
+pub(crate) use log::{Extra, kept};
+pub use rhythm::Summary;
+
+use crate::faults::Met;
+use log::Logs;
 
 /// Machines that are remembered. Each has a place by its number; of two that share one, the later asker
 /// has it. As many as the region may have would be 96 MB, so the fleet that polls one server is taken to
@@ -34,10 +46,59 @@ pub(crate) enum Asking {
     Post,
 }
 
+impl Asking {
+    pub fn method(self) -> &'static str {
+        match self {
+            Asking::Get => "GET",
+            Asking::Post => "POST",
+        }
+    }
+}
+
+/// A request on its way to the log.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub machine: MachineId,
+    pub at: Timestamp,
+    pub asking: Asking,
+    pub version: Option<Version>,
+    pub extra: Option<Box<Extra>>,
+}
+
+impl Passed {
+    pub fn new(machine: MachineId, at: Timestamp, asking: Asking) -> Passed {
+        Passed { machine, at, asking, version: None, extra: None }
+    }
+
+    pub fn elsewhere(mut self, path: &str, version: Option<&str>) -> Passed {
+        let extra = self.extra();
+        extra.path = Some(kept(path));
+        extra.version = version.map(kept);
+        self
+    }
+
+    pub fn met(&mut self, faults: &[Met]) {
+        self.extra().faults = faults.into();
+    }
+
+    pub fn approved(&mut self, events: &[EventId]) {
+        self.extra().approved = events.iter().take(APPROVED_KEPT_MAX).copied().collect();
+    }
+
+    pub fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+
+    fn is_poll(&self) -> bool {
+        log::is_poll(self.asking, self.extra.as_deref())
+    }
+}
+
 pub(crate) struct Requests {
     per_second: Option<u32>,
     chunks: Vec<OnceLock<Box<[Place]>>>,
     buckets: Vec<Mutex<HashMap<MachineId, Bucket>>>,
+    logs: Logs,
 }
 
 /// One machine's record, in one line of memory. Counters are for people to look at: nobody waits for
@@ -59,7 +120,7 @@ struct Bucket {
 }
 
 /// Over the limit: how many seconds until the next request is taken.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limited(pub u32);
 
 impl Requests {
@@ -68,7 +129,18 @@ impl Requests {
             per_second: per_second.filter(|limit| *limit > 0),
             chunks: (0..RECORDS_MAX / CHUNK).map(|_| OnceLock::new()).collect(),
             buckets: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            logs: Logs::new(),
         }
+    }
+
+    /// Writes down a request that is over; without a status when there was no answer.
+    pub fn write(&self, passed: Passed, status: Option<u16>) {
+        self.logs.write(passed, status);
+    }
+
+    /// The last requests of a machine, after the one with this number.
+    pub fn log_of(&self, machine: MachineId, after: u64) -> RequestLog {
+        self.logs.read(machine, after)
     }
 
     pub fn of(&self, machine: MachineId) -> Option<RequestRecord> {

@@ -1,0 +1,67 @@
+//! Which one is meant: `NAME`, or `-n NAME`, with `-g GROUP` where several have the name.
+
+/// A machine, a set, a service.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Named {
+    /// Its name, or GROUP/NAME where several have it; a machine also by its vmId.
+    #[arg(value_name = "NAME", required_unless_present = "name")]
+    place: Option<String>,
+    /// The same as NAME.
+    #[arg(short, long, value_name = "NAME", conflicts_with = "place")]
+    name: Option<String>,
+    /// Its resource group (of a role instance: its cloud service).
+    #[arg(short = 'g', long, value_name = "GROUP")]
+    resource_group: Option<String>,
+}
+
+impl Named {
+    pub fn name(&self) -> &str {
+        self.place.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
+    }
+
+    /// The resource group and the name of something that is made.
+    pub fn parts(&self) -> (Option<&str>, &str) {
+        match (&self.resource_group, self.name().split_once('/')) {
+            (None, Some((group, name))) => (Some(group), name),
+            (group, _) => (group.as_deref(), self.name()),
+        }
+    }
+
+    /// How the API's paths name it.
+    pub fn segment(&self) -> String {
+        match &self.resource_group {
+            Some(group) => format!("{group}~{}", self.name()),
+            None => segment(self.name()),
+        }
+    }
+}
+
+/// A host; it is in no resource group.
+#[derive(Clone, Debug, clap::Args)]
+pub struct HostName {
+    /// Its name.
+    #[arg(value_name = "NAME", required_unless_present = "name")]
+    place: Option<String>,
+    /// The same as NAME.
+    #[arg(short, long, value_name = "NAME", conflicts_with = "place")]
+    name: Option<String>,
+}
+
+impl HostName {
+    pub fn name(&self) -> &str {
+        self.place.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
+    }
+}
+
+/// Which ones a list shows.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Within {
+    /// Only those of this resource group.
+    #[arg(short = 'g', long, value_name = "GROUP")]
+    pub resource_group: Option<String>,
+}
+
+/// `group/name` on the command line is `group~name` in a path of the API.
+pub fn segment(name: &str) -> String {
+    name.replacen('/', "~", 1)
+}

@@ -1,0 +1,85 @@
+//! The cases of a check, in the order of the report.
+
+use forewarn_server::nearest::unknown;
+
+use crate::failure::{Failure, sentence};
+
+/// One case: a scenario that ships, or, without one, some time in which nothing happens.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub name: &'static str,
+    pub scenario: Option<&'static str>,
+    /// The machine that the handler is.
+    pub subject: &'static str,
+    /// Notice is divided by this.
+    pub scale: u32,
+    /// Whether the subject is gone at the end, so that nothing more is asked of the handler then.
+    pub ends_machine: bool,
+}
+
+/// 15 minutes become 30 seconds: a handler that polls as seldom as Preempt allows still sees every event.
+const SCALE: u32 = 30;
+
+/// 30 seconds become 10.
+const SCALE_PREEMPT: u32 = 3;
+
+const fn case(name: &'static str, subject: &'static str) -> Case {
+    Case { name, scenario: Some(name), subject, scale: SCALE, ends_machine: false }
+}
+
+pub const ALL: &[Case] = &[
+    Case { scenario: None, ..case("idle", "web_0") },
+    case("user-reboot", "web_0"),
+    case("user-redeploy", "web_0"),
+    case("live-migration", "web_0"),
+    case("host-maintenance", "app_0"),
+    case("host-failure", "web_0"),
+    case("hardware-failure", "web_0"),
+    case("cancelled-maintenance", "node_0"),
+    Case { scale: SCALE_PREEMPT, ends_machine: true, ..case("eviction", "spot_0") },
+    Case { ends_machine: true, ..case("terminate", "pool_2") },
+    case("someone-else", "pair_0"),
+    case("unknown-type", "web_0"),
+    case("throttled", "web_0"),
+    case("gone", "web_0"),
+    case("server-error", "web_0"),
+    case("unavailable", "web_0"),
+    case("reset", "web_0"),
+    case("truncated", "web_0"),
+    case("malformed", "web_0"),
+    case("slow-answers", "web_0"),
+    case("slow-first-call", "web_0"),
+    case("incarnation-restart", "web_0"),
+];
+
+/// Those that were asked for, in the order of the report; all when none was.
+pub fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {
+    let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
+    if let Some(stranger) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Failure::Usage(sentence(&unknown("case", stranger, &known))));
+    }
+    let wanted = |case: &&Case| names.is_empty() || names.iter().any(|name| name == case.name);
+    Ok(ALL.iter().filter(wanted).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use forewarn_server::scenario::{Scenario, shipped};
+
+    use super::*;
+
+    #[test]
+    fn every_case_is_a_scenario_with_this_subject() {
+        for case in ALL.iter().filter(|case| case.scenario.is_some()) {
+            let scenario = Scenario::parse(shipped(case.name).unwrap().text).unwrap();
+            assert_eq!(scenario.subject.as_deref(), Some(case.subject), "{}", case.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_case_is_named_with_the_one_that_was_meant() {
+        let Err(Failure::Usage(message)) = chosen(&["evicton".into()]) else { panic!("it is not known") };
+        assert!(message.starts_with("There is no case 'evicton'. Did you mean 'eviction'?"), "{message}");
+        assert_eq!(chosen(&["reset".into(), "gone".into()]).unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,147 @@
+//! The handler's process, in a network of its own, and what it writes.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forewarn_server::Timestamp;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::Common;
+use super::cases::Case;
+use super::marks::{Mark, Marks};
+use super::seen::At;
+use crate::failure::Failure;
+use crate::output;
+
+/// What a handler has after SIGTERM.
+const TERM_GRACE: Duration = Duration::from_secs(2);
+
+/// Bytes of a line that are looked at. A handler that writes longer ones writes no marks.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+pub struct Handler {
+    child: Child,
+    ended: Option<(Timestamp, ExitStatus)>,
+    written: Arc<Mutex<Written>>,
+}
+
+#[derive(Default)]
+struct Written {
+    marks: Vec<(Timestamp, Mark)>,
+    last: Option<String>,
+}
+
+impl Handler {
+    pub fn start(case: &Case, common: &Common, server: &str, metadata: &str) -> Result<Handler, Failure> {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["run", "--quiet", "--vm", case.subject, "--server", server, "--metadata", metadata, "--"]);
+        command.args(&common.command).env_remove("FOREWARN_DATA").env_remove("FOREWARN_TOKEN");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let child = command.spawn();
+        let mut child = child.map_err(|error| Failure::Refused(format!("The handler cannot be started: {error}.")))?;
+        let written = Arc::new(Mutex::default());
+        let said = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
+        for stream in said.into_iter().flatten() {
+            let reader = Reader {
+                name: case.name,
+                marks: common.marks.clone(),
+                verbose: common.verbose,
+                written: Arc::clone(&written),
+            };
+            thread::spawn(move || reader.read(stream));
+        }
+        Ok(Handler { child, ended: None, written })
+    }
+
+    /// When and how it ended by itself.
+    pub fn exit(&mut self, begun: Timestamp) -> Option<(At, String)> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten().map(|status| (now(), status));
+        }
+        self.ended.map(|(at, status)| (at.since(begun), how(status)))
+    }
+
+    /// Ends it and all that it has started.
+    pub fn end(&mut self) {
+        let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
+        let _ = kill_process_group(group, Signal::TERM);
+        let until = Instant::now() + TERM_GRACE;
+        while self.ended.is_none() && Instant::now() < until {
+            self.ended = self.child.try_wait().ok().flatten().map(|status| (now(), status));
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.child.wait();
+    }
+
+    pub fn marks(&self, begun: Timestamp) -> Vec<(At, Mark)> {
+        lock(&self.written).marks.iter().map(|(at, mark)| (at.since(begun), *mark)).collect()
+    }
+
+    pub fn last_line(&self) -> Option<String> {
+        lock(&self.written).last.clone()
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Reader {
+    name: &'static str,
+    marks: Marks,
+    verbose: bool,
+    written: Arc<Mutex<Written>>,
+}
+
+impl Reader {
+    fn read(&self, stream: Box<dyn Read + Send>) {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let mut line = Vec::new();
+            match (&mut stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => self.line(String::from_utf8_lossy(&line).trim_end()),
+            }
+        }
+    }
+
+    fn line(&self, line: &str) {
+        let at = now();
+        if self.verbose {
+            output::aside(&output::tame(&format!("{}: {line}", self.name)));
+        }
+        let mut written = lock(&self.written);
+        written.marks.extend(self.marks.of(line).into_iter().map(|mark| (at, mark)));
+        if !line.is_empty() {
+            written.last = Some(output::tame(line));
+        }
+    }
+}
+
+fn boxed(stream: impl Read + Send + 'static) -> Box<dyn Read + Send> {
+    Box::new(stream)
+}
+
+fn lock(written: &Mutex<Written>) -> MutexGuard<'_, Written> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The servers of a check have the real clock.
+fn now() -> Timestamp {
+    Timestamp(jiff::Timestamp::now().as_millisecond())
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "somehow".into(),
+    }
+}

@@ -1,0 +1,68 @@
+//! What a handler writes when it has done something that no request shows.
+
+use regex::Regex;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    pub prepared: Option<Regex>,
+    pub restored: Option<Regex>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Prepared,
+    Restored,
+}
+
+impl Marks {
+    pub fn typed(words: &[String]) -> Result<Marks, Failure> {
+        let mut marks = Marks::default();
+        for word in words {
+            let (name, text) = word.split_once('=').unwrap_or((word, ""));
+            let place = match name {
+                "prepared" => &mut marks.prepared,
+                "restored" => &mut marks.restored,
+                _ => {
+                    return Err(Failure::Usage(format!(
+                        "--mark is '{word}', but must be prepared=REGEX or restored=REGEX."
+                    )));
+                }
+            };
+            let regex = Regex::new(text).map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                Failure::Usage(format!("--mark {name}: '{text}' is no regular expression: {reason}."))
+            })?;
+            *place = Some(regex);
+        }
+        Ok(marks)
+    }
+
+    /// What a line of the handler's output says.
+    pub fn of(&self, line: &str) -> Vec<Mark> {
+        let found = [(&self.prepared, Mark::Prepared), (&self.restored, Mark::Restored)];
+        found
+            .into_iter()
+            .filter(|(regex, _)| regex.as_ref().is_some_and(|it| it.is_match(line)))
+            .map(|it| it.1)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_and_wrong_marks_are_named() {
+        let marks = Marks::typed(&["prepared=^drain(ed|ing)".into(), "restored=back".into()]).unwrap();
+        assert_eq!(marks.of("drained web_0, back soon"), [Mark::Prepared, Mark::Restored]);
+        assert_eq!(marks.of("not drained"), []);
+        for (word, part) in [("perpared=x", "must be prepared=REGEX"), ("prepared=(", "no regular expression")] {
+            let Err(Failure::Usage(message)) = Marks::typed(&[word.into()]) else { panic!("{word} is wrong") };
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

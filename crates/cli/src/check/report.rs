@@ -1,0 +1,151 @@
+//! What came of a check: a table for people, JSON for programs, JUnit XML for CI.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::judge::{Finding, Verdict, Weight, secs};
+use crate::args::Output;
+use crate::failure::Failure;
+use crate::output::{self, Cell, Colour, Shown};
+
+pub fn show(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
+    output::list::<Row>(&values(verdicts), output)
+}
+
+/// A verdict as it is told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    case: String,
+    verdict: String,
+    first_poll_milliseconds: Option<u64>,
+    interval_milliseconds: Option<u64>,
+    seen_after_milliseconds: Option<u64>,
+    approved_after_milliseconds: Option<u64>,
+    summary: String,
+}
+
+impl Shown for Row {
+    const HEAD: &'static [&'static str] =
+        &["CASE", "VERDICT", "FIRST POLL", "INTERVAL", "SEEN", "APPROVED", "WHAT IT DID"];
+    const NONE: &'static str = "No case ran.";
+
+    fn row(&self) -> Vec<Cell> {
+        let number =
+            |millis: Option<u64>| Cell::new(millis.map_or_else(|| "-".into(), |it| secs(Duration::from_millis(it))));
+        let colour = if self.verdict == PASSED { Colour::Green } else { Colour::Red };
+        vec![
+            Cell::new(&self.case),
+            Cell::coloured(&self.verdict, colour),
+            number(self.first_poll_milliseconds),
+            number(self.interval_milliseconds),
+            number(self.seen_after_milliseconds),
+            number(self.approved_after_milliseconds),
+            Cell::new(&self.summary),
+        ]
+    }
+}
+
+const PASSED: &str = "passed";
+const FAILED: &str = "FAILED";
+
+/// What is wrong, if anything is; else everything that was seen.
+fn summary(verdict: &Verdict) -> String {
+    let of = |wanted: Weight| verdict.findings.iter().filter(move |finding| finding.weight == wanted);
+    let texts = |findings: Vec<&Finding>| findings.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("; ");
+    let bad: Vec<_> = of(Weight::Bad).collect();
+    if !bad.is_empty() {
+        return texts(bad);
+    }
+    let mut text = texts(of(Weight::Good).chain(of(Weight::Remark)).collect());
+    let unseen = texts(of(Weight::NotObserved).collect());
+    if !unseen.is_empty() {
+        let _ = write!(text, "{}not observed: {unseen}", if text.is_empty() { "" } else { "; " });
+    }
+    text
+}
+
+fn values(verdicts: &[Verdict]) -> Vec<Value> {
+    let millis = |span: Option<Duration>| span.map(|span| span.as_millis() as u64);
+    let values = verdicts.iter().map(|verdict| {
+        json!({
+            "case": verdict.case,
+            "verdict": if verdict.passed() { PASSED } else { FAILED },
+            "summary": summary(verdict),
+            "firstPollMilliseconds": millis(verdict.numbers.first_poll),
+            "intervalMilliseconds": millis(verdict.numbers.interval),
+            "seenAfterMilliseconds": millis(verdict.numbers.seen_after),
+            "approvedAfterMilliseconds": millis(verdict.numbers.approved_after),
+            "findings": verdict.findings.iter().map(|it| json!({ "weight": word(it.weight), "text": it.text })).collect::<Vec<_>>(),
+        })
+    });
+    values.collect()
+}
+
+fn word(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Good => "good",
+        Weight::Remark => "remark",
+        Weight::NotObserved => "not observed",
+        Weight::Bad => "bad",
+    }
+}
+
+pub fn junit(verdicts: &[Verdict]) -> String {
+    let failed = verdicts.iter().filter(|verdict| !verdict.passed()).count();
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(xml, "<testsuite name=\"forewarn check\" tests=\"{}\" failures=\"{failed}\">", verdicts.len());
+    for verdict in verdicts {
+        let _ = writeln!(xml, "  <testcase classname=\"forewarn.check\" name=\"{}\">", escaped(verdict.case));
+        for finding in &verdict.findings {
+            if finding.weight == Weight::Bad {
+                let _ = writeln!(xml, "    <failure message=\"{}\"/>", escaped(&finding.text));
+            }
+        }
+        let lines: Vec<String> =
+            verdict.findings.iter().map(|it| format!("{}: {}", word(it.weight), it.text)).collect();
+        let _ = writeln!(xml, "    <system-out>{}</system-out>\n  </testcase>", escaped(&lines.join("\n")));
+    }
+    xml.push_str("</testsuite>\n");
+    xml
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            c if c.is_control() && c != '\n' => safe.push('?'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::judge::Numbers;
+
+    #[test]
+    fn what_is_bad_is_a_failure_of_its_case() {
+        let finding = |weight, text: &str| Finding { weight, text: text.into() };
+        let findings = vec![finding(Weight::Good, "polls"), finding(Weight::Bad, "approved \"<another>'s\" & \u{1}")];
+        let verdicts = [
+            Verdict { case: "idle", numbers: Numbers::default(), findings: vec![] },
+            Verdict { case: "reset", numbers: Numbers::default(), findings },
+        ];
+        let xml = junit(&verdicts);
+        assert!(xml.contains("tests=\"2\" failures=\"1\""), "{xml}");
+        assert!(xml.contains("<failure message=\"approved &quot;&lt;another&gt;'s&quot; &amp; ?\"/>"), "{xml}");
+        assert_eq!(xml.matches("<testcase").count(), xml.matches("</testcase>").count());
+        assert_eq!(summary(&verdicts[1]), "approved \"<another>'s\" & \u{1}");
+        assert_eq!(values(&verdicts)[0]["verdict"], "passed");
+    }
+}

@@ -1,0 +1,82 @@
+//! What was seen of a handler in one case. Plain data, in the order of time.
+
+use std::time::Duration;
+
+use super::marks::Mark;
+
+/// Since the handler was started.
+pub type At = Duration;
+
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub requests: Vec<Request>,
+    pub events: Vec<Event>,
+    pub marks: Vec<(At, Mark)>,
+    /// It ended by itself, and how.
+    pub exit: Option<(At, String)>,
+    /// The scenario could not be played to its end, and why.
+    pub trouble: Option<String>,
+    /// When nobody looked any more.
+    pub until: At,
+}
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub at: At,
+    pub what: Asked,
+    /// None: the connection was reset.
+    pub status: Option<u16>,
+    pub faulty: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Poll,
+    Approve(Vec<String>),
+    /// Instance metadata and the like.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub id: String,
+    pub kind: String,
+    /// Whether it is about the handler's machine.
+    pub mine: bool,
+    pub appeared: At,
+    pub started: Option<At>,
+    pub ended: Option<At>,
+    pub canceled: bool,
+}
+
+impl Event {
+    /// Whether there was anything to approve.
+    pub fn had_notice(&self) -> bool {
+        self.started.is_none_or(|started| started > self.appeared)
+    }
+}
+
+impl Seen {
+    pub fn polls(&self) -> impl DoubleEndedIterator<Item = &Request> {
+        self.requests.iter().filter(|request| request.what == Asked::Poll)
+    }
+
+    /// The first poll after a time that was answered properly.
+    pub fn poll_after(&self, at: At) -> Option<At> {
+        let good = |request: &&Request| matches!(request.status, Some(200 | 304)) && !request.faulty;
+        self.polls().filter(good).map(|request| request.at).find(|poll| *poll >= at)
+    }
+
+    /// When the handler approved an event, if it did.
+    pub fn approval(&self, id: &str) -> Option<At> {
+        let names = |request: &&Request| match &request.what {
+            Asked::Approve(ids) => ids.iter().any(|it| it.eq_ignore_ascii_case(id)),
+            Asked::Poll | Asked::Other => false,
+        };
+        self.requests.iter().find(names).map(|request| request.at)
+    }
+
+    pub fn mark_after(&self, mark: Mark, at: At) -> Option<At> {
+        self.marks.iter().find(|(when, which)| *which == mark && *when >= at).map(|(when, _)| *when)
+    }
+}

@@ -1,0 +1,341 @@
+//! A server and a handler for each case, all at once, and everything that is seen of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forewarn_server::{
+    Auth, BoundAddress, Config, DriverChoice, Engine, Found, Impacts, ListenAddress, MachineId, MetadataListener,
+    Running, Timestamp,
+};
+use forewarn_store::{HistoryQuery, HistoryRow};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::Common;
+use super::cases::Case;
+use super::handler::Handler;
+use super::judge::GAP_MAX;
+use super::marks::{Mark, Marks};
+use super::seen::{Asked, At, Event, Request, Seen};
+use crate::args::{CheckArgs, Connection, Output};
+use crate::client::{Api, Call};
+use crate::failure::{Failure, sentence};
+
+/// A handler that has asked for nothing by then will not.
+const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
+
+/// Handlers that start at the same time.
+const STARTING_MAX: usize = 4;
+
+/// How long nothing happens in the case in which nothing happens: a gap that is too long shows itself.
+const IDLE: Duration = Duration::from_secs(33);
+
+/// How long a mark is waited for when everything else is over.
+const MARK_WAIT: Duration = Duration::from_secs(5);
+
+/// How often is looked at what nobody announces: requests, processes.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long impacts take, before notice is scaled: a poll a second sees them.
+const IMPACT: Duration = Duration::from_secs(3 * 60);
+
+pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Seen>, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
+    let common = Common {
+        command: args.command.clone(),
+        marks: marks.clone(),
+        verbose: args.verbose,
+        starting: Starting::default(),
+        hopeless: Arc::new(AtomicBool::new(false)),
+    };
+    let results: Vec<Result<Seen, Failure>> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            cases.iter().map(|case| scope.spawn(|| Stage::open(case, &common, &runtime)?.play())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(broken()))).collect()
+    });
+    results.into_iter().collect()
+}
+
+fn broken() -> Failure {
+    Failure::Refused("A case has broken off. This is a fault of forewarn: please report it.".into())
+}
+
+struct Stage<'a> {
+    case: &'a Case,
+    common: &'a Common,
+    runtime: &'a Runtime,
+    running: Option<Running>,
+    engine: Engine,
+    api: Api,
+    server: String,
+    metadata: String,
+}
+
+impl<'a> Stage<'a> {
+    fn open(case: &'a Case, common: &'a Common, runtime: &'a Runtime) -> Result<Stage<'a>, Failure> {
+        let running = runtime.block_on(forewarn_server::start(config(case)));
+        let running = running.map_err(|error| Failure::Refused(sentence(&format!("{error:#}"))))?;
+        let Some(BoundAddress::Tcp(metadata)) = running.metadata.first().cloned() else { return Err(broken()) };
+        let server = format!("http://{}", running.management);
+        let connection = Connection { server: server.clone(), data: None, token: None, output: Output::Json };
+        Ok(Stage {
+            case,
+            common,
+            runtime,
+            engine: running.engine.clone(),
+            running: Some(running),
+            api: Api::new(&connection)?,
+            server,
+            metadata: format!("http://{metadata}"),
+        })
+    }
+
+    fn play(mut self) -> Result<Seen, Failure> {
+        let run = self.begin()?;
+        let machine = self.subject()?;
+        let permit = self.common.starting.enter();
+        let mut handler = Handler::start(self.case, self.common, &self.server, &self.metadata)?;
+        let mut watch = Watch { machine, begun: self.engine.now(), next: 0, seen: Seen::default() };
+        let result = self.watch(run, &mut handler, &mut watch, permit);
+        handler.end();
+        watch.look(&self.engine);
+        watch.seen.until = self.engine.now().since(watch.begun);
+        watch.seen.marks = handler.marks(watch.begun);
+        watch.seen.events = self.events(watch.begun)?;
+        if let Some(running) = self.running.take() {
+            self.runtime.block_on(running.stop());
+        }
+        result.map(|()| watch.seen)
+    }
+
+    /// The run of the scenario; None when nothing is to happen.
+    fn begin(&self) -> Result<Option<u64>, Failure> {
+        let Some(scenario) = self.case.scenario else {
+            self.api.post(&Call::to(&["machines"]), &json!({ "name": self.case.subject }))?;
+            return Ok(None);
+        };
+        let begun = self.api.post(&Call::to(&["scenario-runs"]), &json!({ "scenario": scenario, "handler": true }))?;
+        begun["id"].as_u64().map(Some).ok_or_else(broken)
+    }
+
+    /// The scenario makes the machine as its first act.
+    fn subject(&self) -> Result<MachineId, Failure> {
+        let until = Instant::now() + FIRST_REQUEST_MAX;
+        loop {
+            if let Found::One(id) = self.engine.snapshot().region.machine_by_name(self.case.subject, None) {
+                return Ok(id);
+            }
+            if Instant::now() > until {
+                return Err(broken());
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Until all is over that can be expected of this case.
+    fn watch(
+        &self,
+        run: Option<u64>,
+        handler: &mut Handler,
+        watch: &mut Watch,
+        permit: Permit<'_>,
+    ) -> Result<(), Failure> {
+        let mut permit = Some(permit);
+        let begun = Instant::now();
+        let mut over: Option<(Instant, At)> = None;
+        loop {
+            watch.look(&self.engine);
+            watch.seen.exit = handler.exit(watch.begun);
+            if self.common.hopeless.load(Ordering::Relaxed) {
+                return Err(Failure::NobodyReads);
+            }
+            if watch.seen.requests.is_empty() && (begun.elapsed() > FIRST_REQUEST_MAX || watch.seen.exit.is_some()) {
+                return Err(self.give_up(watch, handler));
+            }
+            if !watch.seen.requests.is_empty() {
+                drop(permit.take());
+            }
+            if over.is_none() && self.is_over(run, begun, watch)? {
+                let last = self.events(watch.begun)?.iter().filter_map(|event| event.ended).max();
+                over = Some((Instant::now(), last.unwrap_or_default()));
+            }
+            if over.is_some_and(|(since, ended)| self.is_settled(since, ended, watch, handler))
+                || watch.seen.exit.is_some()
+            {
+                return Ok(());
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Without a single request nothing can be said of any case.
+    fn give_up(&self, watch: &Watch, handler: &Handler) -> Failure {
+        if self.common.hopeless.swap(true, Ordering::Relaxed) {
+            return Failure::NobodyReads;
+        }
+        let how = match &watch.seen.exit {
+            Some((_, how)) => format!("The handler ended ({how}) before it asked for anything"),
+            None => format!("No request came within {} seconds", FIRST_REQUEST_MAX.as_secs()),
+        };
+        let last = handler.last_line().map_or_else(String::new, |line| format!(" The last that it wrote: {line}"));
+        Failure::Ended(format!(
+            "{how}. A handler asks http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01 with the \
+             header Metadata: true.{last}"
+        ))
+    }
+
+    fn is_over(&self, run: Option<u64>, begun: Instant, watch: &mut Watch) -> Result<bool, Failure> {
+        let Some(run) = run else { return Ok(begun.elapsed() > IDLE) };
+        let run = self.api.get(&Call::to(&["scenario-runs", &run.to_string()]))?;
+        match run["state"].as_str() {
+            Some("Running") => Ok(false),
+            Some("Passed") => Ok(true),
+            _ => {
+                let reason = run["reason"].as_str().unwrap_or_default();
+                watch.seen.trouble = Some(format!("the scenario could not be played to its end: {reason}"));
+                Ok(true)
+            }
+        }
+    }
+
+    /// After the end the handler must have had a chance to see it, and to say so.
+    fn is_settled(&self, over: Instant, ended: At, watch: &Watch, handler: &Handler) -> bool {
+        if watch.seen.trouble.is_some() || self.case.scenario.is_none() {
+            return true;
+        }
+        let Some(poll) = watch.seen.poll_after(ended) else {
+            return self.case.ends_machine || over.elapsed() > GAP_MAX + LOOK * 4;
+        };
+        let restored = handler.marks(watch.begun).iter().any(|(at, mark)| *mark == Mark::Restored && *at >= ended);
+        let marked = self.common.marks.restored.is_none() || self.case.ends_machine || restored;
+        let now = self.engine.now().since(watch.begun);
+        marked || now.saturating_sub(poll) > MARK_WAIT
+    }
+
+    fn events(&self, begun: Timestamp) -> Result<Vec<Event>, Failure> {
+        let rows = self.runtime.block_on(self.engine.history(HistoryQuery::default()));
+        let rows = rows.map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
+        Ok(events(&rows, self.case.subject, begun))
+    }
+}
+
+/// Handlers that all start at once start slowly, and would seem to ask for nothing.
+#[derive(Default)]
+pub struct Starting {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// One may start, as long as this is there.
+pub struct Permit<'a>(&'a Starting);
+
+impl Starting {
+    fn enter(&self) -> Permit<'_> {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count =
+            self.changed.wait_while(count, |count| *count >= STARTING_MAX).unwrap_or_else(PoisonError::into_inner);
+        *count += 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.changed.notify_one();
+    }
+}
+
+/// Requests as they come in.
+struct Watch {
+    machine: MachineId,
+    begun: Timestamp,
+    /// The number of the last request that was seen.
+    next: u64,
+    seen: Seen,
+}
+
+impl Watch {
+    fn look(&mut self, engine: &Engine) {
+        for request in engine.request_log_of(self.machine, self.next).requests {
+            self.next = request.number;
+            if request.path == ASKED_BY_RUN {
+                continue;
+            }
+            let document = request.path.eq_ignore_ascii_case("/metadata/scheduledevents");
+            let what = match request.method.as_str() {
+                "GET" if document => Asked::Poll,
+                "POST" if document => Asked::Approve(request.approved.iter().map(ToString::to_string).collect()),
+                _ => Asked::Other,
+            };
+            let faulty = request.faults.iter().any(|met| SPOILED.contains(&met.kind));
+            self.seen.requests.push(Request { at: request.at.since(self.begun), what, status: request.status, faulty });
+        }
+    }
+}
+
+/// How `forewarn run` finds out that there is an endpoint, before the handler is there.
+const ASKED_BY_RUN: &str = "/metadata/versions";
+
+/// Faults after which there is no document to be read.
+const SPOILED: [&str; 4] = ["Status", "Reset", "Truncated", "Malformed"];
+
+fn config(case: &Case) -> Config {
+    let loopback = ([127, 0, 0, 1], 0).into();
+    let impacts = Impacts {
+        live_migration: IMPACT,
+        freeze: IMPACT,
+        reboot: IMPACT,
+        redeploy: IMPACT,
+        hardware_failure: IMPACT,
+        ..Impacts::default()
+    };
+    let mut config = Config {
+        metadata: vec![MetadataListener {
+            address: ListenAddress::Tcp(loopback),
+            machine: None,
+            network: "default".into(),
+            prefix: None,
+        }],
+        management: loopback,
+        auth: Auth::Off,
+        driver: DriverChoice::Simulated(impacts),
+        ..Config::default()
+    };
+    config.rules.notice_scale = case.scale;
+    config
+}
+
+/// What history says of events, each once.
+fn events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    for row in rows {
+        let Some(id) = row.event.map(|id| id.to_string()) else { continue };
+        let at = row.at.since(begun);
+        match row.kind.as_str() {
+            "appeared" => events.push(Event {
+                id,
+                kind: row.outcome.clone().unwrap_or_default(),
+                mine: row.machines.iter().any(|name| name.eq_ignore_ascii_case(subject)),
+                appeared: at,
+                started: None,
+                ended: None,
+                canceled: false,
+            }),
+            "started" => on(&mut events, &id, |event| event.started = Some(at)),
+            "ended" => on(&mut events, &id, |event| {
+                event.ended = Some(at);
+                event.canceled = row.outcome.as_deref() == Some("canceled");
+            }),
+            _ => {}
+        }
+    }
+    events
+}
+
+fn on(events: &mut [Event], id: &str, change: impl FnOnce(&mut Event)) {
+    events.iter_mut().find(|event| event.id == id).map(change).unwrap_or_default();
+}

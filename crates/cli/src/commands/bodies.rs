@@ -1,0 +1,89 @@
+//! Bodies of requests, made of what was typed. What was not given is left out.
+
+use serde_json::{Map, Value, json};
+
+use crate::args::{DetailArgs, PolicyArgs, TerminateChange};
+use crate::failure::Failure;
+use crate::words::Image;
+
+pub fn object(fields: &[(&str, Value)]) -> Value {
+    let given = fields.iter().filter(|(_, value)| !value.is_null());
+    Value::Object(given.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+}
+
+/// A change that changes nothing is a slip.
+pub fn something(body: Value, command: &str) -> Result<Value, Failure> {
+    if body.as_object().is_some_and(Map::is_empty) {
+        let what = format!("Nothing to change is given. See `forewarn {command} --help` for what can be.");
+        return Err(Failure::Usage(what));
+    }
+    Ok(body)
+}
+
+/// `""` on the command line takes something away.
+pub fn text_or_null(text: &str) -> Value {
+    if text.is_empty() { Value::Null } else { json!(text) }
+}
+
+/// `10.0.0.4`, or `tenant-a=10.0.0.4`.
+pub fn addresses(given: &[String], none: bool) -> Value {
+    let address = |text: &String| match text.split_once('=') {
+        Some((network, ip)) => json!({ "network": network, "ip": ip }),
+        None => json!({ "ip": text }),
+    };
+    if given.is_empty() && !none { Value::Null } else { given.iter().map(address).collect() }
+}
+
+pub fn terminate_notification(timeout: &str) -> Value {
+    json!({ "notBeforeTimeout": timeout })
+}
+
+/// None: stays as it is. `null`: no notification.
+pub fn terminate_change(change: &TerminateChange) -> Result<Option<Value>, Failure> {
+    match (change.enable_terminate_notification, change.terminate_notification_time.as_deref()) {
+        (Some(false), Some(_)) => Err(Failure::Usage(
+            "--enable-terminate-notification false and --terminate-notification-time contradict each other.".into(),
+        )),
+        (Some(false), None) => Ok(Some(Value::Null)),
+        (Some(true) | None, Some(timeout)) => Ok(Some(terminate_notification(timeout))),
+        (Some(true), None) => Ok(Some(json!({}))),
+        (None, None) => Ok(None),
+    }
+}
+
+pub fn policy(args: &PolicyArgs) -> Value {
+    or_null(object(&[
+        ("approveUserReboot", json!(args.approve_user_reboot)),
+        ("approveUserRedeploy", json!(args.approve_user_redeploy)),
+        ("approveAllInstancesDown", json!(args.approve_all_instances_down)),
+    ]))
+}
+
+pub fn details(args: &DetailArgs) -> Value {
+    let part = |index: usize| json!(args.image.as_ref().map(|Image(parts)| &parts[index]));
+    or_null(object(&[
+        ("location", json!(args.location)),
+        ("size", json!(args.size)),
+        ("osType", json!(args.os_type)),
+        ("computerName", json!(args.computer_name)),
+        ("publisher", part(0)),
+        ("offer", part(1)),
+        ("sku", part(2)),
+        ("imageVersion", part(3)),
+    ]))
+}
+
+pub fn tags(args: &DetailArgs) -> Result<Value, Failure> {
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=')?;
+        Some((name.to_owned(), json!(value)))
+    };
+    let pairs: Option<Map<String, Value>> = args.tag.iter().chain(&args.tags).map(pair).collect();
+    pairs
+        .map(|pairs| or_null(Value::Object(pairs)))
+        .ok_or_else(|| Failure::Usage("A tag is written NAME=VALUE.".into()))
+}
+
+fn or_null(value: Value) -> Value {
+    if value.as_object().is_some_and(Map::is_empty) { Value::Null } else { value }
+}

@@ -1,0 +1,183 @@
+//! `forewarn fault`: let requests go wrong, see which faults there are, end them.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::bodies::object;
+use super::sentence;
+use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output, segment};
+use crate::client::{Api, Call, day_time};
+use crate::failure::Failure;
+use crate::output::{self, Answer, Cell, Shown};
+use crate::words::span_text;
+
+/// As much of the API's answer as people are shown.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fault {
+    id: u64,
+    machine: Option<String>,
+    fault: Kind,
+    count: Option<u64>,
+    percent: Option<u8>,
+    method: Option<String>,
+    documents_only: bool,
+    until: Option<Timestamp>,
+    met: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Kind {
+    kind: String,
+    status: Option<u16>,
+    delay_seconds: Option<f64>,
+}
+
+pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        FaultCommand::Add(args) => added(&api.post(&Call::to(&["faults"]), &new_fault(args))?, output),
+        FaultCommand::List { vm } => {
+            let call = Call::to(&["faults"]).with("machine", vm.as_deref().map(segment));
+            output::list::<Fault>(&api.list(call)?, output)
+        }
+        FaultCommand::Show { id } => {
+            let fault = api.get(&Call::to(&["faults", &id.to_string()]))?;
+            output::show(Answer::One(&fault), output, |faults: &[Fault]| {
+                let rows: Vec<_> = faults.iter().map(Fault::row).collect();
+                output::table(Fault::HEAD, &rows, Fault::NONE)
+            })
+        }
+        FaultCommand::Clear(args) => clear(api, args, output),
+    }
+}
+
+fn new_fault(args: &FaultArgs) -> Value {
+    object(&[
+        ("machine", json!(args.vm.as_deref().map(segment))),
+        ("fault", kind(&args.kind, args.retry_after)),
+        ("count", json!(args.count)),
+        ("forSeconds", json!(args.seconds)),
+        ("percent", json!(args.percent)),
+        (
+            "method",
+            json!(args.method.map(|method| match method {
+                FaultMethod::Get => "GET",
+                FaultMethod::Post => "POST",
+            })),
+        ),
+        ("documentsOnly", json!(args.documents_only.then_some(true))),
+    ])
+}
+
+fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> Value {
+    let plain = [
+        (args.reset, "Reset"),
+        (args.truncated, "Truncated"),
+        (args.malformed, "Malformed"),
+        (args.incarnation_restart, "IncarnationRestart"),
+        (args.events_vanish, "EventsVanish"),
+        (args.unknown_type, "UnknownType"),
+    ];
+    let delays = [(args.delay, "Delay"), (args.slow_first_call, "SlowFirstCall")];
+    let delay = delays.into_iter().find_map(|(delay, word)| Some((delay?, word)));
+    if let Some(status) = args.status {
+        return object(&[
+            ("kind", json!("Status")),
+            ("status", json!(code(status))),
+            ("retryAfterSeconds", json!(retry_after)),
+        ]);
+    }
+    if let Some((delay, word)) = delay {
+        return json!({ "kind": word, "delaySeconds": delay.as_secs_f64() });
+    }
+    let word = plain.into_iter().find_map(|(chosen, word)| chosen.then_some(word));
+    json!({ "kind": word })
+}
+
+fn code(status: FaultStatus) -> u16 {
+    match status {
+        FaultStatus::TooManyRequests => 429,
+        FaultStatus::Gone => 410,
+        FaultStatus::InternalServerError => 500,
+        FaultStatus::ServiceUnavailable => 503,
+    }
+}
+
+fn added(value: &Value, output: Output) -> Result<(), Failure> {
+    output::one(value, output, |fault: &Fault| {
+        let whose = fault.whose("all machines");
+        sentence(format!("Fault {}: {} for {whose}, {}.", fault.id, fault.what(), fault.life()))
+    })
+}
+
+fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
+    let cleared = match args.id {
+        Some(id) => vec![api.delete(&Call::to(&["faults", &id.to_string()]))?],
+        None => {
+            let call = Call::to(&["faults"]).with("machine", args.vm.as_deref().map(segment));
+            api.delete(&call)?["value"].as_array().cloned().unwrap_or_default()
+        }
+    };
+    output::show(Answer::Many(&cleared), output, |faults: &[Fault]| {
+        if faults.is_empty() {
+            return output::line("There were no faults.");
+        }
+        faults.iter().try_for_each(|fault| {
+            let text = format!("Fault {} is cleared: {}, met {}.", fault.id, fault.what(), times(fault.met));
+            output::line(&output::tame(&text))
+        })
+    })
+}
+
+impl Shown for Fault {
+    const HEAD: &'static [&'static str] = &["ID", "MACHINE", "FAULT", "LIFE", "MET"];
+    const NONE: &'static str = "There are no faults.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(self.id.to_string()),
+            Cell::new(self.whose("(all)")),
+            Cell::new(self.what()),
+            Cell::new(self.life()),
+            Cell::new(times(self.met)),
+        ]
+    }
+}
+
+impl Fault {
+    fn whose<'a>(&'a self, everybody: &'a str) -> &'a str {
+        self.machine.as_deref().unwrap_or(everybody)
+    }
+
+    /// `Status 429`, `Delay 2s, GET, 50 %`.
+    fn what(&self) -> String {
+        let Kind { kind, status, delay_seconds } = &self.fault;
+        let delay = delay_seconds.and_then(|secs| std::time::Duration::try_from_secs_f64(secs).ok()).map(span_text);
+        let value = status.map(|status| status.to_string()).or(delay).map(|value| format!(" {value}"));
+        let mut words = vec![format!("{kind}{}", value.unwrap_or_default())];
+        words.extend(self.method.clone());
+        words.extend(self.documents_only.then(|| "documents only".to_owned()));
+        words.extend(self.percent.map(|percent| format!("{percent} %")));
+        words.join(", ")
+    }
+
+    /// What remains of it.
+    fn life(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.count.map(|count| match count.saturating_sub(self.met) {
+            1 => "1 request left".to_owned(),
+            left => format!("{left} requests left"),
+        }));
+        words.extend(self.until.map(|until| format!("until {}", day_time(until))));
+        if words.is_empty() { "until cleared".to_owned() } else { words.join(", ") }
+    }
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}

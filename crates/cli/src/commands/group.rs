@@ -1,0 +1,128 @@
+//! `forewarn availability-set` and `forewarn cloud-service`.
+
+use serde_json::{Value, json};
+
+use super::bodies::{object, policy, something};
+use super::{follow, sentence, within};
+use crate::args::{CreateGroupArgs, GroupCommand, Output};
+use crate::client::{Api, Call, Group};
+use crate::failure::Failure;
+use crate::output::{self, Cell, Shown};
+
+#[derive(Clone, Copy)]
+pub enum Kind {
+    AvailabilitySet,
+    CloudService,
+}
+
+impl Kind {
+    fn path(self) -> &'static str {
+        match self {
+            Kind::AvailabilitySet => "availability-sets",
+            Kind::CloudService => "cloud-services",
+        }
+    }
+
+    fn update_command(self) -> &'static str {
+        match self {
+            Kind::AvailabilitySet => "availability-set update",
+            Kind::CloudService => "cloud-service update",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Kind::AvailabilitySet => "Availability set",
+            Kind::CloudService => "Cloud service",
+        }
+    }
+}
+
+pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        GroupCommand::List(filter) => {
+            let values = within(api.list(Call::to(&[kind.path()]))?, filter);
+            if values.is_empty() && output == Output::Table {
+                return output::line(&format!("There are no {}s.", kind.words().to_lowercase()));
+            }
+            output::list::<Group>(&values, output)
+        }
+        GroupCommand::Show(group) => {
+            output::one(&api.get(&Call::to(&[kind.path(), &group.segment()]))?, output, |group: &Group| {
+                output::facts(&facts(group))
+            })
+        }
+        GroupCommand::Create(args) => told(&api.post(&Call::to(&[kind.path()]), &body(args))?, kind, "created", output),
+        GroupCommand::Update { group, policy: given } => {
+            let body = something(object(&[("policy", policy(given))]), kind.update_command())?;
+            told(&api.patch(&Call::to(&[kind.path(), &group.segment()]), &body)?, kind, "changed", output)
+        }
+        GroupCommand::Delete { group, asking } => {
+            let call = Call::to(&[kind.path(), &group.segment()]).with("eventId", asking.event_id.as_ref());
+            follow(api, &api.delete(&call)?, asking, output)
+        }
+    }
+}
+
+fn told(value: &Value, kind: Kind, done: &str, output: Output) -> Result<(), Failure> {
+    let words = |group: &Group| sentence(format!("{} {} is {done}.", kind.words(), group.name));
+    output::one(value, output, words)
+}
+
+fn body(args: &CreateGroupArgs) -> Value {
+    let (group, name) = args.group.parts();
+    object(&[
+        ("name", json!(name)),
+        ("resourceGroup", json!(group)),
+        ("updateDomains", json!(args.update_domains)),
+        ("faultDomains", json!(args.fault_domains)),
+        ("policy", policy(&args.policy)),
+    ])
+}
+
+/// What sets and services of every kind are.
+pub fn facts(group: &Group) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("name", group.name.clone()),
+        ("resource group", group.resource_group.clone()),
+        ("machines", group.machines.to_string()),
+        ("listens", listens(group).into()),
+        ("domains", format!("{} update, {} fault", group.update_domains, group.fault_domains)),
+        ("approved unasked", approved_unasked(group)),
+    ];
+    if group.leaving {
+        facts.push(("leaving", "it is being deleted".into()));
+    }
+    facts
+}
+
+pub fn listens(group: &Group) -> &'static str {
+    if group.scopes.iter().any(|scope| scope.listening) { "yes" } else { "no" }
+}
+
+fn approved_unasked(group: &Group) -> String {
+    let words = [
+        (group.policy.approve_user_reboot, "user restarts"),
+        (group.policy.approve_user_redeploy, "user redeployments"),
+        (group.policy.approve_all_instances_down, "everything while all machines are down"),
+    ];
+    let approved: Vec<&str> = words.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect();
+    if approved.is_empty() { "nothing".into() } else { approved.join(", ") }
+}
+
+impl Shown for Group {
+    const HEAD: &'static [&'static str] =
+        &["NAME", "RESOURCE GROUP", "MACHINES", "LISTENS", "UPDATE DOMAINS", "FAULT DOMAINS"];
+    const NONE: &'static str = "There are none.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(&self.name),
+            Cell::new(&self.resource_group),
+            Cell::new(self.machines.to_string()),
+            Cell::new(listens(self)),
+            Cell::new(self.update_domains.to_string()),
+            Cell::new(self.fault_domains.to_string()),
+        ]
+    }
+}

@@ -1,0 +1,138 @@
+//! `forewarn vm requests`: what a machine asked of the metadata endpoint lately.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::args::{Output, RequestsArgs};
+use crate::client::{self, Api, Call, day_time};
+use crate::failure::Failure;
+use crate::output::{self, Answer, Cell, Colour, Shown, tame};
+use crate::words::span_text;
+
+/// How often somebody who follows looks again.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Deserialize)]
+struct Request {
+    number: u64,
+    at: Timestamp,
+    method: String,
+    path: String,
+    version: Option<String>,
+    status: Option<u16>,
+    approved: Vec<String>,
+    faults: Vec<Met>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Met {
+    id: u64,
+    kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    polls: u64,
+    first_poll: Option<Timestamp>,
+    interval_median_seconds: Option<f64>,
+    gap_longest_seconds: Option<f64>,
+}
+
+pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure> {
+    let machine = args.vm.segment();
+    let answer = look(api, &machine, None)?;
+    if args.follow {
+        return follow(api, &machine, answer, output);
+    }
+    if matches!(output, Output::Json | Output::Yaml) {
+        return output::value(&answer, output);
+    }
+    let requests = answer["value"].as_array().map_or(&[][..], Vec::as_slice);
+    output::list::<Request>(requests, output)?;
+    match sentence(&client::read(&answer["summary"])?) {
+        Some(sentence) if output == Output::Table => output::line(&sentence),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn look(api: &Api, machine: &str, after: Option<u64>) -> Result<Value, Failure> {
+    api.get(&Call::to(&["machines", machine, "requests"]).with("after", after))
+}
+
+/// One line for each request. A number that is smaller than before comes from a server that was started anew.
+fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result<(), Failure> {
+    let mut last = 0;
+    loop {
+        for (value, request) in answer["value"].as_array().into_iter().flatten().zip(requests(&answer)?) {
+            last = request.number;
+            match output {
+                Output::Json => output::line(&value.to_string())?,
+                Output::Table => output::line(&line(&request))?,
+                Output::Yaml | Output::Tsv => output::show(Answer::One(value), output, |_: &[Request]| Ok(()))?,
+            }
+        }
+        sleep(LOOK_EVERY);
+        answer = look(api, machine, Some(last))?;
+    }
+}
+
+fn requests(answer: &Value) -> Result<Vec<Request>, Failure> {
+    client::read_all(answer["value"].as_array().map_or(&[], Vec::as_slice))
+}
+
+impl Shown for Request {
+    const HEAD: &'static [&'static str] = &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"];
+    const NONE: &'static str = "This machine has not asked since the server started.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(self.number.to_string()),
+            Cell::new(day_time(self.at)),
+            Cell::new(&self.method),
+            Cell::new(&self.path),
+            Cell::new(self.version.as_deref().unwrap_or("-")),
+            Cell::coloured(status(self), if is_good(self) { Colour::Plain } else { Colour::Red }),
+            Cell::new(notes(self)),
+        ]
+    }
+}
+
+fn line(request: &Request) -> String {
+    let version = request.version.as_deref().unwrap_or("-");
+    let words = [&day_time(request.at), &request.method, &request.path, version, &status(request), &notes(request)];
+    tame(words.join("  ").trim_end())
+}
+
+fn status(request: &Request) -> String {
+    match request.status {
+        Some(status) => status.to_string(),
+        None if request.faults.iter().any(|met| met.kind == "Reset") => "reset".to_owned(),
+        None => "left".to_owned(),
+    }
+}
+
+fn is_good(request: &Request) -> bool {
+    request.status.is_some_and(|status| status < 400)
+}
+
+/// `approved 602D9444-…`, `fault 1 (Status)`.
+fn notes(request: &Request) -> String {
+    let approved = (!request.approved.is_empty()).then(|| format!("approved {}", request.approved.join(", ")));
+    let faults = request.faults.iter().map(|met| format!("fault {} ({})", met.id, met.kind));
+    approved.into_iter().chain(faults).collect::<Vec<_>>().join(", ")
+}
+
+fn sentence(summary: &Summary) -> Option<String> {
+    let first = summary.first_poll?;
+    let polls = if summary.polls == 1 { "1 poll".to_owned() } else { format!("{} polls", summary.polls) };
+    let span = |secs: f64| span_text(Duration::from_millis((secs * 1000.0).round() as u64));
+    let rhythm = summary.interval_median_seconds.zip(summary.gap_longest_seconds);
+    let rhythm =
+        rhythm.map(|(median, gap)| format!("; one every {} (median), longest gap {}", span(median), span(gap)));
+    Some(format!("{polls} since {}{}.", day_time(first), rhythm.unwrap_or_default()))
+}

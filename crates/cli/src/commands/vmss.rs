@@ -1,0 +1,216 @@
+//! `forewarn vmss`: scale sets. What the API does to one machine is done to each of the instances that are
+//! named.
+
+mod instances;
+
+use serde_json::{Value, json};
+
+use super::bodies::{details, object, policy, something, tags, terminate_change, terminate_notification};
+use super::group::{facts, listens};
+use super::{follow, sentence, vm, within};
+use crate::args::Waiting;
+use crate::args::{Asking, CreateSetArgs, Named, Output, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand};
+use crate::client::{self, Api, Call, ScaleSet, ScaleSetChanged};
+use crate::failure::Failure;
+use crate::output::{self, Cell, Shown};
+use crate::words::Limit;
+
+pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        VmssCommand::List(filter) => {
+            output::list::<ScaleSet>(&within(api.list(Call::to(&["scale-sets"]))?, filter), output)
+        }
+        VmssCommand::Show(set) => output::one(&api.get(&one(set))?, output, set_facts),
+        VmssCommand::Create(args) => {
+            let value = api.post(&Call::to(&["scale-sets"]), &new_set(args)?)?;
+            output::one(&value, output, |set: &ScaleSet| sentence(created(set)))
+        }
+        VmssCommand::Update(args) => update(api, args, output),
+        VmssCommand::Scale { set, new_capacity, waiting } => scale(api, set, *new_capacity, waiting, output),
+        VmssCommand::Delete { set, asking } => {
+            let call = one(set).with("eventId", asking.event_id.as_ref());
+            follow(api, &api.delete(&call)?, asking, output)
+        }
+        VmssCommand::ListInstances(set) => instances::list(api, set, output),
+        VmssCommand::UpdateInstances { set, instances } => upgrade(api, set, &instances.ids, output),
+        VmssCommand::DeleteInstances { set, instances, asking } => delete(api, set, &instances.ids, asking, output),
+        VmssCommand::Restart(some) => ask_each(api, some, "restart", output),
+        VmssCommand::Redeploy(some) => ask_each(api, some, "redeploy", output),
+        VmssCommand::PerformMaintenance(some) => ask_each(api, some, "perform-maintenance", output),
+        VmssCommand::SimulateEviction { set, instances, waiting } => {
+            let chosen = instances::chosen(api, set, &instances.ids)?;
+            instances::ask(api, &chosen, "evict", waiting, output)
+        }
+        VmssCommand::Start(some) => switch_each(api, some, "start", output),
+        VmssCommand::Stop(some) => switch_each(api, some, "stop", output),
+        VmssCommand::Deallocate(some) => switch_each(api, some, "deallocate", output),
+    }
+}
+
+fn one(set: &Named) -> Call {
+    Call::to(&["scale-sets", &set.segment()])
+}
+
+fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure> {
+    let changed: ScaleSetChanged = client::read(&api.patch(&one(&args.set), &change(args)?)?)?;
+    let words = |set: &ScaleSet| sentence(format!("Scale set {} is changed{}.", set.group.name, reaches(set)));
+    output::one(&changed.scale_set, output, words)
+}
+
+/// A new model is worth nothing to instances that do not get it.
+fn reaches(set: &ScaleSet) -> &'static str {
+    match set.upgrade_mode.as_str() {
+        "Manual" => "; instances get a new model with `forewarn vmss update-instances`",
+        _ => "",
+    }
+}
+
+fn scale(api: &Api, set: &Named, capacity: u32, waiting: &Waiting, output: Output) -> Result<(), Failure> {
+    let value = api.patch(&one(set), &json!({ "capacity": capacity }))?;
+    let changed: ScaleSetChanged = client::read(&value)?;
+    if output == Output::Table {
+        output::line(&output::tame(&scaled(&changed)?))?;
+    }
+    match &changed.operation {
+        Some(operation) => follow(api, operation, &Asking { event_id: None, no_wait: waiting.no_wait }, output),
+        None if output == Output::Table => Ok(()),
+        None => output::one(&changed.scale_set, output, set_facts),
+    }
+}
+
+fn scaled(changed: &ScaleSetChanged) -> Result<String, Failure> {
+    let set: ScaleSet = client::read(&changed.scale_set)?;
+    let part = |words: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!(", {words} {}", client::few(names)),
+    };
+    let name = &set.group.name;
+    Ok(format!(
+        "Scale set {name} has a capacity of {}{}{}.",
+        set.capacity,
+        part("made", &changed.added),
+        part("is deleting", &changed.removing)
+    ))
+}
+
+fn upgrade(api: &Api, set: &Named, ids: &[String], output: Output) -> Result<(), Failure> {
+    let chosen = if ids.is_empty() { Vec::new() } else { instances::chosen(api, set, ids)? };
+    let body = json!({ "instances": instances::vm_ids(&chosen) });
+    let value = api.post(&Call::to(&["scale-sets", &set.segment(), "upgrade"]), &body)?;
+    let which = if chosen.is_empty() { "All instances".into() } else { client::few(&instances::names(&chosen)) };
+    let verb = if chosen.len() == 1 { "has" } else { "have" };
+    output::one(&value, output, |set: &ScaleSet| {
+        sentence(format!("{which} of {} {verb} the latest model.", set.group.name))
+    })
+}
+
+fn delete(api: &Api, set: &Named, ids: &[String], asking: &Asking, output: Output) -> Result<(), Failure> {
+    let chosen = instances::chosen(api, set, ids)?;
+    let ids = instances::vm_ids(&chosen);
+    let body = object(&[("instances", json!(ids)), ("eventId", json!(asking.event_id))]);
+    let call = Call::to(&["scale-sets", &set.segment(), "delete-instances"]);
+    follow(api, &api.post(&call, &body)?, asking, output)
+}
+
+fn ask_each(api: &Api, some: &SomeInstances, action: &str, output: Output) -> Result<(), Failure> {
+    let chosen = instances::chosen(api, &some.set, &some.instances.ids)?;
+    instances::ask(api, &chosen, action, &some.waiting, output)
+}
+
+fn switch_each(api: &Api, some: &SwitchedInstances, action: &str, output: Output) -> Result<(), Failure> {
+    let chosen = instances::chosen(api, &some.set, &some.instances.ids)?;
+    chosen.iter().try_for_each(|machine| vm::power(api, &machine.vm_id, action, output))
+}
+
+fn new_set(args: &CreateSetArgs) -> Result<Value, Failure> {
+    let (group, name) = args.set.parts();
+    let notice = args.terminate_notification_time.as_deref().map(terminate_notification);
+    let model = object(&[
+        ("priority", json!(args.priority.map(|priority| format!("{priority:?}")))),
+        ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
+        ("terminateNotification", json!(notice)),
+        ("details", details(&args.details)),
+        ("tags", tags(&args.details)?),
+    ]);
+    let mut body = object(&[
+        ("name", json!(name)),
+        ("resourceGroup", json!(group)),
+        ("capacity", json!(args.instance_count)),
+        ("orchestration", json!(format!("{:?}", args.orchestration_mode))),
+        ("upgradeMode", json!(format!("{:?}", args.upgrade_policy_mode))),
+        ("zones", json!(args.zones)),
+        ("updateDomains", json!(args.update_domains)),
+        ("faultDomains", json!(args.fault_domains)),
+        ("policy", policy(&args.policy)),
+        ("model", model),
+    ]);
+    match args.placement_group_max {
+        Some(Limit::Of(most)) => body["placementGroupMax"] = json!(most),
+        Some(Limit::None) => body["placementGroupMax"] = Value::Null,
+        None => {}
+    }
+    Ok(body)
+}
+
+fn change(args: &UpdateSetArgs) -> Result<Value, Failure> {
+    let mut model = object(&[
+        ("priority", json!(args.priority.map(|priority| format!("{priority:?}")))),
+        ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
+        ("details", details(&args.details)),
+        ("tags", tags(&args.details)?),
+    ]);
+    if let Some(terminate) = terminate_change(&args.terminate)? {
+        model["terminateNotification"] = terminate;
+    }
+    let changed = model.as_object().is_some_and(|fields| !fields.is_empty());
+    let body = object(&[
+        ("upgradeMode", json!(args.upgrade_policy_mode.map(|mode| format!("{mode:?}")))),
+        ("policy", policy(&args.policy)),
+        ("model", if changed { model } else { Value::Null }),
+    ]);
+    something(body, "vmss update")
+}
+
+fn created(set: &ScaleSet) -> String {
+    let count = if set.capacity == 1 { "one instance".into() } else { format!("{} instances", set.capacity) };
+    format!("Scale set {} is created with {count}.", set.group.name)
+}
+
+fn notice(set: &ScaleSet) -> String {
+    let notice = set.model.terminate_notification.as_ref();
+    notice.map_or(String::new(), |notice| notice.not_before_timeout.clone())
+}
+
+fn set_facts(set: &ScaleSet) -> Vec<String> {
+    let mut facts = facts(&set.group);
+    let notice = Some(notice(set)).filter(|text| !text.is_empty());
+    facts.extend([
+        ("capacity", set.capacity.to_string()),
+        ("orchestration", set.orchestration.clone()),
+        ("upgrade mode", set.upgrade_mode.clone()),
+        ("priority", set.model.priority.clone()),
+        ("deletions", notice.map_or("without notice".into(), |text| format!("announced {text} before"))),
+        ("model", format!("version {}", set.model_version)),
+    ]);
+    output::facts(&facts)
+}
+
+impl Shown for ScaleSet {
+    const HEAD: &'static [&'static str] =
+        &["NAME", "RESOURCE GROUP", "CAPACITY", "INSTANCES", "MODE", "UPGRADE", "PRIORITY", "NOTICE", "LISTENS"];
+    const NONE: &'static str = "There are no scale sets.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(&self.group.name),
+            Cell::new(&self.group.resource_group),
+            Cell::new(self.capacity.to_string()),
+            Cell::new(self.group.machines.to_string()),
+            Cell::new(&self.orchestration),
+            Cell::new(&self.upgrade_mode),
+            Cell::new(&self.model.priority),
+            Cell::new(notice(self)),
+            Cell::new(listens(&self.group)),
+        ]
+    }
+}

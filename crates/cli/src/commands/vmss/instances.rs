@@ -1,0 +1,101 @@
+//! Instances of one set: which are meant, and what is done to each of them.
+
+use forewarn_server::nearest::nearest;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::args::{Named, Output, Waiting};
+use crate::client::{self, Api, Call, Machine};
+use crate::commands::show_operations;
+use crate::commands::vm::{power_cell, yes_or_no};
+use crate::failure::Failure;
+use crate::output::{self, Cell, Shown};
+
+fn all(api: &Api, set: &Named) -> Result<Vec<Value>, Failure> {
+    api.list(Call::to(&["scale-sets", &set.segment(), "instances"]))
+}
+
+pub fn list(api: &Api, set: &Named, output: Output) -> Result<(), Failure> {
+    output::list::<Instance>(&all(api, set)?, output)
+}
+
+/// A machine as a member of its set.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Instance(Machine);
+
+impl Shown for Instance {
+    const HEAD: &'static [&'static str] =
+        &["ID", "NAME", "POWER", "LISTENS", "DOMAIN", "ZONE", "LATEST MODEL", "NOTICE", "PROTECTED"];
+    const NONE: &'static str = "There are no instances.";
+
+    fn row(&self) -> Vec<Cell> {
+        let Instance(machine) = self;
+        let notice = machine.terminate_notification.as_ref().map(|notice| notice.not_before_timeout.clone());
+        vec![
+            Cell::new(machine.instance_id.map_or(machine.name.clone(), |id| id.to_string())),
+            Cell::new(&machine.name),
+            power_cell(machine),
+            Cell::new(yes_or_no(machine.listening)),
+            Cell::new(machine.update_domain.to_string()),
+            Cell::new(machine.zone.clone().unwrap_or_default()),
+            Cell::new(yes_or_no(machine.latest_model_applied.unwrap_or(true))),
+            Cell::new(notice.unwrap_or_default()),
+            Cell::new(yes_or_no(machine.protected)),
+        ]
+    }
+}
+
+/// Those that were named, by id, name or vmId; all when none or `*` was.
+pub fn chosen(api: &Api, set: &Named, ids: &[String]) -> Result<Vec<Machine>, Failure> {
+    let machines: Vec<Machine> = client::read_all(&all(api, set)?)?;
+    if ids.is_empty() || ids.iter().any(|id| id == "*") {
+        return Ok(machines);
+    }
+    ids.iter().map(|id| pick(&machines, id, set)).collect()
+}
+
+fn pick(machines: &[Machine], id: &str, set: &Named) -> Result<Machine, Failure> {
+    let is_it = |machine: &&Machine| {
+        machine.instance_id.is_some_and(|number| number.to_string() == id)
+            || machine.name.eq_ignore_ascii_case(id)
+            || machine.vm_id.eq_ignore_ascii_case(id)
+    };
+    machines.iter().find(is_it).cloned().ok_or_else(|| {
+        let near = nearest(id, machines.iter().map(|machine| machine.name.as_str()));
+        let hint = near.map_or("`forewarn vmss list-instances` shows which there are.".into(), |name| {
+            format!("Did you mean '{name}'?")
+        });
+        Failure::Refused(output::tame(&format!("Scale set '{}' has no instance '{id}'. {hint}", set.name())))
+    })
+}
+
+pub fn names(machines: &[Machine]) -> Vec<String> {
+    machines.iter().map(|machine| machine.name.clone()).collect()
+}
+
+pub fn vm_ids(machines: &[Machine]) -> Vec<String> {
+    machines.iter().map(|machine| machine.vm_id.clone()).collect()
+}
+
+/// One operation for each; the first refusal ends the asking, and says for which it came too late.
+pub fn ask(api: &Api, machines: &[Machine], action: &str, waiting: &Waiting, output: Output) -> Result<(), Failure> {
+    let mut operations = Vec::new();
+    for machine in machines {
+        match api.post(&Call::to(&["machines", &machine.vm_id, action]), &json!({})) {
+            Ok(operation) => operations.push(operation),
+            Err(Failure::Refused(reason)) => return Err(refused(machines, operations.len(), &reason)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    show_operations(api, &operations, waiting, output)
+}
+
+fn refused(machines: &[Machine], asked: usize, reason: &str) -> Failure {
+    let at = &machines[asked].name;
+    let before = match &machines[..asked] {
+        [] => String::new(),
+        some => format!(" It was asked for before, and goes on: {}.", client::few(&names(some))),
+    };
+    Failure::Refused(output::tame(&format!("{at}: {reason}{before}")))
+}

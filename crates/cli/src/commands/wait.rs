@@ -1,0 +1,109 @@
+//! `forewarn events wait`: until an event has come so far, or the time is over.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::args::{Output, WaitArgs, WaitStatus, segment};
+use crate::client::{self, Api, Call, past, timeline};
+use crate::failure::Failure;
+use crate::output::{self, StatusLine};
+use crate::words::span_text;
+
+/// How long one request waits. The next one goes on where it ended, so that nothing is missed.
+const ONE_REQUEST: Duration = Duration::from_secs(20);
+
+pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let mut status_line = StatusLine::new();
+    let mut after = None;
+    loop {
+        let left = args.timeout.saturating_sub(begun.elapsed());
+        status_line.show(&format!("Waiting until {}, {} left (Ctrl-C: stop)", wish(args), span_text(whole(left))));
+        let answer = api.get(&call(args, left.min(ONE_REQUEST), after))?;
+        after = answer["after"].as_u64();
+        if answer["met"] == true {
+            drop(status_line);
+            return met(api, &answer, output);
+        }
+        if begun.elapsed() >= args.timeout {
+            drop(status_line);
+            if is_for_programs(output) {
+                output::value(&answer, output)?;
+            }
+            let text = format!("{} within {}.", complaint(args), span_text(args.timeout));
+            return Err(Failure::TimedOut(output::tame(&text)));
+        }
+    }
+}
+
+fn call(args: &WaitArgs, left: Duration, after: Option<u64>) -> Call {
+    Call::to(&["events", "wait"])
+        .with("status", Some(status_word(args.status)))
+        .with("machine", args.vm.as_deref().map(segment))
+        .with("type", args.kind.map(|kind| format!("{kind:?}")))
+        .with("event", args.event.as_ref())
+        .with("since", args.since)
+        .with("after", after)
+        .with("timeout", Some(whole(left).as_secs()))
+}
+
+/// The server counts in seconds.
+fn whole(span: Duration) -> Duration {
+    Duration::from_secs(span.as_secs() + u64::from(span.subsec_nanos() > 0))
+}
+
+fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
+    if is_for_programs(output) {
+        return output::value(answer, output);
+    }
+    let id = answer["id"].as_str().unwrap_or_default();
+    let event = match &answer["event"] {
+        Value::Null => past::event(api, id)?,
+        event => Some(past::with_start(api, client::read(event)?)?),
+    };
+    let told = event.map_or(String::new(), |event| {
+        format!(": {} of {}, {}", event.kind, event.resources.join(", "), timeline(&event))
+    });
+    output::line(&output::tame(&format!("{id}{told}")))
+}
+
+fn is_for_programs(output: Output) -> bool {
+    matches!(output, Output::Json | Output::Yaml)
+}
+
+fn status_word(status: WaitStatus) -> &'static str {
+    match status {
+        WaitStatus::Scheduled => "scheduled",
+        WaitStatus::Approved => "approved",
+        WaitStatus::Started => "started",
+        WaitStatus::Gone => "gone",
+    }
+}
+
+/// `a Reboot of web_0 is approved`.
+fn wish(args: &WaitArgs) -> String {
+    let what = match (&args.event, args.kind) {
+        (Some(id), _) => format!("event {id}"),
+        (None, Some(kind)) => format!("a {kind:?}"),
+        (None, None) => "an event".to_owned(),
+    };
+    let of = args.vm.as_ref().map_or(String::new(), |vm| format!(" of {vm}"));
+    format!("{what}{of} is {}", status_word(args.status))
+}
+
+/// `No Reboot of web_0 was approved`.
+fn complaint(args: &WaitArgs) -> String {
+    let of = args.vm.as_ref().map_or(String::new(), |vm| format!(" of {vm}"));
+    let (did, did_not) = match args.status {
+        WaitStatus::Scheduled => ("appeared", "did not appear"),
+        WaitStatus::Approved => ("was approved", "was not approved"),
+        WaitStatus::Started => ("started", "did not start"),
+        WaitStatus::Gone => ("ended", "did not end"),
+    };
+    match (&args.event, args.kind) {
+        (Some(id), _) => format!("Event {id}{of} {did_not}"),
+        (None, Some(kind)) => format!("No {kind:?}{of} {did}"),
+        (None, None) => format!("No event{of} {did}"),
+    }
+}

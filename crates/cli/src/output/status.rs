@@ -1,0 +1,48 @@
+//! The line that is written over and over while somebody waits.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use super::tame;
+
+/// A line on the terminal that is written over and over. Nothing where nobody looks.
+pub struct StatusLine {
+    terminal: bool,
+    shown: bool,
+}
+
+impl StatusLine {
+    pub fn new() -> StatusLine {
+        StatusLine { terminal: io::stderr().is_terminal(), shown: false }
+    }
+
+    pub fn show(&mut self, text: &str) {
+        if self.terminal {
+            // A line that wraps could not be written over.
+            let shown: String = tame(text).chars().take(width().saturating_sub(1)).collect();
+            let _ = write!(io::stderr(), "\r\x1b[K{shown}");
+            self.shown = true;
+        }
+    }
+
+    pub fn show_gone(&mut self) {
+        self.show("The server cannot be reached, trying again (Ctrl-C: stop)");
+    }
+
+    /// Makes place for other lines.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    size.ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,120 @@
+//! JSON values as YAML, in blocks. What is not plainly text is quoted as in JSON, which YAML reads too.
+
+use serde_json::{Map, Value};
+
+/// Words that a reader of YAML, of 1.1 or 1.2, takes for something else than text.
+const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+
+pub fn text(value: &Value) -> String {
+    let mut out = String::new();
+    block(value, 0, &mut out);
+    out.trim_end().to_owned()
+}
+
+/// The lines of a value, each at this depth.
+fn block(value: &Value, depth: usize, out: &mut String) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => object(fields, depth, out),
+        Value::Array(items) if !items.is_empty() => items.iter().for_each(|item| {
+            let mut lines = String::new();
+            block(item, depth + 1, &mut lines);
+            // The first line stands behind the dash, the others below it.
+            out.push_str(&format!("{}- {}", indent(depth), lines.trim_start()));
+        }),
+        Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            out.push_str(&format!("{}{}\n", indent(depth), scalar(value)));
+        }
+    }
+}
+
+fn object(fields: &Map<String, Value>, depth: usize, out: &mut String) {
+    for (name, value) in fields {
+        let name = string(name);
+        match value {
+            Value::Object(inner) if !inner.is_empty() => {
+                out.push_str(&format!("{}{name}:\n", indent(depth)));
+                block(value, depth + 1, out);
+            }
+            Value::Array(inner) if !inner.is_empty() => {
+                out.push_str(&format!("{}{name}:\n", indent(depth)));
+                block(value, depth, out);
+            }
+            scalar_value => out.push_str(&format!("{}{name}: {}\n", indent(depth), scalar(scalar_value))),
+        }
+    }
+}
+
+fn indent(depth: usize) -> String {
+    "  ".repeat(depth)
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(text) => string(text),
+        other => other.to_string(),
+    }
+}
+
+fn string(text: &str) -> String {
+    let first = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == '/');
+    let rest = text.chars().all(|c| c.is_ascii_alphanumeric() || "_./-() ".contains(c));
+    let word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
+    if first && rest && !word && !text.ends_with(' ') { text.to_owned() } else { quoted(text) }
+}
+
+/// JSON leaves DEL and the upper control characters as they are; YAML does not allow them.
+fn quoted(text: &str) -> String {
+    let json = Value::from(text).to_string();
+    json.chars().map(|c| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_become_blocks() {
+        let value = json!([
+            {"name": "web_1", "power": "Running", "tags": {}, "addresses": [{"ip": "10.0.0.4", "network": "default"}], "count": 3},
+            {"name": "no", "zone": null, "details": {"size": "", "mac": "a: b"}, "deep": [[1, 2], [], "x"]},
+        ]);
+        let expected = "\
+- addresses:
+  - ip: \"10.0.0.4\"
+    network: default
+  count: 3
+  name: web_1
+  power: Running
+  tags: {}
+- deep:
+  - - 1
+    - 2
+  - []
+  - x
+  details:
+    mac: \"a: b\"
+    size: \"\"
+  name: \"no\"
+  zone: null";
+        assert_eq!(text(&value), expected);
+    }
+
+    #[test]
+    fn what_is_not_plainly_text_is_quoted() {
+        for (given, expected) in [
+            ("web_1", "web_1"),
+            ("a b", "a b"),
+            ("a ", "\"a \""),
+            ("2026-07-28T10:00:00Z", "\"2026-07-28T10:00:00Z\""),
+            ("True", "\"True\""),
+            ("- x", "\"- x\""),
+            ("x #y", "\"x #y\""),
+            ("tab\t\u{7f}\u{9b}", "\"tab\\t\\u007f\\u009b\""),
+            ("ü", "\"ü\""),
+        ] {
+            assert_eq!(text(&json!(given)), expected);
+        }
+        assert_eq!((text(&json!([])), text(&json!({}))), ("[]".into(), "{}".into()));
+    }
+}

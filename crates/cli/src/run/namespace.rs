@@ -1,0 +1,85 @@
+//! A network of the process's own: nothing in it but the loopback interface, which has the metadata address.
+//! There is no route to anywhere else.
+//!
+//! Root gets a network namespace. Everybody else gets a user namespace around it, in which they are who they
+//! were and nobody else exists.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::{fs, io};
+
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::network::{METADATA, netlink};
+
+/// What could not be done, and why.
+#[derive(Debug)]
+pub struct Obstacle {
+    what: &'static str,
+    error: io::Error,
+}
+
+/// The listeners inside, in the order of what they are for.
+pub struct Inside {
+    pub metadata: TcpListener,
+    pub loopback: Vec<TcpListener>,
+}
+
+/// Leaves the network of the system for good. Only for a process without threads.
+pub fn enter(ports: &[u16]) -> Result<Inside, Obstacle> {
+    unshare().map_err(obstacle("no namespace"))?;
+    netlink::loopback_up().map_err(obstacle("no loopback interface"))?;
+    netlink::add_to_loopback(METADATA).map_err(obstacle("no address"))?;
+    let metadata = TcpListener::bind((METADATA, 80)).map_err(obstacle("no listener"))?;
+    let bind = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
+    let loopback = ports.iter().map(bind).collect::<io::Result<_>>().map_err(obstacle("no listener"))?;
+    Ok(Inside { metadata, loopback })
+}
+
+fn obstacle(what: &'static str) -> impl Fn(io::Error) -> Obstacle {
+    move |error| Obstacle { what, error }
+}
+
+impl Obstacle {
+    /// What happened, and what can be done about it or instead.
+    pub fn sentence(&self) -> String {
+        let Obstacle { what, error } = self;
+        let allow = forbidding_switch().map_or(String::new(), |switch| format!(" (`sudo sysctl -w {switch}`)"));
+        format!(
+            "This system gives the program no network of its own: {what}, {error}. Run it as root (`sudo forewarn run …`), \
+             or allow user namespaces{allow}. {}",
+            super::INSTEAD
+        )
+    }
+}
+
+/// The setting of the system that most likely stands in the way, as it should be.
+fn forbidding_switch() -> Option<&'static str> {
+    let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        return Some("kernel.apparmor_restrict_unprivileged_userns=0");
+    }
+    if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        return Some("kernel.unprivileged_userns_clone=1");
+    }
+    is("/proc/sys/user/max_user_namespaces", "0").then_some("user.max_user_namespaces=10000")
+}
+
+fn unshare() -> io::Result<()> {
+    let (user, group) = (geteuid(), getegid());
+    // A user namespace would take from root what belongs to other users.
+    if user.is_root() && leave(UnshareFlags::NEWNET).is_ok() {
+        return Ok(());
+    }
+    leave(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+}
+
+#[allow(unsafe_code, reason = "rustix offers no safe form; what makes it unsafe is not used")]
+fn leave(namespaces: UnshareFlags) -> io::Result<()> {
+    // SAFETY: the danger is a table of files that threads no longer share. `FILES` is never passed, and the
+    // process has one thread.
+    Ok(unsafe { unshare_unsafe(namespaces) }?)
+}

@@ -1,0 +1,113 @@
+//! The side that becomes the program.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+
+use super::companion::{Ready, Said};
+use super::namespace::{self, Inside};
+use super::{passing, upstream};
+use crate::args::{Loudness, RunArgs};
+use crate::failure::{CANNOT_RUN, Failure, NOT_FOUND, NOT_RUN};
+use crate::output;
+
+/// Our own binary, also when its file has been replaced since.
+const OURSELVES: &str = "/proc/self/exe";
+
+pub fn run(args: RunArgs) -> Result<(), Failure> {
+    upstream::check(&args.options)?;
+    let companion = Companion::start(&args)?;
+    let ready = companion.ready()?;
+    // After a name was resolved or a request was made there could be threads: all that is the companion's.
+    let inside = namespace::enter(&ready.ports).map_err(|obstacle| not_run(obstacle.sentence()))?;
+    companion.hand_over(&inside).map_err(|error| lost(&error))?;
+    companion.serving()?;
+    drop(inside);
+    mention(&args, &ready);
+    Err(become_program(&args, &ready))
+}
+
+struct Companion(UnixStream);
+
+impl Companion {
+    fn start(args: &RunArgs) -> Result<Companion, Failure> {
+        let (near, far) = UnixStream::pair().map_err(|error| lost(&error))?;
+        let mut command = Command::new(OURSELVES);
+        command.arg0("forewarn").arg("run-companion").args(args.options.words());
+        // A token is not shown to everybody who lists processes.
+        command.envs(args.options.token.iter().map(|token| ("FOREWARN_TOKEN", token)));
+        let status = command.stdin(Stdio::from(OwnedFd::from(far))).stdout(Stdio::null()).status();
+        match status {
+            Ok(status) if status.success() => Ok(Companion(near)),
+            Ok(status) => Err(not_run(format!("The process beside the program could not be started: {status}."))),
+            Err(error) => Err(lost(&error)),
+        }
+    }
+
+    fn ready(&self) -> Result<Ready, Failure> {
+        match self.said()? {
+            Said::Ready(ready) => Ok(ready),
+            Said::Refused(message) => Err(not_run(message)),
+            Said::Serving => Err(lost(&io::Error::other("it speaks out of turn"))),
+        }
+    }
+
+    /// The program's process, its network, and who listens there.
+    fn hand_over(&self, inside: &Inside) -> io::Result<()> {
+        let process = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let network = File::open("/proc/self/ns/net")?;
+        let mut files: Vec<BorrowedFd<'_>> = vec![process.as_fd(), network.as_fd(), inside.metadata.as_fd()];
+        files.extend(inside.loopback.iter().map(AsFd::as_fd));
+        passing::send(&self.0, &files)
+    }
+
+    fn serving(&self) -> Result<(), Failure> {
+        match self.said()? {
+            Said::Serving => Ok(()),
+            Said::Refused(message) => Err(not_run(message)),
+            Said::Ready(_) => Err(lost(&io::Error::other("it speaks out of turn"))),
+        }
+    }
+
+    fn said(&self) -> Result<Said, Failure> {
+        let mut line = String::new();
+        // It says one thing at a time, so the buffer takes nothing that somebody else waits for.
+        BufReader::new(&self.0).read_line(&mut line).map_err(|error| lost(&error))?;
+        serde_json::from_str(&line).map_err(|_| lost(&io::Error::other("it has ended")))
+    }
+}
+
+fn mention(args: &RunArgs, ready: &Ready) {
+    if let (Loudness::Normal, Some(management)) = (args.loudness(), &ready.throw_away) {
+        output::aside(&format!(
+            "forewarn: management {management} (elsewhere: forewarn vm restart {} --server {management})",
+            ready.machine
+        ));
+    }
+}
+
+/// Returns only when it does not succeed.
+fn become_program(args: &RunArgs, ready: &Ready) -> Failure {
+    let (program, arguments) = args.command.split_first().expect("clap wants at least one word");
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if let Some(server) = &ready.server {
+        command.env("FOREWARN_SERVER", server);
+    }
+    let error = command.exec();
+    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN };
+    Failure::NotRun(code, format!("'{}' cannot be run: {error}.", program.display()))
+}
+
+fn not_run(message: String) -> Failure {
+    Failure::NotRun(NOT_RUN, message)
+}
+
+fn lost(error: &io::Error) -> Failure {
+    not_run(format!("The process beside the program cannot be reached: {error}."))
+}

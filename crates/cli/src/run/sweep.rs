@@ -1,0 +1,36 @@
+//! Ends what a program has left running in its network.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// What is killed is gone within milliseconds, unless it waits for a device.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Kills every process in this network namespace until there is none.
+pub fn empty(namespace: &File) -> io::Result<()> {
+    let namespace = namespace.metadata()?;
+    let begun = Instant::now();
+    while kill_all(&namespace)? > 0 && begun.elapsed() < PATIENCE {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+fn kill_all(namespace: &Metadata) -> io::Result<usize> {
+    let pids = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(pids.filter(|pid| kill(*pid, namespace).is_some()).count())
+}
+
+/// The descriptor comes first: what it names stays the process that was looked at.
+fn kill(pid: i32, namespace: &Metadata) -> Option<()> {
+    let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let found = fs::metadata(format!("/proc/{pid}/ns/net")).ok()?;
+    ((found.dev(), found.ino()) == (namespace.dev(), namespace.ino())).then_some(())?;
+    pidfd_send_signal(process, Signal::KILL).ok()
+}

@@ -1,0 +1,240 @@
+//! Where the program's requests go: to a server that is started for it and thrown away, or to one that was named.
+
+use std::net::{IpAddr, SocketAddr};
+
+use forewarn_server::{BoundAddress, Config, Running};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::companion::Ready;
+use super::relay::Upstream;
+use crate::args::{Connection, MaintenanceType, Output, RunOptions};
+use crate::client::{Api, Call};
+use crate::config::{self, Given, Place, Sources, Typed};
+use crate::failure::{Failure, sentence};
+use crate::serve;
+
+/// A way to a metadata endpoint, and the server itself when it is ours.
+pub struct Way {
+    pub upstream: Upstream,
+    machine: String,
+    management: String,
+    throw_away: Option<Running>,
+}
+
+impl Way {
+    pub fn ready(&self, options: &RunOptions) -> Ready {
+        let mut ports = options.reach.clone();
+        let local = local_port(&self.management);
+        ports.extend(local);
+        ports.sort_unstable();
+        ports.dedup();
+        Ready {
+            machine: self.machine.clone(),
+            throw_away: self.throw_away.as_ref().map(|_| self.management.clone()),
+            server: local.map(|_| self.management.clone()),
+            ports,
+        }
+    }
+}
+
+/// What can be said against the options before anything is started.
+pub fn check(options: &RunOptions) -> Result<(), Failure> {
+    if options.server.is_none() {
+        return throw_away(options).map(|_| ());
+    }
+    options.flags.first().map_or(Ok(()), |given| {
+        Err(Failure::Usage(format!(
+            "{} is for a server that is started for the program, but one is named by --server or FOREWARN_SERVER. \
+             Leave one of them out.",
+            given.place
+        )))
+    })
+}
+
+pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
+    let way = match &options.server {
+        None => start(options, runtime)?,
+        Some(server) => named(options, server)?,
+    };
+    if let Some(kind) = options.schedule {
+        announce(&way, options, kind)?;
+    }
+    Ok(way)
+}
+
+/// The machine asks once, as the program will: before that nobody would be told of the event.
+fn announce(way: &Way, options: &RunOptions, kind: MaintenanceType) -> Result<(), Failure> {
+    ask(&way.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
+    let api = Api::new(&connection(options, &way.management))?;
+    let target = json!({ "machine": crate::args::segment(&way.machine) });
+    api.post(&Call::to(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") })).map(|_| ())
+}
+
+fn connection(options: &RunOptions, server: &str) -> Connection {
+    Connection {
+        server: server.to_owned(),
+        data: options.data.clone(),
+        token: options.token.clone(),
+        output: Output::Json,
+    }
+}
+
+fn machine_name(options: &RunOptions) -> String {
+    let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name = options.vm.clone().unwrap_or_else(host);
+    if options.vm.is_none() && !is_name(&name) { "vm".into() } else { name }
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.()-".contains(c);
+    (1..=128).contains(&name.len()) && name.chars().all(fits)
+}
+
+/// In memory, for everybody on this computer, on ports that are free.
+fn throw_away(options: &RunOptions) -> Result<(Config, config::Choices), Failure> {
+    let machine = machine_name(options);
+    if !is_name(&machine) {
+        let must = "1 to 128 letters, digits, _ . ( ) or -";
+        return Err(Failure::Usage(format!("--vm is {machine:?}, but a name has {must}.")));
+    }
+    let fixed = [
+        ("memory", "true"),
+        ("no_auth", "true"),
+        ("metadata", "127.0.0.1:0"),
+        ("management", "127.0.0.1:0"),
+        ("log_level", "error"),
+    ];
+    let mut flags: Vec<Given> = fixed.iter().map(|(key, text)| given(key, text)).collect();
+    flags.extend(options.flags.iter().cloned());
+    let effective = config::read(&Sources { file: None, environment: Vec::new(), flags })?;
+    let config = Config { first_machine: Some(machine), ..effective.choices.meant()? };
+    Ok((config, effective.choices))
+}
+
+fn given(key: &str, text: &str) -> Given {
+    let place = Place::Flag(key.replace('_', "-"));
+    Given { key: key.into(), place, values: vec![Typed::Text(text.into())] }
+}
+
+fn start(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
+    let (config, choices) = throw_away(options)?;
+    serve::log_to_stderr(&choices);
+    let machine = machine_name(options);
+    let running = runtime.block_on(forewarn_server::start(config));
+    let running = running.map_err(|error| Failure::Refused(sentence(&format!("{error:#}"))))?;
+    let Some(BoundAddress::Tcp(metadata)) = running.metadata.first() else {
+        return Err(Failure::Refused("The server has no listener for machines.".into()));
+    };
+    let upstream = Upstream { authority: metadata.to_string(), prefix: format!("/vm/{machine}") };
+    let management = format!("http://{}", running.management);
+    Ok(Way { upstream, machine, management, throw_away: Some(running) })
+}
+
+fn named(options: &RunOptions, server: &str) -> Result<Way, Failure> {
+    let api = Api::new(&connection(options, server))?;
+    let machine = machine_name(options);
+    let found = api.get(&Call::to(&["machines", &crate::args::segment(&machine)])).map_err(|failure| {
+        let message = failure.message().unwrap_or_default().to_owned();
+        match failure {
+            Failure::Refused(_) => Failure::Refused(format!(
+                "{message} Name a machine of that server with --vm, or register it: forewarn vm register {machine} --no-address."
+            )),
+            other => other,
+        }
+    })?;
+    let id = found["vmId"].as_str().ok_or_else(|| Failure::Refused("The server's machine has no vmId.".into()))?;
+    let management = api.server().to_owned();
+    let authority = match &options.metadata {
+        Some(url) => authority_of(url).to_owned(),
+        None => listener(&api.get(&Call::to(&["listeners"]))?, &management)?,
+    };
+    let upstream = Upstream { authority, prefix: format!("/vm/{id}") };
+    // Something that the rules do not notice.
+    ask(&upstream, "/metadata/versions")?;
+    Ok(Way { upstream, machine, management, throw_away: None })
+}
+
+/// The first listener that lets a caller say who it is, as it is reached from here.
+fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
+    let all = listeners["value"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let usable = all.iter().filter(|listener| listener["prefix"] == true);
+    let address = usable.filter_map(|listener| listener["address"].as_str()?.parse::<SocketAddr>().ok()).next();
+    let address = address.ok_or_else(|| {
+        Failure::Refused(
+            "The server has no metadata listener that lets a caller say which machine it is. Start it with one: \
+             --metadata 127.0.0.1:8169,prefix=on. Or name one with --metadata URL."
+                .into(),
+        )
+    })?;
+    if !address.ip().is_unspecified() {
+        return Ok(address.to_string());
+    }
+    Ok(format!("{}:{}", host_of(authority_of(management)), address.port()))
+}
+
+/// Whether machines are answered there.
+fn ask(upstream: &Upstream, path: &str) -> Result<(), Failure> {
+    let url = format!("http://{}{}{path}", upstream.authority, upstream.prefix);
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
+    let what = match agent.get(&url).header("Metadata", "true").call() {
+        Ok(answer) if answer.status().is_success() => return Ok(()),
+        Ok(mut answer) => {
+            let body: Option<Value> = answer.body_mut().read_json().ok();
+            body.and_then(|body| Some(body["error"].as_str()?.to_owned())).unwrap_or(answer.status().to_string())
+        }
+        Err(error) => error.to_string(),
+    };
+    Err(Failure::Unreachable(format!(
+        "Machines are not answered at http://{}: {} Name where the server's machines ask with --metadata URL.",
+        upstream.authority,
+        sentence(&what)
+    )))
+}
+
+fn authority_of(url: &str) -> &str {
+    url.strip_prefix("http://").unwrap_or(url).split('/').next().unwrap_or_default()
+}
+
+fn host_of(authority: &str) -> &str {
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+/// The port of a server on this computer, which a program in another network does not reach by itself.
+fn local_port(management: &str) -> Option<u16> {
+    let (host, port) = authority_of(management).rsplit_once(':')?;
+    let is_v4_loopback = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback() && ip.is_ipv4());
+    port.parse().ok().filter(|_| is_v4_loopback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_listener_is_one_that_takes_names_as_it_is_reached_from_here() {
+        let check = |listeners: Value, expected: Option<&str>| {
+            let found = listener(&json!({ "value": listeners }), "http://build:8170");
+            assert_eq!(found.ok().as_deref(), expected);
+        };
+        let at = |address: &str, prefix: bool| json!({ "address": address, "prefix": prefix });
+        check(
+            json!([at("10.0.0.1:80", false), at("unix:/run/x", true), at("127.0.0.1:81", true)]),
+            Some("127.0.0.1:81"),
+        );
+        check(json!([at("0.0.0.0:8169", true)]), Some("build:8169"));
+        check(json!([at("10.0.0.1:80", false)]), None);
+    }
+
+    #[test]
+    fn only_a_server_on_this_computer_needs_a_door() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8170", Some(8170)),
+            ("http://localhost:1", Some(1)),
+            ("http://10.0.0.1:8170", None),
+            ("http://[::1]:8170", None),
+        ] {
+            assert_eq!(local_port(url), expected, "{url}");
+        }
+    }
+}

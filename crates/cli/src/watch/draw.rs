@@ -1,0 +1,270 @@
+//! The live view as a function of what is known: a head, one list, a foot, and a box above them where facts,
+//! help or a question stand. Readable from 80 columns and 24 lines on; smaller ones see less of it.
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Clear, Padding, Paragraph, Wrap};
+
+use super::state::{Clock, Link, Mode, Place, Row, Scope, State};
+use crate::client::{Event, Machine, day_time, describe, event_facts, time_left, who};
+use crate::output::tame;
+
+const GREY: Style = Style::new().fg(Color::DarkGray);
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// Widths of columns: indentation and type, status, bar, time.
+const KIND: usize = 12;
+const STATUS: usize = 13;
+const BAR: usize = 12;
+const TIME: usize = 9;
+
+const KEYS: &str = " ↑↓ move · enter facts · a approve · c cancel · / filter · ? help · q quit";
+
+const HELP: &[&str] = &[
+    "↑ ↓ or k j       move; PgUp PgDn Home End",
+    "enter            the facts of what is selected",
+    "a                let the event start now (asks first)",
+    "c                cancel the event (asks first)",
+    "/                show only what contains a text; esc shows all",
+    "q or Ctrl-C      quit",
+    "",
+    "The bar is the time that is left until the event may start",
+    "although nobody approved it (NotBefore). Times are UTC.",
+];
+
+pub fn draw(frame: &mut Frame<'_>, state: &State) {
+    let [head, rule, body, foot] =
+        Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
+            .areas(frame.area());
+    frame.render_widget(head_line(state, head.width.into()), head);
+    frame.render_widget(Line::styled("─".repeat(rule.width.into()), GREY), rule);
+    draw_list(frame, body, state);
+    frame.render_widget(foot_line(state), foot);
+    match &state.mode {
+        Mode::List | Mode::Filter => {}
+        Mode::Facts => draw_facts(frame, state),
+        Mode::Help => draw_box(frame, "Help", HELP.iter().map(|line| Line::raw(*line)).collect()),
+        Mode::Question(wish) => {
+            let text = tame(&state.question(wish));
+            draw_box(frame, "Sure?", vec![Line::styled(text, BOLD), Line::raw(""), Line::raw("y yes    n no")]);
+        }
+    }
+}
+
+fn head_line(state: &State, width: usize) -> Line<'static> {
+    let (mark, words, colour) = match &state.link {
+        Link::Live => ("●", state.server.clone(), Color::Green),
+        Link::Away(_) => ("○", format!("{} is away", state.server), Color::Red),
+    };
+    let manual = if state.clock == Clock::Manual { " manual" } else { "" };
+    let machines = match state.machine_count() {
+        1 => "1 machine".to_owned(),
+        many => format!("{many} machines"),
+    };
+    let right = format!("{} open · {machines} · {}{manual} ", state.open_count(), day_time(state.now));
+    let left_width = width.saturating_sub(right.chars().count() + 13);
+    Line::from(vec![
+        Span::styled(" forewarn ", BOLD),
+        Span::styled(format!("{mark} "), Style::new().fg(colour)),
+        Span::styled(format!("{} ", padded(&words, left_width)), Style::new().fg(colour)),
+        Span::styled(right, GREY),
+    ])
+}
+
+fn foot_line(state: &State) -> Line<'static> {
+    match (&state.mode, &state.message, &state.link) {
+        (Mode::Filter, _, _) => Line::from(vec![
+            Span::styled(" Only: ", BOLD),
+            Span::raw(format!("{}▏", tame(&state.filter))),
+            Span::styled("  enter keep · esc all", GREY),
+        ]),
+        (_, Some(message), _) => Line::styled(format!(" {}", tame(message)), Style::new().fg(Color::Yellow)),
+        (_, None, Link::Away(why)) => {
+            Line::styled(format!(" Trying again. {}", tame(why)), Style::new().fg(Color::Red))
+        }
+        (_, None, Link::Live) if state.filter.is_empty() => Line::styled(KEYS, GREY),
+        (_, None, Link::Live) => Line::from(vec![
+            Span::styled(format!(" Only: {}", tame(&state.filter)), BOLD),
+            Span::styled("  esc all · / change", GREY),
+        ]),
+    }
+}
+
+fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
+    let rows = state.rows();
+    if rows.is_empty() {
+        let text = if state.filter.is_empty() { " There are no machines yet." } else { " Nothing contains that." };
+        return frame.render_widget(Line::styled(text, GREY), area);
+    }
+    let selected = state.selected_index(&rows);
+    let height = usize::from(area.height);
+    // The selected row is in the middle as far as there are rows on both sides.
+    let first = selected.unwrap_or(0).saturating_sub(height / 2).min(rows.len().saturating_sub(height));
+    let width = usize::from(area.width);
+    let shown = rows.iter().enumerate().skip(first).take(height).map(|(index, row)| {
+        let line = row_line(row, state, width);
+        if Some(index) == selected { line.patch_style(Modifier::REVERSED) } else { line }
+    });
+    frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), area);
+}
+
+fn row_line(row: &Row<'_>, state: &State, width: usize) -> Line<'static> {
+    match row {
+        Row::Heading(title) => Line::styled(format!(" {}", title.to_uppercase()), GREY.add_modifier(Modifier::BOLD)),
+        Row::Scope(_, scope) => scope_line(scope, width),
+        Row::Event(event, place) => event_line(event, *place, state.now, width),
+    }
+}
+
+fn scope_line(scope: &Scope, width: usize) -> Line<'static> {
+    let count = match (scope.kind, scope.machines.len()) {
+        ("machine", _) => "a machine on its own".to_owned(),
+        (kind, 1) => format!("{kind}, 1 machine"),
+        (kind, many) => format!("{kind}, {many} machines"),
+    };
+    let listens = if scope.listening { "listens" } else { "does not listen" };
+    let label = padded(&scope.label, (width / 3).max(12));
+    Line::from(vec![
+        Span::styled(format!("  {label} "), BOLD),
+        Span::styled(padded(&format!("{count} · {listens}"), width.saturating_sub(label.chars().count() + 3)), GREY),
+    ])
+}
+
+fn event_line(event: &Event, place: Place, now: Timestamp, width: usize) -> Line<'static> {
+    let status = event.outcome.as_ref().unwrap_or(&event.status);
+    let rest = width.saturating_sub(KIND + STATUS + BAR + TIME + 4);
+    let names_width = rest * 11 / 20;
+    let (bar, time) = progress(event, now);
+    let indent = if place == Place::InGroup { "    " } else { "  " };
+    let mut spans = vec![
+        Span::raw(padded(&format!("{indent}{}", event.kind), KIND + 2)),
+        Span::styled(padded(status, STATUS), status_style(status)),
+        Span::raw(format!("{} ", padded(&event.resources.join(", "), names_width))),
+    ];
+    spans.extend(bar);
+    spans.push(Span::raw(format!("{time:>TIME$}  ")));
+    spans.push(Span::styled(padded(&approval(event), rest.saturating_sub(names_width)), GREY));
+    Line::from(spans)
+}
+
+/// A bar of the time that is left, and the time.
+fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
+    let words = |text: &str, style: Style| vec![Span::styled(padded(text, BAR), style)];
+    if let Some(ended) = event.ended {
+        return (words("at", GREY), ended.strftime("%H:%M:%S").to_string());
+    }
+    if let Some(started) = event.started {
+        return (words("under way", Style::new().fg(Color::Red)), time_left(now, started));
+    }
+    let all = event.not_before.duration_since(event.appeared).as_secs().max(1);
+    let left = event.not_before.duration_since(now).as_secs().clamp(0, all);
+    let full = usize::try_from((left * BAR as i64 + all - 1) / all).unwrap_or(0).min(BAR);
+    let colour = if left * 2 > all {
+        Color::Green
+    } else if left * 5 > all {
+        Color::Yellow
+    } else {
+        Color::Red
+    };
+    let bar = vec![Span::styled("━".repeat(full), Style::new().fg(colour)), Span::styled("╌".repeat(BAR - full), GREY)];
+    (bar, time_left(event.not_before, now))
+}
+
+fn approval(event: &Event) -> String {
+    match &event.approval {
+        Some(approval) => format!("✓ {}", who(&approval.by)),
+        None if event.shown => String::new(),
+        None => "unseen".into(),
+    }
+}
+
+fn status_style(status: &str) -> Style {
+    match status {
+        "Scheduled" => Style::new().fg(Color::Yellow),
+        "Started" => Style::new().fg(Color::Red),
+        "Completed" => Style::new().fg(Color::Green),
+        _ => Style::new(),
+    }
+}
+
+fn draw_facts(frame: &mut Frame<'_>, state: &State) {
+    if let Some(event) = state.selected_event() {
+        let mut facts = event_facts(event);
+        let group = state.scope_of(event).filter(|scope| scope.kind != "machine");
+        facts.extend(group.map(|scope| ("group", format!("{} ({})", scope.label, scope.kind))));
+        let mut lines = fact_lines(&facts, usize::from(frame.area().width).saturating_sub(6));
+        let keys = if event.status == "Scheduled" { "a approve · c cancel · esc back" } else { "esc back" };
+        lines.extend([Line::raw(""), Line::styled(keys, GREY)]);
+        draw_box(frame, &describe(&event.kind, &event.resources), lines);
+    } else if let Some(scope) = state.selected_scope() {
+        draw_box(frame, &tame(&scope.label), scope.machines.iter().map(machine_line).collect());
+    }
+}
+
+fn machine_line(machine: &Machine) -> Line<'static> {
+    let host = machine.host.as_ref().map_or(String::new(), |host| format!(", host {host}"));
+    Line::raw(tame(&format!("{}  {}, update domain {}{host}", machine.name, machine.power, machine.update_domain)))
+}
+
+/// Names on the left; what is long goes on below itself.
+fn fact_lines(facts: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
+    let names = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let room = width.saturating_sub(names + 2).max(10);
+    let lines_of = |(name, text): &(&str, String)| {
+        let name = format!("{name:<names$}  ");
+        let parts = wrapped(&tame(text), room);
+        let begin = |index: usize| if index == 0 { name.clone() } else { " ".repeat(names + 2) };
+        let line = |(index, part): (usize, String)| Line::from(vec![Span::styled(begin(index), GREY), Span::raw(part)]);
+        parts.into_iter().enumerate().map(line).collect::<Vec<_>>()
+    };
+    facts.iter().flat_map(lines_of).collect()
+}
+
+/// Between words where there are some.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().map_or(0, |line| line.chars().count());
+        match lines.last_mut() {
+            Some(last) if line == 0 => last.push_str(word),
+            Some(last) if line + 1 + word.chars().count() <= width => *last += &format!(" {word}"),
+            Some(_) | None => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+/// A box in the middle, as large as its text.
+fn draw_box(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'_>>) {
+    let area = frame.area();
+    let widest = lines.iter().map(Line::width).max().unwrap_or(0).max(title.chars().count());
+    let width = u16::try_from(widest + 6).unwrap_or(u16::MAX).min(area.width);
+    let inside = usize::from(width.saturating_sub(6)).max(1);
+    let wrapped: usize = lines.iter().map(|line| line.width().div_ceil(inside).max(1)).sum();
+    let height = u16::try_from(wrapped + 2).unwrap_or(u16::MAX).min(area.height);
+    let [_, row, _] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(height), Constraint::Fill(1)]).areas(area);
+    let [_, place, _] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(width), Constraint::Fill(1)]).areas(row);
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .padding(Padding::horizontal(2))
+        .title(format!(" {title} "))
+        .title_style(BOLD);
+    frame.render_widget(Clear, place);
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block), place);
+}
+
+/// Exactly so wide: filled up with spaces, or cut.
+fn padded(text: &str, width: usize) -> String {
+    let text = tame(text);
+    let length = text.chars().count();
+    if length <= width {
+        return text + &" ".repeat(width - length);
+    }
+    let cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width == 0 { cut } else { cut + "…" }
+}

@@ -1,0 +1,399 @@
+//! What the live view knows and how keys change it. No terminal, no server, no clock: what comes from
+//! them is told, what is wanted from them is answered.
+//!
+//! ```text
+//!            ?        /          enter       a, c (an event)
+//!  List ──▶ Help   Filter        Facts ─────────▶ Question ── y ──▶ Wish
+//!    ◀── any key    enter, esc    esc              n, esc
+//! ```
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::client::{Event, Machine, describe};
+
+/// Events that are over and still shown: a screen or two of them.
+const ENDED_MAX: usize = 50;
+
+/// The server forgets them after this time, and so do we.
+const ENDED_AGE_MAX: SignedDuration = SignedDuration::from_hours(1);
+
+/// Rows that a page key moves.
+const PAGE: isize = 10;
+
+/// A filter longer than this is a cat on the keyboard.
+const FILTER_CHARS_MAX: usize = 60;
+
+pub struct State {
+    pub server: String,
+    pub link: Link,
+    pub clock: Clock,
+    pub now: Timestamp,
+    pub mode: Mode,
+    pub filter: String,
+    /// What came of the last wish.
+    pub message: Option<String>,
+    events: Vec<Event>,
+    scopes: BTreeMap<u64, Scope>,
+    selected: Option<Key>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    Live,
+    /// Why there is no connection; it is tried again.
+    Away(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    Real,
+    Manual,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    List,
+    Filter,
+    Facts,
+    Help,
+    Question(Wish),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Quit,
+    Approve(String),
+    Cancel(String),
+}
+
+/// Machines that see one document.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub label: String,
+    pub kind: &'static str,
+    pub listening: bool,
+    pub machines: Vec<Machine>,
+}
+
+/// What is selected stays selected while rows come and go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    Event(String),
+    Scope(u64),
+}
+
+pub enum Row<'a> {
+    Heading(&'static str),
+    Scope(u64, &'a Scope),
+    Event(&'a Event, Place),
+}
+
+/// Whether the row above names the group of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    InGroup,
+    Alone,
+}
+
+impl Row<'_> {
+    fn key(&self) -> Option<Key> {
+        match self {
+            Row::Heading(_) => None,
+            Row::Scope(id, _) => Some(Key::Scope(*id)),
+            Row::Event(event, _) => Some(Key::Event(event.id.clone())),
+        }
+    }
+}
+
+impl State {
+    pub fn new(server: &str) -> State {
+        State {
+            server: server.trim_start_matches("http://").to_owned(),
+            link: Link::Live,
+            clock: Clock::Real,
+            now: Timestamp::UNIX_EPOCH,
+            mode: Mode::List,
+            filter: String::new(),
+            message: None,
+            events: Vec::new(),
+            scopes: BTreeMap::new(),
+            selected: None,
+        }
+    }
+
+    /// Everything, as it is now.
+    pub fn replace(&mut self, events: Vec<Event>, machines: Vec<Machine>) {
+        self.events = events;
+        self.forget();
+        self.scopes.clear();
+        for machine in machines {
+            let scope = self.scopes.entry(machine.scope).or_insert_with(|| Scope::of(&machine));
+            scope.listening |= machine.listening;
+            scope.machines.push(machine);
+        }
+        self.link = Link::Live;
+        self.settle();
+    }
+
+    /// One event, new or as it is now.
+    pub fn put(&mut self, event: Event) {
+        match self.events.iter_mut().find(|known| known.id == event.id) {
+            Some(known) => *known = event,
+            None => self.events.push(event),
+        }
+        self.forget();
+        self.settle();
+    }
+
+    pub fn pass_to(&mut self, now: Timestamp) {
+        self.now = now;
+        self.forget();
+        self.settle();
+    }
+
+    fn forget(&mut self) {
+        let mut ended: Vec<Timestamp> = self.events.iter().filter_map(|event| event.ended).collect();
+        ended.sort_unstable_by(|a, b| b.cmp(a));
+        let oldest = ended.get(ENDED_MAX - 1).copied().unwrap_or(Timestamp::MIN);
+        let young = |ended: Timestamp| ended >= oldest && self.now.duration_since(ended) <= ENDED_AGE_MAX;
+        self.events.retain(|event| event.ended.is_none_or(young));
+    }
+
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows = Vec::new();
+        section(&mut rows, "Coming and under way", self.open_rows());
+        section(&mut rows, "Ended lately", self.ended_rows());
+        section(&mut rows, "Nothing is coming", self.quiet_rows());
+        rows
+    }
+
+    pub fn selected_index(&self, rows: &[Row<'_>]) -> Option<usize> {
+        rows.iter().position(|row| row.key().is_some() && row.key() == self.selected)
+    }
+
+    pub fn selected_event(&self) -> Option<&Event> {
+        let Some(Key::Event(id)) = &self.selected else { return None };
+        self.events.iter().find(|event| event.id == *id)
+    }
+
+    pub fn selected_scope(&self) -> Option<&Scope> {
+        let Some(Key::Scope(id)) = &self.selected else { return None };
+        self.scopes.get(id)
+    }
+
+    pub fn scope_of(&self, event: &Event) -> Option<&Scope> {
+        self.scopes.get(&event.scope)
+    }
+
+    pub fn open_count(&self) -> usize {
+        self.events.iter().filter(|event| event.ended.is_none()).count()
+    }
+
+    pub fn machine_count(&self) -> usize {
+        self.scopes.values().map(|scope| scope.machines.len()).sum()
+    }
+
+    pub fn question(&self, wish: &Wish) -> String {
+        let named = |id: &String| {
+            let event = self.events.iter().find(|event| event.id == *id);
+            event.map_or(id.clone(), |event| describe(&event.kind, &event.resources))
+        };
+        match wish {
+            Wish::Approve(id) => format!("Let {} start now?", named(id)),
+            Wish::Cancel(id) => format!("Cancel {}?", named(id)),
+            Wish::Quit => "Quit?".into(),
+        }
+    }
+
+    pub fn on_key(&mut self, key: KeyEvent) -> Option<Wish> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return (key.code == KeyCode::Char('c')).then_some(Wish::Quit);
+        }
+        self.message = None;
+        match &self.mode {
+            Mode::List => self.on_list_key(key.code),
+            Mode::Facts => self.on_facts_key(key.code),
+            Mode::Filter => {
+                self.on_filter_key(key.code);
+                None
+            }
+            Mode::Help => {
+                self.mode = Mode::List;
+                None
+            }
+            Mode::Question(wish) => {
+                let wish = wish.clone();
+                match key.code {
+                    KeyCode::Char('y' | 'Y') => self.mode = Mode::List,
+                    KeyCode::Char('n' | 'N') | KeyCode::Esc => {
+                        self.mode = Mode::List;
+                        return None;
+                    }
+                    _ => return None,
+                }
+                Some(wish)
+            }
+        }
+    }
+
+    fn on_list_key(&mut self, code: KeyCode) -> Option<Wish> {
+        match code {
+            KeyCode::Char('q') => return Some(Wish::Quit),
+            KeyCode::Char('j') | KeyCode::Down => self.move_by(1),
+            KeyCode::Char('k') | KeyCode::Up => self.move_by(-1),
+            KeyCode::PageDown => self.move_by(PAGE),
+            KeyCode::PageUp => self.move_by(-PAGE),
+            KeyCode::Char('g') | KeyCode::Home => self.move_by(isize::MIN),
+            KeyCode::Char('G') | KeyCode::End => self.move_by(isize::MAX),
+            KeyCode::Enter if self.selected.is_some() => self.mode = Mode::Facts,
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.settle();
+            }
+            _ => self.on_event_key(code),
+        }
+        None
+    }
+
+    fn on_facts_key(&mut self, code: KeyCode) -> Option<Wish> {
+        match code {
+            KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => self.mode = Mode::List,
+            KeyCode::Char('j') | KeyCode::Down => self.move_by(1),
+            KeyCode::Char('k') | KeyCode::Up => self.move_by(-1),
+            _ => self.on_event_key(code),
+        }
+        None
+    }
+
+    fn on_filter_key(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Enter => self.mode = Mode::List,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.mode = Mode::List;
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(c) if self.filter.chars().count() < FILTER_CHARS_MAX => self.filter.push(c),
+            _ => {}
+        }
+        self.settle();
+    }
+
+    /// Approve and cancel are for what has not started.
+    fn on_event_key(&mut self, code: KeyCode) {
+        let wish: fn(String) -> Wish = match code {
+            KeyCode::Char('a') => Wish::Approve,
+            KeyCode::Char('c') => Wish::Cancel,
+            _ => return,
+        };
+        let scheduled = self.selected_event().filter(|event| event.status == "Scheduled").map(|event| event.id.clone());
+        match scheduled {
+            Some(id) => self.mode = Mode::Question(wish(id)),
+            None => self.message = Some("Choose an event that is Scheduled first.".into()),
+        }
+    }
+
+    fn move_by(&mut self, steps: isize) {
+        let rows = self.rows();
+        let keys: Vec<Key> = rows.iter().filter_map(Row::key).collect();
+        let at = keys.iter().position(|key| Some(key) == self.selected.as_ref()).unwrap_or(0);
+        let last = keys.len().saturating_sub(1);
+        let to = at.saturating_add_signed(steps).min(last);
+        self.selected = keys.get(to).cloned();
+    }
+
+    /// Something is selected as long as there is something.
+    fn settle(&mut self) {
+        let rows = self.rows();
+        if self.selected_index(&rows).is_none() {
+            let first = rows.iter().find_map(Row::key);
+            // Facts of what is gone are not those of another.
+            if matches!(self.mode, Mode::Facts) {
+                self.mode = Mode::List;
+            }
+            self.selected = first;
+        }
+    }
+
+    /// The scope whose event is due first comes first.
+    fn open_rows(&self) -> Vec<Row<'_>> {
+        let mut by_scope: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
+        for event in self.events.iter().filter(|event| event.ended.is_none() && self.matches(event)) {
+            by_scope.entry(event.scope).or_default().push(event);
+        }
+        let mut groups: Vec<(u64, Vec<&Event>)> = by_scope.into_iter().collect();
+        groups
+            .iter_mut()
+            .for_each(|(_, events)| events.sort_by_key(|event| (event.started.is_none(), event.not_before)));
+        groups.sort_by_key(|(_, events)| events.iter().map(|event| event.not_before).min());
+        groups.into_iter().flat_map(|(id, events)| self.group_rows(id, events)).collect()
+    }
+
+    /// A machine on its own is named by its event.
+    fn group_rows<'a>(&'a self, id: u64, events: Vec<&'a Event>) -> Vec<Row<'a>> {
+        let scope = self.scopes.get(&id).filter(|scope| scope.machines.len() > 1);
+        let head = scope.map(|scope| Row::Scope(id, scope));
+        let place = if head.is_some() { Place::InGroup } else { Place::Alone };
+        head.into_iter().chain(events.into_iter().map(|event| Row::Event(event, place))).collect()
+    }
+
+    fn ended_rows(&self) -> Vec<Row<'_>> {
+        let mut ended: Vec<&Event> =
+            self.events.iter().filter(|event| event.ended.is_some() && self.matches(event)).collect();
+        ended.sort_by_key(|event| std::cmp::Reverse(event.ended));
+        ended.into_iter().take(ENDED_MAX).map(|event| Row::Event(event, Place::Alone)).collect()
+    }
+
+    fn quiet_rows(&self) -> Vec<Row<'_>> {
+        let busy = |id: u64| self.events.iter().any(|event| event.ended.is_none() && event.scope == id);
+        let mut quiet: Vec<(u64, &Scope)> = self
+            .scopes
+            .iter()
+            .map(|(id, scope)| (*id, scope))
+            .filter(|(id, scope)| !busy(*id) && self.matches_scope(scope))
+            .collect();
+        quiet.sort_by(|(_, a), (_, b)| a.label.cmp(&b.label));
+        quiet.into_iter().map(|(id, scope)| Row::Scope(id, scope)).collect()
+    }
+
+    fn matches(&self, event: &Event) -> bool {
+        let words = [&event.id, &event.kind, &event.status].into_iter().chain(&event.resources).chain(&event.outcome);
+        words.into_iter().any(|word| self.is_in(word))
+            || self.scope_of(event).is_some_and(|scope| self.is_in(&scope.label))
+    }
+
+    fn matches_scope(&self, scope: &Scope) -> bool {
+        self.is_in(&scope.label) || scope.machines.iter().any(|machine| self.is_in(&machine.name))
+    }
+
+    fn is_in(&self, word: &str) -> bool {
+        word.to_lowercase().contains(&self.filter.to_lowercase())
+    }
+}
+
+fn section<'a>(rows: &mut Vec<Row<'a>>, title: &'static str, inside: Vec<Row<'a>>) {
+    if !inside.is_empty() {
+        rows.push(Row::Heading(title));
+        rows.extend(inside);
+    }
+}
+
+impl Scope {
+    fn of(machine: &Machine) -> Scope {
+        let kinds = [
+            (&machine.scale_set, "scale set"),
+            (&machine.availability_set, "availability set"),
+            (&machine.cloud_service, "cloud service"),
+        ];
+        let group = kinds.into_iter().find_map(|(name, kind)| Some((name.clone()?, kind)));
+        let (label, kind) = group.unwrap_or_else(|| (machine.name.clone(), "machine"));
+        Scope { label, kind, listening: false, machines: Vec::new() }
+    }
+}

@@ -1,0 +1,256 @@
+//! The live view without a terminal and without a server: keys go in, a screen comes out.
+
+use jiff::Timestamp;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::{Value, json};
+
+use super::draw::draw;
+use super::state::{Clock, Link, Mode, Row, State, Wish};
+use crate::client::{Event, Machine, read};
+
+fn machine(name: &str, scope: u64, set: Option<&str>) -> Machine {
+    let value = json!({"name": name, "vmId": name, "resourceGroup": "rg", "scope": scope, "scaleSet": set,
+        "listening": set.is_some(), "updateDomain": 0, "faultDomain": 0, "priority": "Regular", "power": "Running",
+        "addresses": [], "protected": false, "details": {}, "tags": {}});
+    read(&value).unwrap()
+}
+
+fn event(id: &str, kind: &str, scope: u64, machine: &str, more: Value) -> Event {
+    let mut value = json!({"id": id, "type": kind, "status": "Scheduled", "shown": true, "resources": [machine],
+        "scope": scope, "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z",
+        "source": "User", "cause": "UserRestart", "durationSeconds": -1,
+        "description": "Virtual machine is going to be restarted as requested by authorized user.",
+        "operations": ["o1"]});
+    value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    read(&value).unwrap()
+}
+
+fn at(text: &str) -> Timestamp {
+    format!("2026-07-28T{text}Z").parse().unwrap()
+}
+
+/// A scale set with two events, a machine with one under way, one that is over, and a quiet machine.
+fn sample() -> State {
+    let mut state = State::new("http://127.0.0.1:8170");
+    state.clock = Clock::Manual;
+    state.pass_to(at("10:05:00"));
+    let started = json!({"status": "Started", "started": "2026-07-28T10:04:30Z",
+        "approval": {"by": "guest:db", "at": "2026-07-28T10:04:30Z"}});
+    let ended = json!({"status": "Ended", "outcome": "Completed", "ended": "2026-07-28T10:03:00Z"});
+    state.replace(
+        vec![
+            event("E1", "Reboot", 1, "web_0", json!({})),
+            event("E2", "Terminate", 1, "web_1", json!({"notBefore": "2026-07-28T10:10:00Z"})),
+            event("E3", "Freeze", 2, "db", started),
+            event("E4", "Redeploy", 3, "mail", ended),
+        ],
+        vec![
+            machine("web_0", 1, Some("web")),
+            machine("web_1", 1, Some("web")),
+            machine("db", 2, None),
+            machine("mail", 3, None),
+        ],
+    );
+    state
+}
+
+fn press(state: &mut State, keys: &str) -> Vec<Wish> {
+    let code = |key: char| match key {
+        '\n' => KeyCode::Enter,
+        '\x1b' => KeyCode::Esc,
+        '\x08' => KeyCode::Backspace,
+        key => KeyCode::Char(key),
+    };
+    keys.chars().filter_map(|key| state.on_key(KeyEvent::new(code(key), KeyModifiers::NONE))).collect()
+}
+
+fn screen(state: &State, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, state)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line =
+        |row: u16| (0..width).map(|column| buffer[(column, row)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..height).map(line).collect()
+}
+
+#[track_caller]
+fn check_screen(state: &State, expected: &str) {
+    let shown: Vec<String> = screen(state, 80, 24).into_iter().filter(|line| !line.is_empty()).collect();
+    assert_eq!(shown.join("\n"), expected.trim_matches('\n'), "\n{}\n", shown.join("\n"));
+}
+
+#[track_caller]
+fn check_selected(state: &State, event: Option<&str>) {
+    assert_eq!(state.selected_event().map(|event| event.id.as_str()), event);
+}
+
+#[test]
+fn what_comes_what_is_under_way_and_what_ended_fit_80_columns() {
+    check_screen(
+        &sample(),
+        "
+ forewarn ● 127.0.0.1:8170     3 open · 4 machines · 2026-07-28 10:05:00 manual
+────────────────────────────────────────────────────────────────────────────────
+ COMING AND UNDER WAY
+  web                        scale set, 2 machines · listens
+    Terminate Scheduled    web_1            ━━━━━━╌╌╌╌╌╌     5:00
+    Reboot    Scheduled    web_0            ━━━━━━━━╌╌╌╌    10:00
+  Freeze      Started      db               under way        0:30  ✓ db
+ ENDED LATELY
+  Redeploy    Completed    mail             at           10:03:00
+ NOTHING IS COMING
+  mail                       a machine on its own · does not listen
+ ↑↓ move · enter facts · a approve · c cancel · / filter · ? help · q quit",
+    );
+}
+
+#[test]
+fn facts_are_shown_above_the_list() {
+    let mut state = sample();
+    press(&mut state, "jj\n");
+    let shown = screen(&state, 80, 24).join("\n");
+    for part in [
+        "╭ Reboot of web_0 ─",
+        "│  event       E1 ",
+        "│  life        Scheduled 10:00:00 ",
+        "│  told        Virtual machine is going to be restarted as requested by",
+        "│              authorized user. ",
+        "│  group       web (scale set) ",
+        "│  a approve · c cancel · esc back ",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    press(&mut state, "\x1b");
+    assert_eq!(state.mode, Mode::List);
+}
+
+#[test]
+fn approving_and_cancelling_ask_first() {
+    let mut state = sample();
+    assert_eq!(press(&mut state, "ja"), []);
+    assert!(screen(&state, 80, 24).join("\n").contains("Let Terminate of web_1 start now?"));
+    assert_eq!(press(&mut state, "n"), []);
+    assert_eq!(press(&mut state, "ay"), [Wish::Approve("E2".into())]);
+    assert_eq!(press(&mut state, "jcxy"), [Wish::Cancel("E1".into())]);
+    assert_eq!(press(&mut state, "q"), [Wish::Quit]);
+}
+
+#[test]
+fn only_what_is_scheduled_can_be_approved() {
+    let mut state = sample();
+    press(&mut state, "jjja");
+    check_selected(&state, Some("E3"));
+    assert_eq!(state.mode, Mode::List);
+    assert_eq!(screen(&state, 80, 24)[23], " Choose an event that is Scheduled first.");
+    press(&mut state, "ka");
+    assert_eq!(state.mode, Mode::Question(Wish::Approve("E1".into())));
+}
+
+#[test]
+fn the_selection_stays_with_its_event() {
+    let mut state = sample();
+    press(&mut state, "jj");
+    check_selected(&state, Some("E1"));
+    state.put(event("E0", "Reboot", 9, "early", json!({"notBefore": "2026-07-28T10:06:00Z"})));
+    check_selected(&state, Some("E1"));
+    press(&mut state, "g");
+    check_selected(&state, Some("E0"));
+    press(&mut state, "kkG");
+    assert_eq!(state.selected_scope().map(|scope| scope.label.as_str()), Some("mail"));
+}
+
+#[test]
+fn facts_of_an_event_that_is_forgotten_close() {
+    let mut state = sample();
+    press(&mut state, "jjjj\n");
+    check_selected(&state, Some("E4"));
+    state.pass_to(at("11:02:00"));
+    assert_eq!(state.mode, Mode::Facts);
+    state.pass_to(at("11:03:01"));
+    assert_eq!(state.mode, Mode::List);
+    check_selected(&state, None);
+}
+
+#[test]
+fn of_what_ended_the_newest_are_kept() {
+    let mut state = sample();
+    for n in 0..200 {
+        let ended = json!({"status": "Ended", "outcome": "Completed", "ended": format!("2026-07-28T10:04:{:02}.{n:03}Z", n / 10)});
+        state.put(event(&format!("N{n}"), "Reboot", 9, "x", ended));
+    }
+    let shown = state.rows().iter().filter(|row| matches!(row, Row::Event(event, _) if event.ended.is_some())).count();
+    assert_eq!((shown, state.open_count()), (50, 3));
+    press(&mut state, "/N199");
+    assert_eq!(state.rows().len(), 2);
+    press(&mut state, "\x1b/E4");
+    assert_eq!(state.rows().len(), 0);
+}
+
+#[test]
+fn a_filter_shows_what_contains_it() {
+    let mut state = sample();
+    press(&mut state, "/WEB_0");
+    let count = |state: &State| state.rows().len();
+    assert_eq!(count(&state), 3, "a heading, the set, the event");
+    assert!(screen(&state, 80, 24)[23].starts_with(" Only: WEB_0▏"));
+    press(&mut state, "x");
+    assert_eq!(screen(&state, 80, 24)[2], " Nothing contains that.");
+    press(&mut state, "\x08\n");
+    assert!(screen(&state, 80, 24)[23].starts_with(" Only: WEB_0  esc all"));
+    press(&mut state, "\x1b");
+    assert_eq!(count(&state), 9);
+    press(&mut state, "/q\x1b");
+    assert_eq!((count(&state), state.mode.clone()), (9, Mode::List));
+}
+
+#[test]
+fn a_server_that_is_away_is_told_and_the_last_state_stays() {
+    let mut state = sample();
+    state.link = Link::Away("The server cannot be reached.".into());
+    let shown = screen(&state, 100, 24);
+    assert!(shown[0].starts_with(" forewarn ○ 127.0.0.1:8170 is away"), "{}", shown[0]);
+    assert_eq!(shown[23], " Trying again. The server cannot be reached.");
+    assert!(shown.join("\n").contains("Terminate Scheduled"));
+    state.replace(Vec::new(), Vec::new());
+    assert_eq!(state.link, Link::Live);
+    assert_eq!(screen(&state, 80, 24)[2], " There are no machines yet.");
+}
+
+#[test]
+fn the_selected_row_is_in_sight_in_any_size() {
+    let mut state = sample();
+    let many: Vec<Machine> = (0..200).map(|n| machine(&format!("m{n:03}"), 100 + n, None)).collect();
+    state.replace(Vec::new(), many);
+    press(&mut state, "G");
+    assert!(screen(&state, 80, 24).join("\n").contains("m199"));
+    for (width, height) in [(1, 1), (3, 2), (20, 5), (40, 10), (300, 80)] {
+        for keys in ["", "?", "x\n", "\x1b/"] {
+            press(&mut state, keys);
+            screen(&state, width, height);
+        }
+        press(&mut state, "\x1b");
+    }
+}
+
+#[test]
+fn control_characters_of_others_do_not_reach_the_terminal() {
+    let mut state = sample();
+    state.put(event("E9", "Reboot", 9, "a\x1b[2J", json!({"description": "x\x1by"})));
+    press(&mut state, "g");
+    for keys in ["", "\n", "a"] {
+        press(&mut state, keys);
+        assert!(!screen(&state, 80, 24).join("\n").contains('\x1b'));
+    }
+}
+
+#[test]
+fn ctrl_c_quits_everywhere() {
+    for keys in ["", "/", "?", "j\n", "ja"] {
+        let mut state = sample();
+        press(&mut state, keys);
+        let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(state.on_key(ctrl_c), Some(Wish::Quit), "{keys}");
+    }
+}

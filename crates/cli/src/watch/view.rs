@@ -1,0 +1,211 @@
+//! The terminal side of the live view: threads that listen to keys, to the server and to signals, and one
+//! loop that tells the state and draws it. The terminal is given back however this ends.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use ratatui::DefaultTerminal;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{self, KeyEvent, KeyEventKind};
+use ratatui::style::Color;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::draw::draw;
+use super::source::{self, News};
+use super::state::{self, Link, State, Wish};
+use crate::client::{Api, Clock};
+use crate::failure::Failure;
+use crate::output;
+
+/// How often the time that is left is drawn anew.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Inputs that wait to be drawn.
+const AHEAD_MAX: usize = 256;
+
+enum Input {
+    Key(KeyEvent),
+    Resized,
+    News(News),
+    Stop,
+}
+
+pub fn run(api: &Api) -> Result<(), Failure> {
+    // Before the screen is taken, so that a server that is not there is an ordinary complaint.
+    let first = source::first_look(api)?;
+    let paint = if output::colours(&io::stdout()) { Paint::Colours } else { Paint::Plain };
+    let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
+    first.into_iter().for_each(|news| view.hear(news));
+    let (to, inputs) = sync_channel(AHEAD_MAX);
+    let unusable = |error: io::Error| Failure::Refused(format!("The terminal cannot be used: {error}. Try --lines."));
+    let signals = Signals::caught().map_err(unusable)?;
+    let mut terminal = ratatui::try_init().map_err(unusable)?;
+    listen(&view.api, signals, &to);
+    let result = view.run(&mut terminal, &inputs, &to);
+    ratatui::restore();
+    result
+}
+
+fn listen(api: &Api, signals: Signals, to: &SyncSender<Input>) {
+    let (keys, stop) = (to.clone(), to.clone());
+    thread::spawn(move || read_keys(&keys));
+    thread::spawn(move || signals.wait(&stop));
+    let (news_to, news) = sync_channel(AHEAD_MAX);
+    let api = api.clone();
+    thread::spawn(move || source::listen(&api, &news_to));
+    let to = to.clone();
+    thread::spawn(move || news.into_iter().try_for_each(|news| to.send(Input::News(news))));
+}
+
+fn read_keys(to: &SyncSender<Input>) {
+    loop {
+        let input = match event::read() {
+            Ok(event::Event::Key(key)) if key.kind != KeyEventKind::Release => Input::Key(key),
+            Ok(event::Event::Resize(..)) => Input::Resized,
+            Ok(_) => continue,
+            // The terminal is gone.
+            Err(_) => Input::Stop,
+        };
+        let stop = matches!(input, Input::Stop);
+        if to.send(input).is_err() || stop {
+            return;
+        }
+    }
+}
+
+/// What ends the view from outside.
+struct Signals {
+    runtime: Runtime,
+    signals: [Signal; 3],
+}
+
+impl Signals {
+    /// From here on they end the process no more: whoever has taken the screen gives it back first.
+    fn caught() -> io::Result<Signals> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let guard = runtime.enter();
+        let signals =
+            [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?];
+        drop(guard);
+        Ok(Signals { runtime, signals })
+    }
+
+    fn wait(self, to: &SyncSender<Input>) {
+        let [mut terminate, mut hangup, mut interrupt] = self.signals;
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        let _ = to.send(Input::Stop);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Paint {
+    Colours,
+    Plain,
+}
+
+/// Bold and reversed stay: they say which row is selected.
+fn take_colours(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        cell.set_fg(Color::Reset).set_bg(Color::Reset);
+    }
+}
+
+struct View {
+    state: State,
+    paint: Paint,
+    clock: Option<(Clock, Instant)>,
+    api: Api,
+}
+
+enum Then {
+    GoOn,
+    End,
+}
+
+impl View {
+    fn run(
+        &mut self,
+        terminal: &mut DefaultTerminal,
+        inputs: &Receiver<Input>,
+        to: &SyncSender<Input>,
+    ) -> Result<(), Failure> {
+        loop {
+            self.state.pass_to(self.now());
+            let drawn = terminal.draw(|frame| {
+                draw(frame, &self.state);
+                if self.paint == Paint::Plain {
+                    take_colours(frame.buffer_mut());
+                }
+            });
+            drawn.map_err(|error| Failure::Refused(format!("The terminal cannot be written: {error}.")))?;
+            let first = match inputs.recv_timeout(TICK) {
+                Ok(input) => Some(input),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            // What waits together is drawn together.
+            for input in first.into_iter().chain(inputs.try_iter().take(AHEAD_MAX)) {
+                if matches!(self.take(input, to), Then::End) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, input: Input, to: &SyncSender<Input>) -> Then {
+        match input {
+            Input::Stop => return Then::End,
+            Input::Resized => {}
+            Input::News(news) => self.hear(news),
+            Input::Key(key) => match self.state.on_key(key) {
+                Some(Wish::Quit) => return Then::End,
+                Some(wish) => self.ask(wish, to.clone()),
+                None => {}
+            },
+        }
+        Then::GoOn
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Everything { events, machines } => self.state.replace(events, machines),
+            News::Event(event) => self.state.put(*event),
+            News::Clock(clock, seen) => {
+                let manual = clock.kind == "Manual";
+                self.state.clock = if manual { state::Clock::Manual } else { state::Clock::Real };
+                self.state.link = Link::Live;
+                self.clock = Some((clock, seen));
+                self.state.pass_to(self.now());
+            }
+            News::Away(why) => self.state.link = Link::Away(why),
+            News::Said(text) => self.state.message = Some(text),
+        }
+    }
+
+    /// The answer comes as news, so that a slow server does not stop the keys.
+    fn ask(&self, wish: Wish, to: SyncSender<Input>) {
+        let api = self.api.clone();
+        thread::spawn(move || {
+            let news = match wish {
+                Wish::Approve(id) => source::approve(&api, &id),
+                Wish::Cancel(id) => source::cancel(&api, &id),
+                Wish::Quit => return,
+            };
+            let _ = to.send(Input::News(news));
+        });
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.as_ref().and_then(|(clock, seen)| clock.now_since(*seen)).unwrap_or(self.state.now)
+    }
+}

@@ -1,0 +1,293 @@
+//! Sets, services, hosts and machines as people type them, in every format.
+
+mod support;
+
+use serde_json::Value;
+use support::{Server, check, text};
+
+const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
+
+fn json(server: &Server, words: &str) -> Value {
+    serde_json::from_slice(&server.run(&format!("{words} -o json")).stdout).unwrap()
+}
+
+#[test]
+fn a_scale_set_is_made_as_with_az() {
+    let server = Server::start();
+    check(
+        &server,
+        "vmss create -g rg -n web --instance-count 3 --terminate-notification-time 10 --orchestration-mode uniform \
+         --upgrade-policy-mode Automatic --zones 1 2 --tags a=b c=d --image p:o:s:v --vm-sku Standard_D2 \
+         --platform-fault-domain-count 2 --placement-group-max none --approve-user-reboot true",
+        0,
+        "Scale set web is created with 3 instances.",
+        "",
+    );
+    let set = json(&server, "vmss show -g rg -n web");
+    assert_eq!(set["model"]["terminateNotification"]["notBeforeTimeout"], "PT10M");
+    assert_eq!(set["model"]["details"]["imageVersion"], "v");
+    assert_eq!(set["model"]["details"]["size"], "Standard_D2");
+    assert_eq!(set["model"]["tags"]["c"], "d");
+    assert_eq!((&set["orchestration"], &set["upgradeMode"]), (&"Uniform".into(), &"Automatic".into()));
+    assert_eq!((&set["faultDomains"], &set["placementGroupMax"]), (&2.into(), &Value::Null));
+    assert_eq!((&set["zones"][1], &set["policy"]["approveUserReboot"]), (&"2".into(), &true.into()));
+    check(&server, "vmss create rg2/web --instance-count 0", 0, "Scale set web is created with 0 instances.", "");
+    check(&server, "vmss list -g rg2 -o tsv", 0, "web\trg2\t0\t[..]", "");
+    check(&server, "vmss list -g other", 0, "There are no scale sets.", "");
+    check(&server, "vmss show rg/web", 0, "name              web\n…\ndeletions         announced PT10M before\n…", "");
+}
+
+#[test]
+fn instances_are_named_by_id_name_or_star() {
+    let server = Server::start();
+    check(&server, "vmss create web --instance-count 3 --orchestration-mode Uniform", 0, "…", "");
+    server.document("web_0");
+    check(&server, "vmss stop web --instance-ids 1 web_2", 0, "web_1 is stopped.\nweb_2 is stopped.", "");
+    check(&server, "vmss start web --instance-ids *", 0, "web_0 is running.\nweb_1 is running.\nweb_2 is running.", "");
+    check(
+        &server,
+        "vmss deallocate web --instance-ids 9",
+        1,
+        "",
+        "forewarn: Scale set 'web' has no instance '9'. `forewarn vmss list-instances` shows which there are.",
+    );
+    check(
+        &server,
+        "vmss redeploy web --instance-ids wbe_1",
+        1,
+        "",
+        "forewarn: Scale set 'web' has no instance 'wbe_1'. Did you mean 'web_1'?",
+    );
+    check(&server, "vmss restart web --no-wait", 0, "Reboot of web_0: event [..]\n…", "");
+    let listed = json(&server, "vmss restart web --instance-ids 0 2 --no-wait");
+    assert_eq!((listed[1]["machines"][0].as_str(), listed.as_array().unwrap().len()), (Some("web_2"), 2));
+}
+
+#[test]
+fn several_operations_are_waited_for_together() {
+    let server = Server::start();
+    check(&server, "vmss create web --instance-count 2 --orchestration-mode Uniform --priority Spot", 0, "…", "");
+    check(
+        &server,
+        "vmss simulate-eviction web --instance-ids 0 1",
+        0,
+        "Preempt of web_0: Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)\n\
+         Preempt of web_1: Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)",
+        "",
+    );
+}
+
+#[test]
+fn a_refusal_in_the_middle_names_what_was_asked_for_already() {
+    let server = Server::start();
+    check(&server, "vmss create web --instance-count 2 --orchestration-mode Uniform", 0, "…", "");
+    server.document("web_0");
+    check(&server, "vmss stop web --instance-ids 1", 0, "…", "");
+    check(
+        &server,
+        "vmss restart web --no-wait",
+        1,
+        "",
+        "forewarn: web_1: [..]. It was asked for before, and goes on: web_0.",
+    );
+}
+
+#[test]
+fn capacity_and_model_are_changed() {
+    let server = Server::start();
+    check(
+        &server,
+        "vmss create web --instance-count 1 --orchestration-mode Uniform",
+        0,
+        "Scale set web is created with one instance.",
+        "",
+    );
+    check(&server, "vmss scale web --new-capacity 2", 0, "Scale set web has a capacity of 2, made web_1.", "");
+    check(
+        &server,
+        "vmss scale web --new-capacity 1",
+        0,
+        "Scale set web has a capacity of 1, is deleting web_1.\n[..]Completed[..]",
+        "",
+    );
+    let set = json(&server, "vmss update web --terminate-notification-time 7m30s");
+    assert_eq!(set["model"]["terminateNotification"]["notBeforeTimeout"], "PT450S");
+    check(&server, "vmss update-instances web", 0, "All instances of web have the latest model.", "");
+    let set = json(&server, "vmss update web --enable-terminate-notification false");
+    assert_eq!(set["model"].get("terminateNotification"), None);
+    check(&server, "vmss update web", 2, "", "forewarn: Nothing to change is given. [..]");
+    check(
+        &server,
+        "vmss update web --enable-terminate-notification false --terminate-notification-time 5",
+        2,
+        "",
+        "forewarn: [..]contradict each other.",
+    );
+    check(&server, "vmss update web --terminate-notification-time 20", 1, "", "forewarn: [..]");
+    check(&server, "vmss delete web", 0, "[..]Completed[..]", "");
+    check(&server, "vmss list", 0, "There are no scale sets.", "");
+}
+
+#[test]
+fn spot_instances_are_evicted() {
+    let server = Server::start();
+    check(
+        &server,
+        "vmss create web --instance-count 2 --orchestration-mode Uniform --priority Spot --eviction-policy Delete",
+        0,
+        "…",
+        "",
+    );
+    server.document("web_0");
+    check(
+        &server,
+        "vmss simulate-eviction web --instance-id 1 --no-wait",
+        0,
+        "Preempt of web_1: event [..], Scheduled, NotBefore 2026-07-28 10:00:30\n…",
+        "",
+    );
+    check(&server, "vm create s --no-address --priority spot --eviction-policy deallocate", 0, "…", "");
+    check(&server, "vm simulate-eviction -n s", 0, "Started[..]Completed[..]", "…");
+}
+
+#[test]
+fn sets_and_services_live() {
+    let server = Server::start();
+    for (noun, title) in [("availability-set", "Availability set"), ("cloud-service", "Cloud service")] {
+        let list_none = format!("There are no {}s.", title.to_lowercase());
+        check(&server, &format!("{noun} list"), 0, &list_none, "");
+        let create = format!("{noun} create -g rg -n {noun} --platform-update-domain-count 3 --fault-domains 2");
+        check(&server, &create, 0, &format!("{title} {noun} is created."), "");
+        check(&server, &format!("{noun} list -o tsv"), 0, &format!("{noun}\trg\t0\tno\t3\t2"), "");
+        let update = format!("{noun} update {noun} --approve-user-redeploy true");
+        check(&server, &update, 0, &format!("{title} {noun} is changed."), "");
+        let shown =
+            format!("name              {noun}\n…\napproved unasked  user redeployments, everything while all[..]");
+        check(&server, &format!("{noun} show rg/{noun}"), 0, &shown, "");
+        check(&server, &format!("{noun} show {noun}x"), 1, "", &format!("forewarn: [..]Did you mean '{noun}'?"));
+        check(
+            &server,
+            &format!("{noun} update {noun}"),
+            2,
+            "",
+            &format!("forewarn: [..]`forewarn {noun} update --help`[..]"),
+        );
+        check(&server, &format!("{noun} delete {noun}"), 0, "Deletion[..] is over: Succeeded.", "");
+        check(&server, &format!("{noun} list"), 0, &list_none, "");
+    }
+}
+
+#[test]
+fn hosts_break_under_their_machines() {
+    let server = Server::start();
+    check(&server, "host list", 0, "There are no hosts.", "");
+    check(&server, "host create -n h1", 0, "Host h1 is registered.", "");
+    check(&server, "host delete h1", 0, "", "Host h1 is removed.");
+    check(&server, "vm create db --no-address --host h1", 0, "…", "");
+    server.document("db");
+    check(&server, "host show h1", 0, "name      h1\nmachines  db", "");
+    check(&server, "host show h2", 1, "", "forewarn: [..]Did you mean 'h1'?");
+    check(
+        &server,
+        &format!("host fail h1 --no-wait --event-id {ID}"),
+        0,
+        &format!("Reboot of db: event {ID}, Started\n…"),
+        "",
+    );
+    check(&server, &format!("events show {ID}"), 0, "event       602D[..]\n…\ncause       HardwareFailure\n…", "");
+    check(&server, "vm fail db --type Redeploy --no-wait", 0, "Redeploy of db: event [..], Started\n…", "");
+    check(&server, "host fail h1 --type Freeze", 2, "", "error: invalid value 'Freeze'[..]\n…");
+}
+
+#[test]
+fn a_machine_is_shown_and_changed() {
+    let server = Server::start();
+    check(&server, "vm create -g rg -n db --no-address --vm-id 00000000-0000-4000-8000-000000000001", 0, "…", "");
+    check(
+        &server,
+        "vm update -g rg -n db --host h1 --zone 2 --fault-domain 1 --terminate-notification-time 5 --tag a=b --size S \
+         --address 10.9.8.7 --approve-user-reboot true",
+        0,
+        "db is changed.",
+        "",
+    );
+    let machine = json(&server, "vm show db");
+    assert_eq!((&machine["host"], &machine["zone"]), (&"h1".into(), &"2".into()));
+    assert_eq!(machine["terminateNotification"]["notBeforeTimeout"], "PT5M");
+    assert_eq!(machine["policy"]["approveUserReboot"], true);
+    check(
+        &server,
+        "vm show 00000000-0000-4000-8000-000000000001",
+        0,
+        "name            db\n…\nzone            2\nhost            h1\naddresses       10.9.8.7\n…\ntag             a=b",
+        "",
+    );
+    assert!(server.run("vm update db --host= --zone= --enable-terminate-notification false").status.success());
+    let machine = json(&server, "vm show db");
+    let gone = ["host", "zone", "terminateNotification"].map(|key| machine.get(key).is_none());
+    assert_eq!(gone, [true; 3], "{machine}");
+    check(&server, "vm perform-maintenance db --no-wait", 0, "Redeploy of db: event [..], Started\n…", "");
+    check(&server, "vm deallocate db", 0, "db is deallocated.", "");
+    check(&server, "vm list -g rg -o tsv", 0, "db\trg\tDeallocated\tno\t0\t\t10.9.8.7\t00000000[..]", "");
+    check(&server, "vm show db -n db", 2, "", "error: [..]\n…");
+}
+
+#[test]
+fn every_format_shows_the_same_things() {
+    let server = Server::start();
+    check(&server, "vm create a --no-address --tag x=yes", 0, "…", "");
+    server.document("a");
+    check(
+        &server,
+        &format!("vm restart a --no-wait --event-id {ID} -o tsv"),
+        0,
+        "[..]\tRestart of a\tRunning\t[..]",
+        "",
+    );
+    check(&server, "events list -o tsv", 0, &format!("{ID}\tReboot\tScheduled\t2026-07-28 10:15:00\ta\t"), "");
+    check(&server, "events list -o yaml", 0, "- appeared: \"2026-07-28T10:00:00Z\"\n…\n  type: Reboot", "");
+    check(&server, "vm show a -o yaml", 0, "…\ntags:\n  x: \"yes\"\n…", "");
+    check(&server, "clock show -o tsv", 0, "2026-07-28 10:00:00\tManual\t1\t2026-07-28 10:15:00", "");
+    check(&server, "clock show -o yaml", 0, "kind: Manual\n…", "");
+    check(
+        &server,
+        "history --kind appeared -o tsv",
+        0,
+        &format!("2026-07-28 10:00:00\tappeared Reboot\ta\t\t{ID}"),
+        "",
+    );
+    check(&server, "history --kind audit,appeared --limit 1", 0, "TIME[..]\n[..]", "");
+    check(&server, "operation list", 0, "ID[..]\n[..]  Restart of a  Running  [..]", "");
+    check(&server, "events list -o xml", 2, "", "error: invalid value 'xml'[..]\n…");
+    assert!(!text(&server.run("vm list").stdout).contains('\x1b'));
+}
+
+#[test]
+fn what_is_nearly_right_is_told() {
+    let server = Server::start();
+    check(&server, "vm create database --no-address", 0, "…", "");
+    check(
+        &server,
+        "vm restart databsae",
+        1,
+        "",
+        "forewarn: There is no machine 'databsae'. [..]Did you mean 'database'?",
+    );
+    check(
+        &server,
+        "vm restart quite-another",
+        1,
+        "",
+        "forewarn: There is no machine 'quite-another'. [..]register it first.",
+    );
+    check(
+        &server,
+        "maintenance start --group databse",
+        1,
+        "",
+        "forewarn: There is no [..] 'databse'. [..]create it first.",
+    );
+    check(&server, "history --kind startd", 2, "", "error: [..]\n…\n  tip: a similar value exists: 'started'\n…");
+    check(&server, "vmss scael web", 2, "", "error: [..]\n…\n  tip: a similar subcommand exists: 'scale'\n…");
+    check(&server, "serve --clock manul", 2, "", "forewarn: --clock is \"manul\"[..](did you mean manual?).");
+}

@@ -1,0 +1,140 @@
+//! The commands for people who test their handlers, as they type them: faults, requests, waiting.
+
+mod support;
+
+use std::io::BufReader;
+use std::process::Stdio;
+
+use support::transcript;
+use support::{Server, check, document, expect, read_until, text};
+
+const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
+
+fn json(server: &Server, words: &str) -> serde_json::Value {
+    let output = server.run(&format!("{words} -o json"));
+    assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn with_web_0() -> Server {
+    let server = Server::start();
+    check(&server, "vm register web_0 --no-address", 0, "web_0 is registered.", "");
+    server
+}
+
+#[test]
+fn the_transcripts_about_testing_handlers_are_true() {
+    let server = Server::start_with(&format!("{} --default-machine web_0", support::THROW_AWAY));
+    transcript::run("docs/faults.md", &document("docs/faults.md"), &server);
+}
+
+#[test]
+fn every_kind_of_fault_can_be_typed() {
+    let server = with_web_0();
+    for (words, told) in [
+        ("--status 410", "Status 410 for all machines, until cleared."),
+        ("--status 503 --count 2", "Status 503 for all machines, 2 requests left."),
+        ("--delay 250ms --vm web_0", "Delay 250ms for web_0, until cleared."),
+        ("--reset --method post", "Reset, POST for all machines, until cleared."),
+        ("--truncated --documents-only", "Truncated, documents only for all machines, until cleared."),
+        ("--malformed --percent 10 --for 1m", "Malformed, 10 % for all machines, until 2026-07-28 10:01:00."),
+        ("--slow-first-call 20s", "SlowFirstCall 20s for all machines, until cleared."),
+        ("--incarnation-restart", "IncarnationRestart for all machines, until cleared."),
+        ("--events-vanish", "EventsVanish for all machines, until cleared."),
+    ] {
+        check(&server, &format!("fault add {words}"), 0, &format!("Fault [..]: {told}"), "");
+    }
+    assert_eq!(json(&server, "fault list").as_array().unwrap().len(), 9);
+    assert_eq!(json(&server, "fault show 3")["fault"]["delaySeconds"], 0.25);
+    check(&server, "fault show 3", 0, "ID  MACHINE[..]\n3   web_0    Delay 250ms  until cleared  0 times", "");
+    check(&server, "fault list --vm web_0", 0, "ID  MACHINE[..]\n3   web_0[..]", "");
+    check(&server, "fault clear --vm web_0", 0, "Fault 3 is cleared: Delay 250ms, met 0 times.", "");
+    check(&server, "fault clear 1", 0, "Fault 1 is cleared: Status 410, met 0 times.", "");
+    assert_eq!(json(&server, "fault clear --all").as_array().unwrap().len(), 7);
+    check(&server, "fault clear --all", 0, "There were no faults.", "");
+}
+
+#[test]
+fn what_was_mistyped_is_told_with_the_nearest() {
+    let server = with_web_0();
+    for (words, tip) in [
+        ("fault add --truncate", "a similar argument exists: '--truncated'"),
+        ("fault add --status 404", "[possible values: 429, 410, 500, 503]"),
+        ("fault add --reset --malformed", "cannot be used with"),
+        ("fault add --reset --retry-after 2s", "--status"),
+        ("fault add", "--status <CODE>"),
+        ("fault clear", "--all"),
+        ("events wait --status appoved", "a similar value exists: 'approved'"),
+        ("events wait --status gone --type Rebot", "a similar value exists: 'Reboot'"),
+        ("events wait", "--status"),
+    ] {
+        let output = server.run(words);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {complaint}");
+        assert!(complaint.contains(tip), "{words}: {complaint}");
+    }
+    check(&server, "fault add --reset --vm web_9", 1, "", "forewarn: There is no machine 'web_9'[..]");
+    check(&server, "fault add --events-vanish --method POST", 1, "", "forewarn: EventsVanish[..]Leave the method out.");
+    check(&server, "fault clear 7", 1, "", "forewarn: There is no fault 7[..]");
+    check(&server, "vm requests web_9", 1, "", "forewarn: There is no machine 'web_9'[..]");
+    check(&server, "fault list", 0, "There are no faults.", "");
+}
+
+#[test]
+fn requests_are_followed_as_they_come() {
+    let server = with_web_0();
+    check(&server, "vm requests web_0", 0, "This machine has not asked since the server started.", "");
+    server.document("web_0");
+    let mut following = server.command("vm requests web_0 --follow").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap());
+    let line = "2026-07-28 10:00:00  GET  /metadata/scheduledevents  2020-07-01  200";
+    assert_eq!(read_until(&mut lines, "2026"), [line]);
+    check(&server, "clock advance 7s", 0, "…", "");
+    server.document("web_0");
+    assert_eq!(read_until(&mut lines, "2026"), [line.replace("10:00:00", "10:00:07")]);
+    following.kill().unwrap();
+    following.wait().unwrap();
+    let summary = &json(&server, "vm requests web_0")["summary"];
+    assert_eq!((&summary["polls"], &summary["gapLongestSeconds"]), (&2.into(), &7.0.into()));
+}
+
+#[test]
+fn waiting_ends_when_it_comes_true_and_says_so_by_its_exit_code() {
+    let server = with_web_0();
+    server.document("web_0");
+    let wait = "events wait --vm web_0 --type Reboot --timeout 300s --since 2026-07-28T10:00:00Z --status";
+    let waiting: Vec<_> = ["scheduled", "approved", "started", "gone"]
+        .into_iter()
+        .map(|status| (status, server.command(&format!("{wait} {status}")).stdout(Stdio::piped()).spawn().unwrap()))
+        .collect();
+    check(&server, &format!("vm restart web_0 --no-wait --event-id {ID}"), 0, "…", "");
+    check(&server, &format!("events approve {ID}"), 0, "…", "");
+    check(&server, "clock advance 10m", 0, "…", "");
+    for (status, waiting) in waiting {
+        let told = format!("{ID}: Reboot of web_0, Scheduled 10:00:00[..]");
+        expect(&format!("{wait} {status}"), &waiting.wait_with_output().unwrap(), 0, &told, "");
+    }
+    for (words, complaint) in [
+        ("--vm web_0 --status gone", "No event of web_0 ended within 0s."),
+        ("--type Freeze --status started", "No Freeze started within 0s."),
+        (
+            "--event C7061BAC-AFDC-4513-B24B-AA5F13A16123 --status scheduled",
+            "Event C7061BAC-[..] did not appear within 0s.",
+        ),
+    ] {
+        check(&server, &format!("events wait --timeout 0 {words}"), 5, "", &format!("forewarn: {complaint}"));
+    }
+}
+
+#[test]
+fn a_handler_meets_the_fault_that_was_typed() {
+    let server = with_web_0();
+    check(&server, "fault add --vm web_0 --status 500 --count 1", 0, "…", "");
+    let url = format!("{}/vm/web_0/metadata/scheduledevents?api-version=2020-07-01", server.metadata);
+    let answer = ureq::get(url).header("Metadata", "true").call();
+    assert!(matches!(answer, Err(ureq::Error::StatusCode(500))), "{answer:?}");
+    assert!(server.document("web_0").contains("DocumentIncarnation"));
+    let requests = json(&server, "vm requests web_0");
+    assert_eq!(requests["value"][0]["faults"], serde_json::json!([{"id": 1, "kind": "Status"}]));
+    assert_eq!(requests["value"][1]["status"], 200);
+}

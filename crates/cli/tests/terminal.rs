@@ -1,0 +1,197 @@
+//! What only a terminal shows: the live view, the line of who waits, colours. The terminal is a
+//! pseudo-terminal that the test reads.
+
+mod support;
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use support::{Server, check};
+
+const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
+
+/// What programs write to take the screen and to give it back.
+const SCREEN_TAKEN: &str = "\x1b[?1049h";
+const SCREEN_BACK: &str = "\x1b[?1049l";
+
+struct Terminal {
+    ours: File,
+    theirs: OwnedFd,
+    child: Child,
+    shown: Receiver<String>,
+    seen: String,
+}
+
+/// What is not shown by then is never shown.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Terminal {
+    fn start(mut command: Command) -> Terminal {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap();
+        let theirs: OwnedFd = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap().into();
+        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let end = || Stdio::from(theirs.try_clone().unwrap());
+        let child = command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let ours = File::from(ours);
+        let shown = read_on(ours.try_clone().unwrap());
+        Terminal { ours, theirs, child, shown, seen: String::new() }
+    }
+
+    /// Reads until this has been shown since the last time.
+    #[track_caller]
+    fn until(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                let rest = self.seen.split_off(at + text.len());
+                return std::mem::replace(&mut self.seen, rest);
+            }
+            match self.shown.recv_timeout(PATIENCE) {
+                Ok(more) => self.seen += &more,
+                Err(_) => panic!("{text:?} is not shown: {:?}", self.seen),
+            }
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.ours.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn is_raw(&self) -> bool {
+        !tcgetattr(&self.theirs).unwrap().local_modes.contains(LocalModes::ECHO)
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn read_on(mut from: File) -> Receiver<String> {
+    let (to, shown) = channel();
+    thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count) = from.read(&mut bytes) {
+            if count == 0 || to.send(String::from_utf8_lossy(&bytes[..count]).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    shown
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn server_with_event() -> Server {
+    let server = Server::start();
+    check(&server, "vm create web_1 --no-address", 0, "…", "");
+    server.document("web_1");
+    check(&server, &format!("vm restart web_1 --no-wait --event-id {ID}"), 0, "…", "");
+    server
+}
+
+#[test]
+fn the_live_view_follows_what_happens_and_gives_the_screen_back() {
+    let server = server_with_event();
+    let mut view = Terminal::start(server.command("events watch"));
+    view.until(SCREEN_TAKEN);
+    view.until("15:00");
+    assert!(view.is_raw());
+    check(&server, "vm create zebra --no-address", 0, "…", "");
+    view.until("zebra");
+    view.press("a");
+    view.until("Let Reboot of web_1 start now?");
+    view.press("y");
+    view.until("Approved.");
+    check(&server, "events list", 0, "ID[..]\n[..]  Reboot  Started  [..]", "");
+    view.press("q");
+    view.until(SCREEN_BACK);
+    assert_eq!(view.exit_code(), Some(0));
+    assert!(!view.is_raw());
+}
+
+#[test]
+fn a_terminated_view_gives_the_screen_back() {
+    let server = server_with_event();
+    let mut view = Terminal::start(server.command("events watch"));
+    view.until("15:00");
+    view.signal("TERM");
+    view.until(SCREEN_BACK);
+    assert_eq!(view.exit_code(), Some(0));
+    assert!(!view.is_raw());
+}
+
+#[test]
+fn a_view_outlives_its_server() {
+    let server = server_with_event();
+    let mut view = Terminal::start(server.command("events watch"));
+    view.until("15:00");
+    drop(server);
+    view.until("Trying again.");
+    view.press("\x03");
+    view.until(SCREEN_BACK);
+    assert_eq!(view.exit_code(), Some(0));
+}
+
+#[test]
+fn without_colours_the_selected_row_is_still_seen() {
+    let server = server_with_event();
+    let mut plain = server.command("events watch");
+    plain.env("NO_COLOR", "1");
+    let shown = Terminal::start(plain).until("15:00");
+    assert!(shown.contains("\x1b[7m  Reboot") && !shown.contains("\x1b[38"), "{shown:?}");
+    let shown = Terminal::start(server.command("events watch")).until("15:00");
+    assert!(shown.contains("\x1b[38"), "{shown:?}");
+}
+
+#[test]
+fn lines_can_be_had_in_a_terminal_too() {
+    let server = server_with_event();
+    let mut lines = Terminal::start(server.command("events watch --lines"));
+    let shown = lines.until("web_1");
+    assert!(!shown.contains(SCREEN_TAKEN) && shown.contains("\x1b[33mScheduled\x1b[0m"), "{shown:?}");
+    let mut plain = server.command("events list");
+    plain.env("NO_COLOR", "1");
+    let shown = Terminal::start(plain).until("web_1");
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+}
+
+#[test]
+fn who_waits_sees_the_time_that_is_left_and_who_approved() {
+    let server = server_with_event();
+    let mut waiting = Terminal::start(server.command(&format!("operation wait {ID}")));
+    waiting.until("Reboot of web_1: 15:00 left");
+    check(&server, &format!("events approve {ID}"), 0, "…", "");
+    waiting.until("Reboot of web_1 is Started, approved by owner");
+    check(&server, "clock advance 1h", 0, "…", "");
+    waiting.until("Scheduled 10:00:00 · approved by owner 10:00:00 · Started 10:00:00 · Completed 10:10:00");
+    assert_eq!(waiting.exit_code(), Some(0));
+}
+
+#[test]
+fn a_view_of_no_server_is_an_ordinary_complaint() {
+    let mut command = support::clean_command();
+    command.args(["events", "watch", "--server", "127.0.0.1:1"]);
+    let mut view = Terminal::start(command);
+    let shown = view.until("cannot be reached");
+    assert!(!shown.contains(SCREEN_TAKEN), "{shown:?}");
+    assert_eq!(view.exit_code(), Some(3));
+}

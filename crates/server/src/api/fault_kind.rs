@@ -1,0 +1,188 @@
+//! What goes wrong, as the API writes and reads it: `{"kind": "Status", "status": 429}`.
+
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::object;
+use super::values::Patch;
+use crate::faults::{DELAY_MAX, Kind, RETRY_AFTER_SECS_MAX, Status};
+use crate::nearest::unknown;
+
+#[derive(Clone, Copy, Debug)]
+pub struct FaultKind(pub Kind);
+
+/// What `Retry-After` says when nobody says otherwise.
+const RETRY_AFTER_SECS_DEFAULT: u32 = 1;
+
+const DELAYS: [&str; 2] = ["Delay", "SlowFirstCall"];
+const PLAIN: [&str; 6] = ["Reset", "Truncated", "Malformed", "IncarnationRestart", "EventsVanish", "UnknownType"];
+const ALL: [&str; 9] = [
+    "Status",
+    "Delay",
+    "Reset",
+    "Truncated",
+    "Malformed",
+    "SlowFirstCall",
+    "IncarnationRestart",
+    "EventsVanish",
+    "UnknownType",
+];
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Keys {
+    kind: String,
+    #[serde(default)]
+    status: Patch<u16>,
+    #[serde(default)]
+    retry_after_seconds: Patch<u32>,
+    #[serde(default)]
+    delay_seconds: Patch<f64>,
+}
+
+/// An object is read first, because what serde says of a wrong variant helps nobody.
+impl<'de> Deserialize<'de> for FaultKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let keys: Keys = object::one(deserializer)?;
+        keys.meant().map(FaultKind).map_err(D::Error::custom)
+    }
+}
+
+impl Keys {
+    fn meant(self) -> Result<Kind, String> {
+        use Patch::{Absent, Null, Value};
+        let Keys { kind, status, retry_after_seconds, delay_seconds } = self;
+        match (kind.as_str(), status, retry_after_seconds, delay_seconds) {
+            ("Status", Value(code), retry, Absent) => Ok(Kind::Status {
+                status: status_of(code)?,
+                retry_after_secs: match retry {
+                    Absent => RETRY_AFTER_SECS_DEFAULT,
+                    Value(secs) => secs,
+                    Null => return Err("'retryAfterSeconds' is a number; leave it out otherwise".into()),
+                },
+            }),
+            ("Delay", Absent, Absent, Value(secs)) => Ok(Kind::Delay(delay_of(secs)?)),
+            ("SlowFirstCall", Absent, Absent, Value(secs)) => Ok(Kind::SlowFirstCall(delay_of(secs)?)),
+            ("Reset", Absent, Absent, Absent) => Ok(Kind::Reset),
+            ("Truncated", Absent, Absent, Absent) => Ok(Kind::Truncated),
+            ("Malformed", Absent, Absent, Absent) => Ok(Kind::Malformed),
+            ("IncarnationRestart", Absent, Absent, Absent) => Ok(Kind::IncarnationRestart),
+            ("EventsVanish", Absent, Absent, Absent) => Ok(Kind::EventsVanish),
+            ("UnknownType", Absent, Absent, Absent) => Ok(Kind::UnknownType),
+            (kind, ..) => Err(complaint(kind)),
+        }
+    }
+}
+
+fn complaint(kind: &str) -> String {
+    match kind {
+        "Status" => "a Status has 'status', may have 'retryAfterSeconds', and nothing else".to_owned(),
+        kind if DELAYS.contains(&kind) => format!("a {kind} has 'delaySeconds', and nothing else"),
+        kind if PLAIN.contains(&kind) => format!("{kind} has nothing but its 'kind'"),
+        kind => unknown("kind", kind, &ALL),
+    }
+}
+
+fn status_of(code: u16) -> Result<Status, String> {
+    let found = Status::ALL.into_iter().find(|status| status.code() == code);
+    found.ok_or_else(|| format!("'status' is 429, 410, 500 or 503, not {code}"))
+}
+
+fn delay_of(secs: f64) -> Result<Duration, String> {
+    let delay = Duration::try_from_secs_f64(secs).ok().filter(|delay| *delay <= DELAY_MAX);
+    delay.ok_or_else(|| format!("'delaySeconds' is from 0 to {}", DELAY_MAX.as_secs()))
+}
+
+impl Serialize for FaultKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", self.0.word())?;
+        match self.0 {
+            Kind::Status { status, retry_after_secs } => {
+                map.serialize_entry("status", &status.code())?;
+                map.serialize_entry("retryAfterSeconds", &retry_after_secs)?;
+            }
+            Kind::Delay(delay) | Kind::SlowFirstCall(delay) => {
+                map.serialize_entry("delaySeconds", &delay.as_secs_f64())?;
+            }
+            Kind::Reset
+            | Kind::Truncated
+            | Kind::Malformed
+            | Kind::IncarnationRestart
+            | Kind::EventsVanish
+            | Kind::UnknownType => {}
+        }
+        map.end()
+    }
+}
+
+impl PartialSchema for FaultKind {
+    fn schema() -> RefOr<Schema> {
+        let of_kind = |words: &[&str]| {
+            let word = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
+            ObjectBuilder::new()
+                .property("kind", word)
+                .required("kind")
+                .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        };
+        let codes = Status::ALL.map(Status::code);
+        let status = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(codes));
+        let retry = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(0))
+            .maximum(Some(RETRY_AFTER_SECS_MAX))
+            .description(Some("With 429 and 503; 1 when left out."));
+        let delay =
+            ObjectBuilder::new().schema_type(Type::Number).minimum(Some(0)).maximum(Some(DELAY_MAX.as_secs() as u32));
+        OneOfBuilder::new()
+            .item(
+                of_kind(&["Status"]).property("status", status).required("status").property("retryAfterSeconds", retry),
+            )
+            .item(of_kind(&DELAYS).property("delaySeconds", delay).required("delaySeconds"))
+            .item(of_kind(&PLAIN))
+            .into()
+    }
+}
+
+impl ToSchema for FaultKind {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    fn complaint(value: Value) -> String {
+        from_value::<FaultKind>(value).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_kind_is_read_and_written_as_the_same() {
+        let of = |word: &str| match word {
+            "Status" => json!({"kind": word, "status": 503, "retryAfterSeconds": 9}),
+            _ if DELAYS.contains(&word) => json!({"kind": word, "delaySeconds": 0.25}),
+            _ => json!({ "kind": word }),
+        };
+        for word in ALL {
+            let kind: FaultKind = from_value(of(word)).unwrap();
+            assert_eq!(serde_json::to_value(kind).unwrap(), of(word));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert!(complaint(json!({"kind": "Truncate"})).contains("Did you mean 'Truncated'"));
+        assert!(complaint(json!({"kind": "reset"})).contains("Did you mean 'Reset'"));
+        assert!(complaint(json!({"kind": "Status"})).contains("'status'"));
+        assert!(complaint(json!({"kind": "Status", "status": 404})).contains("429, 410, 500 or 503"));
+        assert!(complaint(json!({"kind": "Delay", "delaySeconds": 301})).contains("300"));
+        assert!(complaint(json!({"kind": "Delay", "delaySeconds": -1})).contains("from 0"));
+        assert!(complaint(json!({"kind": "Reset", "status": 500})).contains("nothing but"));
+        assert!(complaint(json!({"kind": "Reset", "status": null})).contains("nothing but"));
+    }
+}

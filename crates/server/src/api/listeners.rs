@@ -1,0 +1,42 @@
+//! Where machines ask. Told to tools that speak to the metadata endpoint in a machine's place; nothing
+//! here can be changed while the server runs.
+
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Api;
+use super::extract::{self, NoQuery, Params};
+use crate::metadata::DoorFacts;
+use crate::start::BoundAddress;
+
+/// All of them: a server has as many as its configuration names.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Listeners {
+    pub value: Vec<Listener>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Listener {
+    /// `127.0.0.1:8169`, or `unix:` and a path.
+    pub address: String,
+    /// Every caller is this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Source addresses are looked up on this network.
+    pub network: String,
+    /// Whether a path `/vm/NAME/…` may say who asks.
+    pub prefix: bool,
+}
+
+pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
+    extract::ok(Listeners { value: api.0.machine_doors.iter().map(shown).collect() })
+}
+
+fn shown(door: &DoorFacts) -> Listener {
+    let address = match &door.address {
+        BoundAddress::Tcp(address) => address.to_string(),
+        BoundAddress::Unix(path) => format!("unix:{}", path.display()),
+    };
+    Listener { address, machine: door.machine.clone(), network: door.network.clone(), prefix: door.prefix }
+}

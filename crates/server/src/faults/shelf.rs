@@ -1,0 +1,277 @@
+//! Which faults a request meets, and what remains of them. Pure: time comes in with the request.
+//!
+//! A request meets at most one fault of each of three layers, of several the oldest: how long the answer
+//! takes, what becomes of the answer, what is in the document. A fault that was not met loses nothing.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use forewarn_core::{MachineId, Name, Region, ScopeId, Timestamp};
+
+use super::{FAULTS_MAX, Fault, FaultError, FaultId, Kind, Met, Method, NewFault, Over, Path, Status};
+use crate::requests::Asking;
+
+/// Machines, or scopes, that one fault remembers: those whose first call was slow, those whose
+/// incarnation began again. Later ones are spared.
+const REMEMBERED_MAX: usize = 1 << 16;
+
+/// A request, as far as faults are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub machine: MachineId,
+    pub asking: Asking,
+    /// None: it asks for something else than the document of events.
+    pub document: Option<Document>,
+    /// The program's clock, by which faults live.
+    pub now: Timestamp,
+    /// Real time since the server started, by which they delay.
+    pub real: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Document {
+    pub scope: ScopeId,
+    pub incarnation: u64,
+}
+
+/// What is done to the answer of a request that meets faults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hit {
+    pub delay: Duration,
+    pub spoil: Option<Spoil>,
+    pub alter: Alter,
+    pub met: Vec<Met>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spoil {
+    Status { status: Status, retry_after_secs: u32 },
+    Reset,
+    Truncated,
+    Malformed,
+}
+
+/// What the document looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Alter {
+    /// The incarnation that is shown as 1.
+    pub first_incarnation: Option<u64>,
+    pub events_vanish: bool,
+    pub unknown_type: bool,
+    /// Answer with a document, whatever the machine has already: a 304 has no body to spoil.
+    pub unconditional: bool,
+}
+
+impl Alter {
+    pub fn incarnation(&self, real: u64) -> u64 {
+        self.first_incarnation.map_or(real, |first| real.saturating_sub(first) + 1)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    given: u64,
+    faults: Vec<Active>,
+    /// Ran out, and nobody was told yet.
+    over: Vec<(Fault, Over)>,
+}
+
+#[derive(Debug)]
+struct Active {
+    fault: Fault,
+    first_calls: HashMap<MachineId, Duration>,
+    first_incarnations: HashMap<ScopeId, u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Time,
+    Answer,
+    Content,
+}
+
+impl Layer {
+    fn of(kind: Kind) -> Layer {
+        match kind {
+            Kind::Delay(_) | Kind::SlowFirstCall(_) => Layer::Time,
+            Kind::Status { .. } | Kind::Reset | Kind::Truncated | Kind::Malformed => Layer::Answer,
+            Kind::IncarnationRestart | Kind::EventsVanish | Kind::UnknownType => Layer::Content,
+        }
+    }
+}
+
+impl Shelf {
+    pub fn is_full(&self) -> bool {
+        self.faults.len() + self.over.len() >= FAULTS_MAX
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// A number for a fault that is going to be added.
+    pub fn number(&mut self) -> FaultId {
+        self.given += 1;
+        FaultId(self.given)
+    }
+
+    pub fn add(&mut self, fault: Fault) -> Result<(), FaultError> {
+        if self.is_full() {
+            return Err(FaultError::TooMany);
+        }
+        let place = self.faults.partition_point(|active| active.fault.id < fault.id);
+        self.faults.insert(place, Active { fault, first_calls: HashMap::new(), first_incarnations: HashMap::new() });
+        Ok(())
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Fault> {
+        self.faults.iter().map(|active| &active.fault)
+    }
+
+    pub fn remove(&mut self, id: FaultId) -> Option<Fault> {
+        let place = self.faults.iter().position(|active| active.fault.id == id)?;
+        Some(self.faults.remove(place).fault)
+    }
+
+    /// What the request meets.
+    pub fn meet(&mut self, facts: &Facts) -> Option<Hit> {
+        self.pass_time(facts.now);
+        let mut hit = Hit::default();
+        self.meet_layer(Layer::Time, facts, &mut hit);
+        self.meet_layer(Layer::Answer, facts, &mut hit);
+        if !matches!(hit.spoil, Some(Spoil::Status { .. } | Spoil::Reset)) {
+            self.meet_layer(Layer::Content, facts, &mut hit);
+        }
+        (!hit.met.is_empty()).then_some(hit)
+    }
+
+    /// Ends what is over by now.
+    pub fn pass_time(&mut self, now: Timestamp) {
+        self.end(Over::Elapsed, |fault| fault.until.is_some_and(|until| until <= now));
+    }
+
+    /// Ends the faults of machines that are gone.
+    pub fn look_at(&mut self, region: &Region) {
+        self.end(Over::MachineGone, |fault| {
+            fault.machine.as_ref().is_some_and(|(id, _)| region.machine(*id).is_none())
+        });
+    }
+
+    /// When the next fault ends by itself.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        self.all().filter_map(|fault| fault.until).min()
+    }
+
+    pub fn take_over(&mut self) -> Vec<(Fault, Over)> {
+        std::mem::take(&mut self.over)
+    }
+
+    pub fn has_over(&self) -> bool {
+        !self.over.is_empty()
+    }
+
+    fn meet_layer(&mut self, layer: Layer, facts: &Facts, hit: &mut Hit) {
+        let of_layer = self.faults.iter_mut().filter(|active| Layer::of(active.fault.kind) == layer);
+        for active in of_layer {
+            if active.concerns(facts) && active.takes(facts, hit) {
+                hit.met.push(Met { fault: active.fault.id, kind: active.fault.kind.word() });
+                break;
+            }
+        }
+        self.end(Over::Counted, |fault| fault.life.count.is_some_and(|count| fault.met >= count));
+    }
+
+    fn end(&mut self, how: Over, is_over: impl Fn(&Fault) -> bool) {
+        let ended = self.faults.extract_if(.., |active| is_over(&active.fault));
+        self.over.extend(ended.map(|active| (active.fault, how)));
+    }
+}
+
+impl Active {
+    fn concerns(&self, facts: &Facts) -> bool {
+        let Fault { machine, kind, only, .. } = &self.fault;
+        let method = match facts.asking {
+            Asking::Get => Method::Get,
+            Asking::Post => Method::Post,
+        };
+        let is_poll = facts.document.is_some() && method == Method::Get;
+        machine.as_ref().is_none_or(|(machine, _)| *machine == facts.machine)
+            && only.method.is_none_or(|only| only == method)
+            && (only.path == Path::Any || facts.document.is_some())
+            && (!kind.is_of_polls() || is_poll)
+    }
+
+    /// Counts the request, and has its effect if it is one of the share.
+    fn takes(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
+        let percent = u64::from(self.fault.life.percent.unwrap_or(100));
+        let before = self.fault.asked;
+        self.fault.asked += 1;
+        let is_of_share = (before + 1) * percent / 100 > before * percent / 100;
+        let takes = is_of_share && self.effect(facts, hit);
+        self.fault.met += u64::from(takes);
+        takes
+    }
+
+    /// None of it: the fault has nothing to do with this request after all.
+    fn effect(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
+        match self.fault.kind {
+            Kind::Status { status, retry_after_secs } => {
+                hit.spoil = Some(Spoil::Status { status, retry_after_secs });
+            }
+            Kind::Reset => hit.spoil = Some(Spoil::Reset),
+            Kind::Truncated => (hit.spoil, hit.alter.unconditional) = (Some(Spoil::Truncated), true),
+            Kind::Malformed => (hit.spoil, hit.alter.unconditional) = (Some(Spoil::Malformed), true),
+            Kind::Delay(delay) => hit.delay = delay,
+            Kind::SlowFirstCall(delay) => match self.held_until(delay, facts) {
+                Some(until) if until > facts.real => hit.delay = until - facts.real,
+                Some(_) | None => return false,
+            },
+            Kind::IncarnationRestart => match self.first_incarnation(facts) {
+                Some(first) => hit.alter.first_incarnation = Some(first),
+                None => return false,
+            },
+            Kind::EventsVanish => (hit.alter.events_vanish, hit.alter.unconditional) = (true, true),
+            Kind::UnknownType => hit.alter.unknown_type = true,
+        }
+        true
+    }
+
+    fn held_until(&mut self, delay: Duration, facts: &Facts) -> Option<Duration> {
+        let first = remember(&mut self.first_calls, facts.machine, facts.real)?;
+        Some(first + delay)
+    }
+
+    fn first_incarnation(&mut self, facts: &Facts) -> Option<u64> {
+        let document = facts.document?;
+        remember(&mut self.first_incarnations, document.scope, document.incarnation.max(1))
+    }
+}
+
+/// What was remembered for `key`, which is `value` if nothing was; None when there is no room.
+fn remember<K: std::hash::Hash + Eq, V: Copy>(memory: &mut HashMap<K, V>, key: K, value: V) -> Option<V> {
+    if memory.len() >= REMEMBERED_MAX && !memory.contains_key(&key) {
+        return None;
+    }
+    Some(*memory.entry(key).or_insert(value))
+}
+
+impl NewFault {
+    /// The fault, from now on.
+    pub(super) fn begin(&self, id: FaultId, name: Option<Name>, now: Timestamp) -> Fault {
+        Fault {
+            id,
+            machine: self.machine.zip(name),
+            kind: self.kind,
+            only: self.only,
+            life: self.life,
+            since: now,
+            until: self.life.span.map(|span| now + span),
+            asked: 0,
+            met: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "shelf_tests.rs"]
+mod tests;

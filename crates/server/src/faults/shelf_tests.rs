@@ -1,0 +1,254 @@
+//! A table of requests and what they meet. A request is `machine method path`, its answer the kinds of the
+//! faults that it meets.
+
+use super::*;
+use crate::faults::{Life, Only};
+
+struct World {
+    shelf: Shelf,
+    now: Timestamp,
+    real: Duration,
+    incarnation: u64,
+}
+
+impl World {
+    fn with(faults: &[NewFault]) -> World {
+        let mut world =
+            World { shelf: Shelf::default(), now: Timestamp::from_secs(100), real: Duration::ZERO, incarnation: 7 };
+        for new in faults {
+            let id = world.shelf.number();
+            world.shelf.add(new.begin(id, Some("m".into()), world.now)).unwrap();
+        }
+        world
+    }
+
+    fn ask(&mut self, request: &str) -> Option<Hit> {
+        let mut words = request.split(' ');
+        let machine = MachineId(words.next().unwrap().parse().unwrap());
+        let asking = match words.next().unwrap() {
+            "GET" => Asking::Get,
+            _ => Asking::Post,
+        };
+        let document = Document { scope: ScopeId(machine.0 + 100), incarnation: self.incarnation };
+        let document = (words.next().unwrap() == "events").then_some(document);
+        self.shelf.meet(&Facts { machine, asking, document, now: self.now, real: self.real })
+    }
+
+    fn shown(&mut self, request: &str) -> String {
+        let met = self.ask(request).map(|hit| hit.met).unwrap_or_default();
+        met.iter().map(|met| format!("{}:{}", met.fault.0, met.kind)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[track_caller]
+fn check(faults: &[NewFault], requests: &[(&str, &str)]) -> World {
+    let mut world = World::with(faults);
+    for (index, (request, expected)) in requests.iter().enumerate() {
+        assert_eq!(world.shown(request), *expected, "request {index}: {request}");
+    }
+    world
+}
+
+fn fault(kind: Kind) -> NewFault {
+    NewFault::new(kind)
+}
+
+fn status(status: Status) -> Kind {
+    Kind::Status { status, retry_after_secs: 1 }
+}
+
+fn of_machine(machine: u64, kind: Kind) -> NewFault {
+    NewFault { machine: Some(MachineId(machine)), ..fault(kind) }
+}
+
+fn counted(count: u64, kind: Kind) -> NewFault {
+    NewFault { life: Life { count: Some(count), ..Life::default() }, ..fault(kind) }
+}
+
+fn share(percent: u8, kind: Kind) -> NewFault {
+    NewFault { life: Life { percent: Some(percent), ..Life::default() }, ..fault(kind) }
+}
+
+fn only(method: Option<Method>, path: Path, kind: Kind) -> NewFault {
+    NewFault { only: Only { method, path }, ..fault(kind) }
+}
+
+const POLL: &str = "1 GET events";
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn without_faults_nothing_is_met() {
+    check(&[], &[(POLL, ""), ("1 POST events", "")]);
+}
+
+#[test]
+fn a_fault_of_one_machine_spares_the_others() {
+    check(&[of_machine(1, Kind::Reset)], &[("2 GET events", ""), (POLL, "1:Reset"), ("1 GET instance", "1:Reset")]);
+    check(&[fault(Kind::Reset)], &[("2 GET events", "1:Reset"), (POLL, "1:Reset")]);
+}
+
+#[test]
+fn a_counted_fault_is_over_when_it_was_met_so_often() {
+    let mut world = check(
+        &[counted(2, status(Status::Gone))],
+        &[(POLL, "1:Status"), ("1 POST events", "1:Status"), (POLL, ""), (POLL, "")],
+    );
+    let over = world.shelf.take_over();
+    assert_eq!(over.len(), 1);
+    assert_eq!((over[0].0.met, over[0].1), (2, Over::Counted));
+    assert!(world.shelf.is_empty() && !world.shelf.has_over());
+}
+
+#[test]
+fn a_share_is_spread_evenly_and_is_the_same_each_time() {
+    for percent in [1, 10, 33, 50, 99, 100] {
+        let mut world = World::with(&[share(percent, Kind::Reset)]);
+        let met = (0..200).filter(|_| world.ask(POLL).is_some()).count();
+        assert_eq!(met, usize::from(percent) * 2, "{percent} %");
+    }
+    check(&[share(50, Kind::Reset)], &[(POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "1:Reset")]);
+}
+
+#[test]
+fn the_count_of_a_share_is_of_those_that_met_it() {
+    let mut new = share(50, Kind::Reset);
+    new.life.count = Some(2);
+    let world = check(&[new], &[(POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "")]);
+    assert!(world.shelf.is_empty());
+}
+
+#[test]
+fn a_fault_for_a_time_ends_on_the_programs_clock() {
+    let mut new = fault(Kind::Reset);
+    new.life.span = Some(10 * SECOND);
+    let mut world = World::with(&[new]);
+    assert_eq!(world.shelf.next_end(), Some(Timestamp::from_secs(110)));
+    world.real += 3600 * SECOND;
+    world.now = world.now + 9 * SECOND;
+    assert_eq!(world.shown(POLL), "1:Reset");
+    world.now = world.now + SECOND;
+    assert_eq!(world.shown(POLL), "");
+    assert_eq!(world.shelf.take_over()[0].1, Over::Elapsed);
+}
+
+#[test]
+fn faults_may_be_for_a_method_or_for_documents_alone() {
+    check(
+        &[only(Some(Method::Post), Path::Any, Kind::Reset)],
+        &[(POLL, ""), ("1 GET instance", ""), ("1 POST events", "1:Reset")],
+    );
+    check(
+        &[only(Some(Method::Get), Path::Events, Kind::Reset)],
+        &[(POLL, "1:Reset"), ("1 GET instance", ""), ("1 POST events", "")],
+    );
+    check(
+        &[only(None, Path::Events, Kind::Reset)],
+        &[(POLL, "1:Reset"), ("1 GET instance", ""), ("1 POST events", "1:Reset")],
+    );
+}
+
+#[test]
+fn faults_of_documents_are_met_by_polls_alone() {
+    for kind in [Kind::EventsVanish, Kind::IncarnationRestart, Kind::SlowFirstCall(SECOND)] {
+        let met = format!("1:{}", kind.word());
+        check(&[fault(kind)], &[("1 GET instance", ""), ("1 POST events", ""), (POLL, &met)]);
+    }
+}
+
+#[test]
+fn one_fault_of_each_layer_is_met_of_several_the_oldest() {
+    check(
+        &[
+            counted(1, Kind::Truncated),
+            fault(Kind::EventsVanish),
+            fault(Kind::Delay(SECOND)),
+            fault(Kind::Malformed),
+            fault(Kind::Delay(2 * SECOND)),
+        ],
+        &[(POLL, "3:Delay 1:Truncated 2:EventsVanish"), (POLL, "3:Delay 4:Malformed 2:EventsVanish")],
+    );
+}
+
+#[test]
+fn what_is_never_shown_is_not_used_up() {
+    check(
+        &[counted(1, Kind::EventsVanish), counted(2, status(Status::TooManyRequests))],
+        &[(POLL, "2:Status"), (POLL, "2:Status"), (POLL, "1:EventsVanish"), (POLL, "")],
+    );
+}
+
+#[test]
+fn a_request_that_a_share_spares_meets_the_next_fault() {
+    check(
+        &[share(50, Kind::Reset), fault(Kind::Malformed)],
+        &[(POLL, "2:Malformed"), (POLL, "1:Reset"), (POLL, "2:Malformed")],
+    );
+}
+
+#[test]
+fn only_the_first_call_of_each_machine_is_slow_and_those_that_come_meanwhile() {
+    let mut world = World::with(&[fault(Kind::SlowFirstCall(10 * SECOND))]);
+    assert_eq!(world.ask(POLL).unwrap().delay, 10 * SECOND);
+    world.real += 4 * SECOND;
+    assert_eq!(world.ask(POLL).unwrap().delay, 6 * SECOND);
+    assert_eq!(world.ask("2 GET events").unwrap().delay, 10 * SECOND);
+    world.real += 6 * SECOND;
+    assert_eq!(world.ask(POLL), None);
+    assert_eq!(world.ask("2 GET events").unwrap().delay, 4 * SECOND);
+}
+
+#[test]
+fn an_incarnation_begins_again_and_grows_from_there() {
+    let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
+    let mut shown = |incarnation| {
+        world.incarnation = incarnation;
+        world.ask(POLL).unwrap().alter.incarnation(incarnation)
+    };
+    assert_eq!([shown(7), shown(7), shown(9)], [1, 1, 3]);
+    // A scope that was never on has the incarnation 0, and shows 1 when it is.
+    let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
+    world.incarnation = 0;
+    assert_eq!(world.ask(POLL).unwrap().alter.incarnation(1), 1);
+    assert_eq!(Alter::default().incarnation(7), 7);
+}
+
+#[test]
+fn what_has_no_body_cannot_be_spoilt() {
+    for kind in [Kind::Truncated, Kind::Malformed, Kind::EventsVanish] {
+        assert!(World::with(&[fault(kind)]).ask(POLL).unwrap().alter.unconditional, "{kind:?}");
+    }
+    assert!(!World::with(&[fault(Kind::Delay(SECOND))]).ask(POLL).unwrap().alter.unconditional);
+}
+
+#[test]
+fn a_fault_goes_with_its_machine() {
+    let mut world = World::with(&[of_machine(1, Kind::Reset), fault(Kind::Reset)]);
+    world.shelf.look_at(&Region::new(forewarn_core::Settings::default()));
+    let over = world.shelf.take_over();
+    assert_eq!((over.len(), over[0].0.id, over[0].1), (1, FaultId(1), Over::MachineGone));
+    assert_eq!(world.shelf.all().count(), 1);
+}
+
+#[test]
+fn there_is_a_limit() {
+    let mut world = World::with(&[fault(Kind::Reset); FAULTS_MAX]);
+    assert!(world.shelf.is_full());
+    let id = world.shelf.number();
+    let one_more = fault(Kind::Reset).begin(id, None, world.now);
+    assert!(matches!(world.shelf.add(one_more.clone()), Err(FaultError::TooMany)));
+    assert!(world.shelf.remove(FaultId(1)).is_some());
+    world.shelf.add(one_more).unwrap();
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let wrong = |new: NewFault| new.check().unwrap_err().to_string();
+    assert!(wrong(fault(Kind::Delay(301 * SECOND))).contains("300"));
+    let long = Kind::Status { status: Status::TooManyRequests, retry_after_secs: 3601 };
+    assert!(wrong(fault(long)).contains("3600"));
+    assert!(wrong(share(0, Kind::Reset)).contains("1 to 100"));
+    assert!(wrong(share(101, Kind::Reset)).contains("1 to 100"));
+    assert!(wrong(counted(0, Kind::Reset)).contains("at least one"));
+    assert!(wrong(only(Some(Method::Post), Path::Any, Kind::EventsVanish)).contains("EventsVanish"));
+    fault(Kind::Delay(300 * SECOND)).check().unwrap();
+}

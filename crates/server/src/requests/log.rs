@@ -1,0 +1,254 @@
+//! The last requests of each machine, for people who want to see what their handler did.
+//!
+//! A log is made when a machine asks for the first time. There is a fixed number of places for logs; the
+//! machine that has one keeps it while it asks. A poll of the document, which is nearly every request,
+//! takes 24 bytes and no memory of its own; everything else about a request is an `Extra`.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use forewarn_core::{EventId, MachineId, Timestamp};
+use forewarn_wire::version::Version;
+
+use super::rhythm::{Rhythm, Summary};
+use super::{Asking, Passed};
+use crate::faults::Met;
+
+/// Requests of one machine that are kept: about a minute of a handler that polls each second.
+pub const REQUESTS_KEPT_MAX: usize = 64;
+
+/// Machines whose requests are kept, as many as there may be connections. Polls alone take 25 MB then;
+/// machines that all do their worst with paths and approvals 300 MB.
+pub const LOGS_MAX: usize = 1 << 14;
+
+/// A machine that has not asked for so long gives its place to another one.
+pub const SILENT_AFTER: Duration = Duration::from_secs(600);
+
+/// Of a path, a version or a method that a machine made up, this much is kept.
+pub const TEXT_CHARS_MAX: usize = 64;
+
+/// Of the events that one request approves, this many are kept by name.
+pub const APPROVED_KEPT_MAX: usize = 8;
+
+/// Places that are made at once, when the first of them is needed.
+const CHUNK: usize = 1 << 8;
+
+/// One request, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestSeen {
+    /// Counts the requests of this machine.
+    pub number: u64,
+    /// When it arrived, on the program's clock.
+    pub at: Timestamp,
+    pub method: String,
+    /// Without `/vm/…` in front.
+    pub path: String,
+    pub version: Option<String>,
+    /// None: there was no answer. A fault reset the connection, or the machine did not wait for it.
+    pub status: Option<u16>,
+    /// What it approved; at most [`APPROVED_KEPT_MAX`] of them.
+    pub approved: Vec<EventId>,
+    /// The faults that it met.
+    pub faults: Vec<Met>,
+}
+
+/// What is kept of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestLog {
+    /// Oldest first.
+    pub requests: Vec<RequestSeen>,
+    pub summary: Summary,
+}
+
+/// What is known of a request besides its time, method, version and status.
+#[derive(Debug, Default)]
+pub(crate) struct Extra {
+    pub method: Option<Box<str>>,
+    /// None: the document of events.
+    pub path: Option<Box<str>>,
+    pub version: Option<Box<str>>,
+    pub approved: Box<[EventId]>,
+    pub faults: Box<[Met]>,
+}
+
+pub(crate) struct Logs {
+    chunks: Vec<OnceLock<Box<[Mutex<Log>]>>>,
+}
+
+#[derive(Default)]
+struct Log {
+    machine: u64,
+    numbered: u64,
+    rhythm: Rhythm,
+    entries: VecDeque<Entry>,
+}
+
+struct Entry {
+    at: Timestamp,
+    extra: Option<Box<Extra>>,
+    /// 0: none.
+    status: u16,
+    asking: Asking,
+    version: Option<Version>,
+}
+
+impl Logs {
+    pub fn new() -> Logs {
+        Logs { chunks: (0..LOGS_MAX / CHUNK).map(|_| OnceLock::new()).collect() }
+    }
+
+    pub fn write(&self, passed: Passed, status: Option<u16>) {
+        let mut log = self.place(passed.machine);
+        if log.machine != passed.machine.0 && !log.give_to(passed.machine, passed.at) {
+            return;
+        }
+        if passed.is_poll() {
+            log.rhythm.poll(passed.at);
+        }
+        if log.entries.len() == REQUESTS_KEPT_MAX {
+            log.entries.pop_front();
+        }
+        log.numbered += 1;
+        let Passed { at, asking, version, extra, .. } = passed;
+        log.entries.push_back(Entry { at, extra, status: status.unwrap_or(0), asking, version });
+    }
+
+    /// The requests after the one with this number.
+    pub fn read(&self, machine: MachineId, after: u64) -> RequestLog {
+        let log = self.place(machine);
+        if log.machine != machine.0 {
+            return RequestLog::default();
+        }
+        let first = log.numbered + 1 - log.entries.len() as u64;
+        let numbered = (first..).zip(&log.entries);
+        let polls: Vec<Timestamp> = log.entries.iter().filter(|entry| entry.is_poll()).map(|entry| entry.at).collect();
+        RequestLog {
+            requests: numbered
+                .filter(|(number, _)| *number > after)
+                .map(|(number, entry)| entry.told(number))
+                .collect(),
+            summary: log.rhythm.summary(&polls),
+        }
+    }
+
+    fn place(&self, machine: MachineId) -> MutexGuard<'_, Log> {
+        let place = machine.0 as usize % LOGS_MAX;
+        let chunk = self.chunks[place / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Mutex::default()).collect());
+        chunk[place % CHUNK].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// Whether the place is this machine's from now on.
+    fn give_to(&mut self, machine: MachineId, now: Timestamp) -> bool {
+        let is_free = self.entries.back().is_none_or(|newest| now.since(newest.at) > SILENT_AFTER);
+        if is_free {
+            *self = Log { machine: machine.0, ..Log::default() };
+        }
+        is_free
+    }
+}
+
+impl Entry {
+    fn is_poll(&self) -> bool {
+        is_poll(self.asking, self.extra.as_deref())
+    }
+
+    fn told(&self, number: u64) -> RequestSeen {
+        let nothing = Extra::default();
+        let extra = self.extra.as_deref().unwrap_or(&nothing);
+        let version = extra.version.as_deref().or(self.version.map(Version::as_str));
+        RequestSeen {
+            number,
+            at: self.at,
+            method: extra.method.as_deref().unwrap_or(self.asking.method()).to_owned(),
+            path: extra.path.as_deref().unwrap_or("/metadata/scheduledevents").to_owned(),
+            version: version.map(str::to_owned),
+            status: Some(self.status).filter(|status| *status != 0),
+            approved: extra.approved.to_vec(),
+            faults: extra.faults.to_vec(),
+        }
+    }
+}
+
+/// A GET of the document of events.
+pub(super) fn is_poll(asking: Asking, extra: Option<&Extra>) -> bool {
+    matches!(asking, Asking::Get) && extra.is_none_or(|extra| extra.path.is_none() && extra.method.is_none())
+}
+
+/// As much of a machine's own text as is kept.
+pub(crate) fn kept(text: &str) -> Box<str> {
+    match text.char_indices().nth(TEXT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll(machine: u64, secs: i64) -> Passed {
+        Passed::new(MachineId(machine), Timestamp::from_secs(secs), Asking::Get)
+    }
+
+    #[test]
+    fn the_newest_requests_are_kept_and_numbered() {
+        let logs = Logs::new();
+        assert_eq!(logs.read(MachineId(7), 0), RequestLog::default());
+        for secs in 1..=REQUESTS_KEPT_MAX as i64 + 6 {
+            logs.write(poll(7, secs), Some(200));
+        }
+        let log = logs.read(MachineId(7), 0);
+        assert_eq!(log.requests.len(), REQUESTS_KEPT_MAX);
+        assert_eq!((log.requests[0].number, log.requests[0].at), (7, Timestamp::from_secs(7)));
+        assert_eq!(log.summary.first_poll, Some(Timestamp::from_secs(1)), "also when the request itself is not kept");
+        assert_eq!(log.summary.polls, REQUESTS_KEPT_MAX as u64 + 6);
+        let newest: Vec<u64> = logs.read(MachineId(7), 68).requests.iter().map(|request| request.number).collect();
+        assert_eq!(newest, [69, 70]);
+    }
+
+    #[test]
+    fn a_place_belongs_to_the_machine_that_asks_until_it_is_silent() {
+        let logs = Logs::new();
+        let other = 7 + LOGS_MAX as u64;
+        logs.write(poll(7, 100), Some(200));
+        logs.write(poll(other, 101), Some(200));
+        assert_eq!((logs.read(MachineId(7), 0).requests.len(), logs.read(MachineId(other), 0).requests.len()), (1, 0));
+        logs.write(poll(other, 101 + SILENT_AFTER.as_secs() as i64), Some(200));
+        assert_eq!((logs.read(MachineId(7), 0).requests.len(), logs.read(MachineId(other), 0).requests.len()), (0, 1));
+    }
+
+    #[test]
+    fn only_gets_of_the_document_are_polls() {
+        let logs = Logs::new();
+        let elsewhere = Extra { path: Some("/metadata/instance".into()), ..Extra::default() };
+        logs.write(Passed { extra: Some(Box::new(elsewhere)), ..poll(7, 1) }, Some(200));
+        logs.write(Passed { asking: Asking::Post, ..poll(7, 2) }, Some(200));
+        logs.write(poll(7, 3), None);
+        let log = logs.read(MachineId(7), 0);
+        let told: Vec<_> = log.requests.iter().map(|seen| (seen.method.as_str(), seen.path.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("GET", "/metadata/instance"),
+                ("POST", "/metadata/scheduledevents"),
+                ("GET", "/metadata/scheduledevents")
+            ]
+        );
+        assert_eq!((log.summary.polls, log.summary.first_poll), (1, Some(Timestamp::from_secs(3))));
+        assert_eq!(log.requests[2].status, None);
+    }
+
+    #[test]
+    fn an_entry_without_extras_stays_small() {
+        assert!(size_of::<Entry>() <= 24);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(&*kept("/metadata"), "/metadata");
+        assert_eq!(kept(&"ü".repeat(100)).chars().count(), TEXT_CHARS_MAX + 1);
+    }
+}

@@ -1,0 +1,214 @@
+//! Waiting until an event has come so far. Nothing that happens is missed, however soon it is over: what
+//! counts are rows of history, and commits wake those who wait.
+//!
+//! ```text
+//!   subscribe ─▶ where does history stand? ─▶ is an event there that has come so far? ─yes─▶ reached
+//!                                                   │ no
+//!                     ┌── read the rows after that ◀┘
+//!                     ▼                     ▲
+//!              one that fits? ─no─▶ a commit, or the time is over
+//! ```
+
+use std::sync::Arc;
+
+use forewarn_core::{Event, EventId, EventKind, Machine, MachineId, Region, ScopeId, Status, Timestamp};
+use forewarn_store::{HistoryQuery, HistoryRow, StoreError};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::engine::Engine;
+
+/// Rows that are read at once.
+const ROWS_MAX: u32 = 500;
+
+/// How far an event has come. It has been everywhere that lies before, so none of these is ever missed
+/// because the event went on; but not every event is approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Milestone {
+    /// It has appeared.
+    Scheduled,
+    Approved,
+    Started,
+    /// It is over, however it ended.
+    Gone,
+}
+
+impl Milestone {
+    /// The kind of row in history that says so.
+    fn row(self) -> &'static str {
+        match self {
+            Milestone::Scheduled => "appeared",
+            Milestone::Approved => "approved",
+            Milestone::Started => "started",
+            Milestone::Gone => "ended",
+        }
+    }
+}
+
+/// What is waited for. Events that were over before are left out, unless `event`, `since` or `after` ask for
+/// what has been.
+#[derive(Clone, Debug)]
+pub struct WaitFor {
+    pub milestone: Milestone,
+    pub machine: Option<Whose>,
+    pub kind: Option<EventKind>,
+    pub event: Option<EventId>,
+    /// What was reached at this time or later counts.
+    pub since: Option<Timestamp>,
+    /// Rows of history after this one count: where an earlier wait ended.
+    pub after: Option<u64>,
+}
+
+impl WaitFor {
+    pub fn new(milestone: Milestone) -> WaitFor {
+        WaitFor { milestone, machine: None, kind: None, event: None, since: None, after: None }
+    }
+
+    fn asks_for_the_past(&self) -> bool {
+        self.event.is_some() || self.since.is_some()
+    }
+}
+
+/// The machine that an event is of.
+#[derive(Clone, Debug)]
+pub struct Whose {
+    name: String,
+    known: Option<(MachineId, ScopeId)>,
+}
+
+impl Whose {
+    pub fn of(machine: &Machine) -> Whose {
+        Whose { name: machine.name.to_string(), known: Some((machine.id, machine.scope)) }
+    }
+
+    /// A machine that is not there any more.
+    pub fn past(name: &str) -> Whose {
+        Whose { name: name.to_owned(), known: None }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// None: the time is over.
+    pub reached: Option<Reached>,
+    /// Where history stood: the next wait begins there and misses nothing.
+    pub after: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    pub event: EventId,
+    pub at: Timestamp,
+}
+
+impl Engine {
+    /// Until an event has come so far, or the (real) time is over.
+    pub async fn wait_for(&self, wait: &WaitFor, until: Instant) -> Result<Waited, StoreError> {
+        let mut commits = self.subscribe();
+        let mut after = match wait.after {
+            Some(after) => after,
+            None if wait.asks_for_the_past() => 0,
+            None => self.newest_row().await?,
+        };
+        if let Some(reached) = there(&self.snapshot().region, wait) {
+            return Ok(Waited { reached: Some(reached), after });
+        }
+        loop {
+            commits.borrow_and_update();
+            if let Some(reached) = self.scan(wait, &mut after).await? {
+                return Ok(Waited { reached: Some(reached), after });
+            }
+            match timeout_at(until, commits.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Ok(Waited { reached: None, after }),
+            }
+        }
+    }
+
+    /// The first row after `after` that fits; `after` follows.
+    async fn scan(&self, wait: &WaitFor, after: &mut u64) -> Result<Option<Reached>, StoreError> {
+        loop {
+            let rows = self
+                .history(HistoryQuery {
+                    after: Some(*after),
+                    event: wait.event,
+                    machine: wait.machine.as_ref().map(|whose| whose.name.clone()),
+                    kinds: vec![wait.milestone.row().to_owned()],
+                    since: wait.since,
+                    limit: Some(ROWS_MAX),
+                    ..HistoryQuery::default()
+                })
+                .await?;
+            let is_last = rows.len() < ROWS_MAX as usize;
+            for row in &rows {
+                *after = row.number;
+                if let Some(event) = row.event.filter(|_| fits(row, wait)) {
+                    return Ok(Some(Reached { event, at: row.at }));
+                }
+            }
+            if is_last {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn newest_row(&self) -> Result<u64, StoreError> {
+        let query = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
+        Ok(self.history(query).await?.last().map_or(0, |row| row.number))
+    }
+}
+
+/// An event that is not over, or that is asked for by its id, and has come so far already.
+fn there(region: &Region, wait: &WaitFor) -> Option<Reached> {
+    let mut events: Box<dyn Iterator<Item = &Arc<Event>>> = match (wait.event, &wait.machine) {
+        (Some(id), _) => Box::new(region.event(id).into_iter()),
+        (None, Some(Whose { known: Some((machine, _)), .. })) => Box::new(region.events_of(*machine)),
+        (None, Some(Whose { known: None, .. })) => return None,
+        (None, None) => Box::new(region.events()),
+    };
+    events.find_map(|event| {
+        let is_meant = wait.kind.is_none_or(|kind| event.kind == kind)
+            && (event.is_live() || wait.event.is_some())
+            && wait.machine.as_ref().is_none_or(|whose| is_of(event, whose));
+        let at = is_meant.then(|| reached_at(event, wait.milestone)).flatten()?;
+        wait.since.is_none_or(|since| at >= since).then_some(Reached { event: event.id, at })
+    })
+}
+
+fn is_of(event: &Event, whose: &Whose) -> bool {
+    event.resources.iter().any(|resource| match whose.known {
+        Some((machine, _)) => resource.machine == machine,
+        None => resource.name.eq_ignore_ascii_case(&whose.name),
+    })
+}
+
+/// As far as the event itself knows: one that is over does not tell whether it had started.
+fn reached_at(event: &Event, milestone: Milestone) -> Option<Timestamp> {
+    match (milestone, &event.status) {
+        (Milestone::Scheduled, _) => Some(event.appeared),
+        (Milestone::Approved, _) => event.approval.as_ref().map(|approval| approval.at),
+        (Milestone::Started, Status::Started { at }) | (Milestone::Gone, Status::Ended { at, .. }) => Some(*at),
+        (Milestone::Started, Status::Scheduled | Status::Ended { .. })
+        | (Milestone::Gone, Status::Scheduled | Status::Started { .. }) => None,
+    }
+}
+
+/// History finds machines by their names alone; several may have one.
+fn fits(row: &HistoryRow, wait: &WaitFor) -> bool {
+    let is_kind = |kind: EventKind| {
+        let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
+        detail["type"].as_str().is_some_and(|word| word == kind_word(kind))
+    };
+    let is_here = |whose: &Whose| whose.known.is_none_or(|(_, scope)| row.scope == Some(scope.0));
+    wait.kind.is_none_or(is_kind) && wait.machine.as_ref().is_none_or(is_here)
+}
+
+fn kind_word(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Freeze => "Freeze",
+        EventKind::Reboot => "Reboot",
+        EventKind::Redeploy => "Redeploy",
+        EventKind::Preempt => "Preempt",
+        EventKind::Terminate => "Terminate",
+    }
+}

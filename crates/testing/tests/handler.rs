@@ -1,0 +1,94 @@
+//! A handler's test as its author would write it, with the client library as the handler.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use forewarn_client::{AsyncClient, Change, Client};
+use forewarn_testing::{Forewarn, Kind, Requests, Status};
+
+/// Only reached when a test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Approves what concerns its own machine.
+fn handle(endpoint: &str, name: &str) {
+    let mut client = Client::new(endpoint.parse().unwrap());
+    let events = client.document().unwrap().events;
+    let mine: Vec<_> = events.iter().filter(|event| event.concerns(name)).map(|event| event.id.clone()).collect();
+    if !mine.is_empty() {
+        client.approve(&mine).unwrap();
+    }
+}
+
+#[test]
+fn a_handler_approves_what_is_its_own() {
+    let forewarn = Forewarn::start();
+    let [one, two] = forewarn.availability_set("web", ["web_0", "web_1"]);
+    let event = one.schedule(Kind::Reboot);
+    handle(two.endpoint(), two.name());
+    assert_eq!((event.status(), event.approval()), (Status::Scheduled, None));
+    handle(one.endpoint(), one.name());
+    assert_eq!(event.wait_approved(PATIENCE).by, "guest:web_0");
+    assert!(event.is_started());
+    forewarn.advance(Duration::from_secs(600));
+    assert_eq!(event.wait_gone(PATIENCE), "Completed");
+    assert_eq!(two.requests(), Requests { gets: 1, posts: 0, refused: 0 });
+}
+
+#[test]
+fn a_handler_in_a_thread_of_its_own_is_waited_for() {
+    let forewarn = Forewarn::start();
+    let web = forewarn.machine("web_0");
+    let endpoint = web.endpoint().parse().unwrap();
+    let event = web.restart();
+    let handler = std::thread::spawn(move || {
+        let mut changes = Client::new(endpoint).watch();
+        match changes.next() {
+            Some(Ok(Change::Appeared(event))) => changes.approve(&[event.id]).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    });
+    event.wait_started(PATIENCE);
+    handler.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_handler_on_the_same_single_thread_is_waited_for() {
+    let forewarn = Forewarn::start();
+    let web = forewarn.machine("web_0");
+    let event = web.schedule(Kind::Redeploy);
+    let endpoint = web.endpoint().parse().unwrap();
+    let handler = tokio::spawn(async move {
+        let mut changes = AsyncClient::new(endpoint).watch();
+        let Ok(Change::Appeared(event)) = changes.next().await else { panic!("no event") };
+        changes.approve(&[event.id]).await.unwrap();
+    });
+    let waiting = event.clone();
+    let approval = tokio::task::spawn_blocking(move || waiting.wait_approved(PATIENCE)).await.unwrap();
+    assert_eq!(approval.by, "guest:web_0");
+    handler.await.unwrap();
+}
+
+#[test]
+fn servers_do_not_meet_and_end_with_their_last_handle() {
+    let (first, second) = (Forewarn::start(), Forewarn::start());
+    assert_ne!(first.management(), second.management());
+    let address = first.management().strip_prefix("http://").unwrap().to_owned();
+    let web = first.machine("web_0");
+    drop(first);
+    web.document();
+    assert!(TcpStream::connect(&address).is_ok());
+    drop(web);
+    assert!(TcpStream::connect(&address).is_err());
+}
+
+#[test]
+#[should_panic(expected = "is not a Spot machine")]
+fn what_cannot_be_done_fails_the_test_with_a_sentence() {
+    Forewarn::start().machine("web_0").evict();
+}
+
+#[test]
+#[should_panic(expected = "was not approved within")]
+fn what_does_not_happen_fails_the_test() {
+    Forewarn::start().machine("web_0").restart().wait_approved(Duration::from_millis(1));
+}

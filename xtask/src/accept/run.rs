@@ -1,0 +1,138 @@
+//! Debian's `azure-events-az`, unchanged, started by `forewarn run`: as root and as a user without any right, in a
+//! network without a way out.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::pacemaker::cluster::{self, Cluster};
+use super::pacemaker::{self, AZ};
+use super::server::Server;
+use crate::{setup, sh};
+
+/// The machine; the node of the cluster is called like this computer.
+const MACHINE: &str = "node-a";
+
+/// Where resources go that leave the node.
+const OTHER_NODE: &str = "elsewhere";
+
+/// What the simulated driver takes for a Reboot, on the server's clock.
+const IMPACT_SECS: u64 = 600;
+
+const STATE: &str = "azure-events-az_curNodeState";
+
+#[derive(Clone, Copy, Debug)]
+enum User {
+    Root,
+    Nobody,
+}
+
+pub fn run() -> Result<()> {
+    setup::debian(&[("curl", "curl"), ("python3", "/usr/bin/python3"), ("util-linux", "setpriv")])?;
+    let package = setup::unpacked("resource-agents")?;
+    pacemaker::check_unchanged(&package)?;
+    let shared = Shared::new(&package)?;
+    for user in [User::Root, User::Nobody] {
+        Node::new(&shared, user)?.reboots().with_context(|| format!("as {user:?}"))?;
+    }
+    Ok(())
+}
+
+/// Everything that is run, where everybody may read it.
+struct Shared {
+    dir: TempDir,
+}
+
+impl Shared {
+    fn new(package: &Path) -> Result<Shared> {
+        let dir = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
+        let copies = [
+            (sh::target().join("release/forewarn"), "forewarn"),
+            (package.join("usr/lib/ocf"), "ocf"),
+            (cluster::stubs(), "bin"),
+        ];
+        for (from, to) in copies {
+            let to = dir.path().join(to);
+            ensure!(Command::new("cp").arg("-r").arg(&from).arg(to).status()?.success(), "no {}", from.display());
+        }
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755))?;
+        Ok(Shared { dir })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+struct Node<'s> {
+    shared: &'s Shared,
+    user: User,
+    server: Server<'static>,
+    cluster: Cluster,
+    host: String,
+}
+
+impl<'s> Node<'s> {
+    fn new(shared: &'s Shared, user: User) -> Result<Node<'s>> {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?.trim().to_owned();
+        let server = Server::start(&["--clock", "manual"])?;
+        server.post("/machines", &json!({ "name": MACHINE, "addresses": [] }))?;
+        let cluster = Cluster::new(&[&host, OTHER_NODE], shared.path("ocf"), shared.path("bin"))?;
+        cluster.place("rsc_hana", &host)?;
+        let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(cluster.dir()).status()?;
+        ensure!(open.success(), "chmod");
+        Ok(Node { shared, user, server, cluster, host })
+    }
+
+    fn reboots(&self) -> Result<()> {
+        for action in ["validate-all", "start", "monitor"] {
+            self.act(action)?;
+        }
+        let body = json!({ "target": { "machine": MACHINE }, "type": "Reboot" });
+        let operation = self.server.post("/maintenance", &body)?;
+        let event = operation["events"][0]["id"].as_str().context("no event")?;
+        self.act("monitor")?;
+        self.check(STATE, Some("STOPPING"))?;
+        self.cluster.settle()?;
+        self.act("monitor")?;
+        self.check(STATE, Some("IN_EVENT"))?;
+        let approved_by = self.server.approved_by(event)?;
+        ensure!(approved_by == [format!("guest:{MACHINE}")], "approved by {approved_by:?}");
+        self.server.post("/clock/advance", &json!({ "seconds": IMPACT_SECS }))?;
+        self.act("monitor")?;
+        self.check(STATE, Some("AVAILABLE"))?;
+        eprintln!("   {AZ} as {:?}: a Reboot from its notice to its end", self.user);
+        Ok(())
+    }
+
+    fn act(&self, action: &str) -> Result<()> {
+        let acted = self.cluster.agent(AZ, action, self.command());
+        acted.with_context(|| format!("the agent said:\n{}", self.cluster.log()))
+    }
+
+    /// What runs a program as the machine.
+    fn command(&self) -> Command {
+        let forewarn = self.shared.path("forewarn");
+        let mut command = match self.user {
+            User::Root => Command::new(forewarn),
+            User::Nobody => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(forewarn);
+                command
+            }
+        };
+        command.args(["run", "--vm", MACHINE, "--server", &self.server.management, "--"]);
+        command.env_clear().env("FOREWARN_TOKEN", &self.server.token);
+        command
+    }
+
+    fn check(&self, attribute: &str, expected: Option<&str>) -> Result<()> {
+        let found = self.cluster.attribute(&self.host, attribute);
+        ensure!(found.as_deref() == expected, "{attribute} is {found:?}, not {expected:?}\n{}", self.cluster.log());
+        Ok(())
+    }
+}
