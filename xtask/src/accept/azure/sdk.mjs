@@ -77,16 +77,13 @@ const setModel = (capacity) => ({
   virtualMachineProfile: { osProfile: { computerNamePrefix: "ss", adminUsername: "me" } },
 });
 
-/// Calls that begin something long have one name in some releases and another in others.
-const long = (client, name) => {
-  const call = client[`begin${name[0].toUpperCase()}${name.slice(1)}AndWait`] ?? client[name];
-  return (...given) => call.apply(client, given);
-};
+/// A poller begins when it is asked, and a promise asks at once.
+const begin = (poller) => Promise.resolve(poller);
 
 await native("PUT", `/subscriptions/${SUBSCRIPTION}/resourceGroups/rg?api-version=2024-11-01`, { location: "westeurope" });
 
 // Scale sets.
-await long(sets, "createOrUpdate")("rg", "ss", setModel(3));
+await sets.createOrUpdate("rg", "ss", setModel(3));
 assert.deepEqual(await names(), ["ss_0", "ss_1", "ss_2"]);
 passed("virtualMachineScaleSets.createOrUpdate", "The set and its three machines are there.");
 
@@ -94,14 +91,14 @@ const model = setModel(3);
 model.virtualMachineProfile.scheduledEventsProfile = {
   terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT5M" },
 };
-const updated = await long(sets, "createOrUpdate")("rg", "ss", model);
+const updated = await sets.createOrUpdate("rg", "ss", model);
 const profile = updated.virtualMachineProfile.scheduledEventsProfile;
 assert.equal(profile.terminateNotificationProfile.notBeforeTimeout, "PT5M");
-await long(sets, "updateInstances")("rg", "ss", { instanceIds: ["*"] });
+await sets.updateInstances("rg", "ss", { instanceIds: ["*"] });
 passed("virtualMachineScaleSets.updateInstances", "Terminate notification is on in all instances.");
 
 await sees("ss_0");
-const deleted = long(sets, "deleteInstances")("rg", "ss", { instanceIds: ["1", "2"] });
+const deleted = begin(sets.deleteInstances("rg", "ss", { instanceIds: ["1", "2"] }));
 const [first, second] = await sees("ss_0", "Terminate Scheduled ss_1", "Terminate Scheduled ss_2");
 await approve("ss_1", first.EventId);
 await sees("ss_0", "Terminate Scheduled ss_1", "Terminate Scheduled ss_2");
@@ -110,14 +107,14 @@ await deleted;
 assert.deepEqual(await names(), ["ss_0"]);
 passed("virtualMachineScaleSets.deleteInstances", "Two Terminates; the gate held with one approved; both went together.");
 
-await lasts(long(sets, "restart")("rg", "ss"), "ss_0", ["Reboot Scheduled ss_0"], 1500);
+await lasts(begin(sets.restart("rg", "ss")), "ss_0", ["Reboot Scheduled ss_0"], 1500);
 passed("virtualMachineScaleSets.restart", "A Reboot; it lasted until the machine was back.");
-await lasts(long(sets, "redeploy")("rg", "ss"), "ss_0", ["Redeploy Scheduled ss_0"], 1200);
+await lasts(begin(sets.redeploy("rg", "ss")), "ss_0", ["Redeploy Scheduled ss_0"], 1200);
 passed("virtualMachineScaleSets.redeploy", "A Redeploy; it lasted until the machine was back.");
-await long(sets, "reimage")("rg", "ss");
+await sets.reimage("rg", "ss");
 await sees("ss_0");
 passed("virtualMachineScaleSets.reimage", "No event.");
-const gone = long(sets, "delete")("rg", "ss");
+const gone = begin(sets.delete("rg", "ss"));
 await sees("ss_0", "Terminate Scheduled ss_0");
 await advance(300);
 await gone;
@@ -129,21 +126,21 @@ const set = await compute.availabilitySets.createOrUpdate("rg", "as1", { locatio
 assert.equal(set.name, "as1");
 passed("availabilitySets.createOrUpdate", "It is there.");
 const machine = (more) => ({ location: "westeurope", hardwareProfile: { vmSize: "Standard_D2s_v5" }, ...more });
-await long(machines, "createOrUpdate")("rg", "web1", machine({ availabilitySet: { id: set.id } }));
+await machines.createOrUpdate("rg", "web1", machine({ availabilitySet: { id: set.id } }));
 assert.deepEqual(await names(), ["web1"]);
 passed("virtualMachines.createOrUpdate", "The machine is there.");
 await sees("web1");
-await lasts(long(machines, "restart")("rg", "web1"), "web1", ["Reboot Scheduled web1"], 1500);
+await lasts(begin(machines.restart("rg", "web1")), "web1", ["Reboot Scheduled web1"], 1500);
 passed("virtualMachines.restart", "A Reboot; it lasted until the machine was back.");
-await lasts(long(machines, "redeploy")("rg", "web1"), "web1", ["Redeploy Scheduled web1"], 1200);
+await lasts(begin(machines.redeploy("rg", "web1")), "web1", ["Redeploy Scheduled web1"], 1200);
 passed("virtualMachines.redeploy", "A Redeploy; it lasted until the machine was back.");
-await long(machines, "createOrUpdate")("rg", "evicted", machine({ priority: "Spot" }));
+await machines.createOrUpdate("rg", "evicted", machine({ priority: "Spot" }));
 await sees("evicted");
 await machines.simulateEviction("rg", "evicted");
 await sees("evicted", "Preempt Scheduled evicted");
 await advance(30);
 passed("virtualMachines.simulateEviction", "A Preempt, thirty seconds ahead.");
-await long(machines, "delete")("rg", "web1");
+await machines.delete("rg", "web1");
 assert.ok(!(await names()).includes("web1"));
 passed("virtualMachines.delete", "The machine is gone.");
 
