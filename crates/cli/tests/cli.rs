@@ -40,6 +40,11 @@ fn the_transcript_about_signing_in_is_true() {
 }
 
 #[test]
+fn the_transcripts_about_checking_a_handler_are_true() {
+    transcript::run_alone("docs/check.md", &document("docs/check.md"));
+}
+
+#[test]
 fn the_transcripts_about_scenarios_are_true() {
     let server = Server::start();
     transcript::run("docs/scenarios.md", &document("docs/scenarios.md"), &server);

@@ -221,7 +221,7 @@ impl Engine {
         self.inner.reader.clone()
     }
 
-    /// Rows of history, read where blocking is allowed.
+    /// Rows of history.
     pub async fn history(&self, query: HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
         self.read(move |reader| reader.history(&query)).await
     }

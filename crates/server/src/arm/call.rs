@@ -164,7 +164,7 @@ impl Arm {
         &self,
         what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        self.api.engine().read(what).await.map_err(|error| history::unreadable(&error))
+        history::read_store(&self.api, what).await
     }
 
     pub async fn attached(&self, owner: Owner, name: impl Into<String>) -> Result<Option<Value>, ApiError> {

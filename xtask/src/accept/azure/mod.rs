@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
 
-use self::script::Chapter;
+use self::script::{Chapter, Section, Step};
 use self::sdk::Script;
 use self::table::{Part, Row, Table};
 use super::netns::Namespace;
@@ -117,7 +117,7 @@ fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error
     for (n, outcomes) in played {
         let (name, chapter) = &chapters[n];
         for (section, outcome) in chapter.sections.iter().zip(outcomes.with_context(|| format!("chapter {name}"))?) {
-            rows.extend(rows_of(section, outcome.is_ok()));
+            add_rows(&mut rows, section, outcome.is_ok());
             problems.extend(outcome.err().map(|problem| problem.context(format!("{name}: {}", section.title))));
         }
     }
@@ -128,16 +128,19 @@ fn next(waiting: &Mutex<VecDeque<usize>>) -> Option<usize> {
     waiting.lock().expect("no thread panics with it").pop_front()
 }
 
-fn rows_of(section: &script::Section, passed: bool) -> Vec<Row> {
-    let commands = section.steps.iter().filter_map(|(_, step)| step.command());
-    let mut rows: Vec<Row> = Vec::new();
-    for command in commands.filter(|command| command.starts_with("az ")) {
-        let row = Row { command: script::brief(command), what: section.title.clone(), passed };
-        if !rows.contains(&row) {
-            rows.push(row);
+/// A row for each command; one that only looks or prepares stands where it is first used.
+fn add_rows(rows: &mut Vec<Row>, section: &Section, passed: bool) {
+    for (_, step) in &section.steps {
+        let Some(command) = step.command().filter(|command| command.starts_with("az ")).map(script::brief) else {
+            continue;
+        };
+        let is_known = rows.iter().any(|row| row.command == command);
+        if is_known && matches!(step, Step::Run(_)) && passed {
+            continue;
         }
+        let refused = if matches!(step, Step::Fail(_)) { "Refused. " } else { "" };
+        rows.push(Row { command, what: format!("{refused}{}", section.title), passed });
     }
-    rows
 }
 
 fn run_all(

@@ -127,15 +127,37 @@ fn seconds(text: &str) -> Result<u32> {
 
 /// A command for the table: without what only names things, and what is only there for the test.
 pub fn brief(command: &str) -> String {
-    const WITH_A_VALUE: [&str; 10] =
-        ["-g", "-n", "-l", "-o", "--query", "--resource-group", "--name", "--location", "--public-ip-address", "--nsg"];
+    const WITH_A_VALUE: &[&str] = &[
+        "-g",
+        "-n",
+        "-l",
+        "-o",
+        "--query",
+        "--resource-group",
+        "--name",
+        "--location",
+        "--public-ip-address",
+        "--nsg",
+        "--admin-username",
+        "--admin-password",
+    ];
+    const ALONE: &[&str] = &["--yes", "--generate-ssh-keys"];
+    const NAMED: &[(&str, &str)] = &[
+        ("/subscriptions/{subscriptionId}/resourceGroups/rg/providers", "…"),
+        ("/subscriptions/{subscriptionId}/providers", "…"),
+        ("{event}", "EVENT"),
+        ("{1}", "NAME"),
+        ("{2}", "NAME"),
+    ];
     let mut words = words(command).into_iter();
     let mut kept: Vec<String> = Vec::new();
     while let Some(word) = words.next() {
         if WITH_A_VALUE.contains(&word.as_str()) {
             words.next();
-        } else if word != "--yes" {
-            kept.push(word);
+        } else if word.starts_with("\"$(") {
+            kept.push("ID".to_owned());
+        } else if !ALONE.contains(&word.as_str()) {
+            kept.push(NAMED.iter().fold(word, |word, (name, short)| word.replace(name, short)));
         }
     }
     kept.join(" ")
@@ -190,6 +212,8 @@ mod tests {
             (r#"az rest --url "/a b" --body '{"x": 1}'"#, r#"az rest --url "/a b" --body '{"x": 1}'"#),
             ("az vm delete -g rg -n web --yes", "az vm delete"),
             (r#"az vm create --nsg "" --image X"#, "az vm create --image X"),
+            (r#"az vm list --vmss "$(az vmss show -n su)""#, "az vm list --vmss ID"),
+            ("az vmss delete-instances --instance-ids {2}", "az vmss delete-instances --instance-ids NAME"),
         ] {
             assert_eq!(brief(command), expected);
         }
