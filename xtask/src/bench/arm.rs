@@ -108,16 +108,22 @@ impl Fleet {
                 },
             }),
         )?;
-        ensure!(fleet.list()? == size, "the set has not {size} instances");
+        fleet.list_all()?;
         Ok(fleet)
     }
 
     fn measure(&mut self, lists: usize) -> Result<Figures> {
         let (size, items) = (self.size, (self.size * lists) as f64);
-        let list = timed(lists, |_| Ok(ensure!(self.list()? == size, "instances are missing")))?;
+        let list = timed(lists, |_| self.list_all())?;
         let show = timed(SHOWN, |n| self.ok(&set(&format!("/virtualMachines/{}", n % size))).map(drop))?;
         let view = timed(lists, |_| self.ok(&set("/instanceView")).map(drop))?;
         Ok(Figures { list_us: list / items, show_us: show / SHOWN as f64, view_us: view / items })
+    }
+
+    fn list_all(&mut self) -> Result<()> {
+        let count = self.list()?;
+        ensure!(count == self.size, "{count} instances instead of {}", self.size);
+        Ok(())
     }
 
     /// Page by page; how many there are.

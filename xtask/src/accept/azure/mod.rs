@@ -9,9 +9,9 @@ mod sdk;
 mod stage;
 mod table;
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
@@ -92,30 +92,13 @@ fn is_wanted(name: &str) -> bool {
     only().is_none_or(|only| only.split(',').any(|wanted| wanted == name))
 }
 
-/// Some at once, told of in the order of the list.
 fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error>) -> Result<Part> {
     let chosen = CHAPTERS.iter().filter(|(name, _)| is_wanted(name));
     let chapters: Vec<(&str, Chapter)> = chosen
         .map(|(name, text)| Ok((*name, script::parse(text).with_context(|| format!("chapter {name}"))?)))
         .collect::<Result<_>>()?;
-    let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..chapters.len()).collect());
-    let played: Mutex<Vec<(usize, Result<Vec<Result<()>>>)>> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                while let Some(n) = next(&waiting) {
-                    let outcome = stage::play(&chapters[n].1, namespace, venv);
-                    eprintln!("   {}: {}", chapters[n].0, chapters[n].1.title);
-                    played.lock().expect("no thread panics with it").push((n, outcome));
-                }
-            });
-        }
-    });
-    let mut played = played.into_inner()?;
-    played.sort_by_key(|(n, _)| *n);
     let mut rows = Vec::new();
-    for (n, outcomes) in played {
-        let (name, chapter) = &chapters[n];
+    for ((name, chapter), outcomes) in chapters.iter().zip(play_at_once(&chapters, namespace, venv)) {
         for (section, outcome) in chapter.sections.iter().zip(outcomes.with_context(|| format!("chapter {name}"))?) {
             add_rows(&mut rows, section, outcome.is_ok());
             problems.extend(outcome.err().map(|problem| problem.context(format!("{name}: {}", section.title))));
@@ -124,8 +107,29 @@ fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error
     Ok(Part { client: format!("Azure CLI {}", setup::AZURE_CLI), rows })
 }
 
-fn next(waiting: &Mutex<VecDeque<usize>>) -> Option<usize> {
-    waiting.lock().expect("no thread panics with it").pop_front()
+/// What became of a chapter's sections.
+type Outcomes = Result<Vec<Result<()>>>;
+
+/// In the order of the chapters, whichever was over first.
+fn play_at_once(chapters: &[(&str, Chapter)], namespace: &Namespace, venv: &Path) -> Vec<Outcomes> {
+    let (next, played) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        let play = || {
+            while let Some((n, (name, chapter))) = nth(chapters, next.fetch_add(1, Ordering::Relaxed)) {
+                let outcomes = stage::play(chapter, namespace, venv);
+                eprintln!("   {name}: {}", chapter.title);
+                played.lock().expect("nobody panics with it").push((n, outcomes));
+            }
+        };
+        (0..AT_ONCE).for_each(|_| drop(scope.spawn(play)));
+    });
+    let mut played = played.into_inner().expect("nobody panics with it");
+    played.sort_by_key(|(n, _)| *n);
+    played.into_iter().map(|(_, outcomes)| outcomes).collect()
+}
+
+fn nth<T>(list: &[T], n: usize) -> Option<(usize, &T)> {
+    Some((n, list.get(n)?))
 }
 
 /// A row for each command; one that only looks or prepares stands where it is first used.
