@@ -66,8 +66,10 @@ pub fn run(built: &Built) -> Result<()> {
     let (commits, secs) = large.scale_in(LARGE - LEAVING)?;
     table.judge("commits of a scale-in by 1,000, without notice", commits, "", Target::AtMost(COMMITS_MAX));
     table.tell("how long it took, s", short(secs));
+    ensure!(large.list()? == LARGE - LEAVING, "not all that were to go have gone");
     large.announce()?;
     let (commits, secs) = large.scale_in(LARGE - 2 * LEAVING)?;
+    ensure!(large.is_announced()?, "not all that are to go were told");
     table.judge("commits of a scale-in by 1,000, with a Terminate for each", commits, "", Target::AtMost(COMMITS_MAX));
     table.tell("how long it took until they were announced, s", short(secs));
     table.print();
