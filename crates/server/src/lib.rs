@@ -10,6 +10,7 @@ pub mod faults;
 pub mod identity;
 mod metadata;
 pub mod nearest;
+mod portal;
 mod publish;
 mod random;
 mod requests;
