@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use api_support::{Answer, Client, NONE, Server, check};
+use forewarn_server::Config;
 use forewarn_server::identity::{Role, SignIn, Subject};
 use serde_json::{Value, json};
 
@@ -158,6 +159,7 @@ fn every_answer_has_the_policy() {
         assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
         assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"), "{policy}");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"));
     }
 }
 
@@ -313,7 +315,7 @@ fn an_event_is_asked_for_approved_and_seen_to_its_end() {
     let page = browser.page(&event);
     assert!(page.contains("Completed") && page.contains("ended: completed"), "{page}");
     let machine = browser.page(&format!("/machines/{target}"));
-    assert!(machine.contains("&#34;Events&#34;: []") && machine.contains("Its handler polls: 1 times"), "{machine}");
+    assert!(machine.contains("&#34;Events&#34;:[]") && machine.contains("Its handler polls: 1 times"), "{machine}");
 }
 
 #[test]
@@ -350,6 +352,13 @@ fn names_that_look_like_markup_stay_names() {
         assert!(!text.contains("<script>") && !text.contains("<img src=x"), "{page}: {text}");
     }
     assert!(browser.page(&format!("/events/{id}")).contains("&#60;script&#62;alert(1)"));
+    let named = Server::new(Config { first_machine: Some("<b onclick=x>\"'&amp;".into()), ..api_support::open() });
+    named.listen_as("%3Cb%20onclick=x%3E%22%27&amp%3B");
+    let visitor = Browser::at_once(&named);
+    let text = visitor.page("/");
+    assert!(text.contains("&#60;b onclick=x&#62;&#34;&#39;&#38;amp;") && !text.contains("<b onclick"), "{text}");
+    let messages = visitor.live("/");
+    assert!(!messages.recv_timeout(PATIENCE).unwrap().to_string().contains("<b onclick"));
     let typed = browser.post("/scale-sets/add", &[("step", "review"), ("name", hostile), ("capacity", "2")]);
     assert!(typed.status == 422 && !typed.text().contains("<script>alert"), "{}", typed.text());
 }

@@ -11,7 +11,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::act::{notification, number};
-use super::page::{self, Drawn, Fragment, Panel, Scene};
+use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::sign_in;
 use super::visitor::Form;
 use crate::api::{Service, Word};
@@ -85,7 +85,7 @@ pub async fn submit(State(service): State<Service>, form: Form) -> Response {
     if !problems.is_empty() || step != "create" {
         let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
         let review = problems.is_empty() && step == "review";
-        let scene = Scene::now(&service, &form.visitor);
+        let scene = Scene::now(&service, &form.visitor, Look::First);
         return (status, page::framed(&scene, HERE, &drawn(&scene, typed, problems, review), "")).into_response();
     }
     let body = json!({
@@ -99,7 +99,7 @@ pub async fn submit(State(service): State<Service>, form: Form) -> Response {
     match service.call(form.visitor.principal(), Method::POST, "/scale-sets", Some(body)).await {
         Ok(set) => Redirect::to(&format!("/groups/{}", set["id"])).into_response(),
         Err(refused) => {
-            let scene = Scene::now(&service, &form.visitor);
+            let scene = Scene::now(&service, &form.visitor, Look::First);
             let drawn = drawn(&scene, typed, HashMap::new(), false);
             (refused.status, page::framed(&scene, HERE, &drawn, &refused.message)).into_response()
         }

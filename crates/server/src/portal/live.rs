@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use super::page::{Missing, Page, Panel, Scene};
+use super::page::{Look, Missing, Page, Panel, Scene};
 use super::visitor::Visitor;
 use crate::api::{Pages, Service};
 
@@ -75,7 +75,7 @@ impl Feed {
             self.commits.borrow_and_update();
             // Signing out ends the stream of every tab.
             self.service.sessions().find(&self.visitor.cookie)?;
-            let scene = Scene::now(&self.service, &self.visitor);
+            let scene = Scene::now(&self.service, &self.visitor, Look::Later);
             match self.page.draw(&scene).await {
                 Ok(drawn) => self.send_changes(&drawn.panels, scene.now.0).await?,
                 Err(Missing(_)) => self.send(&json!({ "gone": true }).to_string()).await?,

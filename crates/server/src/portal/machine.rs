@@ -191,15 +191,12 @@ fn document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a st
         }
         None => (0, String::new()),
     };
-    let pretty = serde_json::from_str::<serde_json::Value>(&body)
-        .ok()
-        .and_then(|value| serde_json::to_string_pretty(&value).ok());
     Document {
         here,
         version: version.as_str(),
         versions: Version::ALL.iter().rev().map(|version| version.as_str()).collect(),
         incarnation,
-        body: pretty.unwrap_or(body),
+        body,
     }
 }
 
@@ -207,10 +204,11 @@ fn requests(scene: &Scene, machine: &Machine) -> Requests {
     let log = scene.service.engine().request_log_of(machine.id, 0);
     let summary = match (log.summary.last_poll, log.summary.first_poll) {
         (Some(last), Some(first)) => {
-            let often = log.summary.interval_median.map_or_else(String::new, |span| {
-                let span = std::time::Duration::from_millis(span.as_millis() as u64 / 100 * 100);
-                format!(", one every {} in the middle", span_text(span))
-            });
+            let often =
+                log.summary.interval_median.filter(|span| span.as_millis() >= 100).map_or_else(String::new, |span| {
+                    let span = std::time::Duration::from_millis(span.as_millis() as u64 / 100 * 100);
+                    format!(", most often every {}", span_text(span))
+                });
             format!(
                 "Its handler polls: {} times since {}{often}; the last one {}.",
                 log.summary.polls,

@@ -11,7 +11,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::act::after;
-use super::page::{self, Drawn, Fragment, Panel, Scene};
+use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::visitor::Form;
 use super::{foretell, sign_in, words};
 use crate::api::{Refused, Service};
@@ -163,7 +163,7 @@ fn state(operation: &Operation) -> String {
 }
 
 pub async fn submit(State(service): State<Service>, form: Form) -> Response {
-    let scene = Scene::now(&service, &form.visitor);
+    let scene = Scene::now(&service, &form.visitor, Look::First);
     let text = |name: &str| form.text(name).to_owned();
     let mut typed = Typed {
         what: text("what"),

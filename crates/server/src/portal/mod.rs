@@ -64,7 +64,8 @@ pub async fn with_policy(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // Not "no-referrer": with that browsers send forms of ours with `Origin: null`, which the door refuses.
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     answer
 }
 

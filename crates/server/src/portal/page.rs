@@ -82,19 +82,27 @@ impl Panel {
     }
 }
 
+/// Whether a browser gets a page or what has changed of it since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    First,
+    Later,
+}
+
 /// What a page is drawn from: one moment.
 pub struct Scene {
     pub service: Service,
     pub snapshot: Arc<Snapshot>,
     pub now: Timestamp,
     pub visitor: Visitor,
+    pub look: Look,
 }
 
 impl Scene {
-    pub fn now(service: &Service, visitor: &Visitor) -> Scene {
+    pub fn now(service: &Service, visitor: &Visitor, look: Look) -> Scene {
         // The snapshot first: nothing in it is later than the time.
         let snapshot = service.engine().snapshot();
-        Scene { snapshot, now: service.engine().now(), service: service.clone(), visitor: visitor.clone() }
+        Scene { snapshot, now: service.engine().now(), service: service.clone(), visitor: visitor.clone(), look }
     }
 
     pub fn region(&self) -> &Region {
@@ -178,7 +186,7 @@ pub async fn show(State(service): State<Service>, visitor: Visitor, request: Req
 /// The page at `here`, with a refusal above it when there is one.
 pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
     let page = here.parse::<Uri>().ok().and_then(|uri| Page::at(&uri));
-    let scene = Scene::now(service, visitor);
+    let scene = Scene::now(service, visitor, Look::First);
     let drawn = match page {
         Some(page) => page.draw(&scene).await,
         None => Err(Missing("There is no such page.".into())),

@@ -9,7 +9,7 @@ use forewarn_core::{Event, EventId, Outcome, Region, Status, Timestamp};
 use forewarn_store::{HistoryQuery, HistoryRow};
 use serde_json::Value;
 
-use super::page::{Fragment, Panel, Scene};
+use super::page::{Fragment, Look, Panel, Scene};
 use super::words;
 use crate::api::When;
 
@@ -60,6 +60,34 @@ struct Lane<'a> {
     ended: Option<(i64, String)>,
     facts: String,
     is_scheduled: bool,
+    /// Where the window begins, for the first look.
+    window: Option<i64>,
+    now: i64,
+}
+
+impl Lane<'_> {
+    /// A share of the window's width.
+    fn percent(from: i64, at: i64) -> f64 {
+        ((at - from) as f64 / SPAN_MS as f64 * 100.0).clamp(-1.0, 101.0)
+    }
+
+    fn bar(&self, begin: &i64, end: &i64) -> String {
+        self.window.map_or_else(String::new, |from| {
+            let (begin, end) = (Self::percent(from, *begin), Self::percent(from, *end));
+            format!(r#"x="{begin:.2}%" width="{:.2}%""#, (end - begin).max(0.25))
+        })
+    }
+
+    fn line(&self, at: &i64) -> String {
+        self.window.map_or_else(String::new, |from| {
+            let x = Self::percent(from, *at);
+            format!(r#"x1="{x:.2}%" x2="{x:.2}%""#)
+        })
+    }
+
+    fn mark(&self, at: &i64) -> String {
+        self.window.map_or_else(String::new, |from| format!(r#"cx="{:.2}%""#, Self::percent(from, *at)))
+    }
 }
 
 /// Events of these scopes, or of all; what is over for less than a day included.
@@ -86,7 +114,7 @@ pub async fn lives(
 
 /// The panel with these lanes and its controls.
 pub fn panel(scene: &Scene, lives: &[Life]) -> Panel {
-    let fragments = lives.iter().map(|life| life.fragment()).collect();
+    let fragments = lives.iter().map(|life| life.fragment(scene)).collect();
     let controls = Controls { now: scene.now.0, span: SPAN_MS };
     let before = super::sign_in::rendered(&controls).0;
     Panel::new("timeline", "Time line", fragments)
@@ -123,7 +151,7 @@ async fn over(scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Vec<Life> 
 }
 
 impl Life {
-    pub fn of(region: &Region, event: &Event) -> Life {
+    fn of(region: &Region, event: &Event) -> Life {
         let (started, ended) = match &event.status {
             Status::Scheduled => (None, None),
             Status::Started { at } => (Some(*at), None),
@@ -172,7 +200,7 @@ impl Life {
         }
     }
 
-    pub fn fragment(&self) -> Fragment {
+    fn fragment(&self, scene: &Scene) -> Fragment {
         let id = words::event_name(self.id);
         // What is coming first, in order of the deadline; then what is over, newest first.
         let sort = match self.ended {
@@ -197,6 +225,8 @@ impl Life {
             ended: self.ended.map(|at| (at.0, words::time(at))),
             facts: self.facts(),
             is_scheduled: self.started.is_none() && self.ended.is_none(),
+            window: (scene.look == Look::First).then_some(scene.now.0 - SPAN_MS / 4),
+            now: scene.now.0,
         };
         Fragment::of(format!("lane-{id}"), sort.clone(), &lane)
     }
