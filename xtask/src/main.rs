@@ -5,6 +5,7 @@
 //! cargo xtask tidy           only the checks on the shape of the repository
 //! cargo xtask accept [NAME]  only the runs of other people's programs against ours
 //! cargo xtask accept azure --write   and writes what was seen to docs/compatibility.md
+//! cargo xtask accept portal --write  the same, and takes the screenshots in docs/portal anew
 //! cargo xtask sim [SEED]     the simulation of the rules: all seeds, or one with its trace
 //! cargo xtask planted        plants bugs in the rules and expects the simulation to find each
 //! cargo xtask package        Debian packages, in target/debian

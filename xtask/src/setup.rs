@@ -65,6 +65,20 @@ pub fn azure_sdk_javascript() -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// Packages of npm, `name@version` each, in a directory of the cache with `node_modules` in it.
+pub fn node(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    debian(&[("nodejs", "node"), ("npm", "npm")])?;
+    let dir = cache()?.join(format!("npm-{name}-{}", packages.join("-")));
+    let done = dir.join("installed");
+    if !done.exists() {
+        std::fs::create_dir_all(&dir)?;
+        let path = dir.to_str().context("the cache's path is not text")?;
+        sh::program("npm").args(&["install", "--silent", "--no-save", "--prefix", path]).args(packages).run()?;
+        std::fs::write(done, "")?;
+    }
+    Ok(dir)
+}
+
 fn python_with(package: &str, version: &str, others: &[&str]) -> Result<PathBuf> {
     let venv = cache()?.join(format!("venv-{package}-{version}"));
     let done = venv.join("installed");

@@ -11,6 +11,7 @@ pub mod faults;
 pub mod identity;
 mod metadata;
 pub mod nearest;
+mod portal;
 mod publish;
 mod random;
 mod requests;

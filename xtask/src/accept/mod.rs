@@ -11,6 +11,7 @@ mod netns;
 mod pacemaker;
 mod package;
 mod pinning;
+mod portal;
 mod run;
 mod samples;
 mod schemathesis;
@@ -35,9 +36,13 @@ const RUNS: &[Run] = &[
     ("pytest", kit::pytest),
     ("actions", kit::actions),
     ("schemathesis", schemathesis::run),
+    ("portal", portal::run),
 ];
 
-pub fn run(names: &[&str]) -> Result<()> {
+/// `--write` among the names: what a run keeps in the repository is written anew.
+pub fn run(arguments: &[&str]) -> Result<()> {
+    let names: Vec<&str> = arguments.iter().copied().filter(|word| *word != portal::WRITE).collect();
+    let names = names.as_slice();
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
         bail!(

@@ -14,6 +14,7 @@ mod host;
 mod maintenance;
 mod named;
 mod operation;
+mod portal;
 mod run;
 mod scenario;
 mod serve;
@@ -39,6 +40,7 @@ pub use host::HostCommand;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, MaintenanceType, TargetArgs};
 pub use named::{HostName, Named, Within, segment};
 pub use operation::OperationCommand;
+pub use portal::PortalArgs;
 pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
@@ -108,6 +110,8 @@ pub enum Command {
     /// The process beside such a program.
     #[command(hide = true)]
     RunCompanion(Box<CompanionArgs>),
+    /// Open the portal in a browser.
+    Portal(PortalArgs),
     /// See, approve and cancel events.
     Events(Client<EventsCommand>),
     /// Announce and carry out maintenance.

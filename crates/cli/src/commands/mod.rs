@@ -12,6 +12,7 @@ mod history;
 mod host;
 mod maintenance;
 mod operation;
+mod portal;
 mod requests;
 mod scenario;
 mod token;
@@ -34,6 +35,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Run(args) => run::run(*args),
         Command::RunCompanion(args) => run::companion(*args),
+        Command::Portal(args) => portal::run(&args),
         Command::Events(args) => with_api(&args, events::run),
         Command::Maintenance(args) => with_api(&args, maintenance::run),
         Command::Vm(args) => with_api(&args, vm::run),
