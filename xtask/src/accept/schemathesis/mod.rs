@@ -16,14 +16,14 @@ const SEED: &str = "20170301";
 /// Test cases for each operation in each of its phases.
 const EXAMPLES_MAX: &str = "12";
 
-/// All cases together: some thirty seconds on two busy cores.
-const RUN_SECS_MAX: &str = "90";
+/// All cases together: a minute on two cores, more when they are busy.
+const RUN_SECS_MAX: &str = "400";
 
 /// One request.
 const REQUEST_SECS_MAX: &str = "5";
 
-/// These have no end, or one that is far away, and are left out.
-const STREAM: &str = "/api/v1/changes$|/api/v1/events/wait$";
+/// These have no end, or one that is far away; and web hooks would call hosts that somebody made up.
+const LEFT_OUT: &str = "/api/v1/changes$|/api/v1/events/wait$|/api/v1/webhooks";
 
 /// Comes last: once it is pushed about, every event is over.
 const CLOCK: &str = "/api/v1/clock";
@@ -39,7 +39,7 @@ pub fn run() -> Result<()> {
     let server = Server::start(&["--clock", "manual"])?;
     furnish(&server)?;
     let program = program.to_str().context("path")?;
-    ask(program, &server, "--exclude-path-regex", &format!("{STREAM}|{CLOCK}"))?;
+    ask(program, &server, "--exclude-path-regex", &format!("{LEFT_OUT}|{CLOCK}"))?;
     ask(program, &server, "--include-path-regex", CLOCK)?;
     for kind in KINDS {
         let happened = server.history(&format!("kind={kind}"))?.len();
