@@ -39,7 +39,9 @@ impl Life {
         self.world.restart(self.machine, 0xE1);
     }
 
+    /// It was approved and has started; now it is over.
     fn end(&self) {
+        self.world.wait_until_started(0xE1);
         self.world.advance(600);
     }
 }

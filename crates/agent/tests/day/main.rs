@@ -55,7 +55,7 @@ impl Day {
             Incident::HostReboot => {
                 let event = self.begin(|_| maintenance(EventKind::Reboot));
                 // The first one that is ready approves for all, perhaps before the others have seen it.
-                self.to_the_end(hour, event, &[Who::A, Who::B]);
+                self.see_through(hour, event, &[Who::A, Who::B]);
             }
             Incident::HardwareFailure => {
                 let fail = |fleet: &Fleet| {
@@ -63,7 +63,7 @@ impl Day {
                     Request::Fail { target, kind: EventKind::Reboot }
                 };
                 let event = self.begin(fail);
-                self.to_the_end(hour, event, &[Who::B]);
+                self.see_through(hour, event, &[Who::B]);
             }
             Incident::Eviction => {
                 self.through(hour, &[Who::Spot], |fleet| Request::Evict { machine: fleet.id(Who::Spot) });
@@ -103,7 +103,7 @@ impl Day {
                 self.fleet.wait_for_decision(second, &[Who::B]);
                 let is_approved = !self.fleet.is_scheduled(second);
                 let order = if is_approved { [second, first] } else { [first, second] };
-                order.into_iter().for_each(|event| self.to_the_end(hour, event, &[Who::B]));
+                order.into_iter().for_each(|event| self.see_through(hour, event, &[Who::B]));
             }
         }
     }
@@ -128,7 +128,7 @@ impl Day {
         agents.iter().for_each(|agent| self.fleet.wait_for_mark(*agent, "restore", event));
     }
 
-    fn to_the_end(&mut self, hour: Hour, event: u128, agents: &[Who]) {
+    fn see_through(&mut self, hour: Hour, event: u128, agents: &[Who]) {
         self.happen(hour, event, agents);
         agents.iter().for_each(|agent| self.fleet.wait_for_mark(*agent, "restore", event));
     }
