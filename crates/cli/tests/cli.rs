@@ -28,9 +28,20 @@ fn the_transcript_about_the_management_api_is_true() {
 }
 
 #[test]
+fn the_transcript_about_the_language_of_azures_tools_is_true() {
+    let server = Server::start();
+    transcript::run("docs/arm.md", &document("docs/arm.md"), &server);
+}
+
+#[test]
 fn the_transcript_about_signing_in_is_true() {
     let server = Server::start();
     transcript::run("docs/sign-in.md", &document("docs/sign-in.md"), &server);
+}
+
+#[test]
+fn the_transcripts_about_checking_a_handler_are_true() {
+    transcript::run_alone("docs/check.md", &document("docs/check.md"));
 }
 
 #[test]

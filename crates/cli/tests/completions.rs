@@ -29,7 +29,7 @@ fn bash_completes_nouns_verbs_flags_and_values() {
         assert_eq!(completed(words), expected, "{words:?}");
     };
     check(&["forewarn", "vms"], &["vmss"]);
-    check(&["forewarn", "vm", "re"], &["register", "restart", "redeploy"]);
+    check(&["forewarn", "vm", "re"], &["register", "requests", "restart", "redeploy"]);
     check(&["forewarn", "vmss", "create", "--orch"], &["--orchestration-mode"]);
     check(&["forewarn", "vmss", "create", "--orchestration-mode", "U"], &["Uniform"]);
     check(&["forewarn", "events", "list", "-o", ""], &["table", "json", "yaml", "tsv"]);

@@ -199,6 +199,19 @@ impl Region {
         Found::Many(candidates)
     }
 
+    /// The machine that has this name in its resource group. Role instances are named within their service,
+    /// not here.
+    pub fn machine_at(&self, home: &Home, name: &str) -> Option<&Arc<Machine>> {
+        let hash = NameHash::new(name, &home.resource_group, &home.subscription);
+        let hashed = self.index.by_name.range((hash, MachineId(0))..=(hash, MachineId(u64::MAX)));
+        hashed.filter_map(|(_, id)| self.machines.get(id)).find(|machine| {
+            same_name(&machine.name, name)
+                && same_name(&machine.home.resource_group, &home.resource_group)
+                && same_name(&machine.home.subscription, &home.subscription)
+                && !matches!(machine.seat, Seat::RoleInstance { .. })
+        })
+    }
+
     pub fn group(&self, id: GroupId) -> Option<&Arc<Group>> {
         self.groups.get(&id)
     }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ids::*;
 use crate::model::*;
@@ -175,6 +176,11 @@ impl Step {
     }
 
     // --- finding, with the refusal that follows when there is nothing -----------------------------
+
+    /// When so much notice from now is over: a whole second.
+    pub fn after(&self, notice: Duration) -> Timestamp {
+        (self.now + notice).round_up_to_second()
+    }
 
     pub fn machine(&self, id: MachineId) -> Result<Arc<Machine>, Rejection> {
         self.region.machines.get(&id).cloned().ok_or(Rejection::UnknownMachine(id))

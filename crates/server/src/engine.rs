@@ -221,10 +221,18 @@ impl Engine {
         self.inner.reader.clone()
     }
 
-    /// Rows of history, read where blocking is allowed.
+    /// Rows of history.
     pub async fn history(&self, query: HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
+        self.read(move |reader| reader.history(&query)).await
+    }
+
+    /// What the store keeps beside the region, read where blocking is allowed.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let reader = self.reader();
-        let read = tokio::task::spawn_blocking(move || reader.history(&query)).await;
+        let read = tokio::task::spawn_blocking(move || what(&*reader)).await;
         read.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))
     }
 

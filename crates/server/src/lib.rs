@@ -2,6 +2,7 @@
 //! clock and telemetry.
 
 pub mod api;
+pub mod arm;
 pub mod clock;
 mod config;
 mod driver;

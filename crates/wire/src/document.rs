@@ -181,12 +181,15 @@ fn push_resources(out: &mut Vec<u8>, underscored: bool, resources: &[Resource<'_
 
 fn not_before(event: &EventView<'_>) -> String {
     match (event.status, event.not_before_unix_secs) {
-        (Status::Scheduled, Some(secs)) => {
-            let secs = secs.clamp(0, NOT_BEFORE_UNIX_SECS_MAX).unsigned_abs();
-            httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(secs))
-        }
+        (Status::Scheduled, Some(secs)) => rfc1123(secs),
         (Status::Scheduled, None) | (Status::Started, _) => String::new(),
     }
+}
+
+/// `Mon, 19 Sep 2016 18:29:47 GMT`
+pub(crate) fn rfc1123(unix_secs: i64) -> String {
+    let secs = unix_secs.clamp(0, NOT_BEFORE_UNIX_SECS_MAX).unsigned_abs();
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(secs))
 }
 
 fn push_later_keys(out: &mut Vec<u8>, version: Version, event: &EventView<'_>) {

@@ -397,7 +397,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", shortened(text))
 }
 
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(GIVEN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

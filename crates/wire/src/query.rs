@@ -11,6 +11,8 @@
 
 use std::borrow::Cow;
 
+use crate::percent::{Plus, decoded_bytes};
+
 /// More than any client sends, few enough that comparing each name with each costs nothing.
 pub const PARAMETERS_MAX: usize = 16;
 
@@ -86,39 +88,18 @@ fn pairs(raw: &str) -> impl Iterator<Item = (&str, &str)> {
 
 fn same_name(left: &str, right: &str) -> bool {
     let lower = |byte: u8| byte.to_ascii_lowercase();
-    decoded_bytes(left).map(lower).eq(decoded_bytes(right).map(lower))
+    decoded_bytes(left, Plus::Blank).map(lower).eq(decoded_bytes(right, Plus::Blank).map(lower))
 }
 
 fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);
     }
-    let bytes: Vec<u8> = decoded_bytes(text).collect();
+    let bytes: Vec<u8> = decoded_bytes(text, Plus::Blank).collect();
     Cow::Owned(match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
-}
-
-fn decoded_bytes(text: &str) -> impl Iterator<Item = u8> {
-    let mut rest = text.as_bytes();
-    std::iter::from_fn(move || {
-        let (byte, length) = match *rest {
-            [] => return None,
-            [b'%', high, low, ..] => match (hex_digit(high), hex_digit(low)) {
-                (Some(high), Some(low)) => (high << 4 | low, 3),
-                _ => (b'%', 1),
-            },
-            [b'+', ..] => (b' ', 1),
-            [byte, ..] => (byte, 1),
-        };
-        rest = &rest[length..];
-        Some(byte)
-    })
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
 #[cfg(test)]

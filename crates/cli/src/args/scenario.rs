@@ -20,6 +20,9 @@ pub enum ScenarioCommand {
         /// The machine that takes the place of the scenario's own.
         #[arg(long, value_name = "NAME")]
         vm: Option<String>,
+        /// Wait until a handler asks for that machine's document, instead of pretending that it did.
+        #[arg(long)]
+        handler: bool,
         /// Do not wait for the end.
         #[arg(long)]
         no_wait: bool,

@@ -48,8 +48,9 @@ pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), F
     match command {
         ScenarioCommand::List => list(api, output),
         ScenarioCommand::Show { name } => show(api, name, output),
-        ScenarioCommand::Run { scenario, vm, no_wait } => {
-            let begun = api.post(&Call::to(&["scenario-runs"]), &new_run(scenario, vm.as_deref())?)?;
+        ScenarioCommand::Run { scenario, vm, handler, no_wait } => {
+            let begun =
+                api.post(&Call::to(&["scenario-runs"]), &with_handler(new_run(scenario, vm.as_deref())?, *handler))?;
             if *no_wait { asked(&begun, output) } else { follow(api, begun, output) }
         }
         ScenarioCommand::Runs => runs(api, output),
@@ -79,6 +80,11 @@ impl Shown for Scenario {
     fn row(&self) -> Vec<Cell> {
         vec![Cell::new(&self.name), Cell::new(self.subject.clone().unwrap_or_default()), Cell::new(&self.title)]
     }
+}
+
+fn with_handler(mut body: Value, handler: bool) -> Value {
+    body["handler"] = json!(handler);
+    body
 }
 
 /// A name that is also a file is the file: nobody writes one by accident.

@@ -51,7 +51,7 @@ impl Step {
         let waiting = events.filter(|event| !event.is_shown() && event.status == Status::Scheduled && !event.due);
         for event in waiting.collect::<Vec<_>>() {
             let seq = self.fresh_seq();
-            let earliest = (self.now + self.region.settings.notice_min(event.kind)).round_up_to_second();
+            let earliest = self.after(self.region.settings.notice_min(event.kind));
             let appeared = self.now;
             let event = self.edit_event(event.id, |event| {
                 event.seq = seq;

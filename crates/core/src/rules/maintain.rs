@@ -94,7 +94,7 @@ impl Step {
         let notice = plan
             .notice
             .map_or_else(|| self.region.settings.notice_min(plan.kind), |notice| self.region.settings.scaled(notice));
-        let earliest = if anybody_listens { (self.now + notice).round_up_to_second() } else { self.now };
+        let earliest = if anybody_listens { self.after(notice) } else { self.now };
         let not_before = plan.at.map_or(earliest, |at| at.round_up_to_second().max(earliest));
         let mut event = event;
         for machines in parts {

@@ -61,7 +61,7 @@ impl Step {
 
     /// When notice of this length, asked for now, is over.
     pub fn not_before(&self, notice: Duration) -> Timestamp {
-        (self.now + self.region.settings.scaled(notice)).round_up_to_second()
+        self.after(self.region.settings.scaled(notice))
     }
 
     // --- restart, redeploy -----------------------------------------------------------------------
@@ -97,7 +97,7 @@ impl Step {
         };
         let notice = self.region.settings.notice_min(kind);
         let approval = automatic.then_some(Approval { by: Approver::Policy, at: self.now });
-        self.tell(id, event, kind, cause, &[machine], (self.now + notice).round_up_to_second(), approval)
+        self.tell(id, event, kind, cause, &[machine], self.after(notice), approval)
     }
 
     /// Only now is it known whether the operation's event waits, and so counts.
@@ -177,7 +177,7 @@ impl Step {
         if let Some(same) = self.pending(machine.id, EventKind::Preempt) {
             return self.join(same, id);
         }
-        let not_before = (self.now + self.region.settings.notice_min(EventKind::Preempt)).round_up_to_second();
+        let not_before = self.after(self.region.settings.notice_min(EventKind::Preempt));
         self.tell(id, event, EventKind::Preempt, Cause::Eviction, &[machine], not_before, None)
     }
 

@@ -354,6 +354,9 @@ fn machine_is_found(region: &Region, machine: &Machine) -> Result<(), String> {
         Found::Nothing => false,
     };
     ensure(found, || format!("{} is not found by its name", machine.name))?;
+    let here = region.machine_at(&machine.home, &machine.name.to_uppercase()).map(|found| found.id);
+    let is_role_instance = matches!(machine.seat, Seat::RoleInstance { .. });
+    ensure(is_role_instance || here == Some(machine.id), || format!("{} is not found at home", machine.name))?;
     ensure(region.machine_by_vm_id(machine.vm_id) == Some(machine.id), || format!("vmId of {}", machine.name))?;
     for address in &machine.addresses {
         ensure(region.machine_by_address(address) == Some(machine.id), || format!("address of {}", machine.name))?;

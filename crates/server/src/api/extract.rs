@@ -74,7 +74,7 @@ pub(crate) async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<
     Ok((headers, bytes))
 }
 
-fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let essence = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

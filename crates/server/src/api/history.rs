@@ -1,7 +1,7 @@
 //! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
 
 use axum::response::Response;
-use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, StoreError};
+use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -109,13 +109,22 @@ fn kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
     }
 }
 
+/// Rows of history.
 pub async fn read(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
     api.engine().history(query).await.map_err(|error| unreadable(&error))
 }
 
+/// What the store keeps beside the region, read where blocking is allowed.
+pub async fn read_store<T: Send + 'static>(
+    api: &Api,
+    what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, ApiError> {
+    api.engine().read(what).await.map_err(|error| unreadable(&error))
+}
+
 pub fn unreadable(error: &StoreError) -> ApiError {
-    tracing::error!(%error, "history cannot be read");
-    ApiError::new(Refusal::StoreUnreadable, "History cannot be read. The server's log says why.")
+    tracing::error!(%error, "the store cannot be read");
+    ApiError::new(Refusal::StoreUnreadable, "The store cannot be read. The server's log says why.")
 }
 
 impl HistoryRow {

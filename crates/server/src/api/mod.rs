@@ -12,14 +12,14 @@
 
 mod changes;
 mod clock;
-mod error;
-mod events;
-mod extract;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod extract;
 mod fault_kind;
 mod faults;
 mod groups;
 mod guard;
-mod history;
+pub(crate) mod history;
 mod hosts;
 mod inside;
 mod listener;
@@ -31,7 +31,7 @@ mod maintenance;
 mod names;
 mod object;
 mod openapi;
-mod operations;
+pub(crate) mod operations;
 mod parts;
 mod portal_links;
 mod requests;
@@ -40,9 +40,9 @@ mod scale_sets;
 mod scenarios;
 mod service;
 mod sign_in;
-mod text;
+pub(crate) mod text;
 mod token;
-mod values;
+pub(crate) mod values;
 mod waits;
 
 use std::convert::Infallible;
@@ -57,6 +57,7 @@ use http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
 use crate::metadata::DoorFacts;
@@ -84,6 +85,7 @@ pub use history::KINDS as HISTORY_KINDS;
 pub(crate) use inside::Refused;
 pub use listener::{Transport, Via, serve};
 pub use routes::{PREFIX, Route, router, table};
+pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 pub(crate) use text::Word;
 pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
@@ -113,6 +115,8 @@ struct Inner {
     /// Streams end when the server stops.
     stop: CancellationToken,
     streams: Arc<Semaphore>,
+    /// Resources of the ARM-shaped API are changed one at a time.
+    locks: Locks,
     runs: Runs,
     /// How machine names are written in documents.
     names: Names,
@@ -134,7 +138,17 @@ impl Service {
         names: Names,
     ) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Service(Arc::new(Inner { engine, access, doors, machine_doors, stop, streams, runs: Runs::default(), names }))
+        Service(Arc::new(Inner {
+            engine,
+            access,
+            doors,
+            machine_doors,
+            stop,
+            streams,
+            locks: Locks::default(),
+            runs: Runs::default(),
+            names,
+        }))
     }
 }
 
@@ -149,8 +163,12 @@ impl FromRequestParts<Service> for Api {
 }
 
 impl Api {
-    fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.0.locks
     }
 
     /// The one tenant there is.
@@ -159,7 +177,7 @@ impl Api {
     }
 
     /// The name of who is asking, as events and operations remember it.
-    fn by(&self) -> Name {
+    pub(crate) fn by(&self) -> Name {
         self.1.name.clone()
     }
 
@@ -183,7 +201,7 @@ impl Api {
         })
     }
 
-    fn asked(&self, note: Note) -> Asked {
+    pub(crate) fn asked(&self, note: Note) -> Asked {
         Asked {
             actor: self.1.name.to_string(),
             action: note.action.into(),
@@ -213,18 +231,18 @@ impl Api {
 }
 
 /// What the audit trail says of a command.
-struct Note {
+pub(crate) struct Note {
     action: &'static str,
     target: String,
     detail: serde_json::Value,
 }
 
 impl Note {
-    fn new(action: &'static str, target: impl Into<String>) -> Note {
+    pub(crate) fn new(action: &'static str, target: impl Into<String>) -> Note {
         Note { action, target: target.into(), detail: serde_json::json!({}) }
     }
 
-    fn with(mut self, detail: serde_json::Value) -> Note {
+    pub(crate) fn with(mut self, detail: serde_json::Value) -> Note {
         self.detail = detail;
         self
     }

@@ -115,14 +115,18 @@ fn parse_cursor(text: &str) -> Option<(i64, Guid)> {
 }
 
 pub async fn get(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let id = names::operation_id(&id)?;
+    find(&api, names::operation_id(&id)?).await.map(extract::ok)
+}
+
+/// An operation of the region, or what history says of one that it has forgotten.
+pub async fn find(api: &Api, id: OperationId) -> Result<Operation, ApiError> {
     let snapshot = api.engine().snapshot();
     if let Some(operation) = snapshot.region.operation(id) {
-        return Ok(extract::ok(Operation::of(&snapshot.region, operation)));
+        return Ok(Operation::of(&snapshot.region, operation));
     }
     let query = HistoryQuery { operation: Some(id), ..HistoryQuery::default() };
-    let rows = history::read(&api, query).await?;
-    Operation::of_history(id, &rows).map(extract::ok).ok_or_else(|| {
+    let rows = history::read(api, query).await?;
+    Operation::of_history(id, &rows).ok_or_else(|| {
         let message = format!("There is no operation {id}, nor does the history know of one.");
         ApiError::new(Refusal::OperationNotFound, message).about(id.to_string())
     })

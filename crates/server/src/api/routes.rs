@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::middleware;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use http::{Method, StatusCode, Uri};
@@ -30,7 +31,8 @@ use super::{
     maintenance, operations, portal_links, requests,
 };
 use super::{scale_sets, scenarios, service, sign_in, waits};
-use crate::identity::{Needs, Role};
+use crate::arm;
+use crate::identity::{Needs, Role, is_arm_path};
 use crate::portal;
 
 /// What the API's own paths begin with.
@@ -115,12 +117,20 @@ fn routes() -> Router<Service> {
     for (path, _, handler) in sign_in::routes() {
         router = router.route(path, handler);
     }
-    router.fallback(not_found).method_not_allowed_fallback(not_allowed)
+    router.fallback(elsewhere).method_not_allowed_fallback(not_allowed)
 }
 
-async fn not_found(uri: Uri) -> ApiError {
-    let message = format!("There is nothing at '{}'. The paths are in /openapi.json.", uri.path());
-    ApiError::new(Refusal::NotFound, message).about(uri.path())
+/// ARM's paths are matched without regard to case, by a table of their own.
+async fn elsewhere(api: Api, request: Request) -> Response {
+    let path = request.uri().path();
+    if is_arm_path(path) {
+        return arm::answer(api, request).await;
+    }
+    if path == arm::ALIASES_PATH {
+        return axum::Json(arm::catalog::image_aliases()).into_response();
+    }
+    let message = format!("There is nothing at '{path}'. The paths are in /openapi.json.");
+    ApiError::new(Refusal::NotFound, message).about(path).into_response()
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> ApiError {

@@ -1,6 +1,6 @@
 //! The identity of a machine: what is attached to it, and whom that makes its tokens speak for.
 
-use forewarn_core::{Machine, MachineId};
+use forewarn_core::{Guid, Machine, MachineId};
 use forewarn_store::{Attachment, Owner};
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +29,14 @@ pub(crate) struct Unreadable;
 impl MachineIdentity {
     /// One that follows from the machine, so that giving it twice is giving it once.
     pub fn of(machine: &Machine, tenant: &str, role: Option<Role>) -> MachineIdentity {
+        MachineIdentity::derived(machine.vm_id, tenant, role)
+    }
+
+    /// The same for a machine that is yet to be made, or for a set.
+    pub fn derived(from: Guid, tenant: &str, role: Option<Role>) -> MachineIdentity {
         /// Any number: it tells this id from others that are derived from the same one.
         const PRINCIPAL: u64 = 0x1d;
-        MachineIdentity {
-            principal_id: machine.vm_id.derive(PRINCIPAL).to_string(),
-            tenant_id: tenant.to_owned(),
-            role,
-        }
+        MachineIdentity { principal_id: from.derive(PRINCIPAL).to_string(), tenant_id: tenant.to_owned(), role }
     }
 
     /// None: the machine was given none.
@@ -52,8 +53,12 @@ impl MachineIdentity {
     }
 
     pub fn attachment(&self, machine: MachineId) -> Attachment {
+        self.attached_to(Owner::Machine(machine))
+    }
+
+    pub fn attached_to(&self, owner: Owner) -> Attachment {
         let text = serde_json::to_string(self).expect("texts can be written as JSON");
-        Attachment::put(Owner::Machine(machine), ATTACHMENT, text)
+        Attachment::put(owner, ATTACHMENT, text)
     }
 
     pub fn role(&self) -> Role {

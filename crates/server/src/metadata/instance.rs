@@ -66,8 +66,8 @@ pub(crate) fn answer(
 }
 
 /// Agents want these not to be empty.
-const LOCATION: &str = "local";
-const SIZE: &str = "Standard_D2s_v3";
+pub(crate) const LOCATION: &str = "local";
+pub(crate) const SIZE: &str = "Standard_D2s_v3";
 const OS_TYPE: &str = "Linux";
 
 fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
@@ -103,7 +103,7 @@ fn provider(machine: &Machine) -> String {
     format!("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute", home.subscription, home.resource_group)
 }
 
-fn resource_id(region: &Region, machine: &Machine) -> String {
+pub(crate) fn resource_id(region: &Region, machine: &Machine) -> String {
     let provider = provider(machine);
     let group = |id| region.group(id).map(|group| group.name.to_string()).unwrap_or_default();
     match &machine.seat {
@@ -137,7 +137,7 @@ fn subnet(machine: &Machine) -> Option<String> {
 }
 
 /// Azure's prefix, and the machine's own digits.
-fn made_up_mac(machine: &Machine) -> String {
+pub(crate) fn made_up_mac(machine: &Machine) -> String {
     format!("000D3A{:06X}", machine.vm_id.0 & 0xff_ffff)
 }
 

@@ -35,6 +35,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
 pub(crate) use documents::Documents;
+pub(crate) use instance::{LOCATION, SIZE, made_up_mac, resource_id};
 pub(crate) use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
 
 use crate::engine::Engine;

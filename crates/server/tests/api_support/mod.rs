@@ -38,6 +38,12 @@ impl Server {
         Server::new(open())
     }
 
+    /// Keeps everything in this directory; open, on a manual clock.
+    pub fn kept_in(directory: &Path) -> Server {
+        let clock = ClockKind::Manual { start: Some(Timestamp::from_secs(START_SECS)) };
+        Server::new(Config { store: StoreChoice::Directory(directory.to_owned()), clock, ..open() })
+    }
+
     /// Asks for the token that is in this directory.
     pub fn guarded(directory: &Path) -> Server {
         let config = Config { store: StoreChoice::Directory(directory.to_owned()), auth: Auth::Token, ..open() };
@@ -110,8 +116,22 @@ impl Server {
 
     /// The machine asks for its document, which turns its scope on.
     pub fn listen_as(&self, machine: &str) {
+        self.document(machine);
+    }
+
+    /// What the machine is shown.
+    pub fn document(&self, machine: &str) -> Value {
         let line = format!("GET /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
         let answer = self.metadata(&line, "");
+        assert_eq!(answer.status, 200, "{machine}: {}", answer.text());
+        answer.json()
+    }
+
+    /// The machine says that it is ready for this event.
+    pub fn approve_as(&self, machine: &str, event: &str) {
+        let line = format!("POST /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
+        let body = json!({ "StartRequests": [{ "EventId": event }] }).to_string();
+        let answer = Client::to(self.metadata).header("Metadata", "true").send(self.metadata, &line, body.as_bytes());
         assert_eq!(answer.status, 200, "{machine}: {}", answer.text());
     }
 
@@ -353,7 +373,7 @@ impl Read for Chunks {
 }
 
 /// Whether `found` has everything that `expected` has: keys of objects may be more, arrays are as long.
-fn contains(found: &Value, expected: &Value) -> Result<(), String> {
+pub fn contains(found: &Value, expected: &Value) -> Result<(), String> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
             expected.iter().try_for_each(|(key, expected)| match found.get(key) {

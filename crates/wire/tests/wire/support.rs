@@ -38,6 +38,11 @@ pub fn check_captured(name: &str, actual: &[u8]) {
     }
 }
 
+/// A file beside the golden ones that a test begins with.
+pub fn read_golden(name: &str) -> Vec<u8> {
+    read(&golden_path(name))
+}
+
 fn golden_path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }

@@ -1,0 +1,42 @@
+//! The management API in the shape of Azure Resource Manager, for the tools and libraries that speak it already.
+//!
+//! ```text
+//!  request ─▶ call (path, query, body) ─▶ routes (the table) ─▶ one file per type of resource
+//!                                                                 │ bodies ⇄ commands and attachments
+//!                            region and attachments ◀── render ───┤
+//!                            Engine::submit_all ◀── write ────────┘
+//! ```
+//!
+//! A body lives as an attachment of the machine or group that it describes, or of the region when it describes neither
+//! (resource groups, network resources, deployments). What the rules know is always shown as the region has it, never as the
+//! body does, so that machines and groups made through any other door are seen here, too. It decides nothing: rules are the
+//! core's, and a refusal becomes a status in `api::error`, the same as for the native API.
+
+mod acknowledge;
+mod actions;
+mod availability_sets;
+mod call;
+pub mod catalog;
+mod deployments;
+mod fields;
+mod instances;
+mod locks;
+mod lookups;
+mod machines;
+mod network;
+mod operations;
+mod page;
+mod profile;
+mod render;
+mod resource_groups;
+mod routes;
+mod scale_sets;
+mod scheduled_events;
+mod subscriptions;
+mod write;
+
+pub(crate) use call::answer;
+pub(crate) use locks::Locks;
+
+/// Where clients find which image a short name stands for. They ask before they have a token.
+pub(crate) const ALIASES_PATH: &str = "/aliases.json";

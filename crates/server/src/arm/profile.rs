@@ -1,0 +1,163 @@
+//! The parts of bodies that the rules know, in both directions: priority, notice of deletion, policy, details.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forewarn_core::{
+    Details, EventsPolicy, EvictionPolicy, Orchestration, Power, Priority, Rejection, SetModel, TerminateProfile,
+    UpgradeMode,
+};
+use forewarn_wire::duration;
+use serde_json::{Value, json};
+
+use super::fields::{self, at, boolean, invalid, text, word};
+use crate::api::error::{ApiError, Refusal};
+
+/// Before this api-version nobody knew of terminate notification.
+const TERMINATE_SINCE: &str = "2019-03-01";
+
+const TERMINATE_DEFAULT: &str = "PT5M";
+
+/// The only notice that an operating system's upgrade may have.
+const OS_IMAGE_NOTICE: &str = "PT15M";
+
+pub const PRIORITIES: &[(&str, Priority)] =
+    &[("Regular", Priority::Regular), ("Spot", Priority::Spot), ("Low", Priority::Spot)];
+
+pub const EVICTIONS: &[(&str, EvictionPolicy)] =
+    &[("Deallocate", EvictionPolicy::Deallocate), ("Delete", EvictionPolicy::Delete)];
+
+pub const UPGRADES: &[(&str, UpgradeMode)] =
+    &[("Automatic", UpgradeMode::Automatic), ("Manual", UpgradeMode::Manual), ("Rolling", UpgradeMode::Rolling)];
+
+pub const ORCHESTRATIONS: &[(&str, Orchestration)] =
+    &[("Uniform", Orchestration::Uniform), ("Flexible", Orchestration::Flexible)];
+
+/// The first word that stands for a value.
+pub fn said<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+    words.iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
+}
+
+pub fn power(power: Power) -> (&'static str, &'static str) {
+    match power {
+        Power::Running => ("PowerState/running", "VM running"),
+        Power::Stopped => ("PowerState/stopped", "VM stopped"),
+        Power::Deallocated => ("PowerState/deallocated", "VM deallocated"),
+    }
+}
+
+/// An old client cannot have meant a member that did not exist in its time.
+pub fn check_version(version: &str, profile: Option<&Value>, object: &str) -> Result<(), ApiError> {
+    let given = profile.is_some_and(|profile| profile.get("scheduledEventsProfile").is_some());
+    if given && version.get(..TERMINATE_SINCE.len()).is_some_and(|version| version < TERMINATE_SINCE) {
+        let message = format!("Could not find member 'scheduledEventsProfile' on object of type '{object}'");
+        return Err(ApiError::new(Refusal::UnknownMember, message).about("scheduledEventsProfile"));
+    }
+    Ok(())
+}
+
+/// Terminate notification as `profile` (a VM's properties, a set's `virtualMachineProfile`) asks for it.
+pub fn terminate(profile: &Value) -> Result<Option<TerminateProfile>, ApiError> {
+    check_os_image(profile)?;
+    const PLACE: &str = "scheduledEventsProfile.terminateNotificationProfile";
+    let timeout = text(profile, &format!("{PLACE}.notBeforeTimeout"))?;
+    let enabled = boolean(profile, &format!("{PLACE}.enable"))?.unwrap_or(false);
+    let timeout = timeout.unwrap_or(TERMINATE_DEFAULT);
+    let Ok(secs) = duration::parse_secs(timeout) else { return Err(Rejection::TerminateRange.into()) };
+    let profile = TerminateProfile { timeout: Duration::from_secs(secs), text: timeout.into() };
+    Ok(enabled.then_some(profile))
+}
+
+fn check_os_image(profile: &Value) -> Result<(), ApiError> {
+    const PLACE: &str = "scheduledEventsProfile.osImageNotificationProfile.notBeforeTimeout";
+    match text(profile, PLACE)? {
+        Some(timeout) if duration::parse_secs(timeout) != duration::parse_secs(OS_IMAGE_NOTICE) => {
+            Err(invalid(PLACE, format!("must be {OS_IMAGE_NOTICE}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Shows what is applied in place of what was once asked for; what is off is not shown.
+pub fn show_terminate(profile: &mut Value, applied: Option<&TerminateProfile>) {
+    const PLACE: &str = "scheduledEventsProfile.terminateNotificationProfile";
+    match applied {
+        Some(applied) => {
+            fields::put(profile, PLACE, json!({ "enable": true, "notBeforeTimeout": &*applied.text }));
+        }
+        None => fields::remove(profile, PLACE),
+    }
+    let is_empty = at(profile, "scheduledEventsProfile").and_then(Value::as_object).is_some_and(|it| it.is_empty());
+    if is_empty {
+        fields::remove(profile, "scheduledEventsProfile");
+    }
+}
+
+/// `scheduledEventsPolicy` of these properties; None: nothing is said.
+pub fn policy(properties: &Value) -> Result<Option<EventsPolicy>, ApiError> {
+    let Some(given) = at(properties, "scheduledEventsPolicy") else { return Ok(None) };
+    let default = EventsPolicy::default();
+    let approves = |what: &str, otherwise: bool| {
+        let place = format!("{what}.automaticallyApprove");
+        boolean(given, &place).map(|given| given.unwrap_or(otherwise))
+    };
+    Ok(Some(EventsPolicy {
+        approve_user_reboot: approves("userInitiatedReboot", default.approve_user_reboot)?,
+        approve_user_redeploy: approves("userInitiatedRedeploy", default.approve_user_redeploy)?,
+        approve_all_instances_down: approves("allInstancesDown", default.approve_all_instances_down)?,
+    }))
+}
+
+/// Shows a policy that somebody has set. The default is not shown unless it was asked for.
+pub fn show_policy(properties: &mut Value, policy: &EventsPolicy) {
+    if *policy == EventsPolicy::default() && at(properties, "scheduledEventsPolicy").is_none() {
+        return;
+    }
+    for (what, approves) in [
+        ("userInitiatedReboot", policy.approve_user_reboot),
+        ("userInitiatedRedeploy", policy.approve_user_redeploy),
+        ("allInstancesDown", policy.approve_all_instances_down),
+    ] {
+        fields::put(properties, &format!("scheduledEventsPolicy.{what}.automaticallyApprove"), approves);
+    }
+}
+
+/// What instance metadata shows: from the body, its `profile`, and the size, over what was known before.
+pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Details) -> Result<Details, ApiError> {
+    let mut details = before.clone();
+    let image = "storageProfile.imageReference";
+    let os_type = match (at(profile, "osProfile.windowsConfiguration"), at(profile, "osProfile.linuxConfiguration")) {
+        (Some(_), _) => Some("Windows"),
+        (None, Some(_)) => Some("Linux"),
+        (None, None) => text(profile, "storageProfile.osDisk.osType")?,
+    };
+    for (given, kept) in [
+        (text(body, "location")?, &mut details.location),
+        (size, &mut details.size),
+        (os_type, &mut details.os_type),
+        (text(profile, "osProfile.computerName")?, &mut details.computer_name),
+        (text(profile, &format!("{image}.publisher"))?, &mut details.publisher),
+        (text(profile, &format!("{image}.offer"))?, &mut details.offer),
+        (text(profile, &format!("{image}.sku"))?, &mut details.sku),
+        (text(profile, &format!("{image}.version"))?, &mut details.image_version),
+    ] {
+        if let Some(given) = given {
+            *kept = given.to_owned();
+        }
+    }
+    if let Some(tags) = fields::tags(body)? {
+        details.tags = tags;
+    }
+    Ok(details)
+}
+
+/// What a scale set's body asks of new instances.
+pub fn model(body: &Value, before: &Details) -> Result<SetModel, ApiError> {
+    let profile = at(body, "properties.virtualMachineProfile").cloned().unwrap_or_default();
+    Ok(SetModel {
+        priority: word(&profile, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
+        eviction: word(&profile, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
+        terminate: terminate(&profile)?,
+        details: Arc::new(details(body, &profile, text(body, "sku.name")?, before)?),
+    })
+}

@@ -1,0 +1,359 @@
+//! Resources as GET shows them: the stored body, and over it what the region knows.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use forewarn_core::{
+    Event, EventKind, Group, GroupId, GroupKind, Machine, Orchestration, Priority, Region, ScaleSet, Seat, Source,
+    Status,
+};
+use forewarn_store::Owner;
+use serde_json::{Map, Value, json};
+
+use super::call::Arm;
+use super::fields::{self, at, put};
+use super::profile::{EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, power, said, show_policy, show_terminate};
+use super::write::show_identity;
+use crate::api::error::ApiError;
+use crate::identity::MachineIdentity;
+use crate::metadata::{LOCATION, SIZE, resource_id};
+
+/// Whether a machine's power and health are shown with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    Without,
+    With,
+}
+
+/// What a machine is shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    VirtualMachine,
+    /// `…/virtualMachineScaleSets/S/virtualMachines/N`.
+    Instance,
+}
+
+/// Machines as GET shows them, with their bodies, those of their sets, and their identities, each read once.
+pub async fn machines(
+    arm: &Arm,
+    region: &Region,
+    machines: &[std::sync::Arc<Machine>],
+    form: Form,
+    view: View,
+) -> Result<Vec<Value>, ApiError> {
+    let mut sets: HashMap<GroupId, Value> = HashMap::new();
+    for set in machines.iter().filter_map(|machine| set_of(machine)) {
+        if let Entry::Vacant(entry) = sets.entry(set) {
+            let (mut body, identity) = arm.bodies(vec![Owner::Group(set)]).await?.pop().unwrap_or_default();
+            show_identity(&mut body, identity.as_ref());
+            entry.insert(body);
+        }
+    }
+    // Instances of Uniform sets have no bodies of their own.
+    let has_body = |machine: &Machine| !matches!(machine.seat, Seat::Instance { number: Some(_), .. });
+    let owners = machines.iter().filter(|machine| has_body(machine)).map(|machine| Owner::Machine(machine.id));
+    let mut bodies = arm.bodies(owners.collect()).await?.into_iter();
+    let mut shown = Vec::with_capacity(machines.len());
+    for machine in machines {
+        let set = set_of(machine).and_then(|set| sets.get(&set));
+        let body = match has_body(machine).then(|| bodies.next()).flatten() {
+            Some((own, identity)) => {
+                let mut body = if own.is_null() { derived(set) } else { own };
+                show_identity(&mut body, identity.as_ref());
+                body
+            }
+            None => derived(set),
+        };
+        shown.push(machine_over(region, machine, body, form, view));
+    }
+    Ok(shown)
+}
+
+fn set_of(machine: &Machine) -> Option<GroupId> {
+    match machine.seat {
+        Seat::Instance { set, .. } => Some(set),
+        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::RoleInstance { .. } => None,
+    }
+}
+
+pub async fn machine(
+    arm: &Arm,
+    region: &Region,
+    one: &std::sync::Arc<Machine>,
+    form: Form,
+    view: View,
+) -> Result<Value, ApiError> {
+    Ok(machines(arm, region, std::slice::from_ref(one), form, view).await?.pop().unwrap_or_default())
+}
+
+/// The body of an instance that has none: what its set makes of it.
+fn derived(set: Option<&Value>) -> Value {
+    let mut properties =
+        set.and_then(|set| at(set, "properties.virtualMachineProfile")).cloned().unwrap_or_else(|| json!({}));
+    for place in ["networkProfile", "osProfile.computerNamePrefix", "extensionProfile", "scheduledEventsProfile"] {
+        fields::remove(&mut properties, place);
+    }
+    let mut body = json!({ "properties": properties });
+    if let Some(sku) = set.and_then(|set| set.get("sku")).and_then(|sku| sku.get("name")) {
+        body["sku"] = json!({ "name": sku, "tier": "Standard" });
+    }
+    if let Some(identity) = set.and_then(|set| set.get("identity")) {
+        body["identity"] = identity.clone();
+    }
+    if set.is_some() {
+        put(&mut body, "properties.networkProfile", json!({ "networkInterfaces": [] }));
+    }
+    body
+}
+
+fn machine_over(region: &Region, machine: &Machine, mut body: Value, form: Form, view: View) -> Value {
+    let details = &machine.details;
+    put(&mut body, "name", &*machine.name);
+    put(&mut body, "location", or(&details.location, LOCATION));
+    put(&mut body, "tags", tags(&details.tags));
+    if let Some(zone) = &machine.zone {
+        put(&mut body, "zones", json!([&**zone]));
+    }
+    let properties = &mut body["properties"];
+    put(properties, "vmId", machine.vm_id.to_string());
+    put(properties, "hardwareProfile.vmSize", or(&details.size, SIZE));
+    put(properties, "osProfile.computerName", or(&details.computer_name, &machine.name));
+    put(properties, "provisioningState", machine_state(region, machine));
+    put(properties, "priority", said(PRIORITIES, machine.priority));
+    if machine.priority == Priority::Spot {
+        put(properties, "evictionPolicy", said(EVICTIONS, machine.eviction));
+    }
+    if !details.os_type.is_empty() {
+        put(properties, "storageProfile.osDisk.osType", details.os_type.as_str());
+    }
+    show_image(properties, details);
+    show_terminate(properties, machine.terminate.as_ref());
+    if let Some(policy) = &machine.policy {
+        show_policy(properties, policy);
+    }
+    if view == View::With {
+        put(properties, "instanceView", instance_view(region, machine));
+    }
+    match form {
+        Form::VirtualMachine => virtual_machine_over(region, machine, &mut body),
+        Form::Instance => instance_over(region, machine, &mut body),
+    }
+    body
+}
+
+fn show_image(properties: &mut Value, details: &forewarn_core::Details) {
+    for (key, text) in [
+        ("publisher", &details.publisher),
+        ("offer", &details.offer),
+        ("sku", &details.sku),
+        ("version", &details.image_version),
+    ] {
+        if !text.is_empty() {
+            put(properties, &format!("storageProfile.imageReference.{key}"), text.as_str());
+        }
+    }
+}
+
+fn virtual_machine_over(region: &Region, machine: &Machine, body: &mut Value) {
+    put(body, "id", resource_id(region, machine));
+    put(body, "type", "Microsoft.Compute/virtualMachines");
+    let group = machine.seat.group().and_then(|group| region.group(group));
+    if let Some(group) = group {
+        let place = match group.kind {
+            GroupKind::AvailabilitySet => "properties.availabilitySet",
+            GroupKind::ScaleSet(_) => "properties.virtualMachineScaleSet",
+            GroupKind::CloudService => return,
+        };
+        put(body, place, json!({ "id": group_id(group) }));
+        if matches!(group.kind, GroupKind::ScaleSet(_)) {
+            fields::remove(body, "sku");
+        }
+    }
+}
+
+fn instance_over(region: &Region, machine: &Machine, body: &mut Value) {
+    let Some(group) = machine.seat.group().and_then(|group| region.group(group)) else { return };
+    let instance = instance_id(machine);
+    put(body, "id", format!("{}/virtualMachines/{instance}", group_id(group)));
+    put(body, "type", "Microsoft.Compute/virtualMachineScaleSets/virtualMachines");
+    put(body, "instanceId", instance);
+    if let GroupKind::ScaleSet(set) = &group.kind {
+        put(body, "properties.latestModelApplied", machine.model == set.model_version);
+    }
+    put(body, "properties.modelDefinitionApplied", "VirtualMachineScaleSet");
+    put(body, "properties.protectionPolicy", json!({ "protectFromScaleIn": machine.protected }));
+}
+
+/// A number in a Uniform set, the name in a Flexible one.
+pub fn instance_id(machine: &Machine) -> String {
+    match machine.seat {
+        Seat::Instance { number: Some(number), .. } => number.to_string(),
+        Seat::Instance { number: None, .. }
+        | Seat::Standalone
+        | Seat::AvailabilitySet(_)
+        | Seat::RoleInstance { .. } => machine.name.to_string(),
+    }
+}
+
+pub fn instance_view(region: &Region, machine: &Machine) -> Value {
+    let (code, words) = power(machine.power);
+    let state = machine_state(region, machine);
+    json!({
+        "computerName": or(&machine.details.computer_name, &machine.name),
+        "platformUpdateDomain": machine.update_domain,
+        "platformFaultDomain": machine.fault_domain,
+        "statuses": [
+            {
+                "code": format!("ProvisioningState/{}", state.to_ascii_lowercase()),
+                "level": "Info",
+                "displayStatus": format!("Provisioning {}", state.to_ascii_lowercase()),
+            },
+            { "code": code, "level": "Info", "displayStatus": words },
+        ],
+    })
+}
+
+fn machine_state(region: &Region, machine: &Machine) -> &'static str {
+    state_of(region.events_of(machine.id).map(|event| &**event))
+}
+
+/// What is under way, or was asked for by somebody and waits.
+fn state_of<'a>(events: impl Iterator<Item = &'a Event>) -> &'static str {
+    let mut state = "Succeeded";
+    for event in events {
+        let asked = event.cause.source() == Source::User || matches!(event.status, Status::Started { .. });
+        match (event.kind, asked) {
+            (EventKind::Terminate, _) => return "Deleting",
+            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt, true) => {
+                state = "Updating"
+            }
+            (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt, false) => {}
+        }
+    }
+    state
+}
+
+// --- groups --------------------------------------------------------------------------------------
+
+pub fn group_id(group: &Group) -> String {
+    let home = &group.home;
+    format!(
+        "/subscriptions/{}/resourceGroups/{}/providers/{}/{}",
+        home.subscription,
+        home.resource_group,
+        group_type(group),
+        group.name
+    )
+}
+
+fn group_type(group: &Group) -> &'static str {
+    match group.kind {
+        GroupKind::AvailabilitySet => "Microsoft.Compute/availabilitySets",
+        GroupKind::ScaleSet(_) => "Microsoft.Compute/virtualMachineScaleSets",
+        GroupKind::CloudService => "Microsoft.Compute/cloudServices",
+    }
+}
+
+fn group_over(group: &Group, body: &mut Value) {
+    put(body, "id", group_id(group));
+    put(body, "name", &*group.name);
+    put(body, "type", group_type(group));
+    if at(body, "location").is_none() {
+        put(body, "location", LOCATION);
+    }
+    if at(body, "tags").is_none() {
+        put(body, "tags", json!({}));
+    }
+    show_policy(&mut body["properties"], &group.policy);
+}
+
+pub fn availability_set(region: &Region, group: &Group, mut body: Value) -> Value {
+    put(&mut body, "properties.platformUpdateDomainCount", group.update_domains);
+    put(&mut body, "properties.platformFaultDomainCount", group.fault_domains);
+    let members: Vec<_> =
+        region.group_members(group).map(|machine| json!({ "id": resource_id(region, machine) })).collect();
+    put(&mut body, "properties.virtualMachines", members);
+    if at(&body, "sku").is_none() {
+        put(&mut body, "sku", json!({ "name": "Aligned" }));
+    }
+    group_over(group, &mut body);
+    body
+}
+
+pub fn scale_set(
+    region: &Region,
+    group: &Group,
+    set: &ScaleSet,
+    mut body: Value,
+    identity: Option<&MachineIdentity>,
+) -> Value {
+    let details = &set.model.details;
+    put(&mut body, "sku.name", or(&details.size, SIZE));
+    put(&mut body, "sku.tier", "Standard");
+    put(&mut body, "sku.capacity", set.capacity);
+    put(&mut body, "location", or(&details.location, LOCATION));
+    put(&mut body, "tags", tags(&details.tags));
+    if !set.zones.is_empty() {
+        put(&mut body, "zones", set.zones.iter().map(|zone| Value::from(&**zone)).collect::<Vec<_>>());
+    }
+    let properties = &mut body["properties"];
+    put(properties, "orchestrationMode", said(ORCHESTRATIONS, set.orchestration));
+    put(properties, "upgradePolicy.mode", said(UPGRADES, set.upgrade_mode));
+    put(properties, "provisioningState", set_state(region, group));
+    put(properties, "platformFaultDomainCount", group.fault_domains);
+    put(properties, "uniqueId", forewarn_core::Guid(u128::from(group.id.0)).derive(0).to_string());
+    if set.orchestration == Orchestration::Uniform && at(properties, "singlePlacementGroup").is_none() {
+        put(properties, "singlePlacementGroup", group.scopes.len() == 1);
+    }
+    put(properties, "virtualMachineProfile.priority", said(PRIORITIES, set.model.priority));
+    if set.model.priority == Priority::Spot {
+        put(properties, "virtualMachineProfile.evictionPolicy", said(EVICTIONS, set.model.eviction));
+    }
+    let profile = &mut properties["virtualMachineProfile"];
+    show_image(profile, details);
+    show_terminate(profile, set.model.terminate.as_ref());
+    group_over(group, &mut body);
+    show_identity(&mut body, identity);
+    body
+}
+
+fn set_state(region: &Region, group: &Group) -> &'static str {
+    if group.leaving {
+        return "Deleting";
+    }
+    let scopes = group.scopes.iter().filter_map(|scope| region.scope(*scope));
+    let events = scopes.flat_map(|scope| &scope.live).filter_map(|id| region.event(*id));
+    match state_of(events.map(|event| &**event)) {
+        "Succeeded" => "Succeeded",
+        _ => "Updating",
+    }
+}
+
+/// How many instances are in which state.
+pub fn set_view(region: &Region, group: &Group) -> Value {
+    let mut counts: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    for machine in region.group_members(group) {
+        let state = format!("ProvisioningState/{}", machine_state(region, machine).to_ascii_lowercase());
+        for code in [state.as_str(), power(machine.power).0] {
+            *counts.entry(code.to_owned()).or_default() += 1;
+        }
+    }
+    let summary: Vec<_> = counts.into_iter().map(|(code, count)| json!({ "code": code, "count": count })).collect();
+    let state = set_state(region, group).to_ascii_lowercase();
+    json!({
+        "virtualMachine": { "statusesSummary": summary },
+        "statuses": [{
+            "code": format!("ProvisioningState/{state}"),
+            "level": "Info",
+            "displayStatus": format!("Provisioning {state}"),
+        }],
+    })
+}
+
+fn tags(tags: &[(String, String)]) -> Value {
+    Value::Object(tags.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect::<Map<_, _>>())
+}
+
+fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}

@@ -1,0 +1,254 @@
+//! Scale sets. Their instances are in `instances`, what is done to them in `actions`.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use forewarn_core::{
+    Answer, Command, Details, Group, GroupChange, GroupId, GroupKind, Home, MachineId, NewGroup, NewGroupKind,
+    OperationState, Orchestration, Region, Rejection, Request, ScaleSet, UpgradeMode,
+};
+use forewarn_core::{Name, Scale};
+use forewarn_store::{Attachment, Owner};
+use forewarn_wire::arm::id::{Provider, ResourceId};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::availability_sets::{group_made, groups_of};
+use super::call::{Arm, Call, home_of};
+use super::fields::{self, at, boolean, invalid, missing, number, text, word};
+use super::machines::{fixed, not_found};
+use super::operations::Ticket;
+use super::page;
+use super::profile::{self, ORCHESTRATIONS, UPGRADES};
+use super::render;
+use super::resource_groups::{self, same_location};
+use super::write::{How, Identity, Written, stored};
+use crate::api::error::ApiError;
+use crate::api::text::Word;
+use crate::api::values::When;
+use crate::api::{Note, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+use crate::random::random_guid;
+
+pub async fn put(call: Call) -> Result<Response, ApiError> {
+    Ok(write(&call.arm, call.id(), &call.json()?, How::Put).await?.into_response(&call))
+}
+
+pub async fn patch(call: Call) -> Result<Response, ApiError> {
+    Ok(write(&call.arm, call.id(), &call.json()?, How::Patch).await?.into_response(&call))
+}
+
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Result<Written, ApiError> {
+    let profile = at(given, "properties.virtualMachineProfile");
+    profile::check_version(&arm.version, profile, "VirtualMachineProfile")?;
+    let home = resource_groups::home(arm, id).await?;
+    let _lock = arm.lock(id).await;
+    let snapshot = arm.snapshot();
+    match (find(&snapshot.region, id), how) {
+        (Ok(group), _) => change(arm, &group, given, how).await,
+        (Err(error), How::Patch) => Err(error),
+        (Err(_), How::Put) => create(arm, home, set_name(id), given).await,
+    }
+}
+
+async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
+    let mut body = How::Put.merged(&Value::Null, given);
+    fields::put(&mut body, "properties.timeCreated", When(arm.api.engine().now()).to_string());
+    let new = NewGroup {
+        name: Word::new(name.to_owned()).map_err(|why| invalid("name", why))?.into(),
+        home,
+        kind: new_kind(&body)?,
+        policy: profile::policy(&body["properties"])?.unwrap_or_default(),
+        update_domains: None,
+        fault_domains: number(&body, "properties.platformFaultDomainCount")?,
+        salt: random_guid(),
+    };
+    let identity = Identity::wanted(arm, &body, None, new.salt)?;
+    let attach = move |answers: &[Answer]| {
+        let Some(group) = group_made(answers) else { return Vec::new() };
+        let mut attachments = vec![stored(Owner::Group(group), &body)];
+        attachments.extend(identities(&identity, group, made_by(answers)));
+        attachments
+    };
+    let note = Note::new("scale-set.create", name);
+    let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
+    let made = group_made(&done.answers).ok_or(Rejection::UnknownGroup)?;
+    written(arm, &done.snapshot.region, made, true, None).await
+}
+
+fn new_kind(body: &Value) -> Result<NewGroupKind, ApiError> {
+    text(body, "location")?.ok_or_else(|| missing("location"))?;
+    let orchestration = word(body, "properties.orchestrationMode", ORCHESTRATIONS)?.unwrap_or(Orchestration::Uniform);
+    // A Flexible set without a profile is one that machines may be put into later.
+    let needs_sku = orchestration == Orchestration::Uniform || at(body, "properties.virtualMachineProfile").is_some();
+    let capacity = match (at(body, "sku"), number(body, "sku.capacity")?) {
+        (_, Some(capacity)) => capacity,
+        (None, None) if needs_sku => return Err(missing("sku")),
+        (Some(_), None) if needs_sku => return Err(missing("sku.capacity")),
+        (_, None) => 0,
+    };
+    let single = boolean(body, "properties.singlePlacementGroup")?.unwrap_or(false);
+    let placement_group_max = match (orchestration, single) {
+        (Orchestration::Uniform, false) => Some(PLACEMENT_GROUP_DEFAULT),
+        (Orchestration::Uniform, true) | (Orchestration::Flexible, _) => None,
+    };
+    Ok(NewGroupKind::ScaleSet {
+        orchestration,
+        upgrade_mode: upgrade_mode(body)?.unwrap_or(UpgradeMode::Manual),
+        capacity,
+        placement_group_max,
+        zones: fields::names(body, "zones", ZONES_MAX)?.into_iter().map(Name::from).collect(),
+        model: profile::model(body, &Details::default())?,
+    })
+}
+
+fn upgrade_mode(body: &Value) -> Result<Option<UpgradeMode>, ApiError> {
+    word(body, "properties.upgradePolicy.mode", UPGRADES)
+}
+
+async fn change(arm: &Arm, group: &Group, given: &Value, how: How) -> Result<Written, ApiError> {
+    let set = set_of(group)?;
+    let before = arm.identity(Owner::Group(group.id)).await?;
+    let body = arm.body(Owner::Group(group.id)).await?;
+    let shown = render::scale_set(&arm.snapshot().region, group, set, body, before.as_ref());
+    let merged = how.merged(&shown, given);
+    check_fixed(group, set, &shown, &merged)?;
+    let model = profile::model(&merged, &set.model.details)?;
+    let policy = profile::policy(&merged["properties"])?.unwrap_or_default();
+    let mode = upgrade_mode(&merged)?.unwrap_or(set.upgrade_mode);
+    let operation = random_guid();
+    let scale = |capacity| Scale { capacity, by: arm.by.clone(), operation };
+    let change = GroupChange {
+        policy: (policy != group.policy).then_some(policy),
+        upgrade_mode: (mode != set.upgrade_mode).then_some(mode),
+        model: (model != set.model).then_some(model),
+        capacity: number(given, "sku.capacity")?.filter(|capacity| *capacity != set.capacity).map(scale),
+    };
+    let commands = match change == GroupChange::default() {
+        true => Vec::new(),
+        false => vec![Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() }],
+    };
+    let identity = Identity::wanted(arm, &merged, before, random_guid())?;
+    let id = group.id;
+    let attach = move |answers: &[Answer]| {
+        let mut attachments = vec![stored(Owner::Group(id), &merged)];
+        attachments.extend(identities(&identity, id, made_by(answers)));
+        attachments
+    };
+    let done = arm.commit(commands, Note::new("scale-set.change", group.name.as_ref()), attach).await?;
+    written(arm, &done.snapshot.region, id, false, Some(operation)).await
+}
+
+fn check_fixed(group: &Group, set: &ScaleSet, shown: &Value, merged: &Value) -> Result<(), ApiError> {
+    if !same_location(text(shown, "location")?.unwrap_or_default(), text(merged, "location")?.unwrap_or_default()) {
+        return Err(fixed("location"));
+    }
+    let orchestration = word(merged, "properties.orchestrationMode", ORCHESTRATIONS)?;
+    if orchestration.is_some_and(|orchestration| orchestration != set.orchestration) {
+        return Err(fixed("properties.orchestrationMode"));
+    }
+    let faults = number(merged, "properties.platformFaultDomainCount")?;
+    if faults.is_some_and(|faults| faults != group.fault_domains) {
+        return Err(fixed("properties.platformFaultDomainCount"));
+    }
+    let zones = fields::names(merged, "zones", ZONES_MAX)?;
+    if !zones.iter().copied().eq(set.zones.iter().map(|zone| &**zone)) {
+        return Err(fixed("zones"));
+    }
+    Ok(())
+}
+
+/// The set's identity is that of every instance. None of them is touched when there is none.
+fn identities(identity: &Identity, group: GroupId, made: Vec<MachineId>) -> Vec<Attachment> {
+    let mut attachments = vec![identity.attachment(Owner::Group(group))];
+    if identity.is_some() {
+        attachments.extend(made.into_iter().map(|machine| identity.attachment(Owner::Machine(machine))));
+    }
+    attachments
+}
+
+fn made_by(answers: &[Answer]) -> Vec<MachineId> {
+    match answers.first() {
+        Some(Answer::Group { machines, .. }) => machines.clone(),
+        Some(Answer::Scaled { added, .. }) => added.clone(),
+        Some(Answer::Done | Answer::Machine(_) | Answer::Operation(_)) | None => Vec::new(),
+    }
+}
+
+async fn written(
+    arm: &Arm,
+    region: &Region,
+    id: GroupId,
+    is_new: bool,
+    operation: Option<forewarn_core::OperationId>,
+) -> Result<Written, ApiError> {
+    let group = region.group(id).ok_or(Rejection::UnknownGroup)?;
+    let resource = shown(arm, region, group).await?;
+    let running = |id: &forewarn_core::OperationId| {
+        region.operation(*id).is_some_and(|operation| operation.state == OperationState::Running)
+    };
+    Ok(Written { is_new, resource, pending: operation.filter(running).map(Ticket::One) })
+}
+
+/// The set as GET shows it.
+pub async fn shown(arm: &Arm, region: &Region, group: &Group) -> Result<Value, ApiError> {
+    let body = arm.body(Owner::Group(group.id)).await?;
+    let identity = arm.identity(Owner::Group(group.id)).await?;
+    Ok(render::scale_set(region, group, set_of(group)?, body, identity.as_ref()))
+}
+
+pub async fn get(call: Call) -> Result<Response, ApiError> {
+    let snapshot = call.arm.snapshot();
+    let group = find(&snapshot.region, call.id())?;
+    Ok(axum::Json(shown(&call.arm, &snapshot.region, &group).await?).into_response())
+}
+
+pub async fn list(call: Call) -> Result<Response, ApiError> {
+    let (found, next) = groups_of(&call, |group| matches!(group.kind, GroupKind::ScaleSet(_)))?;
+    let snapshot = call.arm.snapshot();
+    let mut value = Vec::with_capacity(found.len());
+    for group in &found {
+        value.push(shown(&call.arm, &snapshot.region, group).await?);
+    }
+    Ok(page::shown(&call, value, next))
+}
+
+pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
+    let snapshot = call.arm.snapshot();
+    let group = find(&snapshot.region, call.id())?;
+    Ok(axum::Json(render::set_view(&snapshot.region, &group)).into_response())
+}
+
+pub async fn delete(call: Call) -> Result<Response, ApiError> {
+    let snapshot = call.arm.snapshot();
+    let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let request = Request::Delete { machines: Vec::new(), group: Some(group.id) };
+    let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
+    call.arm.commit(commands, Note::new("scale-set.delete", group.name.as_ref()), |_| Vec::new()).await?;
+    Ok(ticket.accepted(&call))
+}
+
+/// The set that an id names, or the one that it is an instance of.
+pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Group>, ApiError> {
+    let found = region.group_by_name(&home_of(id), set_name(id)).and_then(|group| region.group(group));
+    let is_set = |group: &&Arc<Group>| matches!(group.kind, GroupKind::ScaleSet(_));
+    found.filter(is_set).cloned().ok_or_else(|| not_found(&set_id(id)))
+}
+
+/// `find` has made sure that it is one.
+pub fn set_of(group: &Group) -> Result<&ScaleSet, ApiError> {
+    match &group.kind {
+        GroupKind::ScaleSet(set) => Ok(set),
+        GroupKind::AvailabilitySet | GroupKind::CloudService => Err(Rejection::NotAScaleSet(group.name.clone()).into()),
+    }
+}
+
+fn set_name(id: &ResourceId) -> &str {
+    let pair = id.provider.as_ref().and_then(|provider| provider.pairs.first());
+    pair.map_or("", |pair| pair.name.as_str())
+}
+
+fn set_id(id: &ResourceId) -> ResourceId {
+    let cut =
+        |provider: &Provider| Provider { pairs: provider.pairs.iter().take(1).cloned().collect(), ..provider.clone() };
+    ResourceId { provider: id.provider.as_ref().map(cut), extension: None, ..id.clone() }
+}

@@ -1,0 +1,164 @@
+//! Events from outside their machines: those that are shown now, and those that were, as far as the newest history reaches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::response::Response;
+use forewarn_core::{Event, EventKind, Outcome, Region, ScopeOwner, Source, Status, Within};
+use forewarn_store::{HISTORY_PAGE_MAX, HistoryQuery, HistoryRow};
+use forewarn_wire::guid;
+use serde_json::{Value, json};
+
+use super::acknowledge;
+use super::call::{Call, is_in_group};
+use super::page::{self, Wanted};
+use super::resource_groups::is_home;
+use crate::api::error::ApiError;
+use crate::api::values::{EventType, SourceWord, When};
+
+pub async fn list(call: Call) -> Result<Response, ApiError> {
+    let wanted = Wanted::of(&call)?;
+    let snapshot = call.arm.snapshot();
+    let region = &snapshot.region;
+    let scopes = scopes(region, &call)?;
+    let query = HistoryQuery {
+        kinds: ["appeared", "started", "ended"].map(String::from).to_vec(),
+        newest: true,
+        limit: Some(HISTORY_PAGE_MAX),
+        ..HistoryQuery::default()
+    };
+    let rows = call.arm.read(move |reader| reader.history(&query)).await?;
+    let mut found: BTreeMap<String, Value> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.scope.is_some_and(|scope| scopes.contains(&scope))) {
+        remember(&mut found, row);
+    }
+    for event in region.events().filter(|event| event.is_shown() && scopes.contains(&event.scope.0)) {
+        found.insert(format!("{:020}", event.appeared.0) + &guid::Upper(event.id.0).to_string(), properties(event));
+    }
+    let base = call.path.to_string();
+    let after = wanted.after.as_deref();
+    let rest = found.into_iter().filter(|(key, _)| after.is_none_or(|after| key.as_str() > after));
+    let mut found: Vec<_> = rest.take(wanted.limit + 1).collect();
+    let next = wanted.cut(&mut found, |(key, _)| key.clone());
+    Ok(page::shown(&call, found.into_iter().map(|(_, event)| shown(&base, event)).collect(), next))
+}
+
+/// The documents that are asked for.
+fn scopes(region: &Region, call: &Call) -> Result<BTreeSet<u64>, ApiError> {
+    let hangs_on_resource = call.id().extension.is_some();
+    if hangs_on_resource {
+        let scopes = match acknowledge::within(region, call.id())? {
+            Within::ScopeOf(machine) => region.machine(machine).map(|machine| machine.scope.0).into_iter().collect(),
+            Within::Group(group) => region.group(group).into_iter().flat_map(|it| &it.scopes).map(|it| it.0).collect(),
+            Within::Region => BTreeSet::new(),
+        };
+        return Ok(scopes);
+    }
+    let home = call.home();
+    let in_group = is_in_group(call.id());
+    let home_of = |owner: ScopeOwner| match owner {
+        ScopeOwner::Machine(machine) => region.machine(machine).map(|machine| &machine.home),
+        ScopeOwner::Group { group, .. } => region.group(group).map(|group| &group.home),
+    };
+    let is_wanted = |owner: ScopeOwner| {
+        home_of(owner).is_some_and(|it| {
+            it.subscription.eq_ignore_ascii_case(&home.subscription) && (!in_group || is_home(it, &home))
+        })
+    };
+    Ok(region.scopes().filter(|scope| is_wanted(scope.owner)).map(|scope| scope.id.0).collect())
+}
+
+fn shown(base: &str, properties: Value) -> Value {
+    let name = properties["EventId"].as_str().unwrap_or_default().to_owned();
+    json!({
+        "id": format!("{base}/{name}"),
+        "name": name,
+        "type": "Microsoft.Maintenance/scheduledevents",
+        "properties": properties,
+    })
+}
+
+fn properties(event: &Event) -> Value {
+    let (status, ended) = match &event.status {
+        Status::Scheduled => ("Scheduled", None),
+        Status::Started { .. } => ("Started", None),
+        Status::Ended { at, outcome } => (said(outcome), Some(*at)),
+    };
+    let not_before = match event.status {
+        Status::Scheduled => When(event.not_before).to_string(),
+        Status::Started { .. } | Status::Ended { .. } => String::new(),
+    };
+    json!({
+        "EventId": guid::Upper(event.id.0).to_string(),
+        "EventStatus": status,
+        "EventType": kind(event.kind),
+        "ResourceType": "VirtualMachine",
+        "Resources": event.resources.iter().map(|resource| &*resource.name).collect::<Vec<_>>(),
+        "NotBefore": not_before,
+        "Description": &*event.description,
+        "EventSource": source(event.cause.source()),
+        "DurationInSeconds": event.duration_secs,
+        "Approved": event.approval.is_some(),
+        "Appeared": When(event.appeared).to_string(),
+        "Ended": ended.map(|at| When(at).to_string()),
+    })
+}
+
+/// Over with success or without is Completed, as it is where the original tells it.
+fn said(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Canceled { .. } => "Canceled",
+        Outcome::Completed
+        | Outcome::Failed(_)
+        | Outcome::TimedOut
+        | Outcome::Superseded
+        | Outcome::NoEffect
+        | Outcome::ResourceGone => "Completed",
+    }
+}
+
+fn kind(kind: EventKind) -> Value {
+    serde_json::to_value(EventType::from(kind)).unwrap_or_default()
+}
+
+fn source(source: Source) -> Value {
+    serde_json::to_value(SourceWord::from(source)).unwrap_or_default()
+}
+
+/// Puts one line of history into the event that it is about.
+fn remember(found: &mut BTreeMap<String, Value>, row: &HistoryRow) {
+    let Some(id) = row.event.map(|event| guid::Upper(event.0).to_string()) else { return };
+    let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
+    if row.kind == "appeared" {
+        let capital = |key: &str| capitalised(detail[key].as_str().unwrap_or_default());
+        let event = json!({
+            "EventId": id,
+            "EventStatus": "Scheduled",
+            "EventType": capital("type"),
+            "ResourceType": "VirtualMachine",
+            "Resources": row.machines,
+            "NotBefore": detail["not_before"],
+            "Description": detail["description"],
+            "EventSource": capital("source"),
+            "DurationInSeconds": detail["duration_secs"],
+            "Appeared": When(row.at).to_string(),
+        });
+        found.insert(format!("{:020}{id}", row.at.0), event);
+        return;
+    }
+    let Some((_, event)) = found.iter_mut().rev().find(|(key, _)| key.ends_with(&id)) else { return };
+    event["NotBefore"] = "".into();
+    match row.kind.as_str() {
+        "started" => event["EventStatus"] = "Started".into(),
+        _ => {
+            let canceled = row.outcome.as_deref() == Some("canceled");
+            event["EventStatus"] = if canceled { "Canceled" } else { "Completed" }.into();
+            event["Ended"] = When(row.at).to_string().into();
+        }
+    }
+}
+
+/// History has the words of records, which are in lower case.
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+}

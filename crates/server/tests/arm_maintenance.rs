@@ -1,0 +1,119 @@
+//! `Microsoft.Maintenance` in ARM's shape: approving from outside, and looking at events from there.
+
+mod api_support;
+mod arm_support;
+
+use api_support::{NONE, Server, check};
+use arm_support::{advance, arm, check_status, long, refused, server, set_body};
+use serde_json::{Value, json};
+
+const EVENTS: &str = "providers/Microsoft.Maintenance/scheduledevents";
+
+/// A set of two, the first of them polling, and a machine on its own that polls.
+fn fleet() -> Server {
+    let server = server();
+    arm(&server, "PUT SET/su", set_body(2, "Manual", None), 201, json!({}));
+    arm(&server, "PUT VM/one", json!({ "location": "x" }), 201, json!({}));
+    server.listen_as("su_0");
+    server.listen_as("one");
+    server
+}
+
+fn restarted(server: &Server, line: &str, machine: &str) -> (String, String) {
+    let operation = long(server, line, NONE);
+    let document = server.document(machine);
+    let event = document["Events"].as_array().unwrap().last().unwrap()["EventId"].as_str().unwrap().to_owned();
+    (operation, event)
+}
+
+#[test]
+fn an_acknowledged_event_starts() {
+    let server = fleet();
+    let (operation, event) = restarted(&server, "POST VM/one/restart", "one");
+    let line = format!("POST VM/one/{EVENTS}/{}/acknowledge?api-version=2025-10-01-preview", event.to_lowercase());
+    arm(&server, &line, NONE, 200, json!({ "value": "Successfully Approved" }));
+    assert_eq!(server.document("one")["Events"][0]["EventStatus"], "Started");
+    arm(&server, &line, NONE, 200, json!({ "value": "Successfully Approved" }));
+    advance(&server, 600);
+    check_status(&server, &operation, "Succeeded");
+    refused(&server, &line, NONE, 409, "Conflict");
+    advance(&server, 7200);
+    refused(&server, &line, NONE, 404, "NotFound");
+}
+
+#[test]
+fn an_event_is_only_approved_through_its_own_resource() {
+    let server = fleet();
+    let (_, event) = restarted(&server, "POST SET/su/virtualMachines/1/restart", "su_0");
+    refused(&server, &format!("POST VM/one/{EVENTS}/{event}/acknowledge"), NONE, 404, "NotFound");
+    refused(&server, &format!("POST VM/none/{EVENTS}/{event}/acknowledge"), NONE, 404, "ResourceNotFound");
+    refused(&server, &format!("POST SET/su/{EVENTS}/no-guid/acknowledge"), NONE, 404, "NotFound");
+    assert_eq!(server.document("su_0")["Events"][0]["EventStatus"], "Scheduled");
+    arm(&server, &format!("POST SET/su/{EVENTS}/{event}/acknowledge"), NONE, 200, json!({}));
+    assert_eq!(server.document("su_0")["Events"][0]["EventStatus"], "Started");
+}
+
+#[test]
+fn a_list_is_approved_one_by_one_and_mixed_results_are_told() {
+    let server = fleet();
+    let (_, first) = restarted(&server, "POST SET/su/virtualMachines/0/restart", "su_0");
+    let (_, second) = restarted(&server, "POST SET/su/virtualMachines/1/redeploy", "su_0");
+    let (_, foreign) = restarted(&server, "POST VM/one/restart", "one");
+    let all = json!({ "value": "Successfully approved all Scheduled Events in the list" });
+    arm(&server, &format!("POST SET/su/{EVENTS}"), json!({ "value": [first] }), 200, all);
+    advance(&server, 600);
+    let mixed = arm(
+        &server,
+        &format!("POST SET/su/{EVENTS}"),
+        json!({ "value": [first, second, foreign] }),
+        207,
+        json!({
+        "error": { "code": "MultiStatusResponse", "details": [
+            { "code": "Conflict", "target": first }, { "code": "NotFound", "target": foreign }] } }),
+    );
+    assert!(mixed["error"]["message"].as_str().unwrap().starts_with("2 of 3 events"));
+    assert_eq!(server.document("su_0")["Events"][0]["EventStatus"], "Started");
+    assert_eq!(server.document("one")["Events"][0]["EventStatus"], "Scheduled");
+    refused(&server, &format!("POST SET/su/{EVENTS}"), json!({ "value": [] }), 400, "InvalidParameter");
+    refused(&server, &format!("POST SET/su/{EVENTS}"), json!({ "value": [7] }), 400, "InvalidParameter");
+}
+
+#[test]
+fn events_and_their_history_are_seen_from_outside() {
+    let server = fleet();
+    let (_, event) = restarted(&server, "POST VM/one/restart", "one");
+    restarted(&server, "POST SET/su/virtualMachines/1/redeploy", "su_0");
+    let one = format!("GET VM/one/{EVENTS}");
+    let listed = |line: &str| -> Vec<Value> {
+        let list = arm(&server, line, NONE, 200, json!({}));
+        list["value"].as_array().unwrap().iter().map(|event| event["properties"].clone()).collect()
+    };
+    let kinds = |line: &str| -> Vec<String> {
+        listed(line).iter().map(|event| event["EventType"].as_str().unwrap().to_owned()).collect()
+    };
+    arm(
+        &server,
+        &one,
+        NONE,
+        200,
+        json!({ "value": [{ "name": event, "type": "Microsoft.Maintenance/scheduledevents",
+        "properties": { "EventId": event, "EventStatus": "Scheduled", "EventType": "Reboot", "Resources": ["one"],
+            "NotBefore": "2026-03-01T12:15:00Z", "EventSource": "User", "DurationInSeconds": -1 } }] }),
+    );
+    assert_eq!(kinds(&format!("GET SET/su/{EVENTS}")), ["Redeploy"]);
+    for place in ["G", "S"] {
+        let mut both = kinds(&format!("GET {place}/{EVENTS}"));
+        both.sort();
+        assert_eq!(both, ["Reboot", "Redeploy"]);
+    }
+    let id = server.call(&format!("GET /events/{event}"), &NONE).json()["operations"][0].as_str().unwrap().to_owned();
+    check(&server, &format!("POST /operations/{id}/cancel"), NONE, 200, json!({}));
+    assert_eq!(listed(&one)[0]["EventStatus"], "Canceled");
+    // The region has forgotten it by now; history has not.
+    advance(&server, 7200);
+    let remembered = &listed(&one)[0];
+    assert_eq!((&remembered["EventStatus"], &remembered["EventType"]), (&json!("Canceled"), &json!("Reboot")));
+    assert_eq!(remembered["EventSource"], "User");
+    assert_eq!(listed(&format!("GET SET/su/{EVENTS}"))[0]["EventStatus"], "Completed");
+    refused(&server, &format!("GET VM/none/{EVENTS}"), NONE, 404, "ResourceNotFound");
+}

@@ -1,0 +1,227 @@
+//! Scale sets in ARM's shape, over real sockets with a manual clock: their instances, what is done to them, how long that
+//! takes, and how many they may be.
+
+mod api_support;
+mod arm_support;
+
+use api_support::{NONE, Server, check};
+use arm_support::{
+    advance, arm, check_status, event_of, events, instances, long, path, profile, raw, refused, server, set_body,
+    status, vm_body,
+};
+use serde_json::json;
+
+// --- scale sets ----------------------------------------------------------------------------------
+
+#[test]
+fn a_scale_set_is_made_and_its_instances_are_numbered() {
+    let server = server();
+    let shown = json!({
+        "id": path("SET/su"), "sku": { "name": "Standard_D2s_v5", "capacity": 3 },
+        "properties": { "orchestrationMode": "Uniform", "upgradePolicy": { "mode": "Automatic" }, "provisioningState": "Succeeded",
+            "virtualMachineProfile": { "scheduledEventsProfile": profile("PT10M") } },
+    });
+    arm(&server, "PUT SET/su", set_body(3, "automatic", Some("PT10M")), 201, shown.clone());
+    arm(&server, "GET SET/su", NONE, 200, shown.clone());
+    arm(&server, "GET SET", NONE, 200, json!({ "value": [shown.clone()] }));
+    arm(&server, "GET S/providers/Microsoft.Compute/virtualMachineScaleSets", NONE, 200, json!({ "value": [shown] }));
+    assert_eq!(instances(&server, "su"), ["su_0", "su_1", "su_2"]);
+    let one = json!({
+        "id": path("SET/su/virtualMachines/1"), "name": "su_1", "instanceId": "1", "sku": { "name": "Standard_D2s_v5" },
+        "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
+        "properties": { "latestModelApplied": true, "provisioningState": "Succeeded" },
+    });
+    arm(&server, "GET SET/su/virtualMachines/1", NONE, 200, one);
+    arm(&server, "GET SET/su/virtualMachines/1/instanceView", NONE, 200, json!({ "platformUpdateDomain": 1 }));
+    let view = arm(&server, "GET SET/su/instanceView", NONE, 200, json!({}));
+    assert_eq!(view["virtualMachine"]["statusesSummary"][0], json!({ "code": "PowerState/running", "count": 3 }));
+    refused(&server, "GET SET/su/virtualMachines/9", NONE, 404, "ResourceNotFound");
+    refused(&server, "GET VM/su_1", NONE, 404, "ResourceNotFound");
+    check(&server, "GET /scale-sets/su", NONE, 200, json!({ "capacity": 3, "upgradeMode": "Automatic" }));
+}
+
+#[test]
+fn instances_of_flexible_sets_are_machines_too() {
+    let server = server();
+    let mut body = set_body(2, "Manual", None);
+    body["properties"]["orchestrationMode"] = json!("Flexible");
+    arm(&server, "PUT SET/flex", body, 201, json!({ "properties": { "orchestrationMode": "Flexible" } }));
+    let names = instances(&server, "flex");
+    assert_eq!(names.len(), 2);
+    let filter = format!("'virtualMachineScaleSet/id' eq '{}'", path("SET/flex")).replace(' ', "%20");
+    arm(&server, "PUT VM/other", vm_body(), 201, json!({}));
+    let listed = arm(
+        &server,
+        &format!("GET VM?$filter={filter}"),
+        NONE,
+        200,
+        json!({ "value": [{ "name": names[0] }, { "name": names[1] }] }),
+    );
+    assert_eq!(listed["value"][0]["properties"]["virtualMachineScaleSet"]["id"], path("SET/flex"));
+    arm(&server, &format!("GET SET/flex/virtualMachines/{}", names[0]), NONE, 200, json!({ "instanceId": names[0] }));
+    arm(
+        &server,
+        &format!("PATCH VM/{}", names[0]),
+        json!({ "tags": { "mine": "yes" } }),
+        200,
+        json!({ "tags": { "mine": "yes" } }),
+    );
+    check_status(&server, &long(&server, &format!("DELETE VM/{}", names[0]), NONE), "Succeeded");
+    assert_eq!(instances(&server, "flex"), [names[1].clone()]);
+    arm(&server, "GET SET/flex", NONE, 200, json!({ "sku": { "capacity": 1 } }));
+}
+
+#[test]
+fn scaling_merges_and_a_scale_in_lasts_until_the_last_has_gone() {
+    let server = server();
+    arm(&server, "PUT SET/su", set_body(2, "Automatic", Some("PT5M")), 201, json!({}));
+    let scale =
+        |capacity: u32| json!({ "location": "westeurope", "sku": { "name": "Standard_D2s_v5", "capacity": capacity } });
+    arm(
+        &server,
+        "PUT SET/su",
+        scale(4),
+        200,
+        json!({ "sku": { "capacity": 4 }, "properties": { "provisioningState": "Succeeded",
+        "virtualMachineProfile": { "osProfile": { "computerNamePrefix": "su" } } } }),
+    );
+    assert_eq!(instances(&server, "su"), ["su_0", "su_1", "su_2", "su_3"]);
+    server.listen_as("su_0");
+    arm(
+        &server,
+        "PUT SET/su/virtualMachines/3",
+        json!({ "properties": { "protectionPolicy": { "protectFromScaleIn": true } } }),
+        200,
+        json!({ "properties": { "protectionPolicy": { "protectFromScaleIn": true } } }),
+    );
+    let operation = long(&server, "PUT SET/su", scale(2));
+    check_status(&server, &operation, "InProgress");
+    arm(
+        &server,
+        "GET SET/su",
+        NONE,
+        200,
+        json!({ "sku": { "capacity": 2 }, "properties": { "provisioningState": "Updating" } }),
+    );
+    arm(
+        &server,
+        "GET SET/su/virtualMachines/2",
+        NONE,
+        200,
+        json!({ "properties": { "provisioningState": "Deleting" } }),
+    );
+    assert_eq!(events(&server, "su_0").iter().map(|event| event.2[0].as_str()).collect::<Vec<_>>(), ["su_2", "su_1"]);
+    advance(&server, 300);
+    check_status(&server, &operation, "Succeeded");
+    assert_eq!(instances(&server, "su"), ["su_0", "su_3"]);
+    arm(&server, "PUT SET/su", scale(3), 200, json!({}));
+    assert_eq!(instances(&server, "su"), ["su_0", "su_3", "su_4"]);
+}
+
+#[test]
+fn actions_on_a_set_are_for_those_that_are_named_or_for_all() {
+    let server = server();
+    arm(&server, "PUT SET/su", set_body(3, "Manual", None), 201, json!({}));
+    server.listen_as("su_0");
+    let operation = long(&server, "POST SET/su/restart", json!({ "instanceIds": ["0", "2"] }));
+    let reboots =
+        |server: &Server| events(server, "su_1").into_iter().map(|event| event.2[0].clone()).collect::<Vec<_>>();
+    assert_eq!(reboots(&server), ["su_0", "su_2"]);
+    server.approve_as("su_0", &event_of(&server, "su_0", "su_0"));
+    advance(&server, 600);
+    assert_eq!(reboots(&server), ["su_2"]);
+    check_status(&server, &operation, "InProgress");
+    advance(&server, 900);
+    check_status(&server, &operation, "Succeeded");
+    advance(&server, 7200);
+    check_status(&server, &operation, "Succeeded");
+
+    check_status(
+        &server,
+        &long(&server, "POST SET/su/poweroff?skipShutdown=false", json!({ "instanceIds": ["*"] })),
+        "Succeeded",
+    );
+    check(&server, "GET /machines/su_2", NONE, 200, json!({ "power": "Stopped" }));
+    refused(&server, "POST SET/su/virtualMachines/2/restart", NONE, 409, "MachineNotRunning");
+    check_status(&server, &long(&server, "POST SET/su/start", NONE), "Succeeded");
+    check_status(&server, &long(&server, "POST SET/su/virtualMachines/2/deallocate", NONE), "Succeeded");
+    check(&server, "GET /machines/su_2", NONE, 200, json!({ "power": "Deallocated" }));
+    // All means all that it can be done to.
+    let operation = long(&server, "POST SET/su/redeploy", NONE);
+    assert_eq!(reboots(&server), ["su_0", "su_1"]);
+    check_status(&server, &operation, "InProgress");
+    check_status(&server, &long(&server, "POST SET/su/reimage", NONE), "Succeeded");
+    check_status(&server, &long(&server, "POST SET/su/reimageall", json!({ "instanceIds": ["1"] })), "Succeeded");
+    let operation = long(&server, "POST SET/su/performMaintenance", json!({ "instanceIds": ["1"] }));
+    check_status(&server, &operation, "InProgress");
+    refused(&server, "POST SET/su/restart", json!({ "instanceIds": ["7"] }), 400, "InvalidParameter");
+    refused(&server, "POST SET/su/restart", json!({ "instanceIds": "all" }), 400, "InvalidParameter");
+    refused(&server, "POST SET/su/delete", json!({}), 400, "InvalidParameter");
+}
+
+#[test]
+fn a_whole_set_and_a_whole_group_go_with_notice() {
+    let server = server();
+    arm(&server, "PUT SET/su", set_body(2, "Automatic", Some("PT5M")), 201, json!({}));
+    arm(&server, "PUT VM/one", vm_body(), 201, json!({}));
+    arm(&server, "PUT NET/virtualNetworks/net", json!({ "location": "westeurope" }), 201, json!({}));
+    server.listen_as("su_0");
+    let operation = long(&server, "DELETE G", NONE);
+    assert_eq!(events(&server, "su_0").len(), 2);
+    check_status(&server, &operation, "InProgress");
+    arm(&server, "GET G", NONE, 200, json!({ "properties": { "provisioningState": "Deleting" } }));
+    arm(&server, "GET SET/su", NONE, 200, json!({ "properties": { "provisioningState": "Deleting" } }));
+    refused(&server, "GET VM/one", NONE, 404, "ResourceNotFound");
+    refused(&server, "GET NET/virtualNetworks/net", NONE, 404, "ResourceNotFound");
+    advance(&server, 300);
+    check_status(&server, &operation, "Succeeded");
+    refused(&server, "GET SET/su", NONE, 404, "ResourceNotFound");
+    refused(&server, "GET G", NONE, 404, "ResourceGroupNotFound");
+}
+
+// --- many, and again -----------------------------------------------------------------------------
+
+#[test]
+fn a_long_operation_survives_a_restart_of_the_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::kept_in(directory.path());
+    arm_support::with_group(&server);
+    arm(&server, "PUT SET/su", set_body(2, "Automatic", Some("PT5M")), 201, json!({}));
+    server.listen_as("su_0");
+    let restarts = long(&server, "POST SET/su/restart", NONE);
+    let deletion = long(&server, "POST SET/su/delete", json!({ "instanceIds": ["1"] }));
+    let before = arm(&server, "GET SET/su", NONE, 200, json!({}));
+    server.stop();
+
+    let server = Server::kept_in(directory.path());
+    assert_eq!(arm(&server, "GET SET/su", NONE, 200, json!({})), before);
+    check_status(&server, &restarts, "InProgress");
+    check_status(&server, &deletion, "InProgress");
+    advance(&server, 300);
+    check_status(&server, &deletion, "Succeeded");
+    assert_eq!(instances(&server, "su"), ["su_0"]);
+    advance(&server, 7200);
+    // The restart of the one that was deleted found nothing to do.
+    let failed = status(&server, &restarts);
+    assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("Failed"), &json!("ResourceGone")));
+}
+
+#[test]
+fn a_scale_in_of_a_thousand_is_a_few_commits() {
+    let server = server();
+    arm(&server, "PUT SET/su", set_body(1000, "Automatic", Some("PT5M")), 201, json!({}));
+    server.listen_as("su_0");
+    let commits = || {
+        let metrics = raw(&server, "GET /metrics", &NONE).text();
+        let line = metrics.lines().find(|line| line.starts_with("forewarn_commits_total ")).unwrap().to_owned();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let before = commits();
+    let operation = long(&server, "PATCH SET/su", json!({ "sku": { "capacity": 0 } }));
+    check_status(&server, &operation, "InProgress");
+    assert_eq!(commits() - before, 1);
+    advance(&server, 300);
+    check_status(&server, &operation, "Succeeded");
+    assert_eq!(instances(&server, "su").len(), 0);
+    assert!(commits() - before < 10, "{}", commits() - before);
+}
