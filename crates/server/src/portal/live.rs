@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri, header};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::page::{Look, Missing, Page, Panel, Scene};
 use super::visitor::Visitor;
@@ -24,6 +24,9 @@ use crate::api::{Pages, Service};
 
 /// A page is drawn at most so often, however busy the fleet is: people do not read faster.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
+
+/// Drawing a large fleet takes its time; a viewer takes one part of this many of a core.
+const DRAW_SHARE: u32 = 10;
 
 /// What machines ask is no commit; a page that shows it is drawn so often anyway.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -75,12 +78,13 @@ impl Feed {
             self.commits.borrow_and_update();
             // Signing out ends the stream of every tab.
             self.service.sessions().find(&self.visitor.cookie)?;
+            let begun = Instant::now();
             let scene = Scene::now(&self.service, &self.visitor, Look::Later);
             match self.page.draw(&scene).await {
                 Ok(drawn) => self.send_changes(&drawn.panels, scene.now.0).await?,
                 Err(Missing(_)) => self.send(&json!({ "gone": true }).to_string()).await?,
             }
-            sleep(DRAW_EVERY).await;
+            sleep(DRAW_EVERY.max(begun.elapsed() * DRAW_SHARE)).await;
             self.wait().await?;
         }
     }

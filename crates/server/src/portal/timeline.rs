@@ -202,9 +202,9 @@ impl Life {
 
     fn fragment(&self, scene: &Scene) -> Fragment {
         let id = words::event_name(self.id);
-        // What is coming first, in order of the deadline; then what is over, newest first.
+        // What is coming first, in order of the deadline and by scope; then what is over, newest first.
         let sort = match self.ended {
-            None => format!("0-{:016}-{id}", self.not_before.0),
+            None => format!("0-{:016}-{}-{id}", self.not_before.0, self.scope),
             Some(at) => format!("1-{:016}-{id}", i64::MAX - at.0),
         };
         let lane = Lane {
