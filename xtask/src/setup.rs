@@ -52,23 +52,14 @@ pub fn azure_sdk_python() -> Result<PathBuf> {
     python_with(name, version, &[&AZURE_SDK_PYTHON[1..], &["requests"]].concat())
 }
 
-/// A directory with `node_modules` in it.
 pub fn azure_sdk_javascript() -> Result<PathBuf> {
-    let dir = cache()?.join(format!("npm-{}", AZURE_SDK_JAVASCRIPT.trim_start_matches('@').replace(['/', '@'], "-")));
-    let done = dir.join("installed");
-    if !done.exists() {
-        std::fs::create_dir_all(&dir)?;
-        let path = dir.to_str().context("the cache's path is not text")?;
-        sh::program("npm").args(&["install", "--silent", "--no-save", "--prefix", path, AZURE_SDK_JAVASCRIPT]).run()?;
-        std::fs::write(done, "")?;
-    }
-    Ok(dir)
+    node("azure-sdk", &[AZURE_SDK_JAVASCRIPT])
 }
 
 /// Packages of npm, `name@version` each, in a directory of the cache with `node_modules` in it.
 pub fn node(name: &str, packages: &[&str]) -> Result<PathBuf> {
     debian(&[("nodejs", "node"), ("npm", "npm")])?;
-    let dir = cache()?.join(format!("npm-{name}-{}", packages.join("-")));
+    let dir = cache()?.join(format!("npm-{name}-{}", packages.join("-").replace(['/', '@'], "-")));
     let done = dir.join("installed");
     if !done.exists() {
         std::fs::create_dir_all(&dir)?;
