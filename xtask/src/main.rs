@@ -4,6 +4,8 @@
 //! cargo xtask test           everything: format, lints, tidy, tests, optimised build, acceptance
 //! cargo xtask tidy           only the checks on the shape of the repository
 //! cargo xtask accept [NAME]  only the runs of other people's programs against ours
+//! cargo xtask accept azure --write   and writes what was seen to docs/compatibility.md
+//! cargo xtask accept portal --write  the same, and takes the screenshots in docs/portal anew
 //! cargo xtask sim [SEED]     the simulation of the rules: all seeds, or one with its trace
 //! cargo xtask planted        plants bugs in the rules and expects the simulation to find each
 //! cargo xtask package        Debian packages, in target/debian
@@ -26,6 +28,7 @@ fn main() -> Result<()> {
     match words.as_slice() {
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
+        ["accept", "azure", "--write"] => accept::azure::write(),
         ["accept", names @ ..] => accept::run(names),
         ["sim"] => sh::cargo(&["test", "--package", "forewarn-core", "--test", "sim"]).run(),
         ["sim", seed] => {

@@ -35,14 +35,39 @@ pub fn python(package: &str, version: &str) -> Result<PathBuf> {
     python_with(package, version, &[])
 }
 
-/// The Azure CLI and the SDK packages that go with it, pinned so that a run today asks what a run asked
-/// yesterday. Some 400 MB, installed once.
-pub fn azure() -> Result<PathBuf> {
-    python_with(
-        "azure-cli",
-        "2.91.0",
-        &["azure-identity==1.27.0", "azure-mgmt-compute==34.1.0", "azure-mgmt-maintenance==2.2.0b4"],
-    )
+/// Pinned, so that a run today asks what a run asked yesterday.
+pub const AZURE_CLI: &str = "2.91.0";
+/// Newer than what the CLI brings along, so in an environment of its own.
+pub const AZURE_SDK_PYTHON: [&str; 3] =
+    ["azure-mgmt-compute==39.0.0", "azure-mgmt-maintenance==2.2.0b4", "azure-identity==1.27.0"];
+pub const AZURE_SDK_JAVASCRIPT: &str = "@azure/arm-compute@24.1.0";
+
+/// Some 400 MB, installed once.
+pub fn azure_cli() -> Result<PathBuf> {
+    python("azure-cli", AZURE_CLI)
+}
+
+pub fn azure_sdk_python() -> Result<PathBuf> {
+    let (name, version) = AZURE_SDK_PYTHON[0].split_once("==").context("no version")?;
+    python_with(name, version, &[&AZURE_SDK_PYTHON[1..], &["requests"]].concat())
+}
+
+pub fn azure_sdk_javascript() -> Result<PathBuf> {
+    node("azure-sdk", &[AZURE_SDK_JAVASCRIPT])
+}
+
+/// Packages of npm, `name@version` each, in a directory of the cache with `node_modules` in it.
+pub fn node(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    debian(&[("nodejs", "node"), ("npm", "npm")])?;
+    let dir = cache()?.join(format!("npm-{name}-{}", packages.join("-").replace(['/', '@'], "-")));
+    let done = dir.join("installed");
+    if !done.exists() {
+        std::fs::create_dir_all(&dir)?;
+        let path = dir.to_str().context("the cache's path is not text")?;
+        sh::program("npm").args(&["install", "--silent", "--no-save", "--prefix", path]).args(packages).run()?;
+        std::fs::write(done, "")?;
+    }
+    Ok(dir)
 }
 
 fn python_with(package: &str, version: &str, others: &[&str]) -> Result<PathBuf> {

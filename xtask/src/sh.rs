@@ -71,3 +71,9 @@ pub fn root() -> PathBuf {
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
+
+/// Where the programs are that acceptance runs use: the optimised ones, unless `FOREWARN_ACCEPT_PROFILE` says `debug`.
+pub fn built_dir() -> PathBuf {
+    let profile = std::env::var("FOREWARN_ACCEPT_PROFILE");
+    target().join(profile.as_deref().unwrap_or("release"))
+}

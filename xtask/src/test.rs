@@ -8,7 +8,7 @@ pub fn run() -> Result<()> {
     sh::cargo(&["fmt", "--all", "--check"]).run()?;
     tidy::run()?;
     sh::cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).run()?;
-    setup::debian(&[("curl", "curl"), ("haproxy", "haproxy"), ("nginx-light", "nginx")])?;
+    setup::debian(&[("curl", "curl"), ("haproxy", "haproxy"), ("nginx-light", "nginx"), ("openssl", "openssl")])?;
     sh::cargo(&["test", "--workspace"]).run()?;
     sh::cargo(&["build", "--release", "--workspace", "--bins"]).run()?;
     accept::run(&[])

@@ -116,6 +116,9 @@ fn code_map(problems: &mut Vec<String>) -> Result<()> {
 fn shown_files(problems: &mut Vec<String>) -> Result<()> {
     for page in std::fs::read_dir(sh::root().join("docs"))? {
         let path = page?.path();
+        if path.extension().is_none_or(|end| end != "md") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path)?;
         for block in text.split("\n```").skip(1).step_by(2) {
             let (opening, shown) = block.split_once('\n').unwrap_or((block, ""));

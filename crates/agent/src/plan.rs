@@ -106,6 +106,7 @@ impl Plan {
         let tally = Tally::default();
         let mut plan = Plan { rules, records, tracker, asking, says, tally, is_changed: false, has_looked: false };
         plan.mark_interrupted();
+        plan.say_what_cannot_be_undone();
         plan
     }
 
@@ -225,9 +226,29 @@ impl Plan {
         }
     }
 
+    /// Actions that an earlier run had and this one has not: what they did, nobody here knows how to undo.
+    fn say_what_cannot_be_undone(&mut self) {
+        let is_lost = |run: &&StepRun| {
+            let is_action_of_prepare = run.phase == Phase::Prepare && Step::of_hook(&run.name).is_none();
+            is_action_of_prepare && self.rules.steps.iter().all(|step| step.name != run.name)
+        };
+        for record in self.records.values().filter(|record| record.over.is_none()) {
+            let id = &record.event.id;
+            self.says.extend(record.runs.iter().filter(is_lost).map(|run| {
+                format!(
+                    "event {id}: {} ran and is not in the settings any more; put back by hand what it changed",
+                    title(&run.name)
+                )
+            }));
+        }
+    }
+
     fn appeared(&mut self, me: &str, event: Event, now: SystemTime) {
         if let Some(record) = self.records.get_mut(&event.id) {
             self.says.push(format!("event {}: is back in the document; nothing runs twice", event.id));
+            if event.status == Status::Scheduled && !record.approved && is_undone(&self.rules, record) {
+                self.says.push(format!("event {}: is not approved, because what prepared for it was undone", event.id));
+            }
             record.over = None;
             record.event = event;
         } else if let Some(record) = Record::new(me, event, now) {
@@ -338,9 +359,11 @@ impl Plan {
         !record.is_running() && !self.is_held(record) && missing(&self.rules, record).next().is_none()
     }
 
-    /// A step of `prepare` ended in a way that forbids the approval.
+    /// A step of `prepare` ended in a way that forbids the approval, or was undone because the event seemed
+    /// to be over.
     fn is_held(&self, record: &Record) -> bool {
-        record.runs.iter().filter(|run| run.phase == Phase::Prepare).any(|run| {
+        let mut prepares = record.runs.iter().filter(|run| run.phase == Phase::Prepare);
+        let is_in_trouble = prepares.any(|run| {
             let step = self.rules.steps.iter().find(|step| step.name == run.name);
             let on_failure = step.and_then(|step| step.on_failure).unwrap_or(self.rules.on_failure);
             let on_late = step.and_then(|step| step.on_late).unwrap_or(self.rules.on_late);
@@ -349,7 +372,8 @@ impl Plan {
                 Progress::Ended(Outcome::Failed(_) | Outcome::Interrupted) => on_failure == OnTrouble::Hold,
                 Progress::Ended(Outcome::Late) => on_late == OnTrouble::Hold,
             }
-        })
+        });
+        is_in_trouble || is_undone(&self.rules, record)
     }
 
     /// When it is this machine's turn to lead.
@@ -376,6 +400,13 @@ fn phase(record: &Record) -> Phase {
         (None, Status::Started) => Phase::Started,
         (None, Status::Scheduled) => Phase::Prepare,
     }
+}
+
+/// Both sides ran, so that the machine is as it was before the event was announced. It will not be prepared
+/// again, and counts as one whose steps failed.
+fn is_undone(rules: &Rules, record: &Record) -> bool {
+    let ran = |phase| record.runs.iter().any(|run| run.phase == phase);
+    rules.on_failure == OnTrouble::Hold && ran(Phase::Prepare) && ran(Phase::Restore)
 }
 
 /// The steps of the present phase that were not begun, in the order in which they run.

@@ -39,7 +39,9 @@ impl Life {
         self.world.restart(self.machine, 0xE1);
     }
 
+    /// It was approved and has started; now it is over.
     fn end(&self) {
+        self.world.wait_until_started(0xE1);
         self.world.advance(600);
     }
 }
@@ -182,6 +184,51 @@ fn a_web_hook_that_refuses_is_a_failure_that_holds_nothing() {
     check_refused("[[action]]\nwebhook = { url = 'http://x', curl = 'no-curl' }", "no-curl is not in PATH");
 }
 
+/// A web server with a certificate of its own that passes everything on to this address.
+fn tls_before(dir: &Path, port: u16, address: &str) -> Foreign {
+    let (dir_text, key) = (dir.display(), dir.join("key.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=hook", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout"])
+        .arg(&key)
+        .arg("-out")
+        .arg(dir.join("cert.pem"))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let server = format!(
+        "listen 127.0.0.1:{port} ssl; ssl_certificate {dir_text}/cert.pem; ssl_certificate_key {dir_text}/key.pem;
+         location / {{ proxy_pass http://{address}; }}"
+    );
+    start_nginx(dir, &server, || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok().map(drop))
+}
+
+#[test]
+fn a_web_hook_over_https_is_sent_to_those_whose_certificate_is_known_and_to_nobody_else() {
+    let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
+    let (url, requests) = web_hook(&["204 Fine"]);
+    let address = url.trim_start_matches("http://").split('/').next().unwrap();
+    let _nginx = tls_before(dir.path(), port, address);
+    let settings = |curl: &str| {
+        format!(
+            "[[action]]\nwebhook.url = 'https://127.0.0.1:{port}/hook'\nwebhook.timeout = '5s'\nwebhook.curl = '{curl}'"
+        )
+    };
+    let stranger = Life::new(|_| settings("curl"));
+    stranger.restart();
+    stranger.guest.wait_for_log("action webhook.prepare failed");
+    assert!(requests.try_recv().is_err(), "{}", stranger.guest.log());
+
+    let trusting = Life::new(|guest| {
+        let certificate = dir.path().join("cert.pem");
+        settings(&stand_in(guest, "curl", &format!("exec curl --cacert {} \"$@\"", certificate.display())))
+    });
+    trusting.restart();
+    let (head, body) = requests.recv_timeout(PATIENCE).unwrap();
+    assert!(head.starts_with("POST /hook HTTP/1.") && body.starts_with(r#"{"phase":"prepare","#), "{head}{body}");
+    trusting.guest.wait_for_log("action webhook.prepare succeeded");
+}
+
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
@@ -206,18 +253,25 @@ fn status_of(port: u16, path: &str) -> Option<u16> {
 }
 
 fn nginx(dir: &Path, port: u16) -> Foreign {
+    fs::create_dir(dir.join("drain.d")).unwrap();
+    let health = format!("location /health {{ include {}/drain.d/*.conf; return 200; }}", dir.display());
+    start_nginx(dir, &format!("listen 127.0.0.1:{port}; {health}"), || status_of(port, "/health").map(drop))
+}
+
+/// With this server, until it answers.
+fn start_nginx(dir: &Path, server: &str, answers: impl FnMut() -> Option<()>) -> Foreign {
     let dir_text = dir.display();
     let config = format!(
         "daemon off; pid {dir_text}/pid; error_log {dir_text}/error.log; worker_processes 1; events {{}}
          http {{ access_log off; client_body_temp_path {dir_text}/t1; proxy_temp_path {dir_text}/t2;
          fastcgi_temp_path {dir_text}/t3; uwsgi_temp_path {dir_text}/t4; scgi_temp_path {dir_text}/t5;
-         server {{ listen 127.0.0.1:{port}; location /health {{ include {dir_text}/drain.d/*.conf; return 200; }} }} }}"
+         server {{ {server} }} }}"
     );
     fs::write(dir.join("nginx.conf"), config).unwrap();
-    fs::create_dir(dir.join("drain.d")).unwrap();
     let child = Command::new("nginx").arg("-c").arg(dir.join("nginx.conf")).stderr(Stdio::null()).spawn().unwrap();
-    until("nginx answers", || status_of(port, "/health"));
-    Foreign(child)
+    let nginx = Foreign(child);
+    until("nginx answers", answers);
+    nginx
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Signals {
 fn announce(running: &Running, config: &Config) {
     let (http, https) = (running.management, running.management_tls);
     tracing::info!(management = %http, management_tls = ?https, metadata = ?running.metadata, "serving");
-    for text in announcement(&running.metadata, http, https, config) {
+    for text in announcement(&running.metadata, http, https, &running.portal_link(), config) {
         // Nobody needs to read it.
         let _ = output::line(&text);
     }
@@ -118,6 +118,7 @@ fn announcement(
     metadata: &[BoundAddress],
     management: SocketAddr,
     management_tls: Option<SocketAddr>,
+    portal: &str,
     config: &Config,
 ) -> Vec<String> {
     let mut lines: Vec<String> = metadata.iter().map(|address| format!("metadata    {}", url(address))).collect();
@@ -129,6 +130,7 @@ fn announcement(
     };
     lines.push(format!("management  http://{management}{token}"));
     lines.extend(management_tls.map(|address| format!("management  https://{address}")));
+    lines.push(format!("portal      {portal}"));
     lines.extend(curl(metadata).map(|command| format!("try         {command}")));
     lines
 }
@@ -177,7 +179,7 @@ mod tests {
             })
             .collect();
         let config = Config { auth: forewarn_server::Auth::Off, ..Config::default() };
-        let lines = announcement(&bound, "127.0.0.1:8170".parse().unwrap(), None, &config);
+        let lines = announcement(&bound, "127.0.0.1:8170".parse().unwrap(), None, "http://127.0.0.1:8170/x", &config);
         assert_eq!(lines.join("\n"), expected);
     }
 
@@ -186,11 +188,13 @@ mod tests {
         check(
             &["10.0.0.1:80", "0.0.0.0:8169"],
             "metadata    http://10.0.0.1:80\nmetadata    http://0.0.0.0:8169\nmanagement  http://127.0.0.1:8170\n\
+             portal      http://127.0.0.1:8170/x\n\
              try         curl -s -H Metadata:true 'http://127.0.0.1:8169/metadata/scheduledevents?api-version=2020-07-01'",
         );
         check(
             &["unix:/run/a b"],
             "metadata    unix:/run/a b\nmanagement  http://127.0.0.1:8170\n\
+             portal      http://127.0.0.1:8170/x\n\
              try         curl -s --unix-socket '/run/a b' -H Metadata:true 'http://localhost/metadata/scheduledevents?api-version=2020-07-01'",
         );
     }

@@ -103,6 +103,22 @@ fn one_that_never_approves_passes_only_where_that_is_meant() {
 }
 
 #[test]
+fn one_that_asks_wrongly_is_told_how_to_ask() {
+    check(
+        "--only user-reboot",
+        "no-header",
+        4,
+        &["requests for the document were refused with 400. A handler asks http://169"],
+    );
+    check(
+        "--only cancelled-maintenance",
+        "wrong-body",
+        4,
+        &["did not approve its own Freeze: ", " POSTs were refused"],
+    );
+}
+
+#[test]
 fn reports_are_for_programs_too() {
     let dir = tempfile::tempdir().unwrap();
     let junit = dir.path().join("report.xml");

@@ -91,6 +91,20 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
+fn the_portal_is_one_link_on_standard_output_that_works_once() {
+    let server = Guarded::start();
+    let printed = server.run(&["portal", "--print"]);
+    assert!(printed.status.success() && printed.stderr.is_empty(), "{printed:?}");
+    let lines: Vec<String> = text(&printed.stdout).lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with(&format!("{}/portal/sign-in?code=", server.management)), "{lines:?}");
+    assert_eq!(ureq::get(&lines[0]).call().unwrap().status(), 200);
+    assert!(matches!(ureq::get(&lines[0]).call(), Err(ureq::Error::StatusCode(401))));
+    let stranger = server.command(&["portal", "--print"]).env("FOREWARN_TOKEN", "x".repeat(64)).output().unwrap();
+    assert!(stranger.status.code() == Some(1) && stranger.stdout.is_empty(), "{stranger:?}");
+}
+
+#[test]
 fn az_gets_a_directory_of_its_own_and_two_lines_for_the_shell() {
     let server = Guarded::start();
     let dir = server.dir.path().join("it's $(here)");
@@ -232,6 +246,13 @@ fn no_secret_is_ever_logged() {
     let mut answer = ureq::get(format!("{}{path}", server.metadata)).header("Metadata", "true").call().unwrap();
     let token: Value = serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap();
     secrets.push(token["access_token"].as_str().unwrap().to_owned());
+    let printed = server.run(&["portal", "--print"]);
+    let link = text(&printed.stdout).trim().to_owned();
+    secrets.push(link.split_once("code=").unwrap().1.to_owned());
+    let mut followed = ureq::get(&link).call().unwrap();
+    assert!(followed.body_mut().read_to_string().unwrap().contains("Signed in"));
+    let cookie = followed.headers()["set-cookie"].to_str().unwrap();
+    secrets.push(cookie.split(['=', ';']).nth(1).unwrap().to_owned());
     // Over https, with what is at hand.
     let curl = Command::new("curl")
         .args(["-s", "--cacert"])

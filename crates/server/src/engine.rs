@@ -14,6 +14,7 @@ use crate::faults::Faults;
 use crate::publish::Board;
 use crate::requests::{RequestLog, RequestRecord, Requests};
 use crate::telemetry::Telemetry;
+use crate::webhooks::Webhooks;
 
 /// The region at one revision. Immutable; keep it as long as you like.
 #[derive(Debug)]
@@ -149,6 +150,7 @@ pub(crate) struct Inner {
     pub telemetry: Arc<Telemetry>,
     pub requests: Requests,
     pub faults: Faults,
+    pub webhooks: Webhooks,
     pub health: Arc<Health>,
 }
 
@@ -266,6 +268,10 @@ impl Engine {
 
     pub(crate) fn faults_kept(&self) -> &Faults {
         &self.inner.faults
+    }
+
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.inner.webhooks
     }
 
     /// Asks the writer to stop. What waits in the mailbox is answered with Stopping.

@@ -11,6 +11,7 @@ pub mod faults;
 pub mod identity;
 mod metadata;
 pub mod nearest;
+mod portal;
 mod publish;
 mod random;
 mod requests;
@@ -21,12 +22,14 @@ mod start;
 mod telemetry;
 mod tls;
 mod waiting;
+mod webhooks;
 mod writer;
 
 pub use config::*;
 pub use engine::*;
 /// What the engine is asked with and answers with.
 pub use forewarn_core::{Found, MachineId, Timestamp};
+pub use forewarn_store::{HistoryQuery, HistoryRow};
 pub use requests::{
     APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestRecord, RequestSeen, Summary as RequestSummary,
 };

@@ -24,12 +24,15 @@ use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
 use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
 use crate::faults::{self, Faults};
+use crate::identity::Principal;
 use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
+use crate::portal::Sessions;
 use crate::publish::Board;
 use crate::random::random_guid;
 use crate::requests::Requests;
 use crate::telemetry::Telemetry;
 use crate::tls::{self, Secure};
+use crate::webhooks::{self, Webhooks};
 use crate::writer::{Rest, Writer};
 
 /// Where a listener came to be.
@@ -50,6 +53,7 @@ pub struct Running {
     stop: CancellationToken,
     tasks: TaskTracker,
     writer: JoinHandle<()>,
+    sessions: Arc<Sessions>,
 }
 
 /// The longest delay of the original's first call.
@@ -81,6 +85,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let secure = tls::open(&config).await?;
     let (engine, writer, runner) = open(&config, store).await?;
     register_first(&engine, config.first_machine.clone()).await?;
+    webhooks::open(&engine).await?;
 
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
@@ -92,21 +97,24 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         stop: stop.clone(),
         tasks: tasks.clone(),
         writer,
+        sessions: access.sessions().clone(),
     };
     let machine_doors = listeners.iter().map(Bound::describe).collect::<Result<_, _>>()?;
     let doors = Arc::new(api::Doors {
         http: running.management,
         https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
     });
+    let names = if config.plain_names { Names::Plain } else { Names::Original };
     let options = metadata::Options {
-        names: if config.plain_names { Names::Plain } else { Names::Original },
+        names,
         first_call_delay: config.first_call_delay,
         seed: random_guid(),
         desk: api::desk(&access, &doors),
     };
     metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
     tasks.spawn(faults::keep(engine.clone(), stop.clone()));
-    let router = api::router(api::Service::new(engine, access, doors, machine_doors, stop.clone()));
+    tasks.spawn(webhooks::run(engine.clone(), stop.clone()));
+    let router = api::router(api::Service::new(engine, access, doors, machine_doors, stop.clone(), names));
     tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {
         let transport = api::Transport::Tls(tls.acceptor());
@@ -120,6 +128,15 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
 }
 
 impl Running {
+    /// A link that signs one browser in at the portal as the owner, once and soon.
+    pub fn portal_link(&self) -> String {
+        let address = match self.management {
+            address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
+            address => address,
+        };
+        format!("http://{address}{}", self.sessions.link(&Principal::owner()))
+    }
+
     /// Stops within five seconds: held requests are answered, connections closed, time written down.
     /// What drivers were about is taken up at the next start.
     pub async fn stop(self) {
@@ -207,6 +224,7 @@ async fn open(
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
         faults: Faults::new(),
+        webhooks: Webhooks::default(),
         health: health.clone(),
     });
     let (driver, runner) = driver(config, &engine, clock.kind(), reruns);

@@ -29,6 +29,9 @@ pub struct Telemetry {
     pub waiting: Gauge,
     pub connections: Gauge,
     pub mailbox_full: Counter,
+    pub webhook_deliveries: Counter,
+    pub webhook_failures: Counter,
+    pub webhook_given_up: Counter,
     board: Arc<OnceLock<Arc<Board>>>,
 }
 
@@ -55,6 +58,9 @@ impl Telemetry {
             waiting: gauge(&mut registry, "api_waiting", "Requests to the management API that wait for an event"),
             connections: gauge(&mut registry, "metadata_connections", "Open connections at the metadata listeners"),
             mailbox_full: counter(&mut registry, "mailbox_full", "Commands that found the mailbox full"),
+            webhook_deliveries: counter(&mut registry, "webhook_deliveries", "Deliveries that receivers took"),
+            webhook_failures: counter(&mut registry, "webhook_failures", "Attempts at deliveries that failed"),
+            webhook_given_up: counter(&mut registry, "webhook_given_up", "Deliveries that were given up"),
             board,
             registry,
         }

@@ -47,6 +47,7 @@
 mod api;
 mod builder;
 mod event;
+mod fault;
 mod machine;
 
 use std::sync::Arc;
@@ -58,7 +59,8 @@ use tokio::runtime::Runtime;
 
 pub use builder::Builder;
 pub use event::{Approval, Event, Kind, Status};
-pub use machine::{Machine, Requests};
+pub use fault::Fault;
+pub use machine::{Machine, RequestMade};
 
 use api::Api;
 
@@ -192,6 +194,18 @@ impl Forewarn {
     pub fn advance(&self, time: Duration) {
         assert!(time.subsec_nanos() == 0, "the clock moves by whole seconds, and {time:?} is none");
         self.inner.api.post(&["clock", "advance"], &json!({ "seconds": time.as_secs() }));
+    }
+
+    /// Lets requests of all machines go wrong.
+    #[track_caller]
+    pub fn fault(&self, fault: Fault) {
+        self.inner.api.post(&["faults"], &fault.body(None));
+    }
+
+    /// Nothing goes wrong any more.
+    #[track_caller]
+    pub fn clear_faults(&self) {
+        self.inner.api.delete(&["faults"]);
     }
 
     /// Where the management API is; no token is needed.

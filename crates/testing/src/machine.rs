@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::event::{Event, Kind};
+use crate::fault::Fault;
 use crate::{Forewarn, api::Api};
 
 /// Made by [`Forewarn::machine`] and its like. Clones are the same machine.
@@ -13,13 +14,18 @@ pub struct Machine {
     endpoint: String,
 }
 
-/// What a machine has asked of its endpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    pub gets: u64,
-    pub posts: u64,
-    /// Answered with 429.
-    pub refused: u64,
+/// A request of a machine to its endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestMade {
+    pub method: String,
+    /// `/metadata/scheduledevents`, without `/vm/…` in front.
+    pub path: String,
+    /// None: there was no answer, because a [fault](crate::Fault) reset the connection or the handler left.
+    pub status: Option<u16>,
+    /// The ids of the events that it approved.
+    pub approved: Vec<String>,
+    /// The kinds of the faults that it met, such as `Truncated`.
+    pub faults: Vec<String>,
 }
 
 impl Machine {
@@ -102,20 +108,24 @@ impl Machine {
         self.forewarn.event(&self.api().delete(&["machines", &self.name]))
     }
 
-    /// What the machine has asked so far, also by [`document`](Machine::document).
+    /// Lets requests of this machine go wrong.
+    #[track_caller]
+    pub fn fault(&self, fault: Fault) {
+        self.api().post(&["faults"], &fault.body(Some(&self.name)));
+    }
+
+    /// What the machine has asked, also by [`document`](Machine::document): the last 64 requests, oldest first.
     ///
     /// ```
     /// let web = forewarn_testing::Forewarn::start().machine("web_0");
     /// web.document();
-    /// assert_eq!((web.requests().gets, web.requests().posts), (1, 0));
+    /// let requests = web.requests();
+    /// assert_eq!((requests[0].method.as_str(), requests[0].status), ("GET", Some(200)));
     /// ```
     #[track_caller]
-    pub fn requests(&self) -> Requests {
-        let Some((_, running)) = &self.forewarn.inner.server else { return Requests::default() };
-        let snapshot = running.engine.snapshot();
-        let machine = snapshot.region.machines().find(|machine| machine.name.eq_ignore_ascii_case(&self.name));
-        let record = machine.and_then(|machine| running.engine.requests_of(machine.id)).unwrap_or_default();
-        Requests { gets: record.gets, posts: record.posts, refused: record.refused }
+    pub fn requests(&self) -> Vec<RequestMade> {
+        let requests = self.api().get(&["machines", &self.name, "requests"]);
+        requests["value"].as_array().into_iter().flatten().map(RequestMade::read).collect()
     }
 
     #[track_caller]
@@ -146,5 +156,21 @@ impl Machine {
 
     fn api(&self) -> &Api {
         &self.forewarn.inner.api
+    }
+}
+
+impl RequestMade {
+    fn read(value: &Value) -> RequestMade {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let texts = |list: &Value, of: fn(&Value) -> &Value| {
+            list.as_array().into_iter().flatten().map(|each| text(of(each))).collect()
+        };
+        RequestMade {
+            method: text(&value["method"]),
+            path: text(&value["path"]),
+            status: value["status"].as_u64().and_then(|status| u16::try_from(status).ok()),
+            approved: texts(&value["approved"], |id| id),
+            faults: texts(&value["faults"], |fault| &fault["kind"]),
+        }
     }
 }

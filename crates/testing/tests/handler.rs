@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use forewarn_client::{AsyncClient, Change, Client};
-use forewarn_testing::{Forewarn, Kind, Requests, Status};
+use forewarn_testing::{Fault, Forewarn, Kind, RequestMade, Status};
 
 /// Only reached when a test fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,7 +31,53 @@ fn a_handler_approves_what_is_its_own() {
     assert!(event.is_started());
     forewarn.advance(Duration::from_secs(600));
     assert_eq!(event.wait_gone(PATIENCE), "Completed");
-    assert_eq!(two.requests(), Requests { gets: 1, posts: 0, refused: 0 });
+    let methods = |requests: Vec<RequestMade>| requests.into_iter().map(|each| each.method).collect::<String>();
+    assert_eq!(methods(two.requests()), "GET");
+}
+
+#[test]
+fn a_handler_gets_through_every_fault_and_the_record_says_which_it_met() {
+    let brief = Duration::from_millis(1);
+    for (fault, met) in [
+        (Fault::status(410), "Status"),
+        (Fault::status_retry_after(429, 0), "Status"),
+        (Fault::delay(brief), "Delay"),
+        (Fault::reset(), "Reset"),
+        (Fault::truncated(), "Truncated"),
+        (Fault::slow_first_call(brief), "SlowFirstCall"),
+        (Fault::incarnation_restart(), "IncarnationRestart"),
+        (Fault::unknown_type(), "UnknownType"),
+    ] {
+        let forewarn = Forewarn::start();
+        let web = forewarn.machine("web_0");
+        let event = web.restart();
+        web.fault(fault.count(1));
+        handle(web.endpoint(), web.name());
+        assert!(event.is_started(), "{met}");
+        let requests = web.requests();
+        assert!(requests.iter().any(|request| request.faults == [met]), "{met}: {requests:?}");
+    }
+}
+
+#[test]
+fn faults_are_for_those_that_they_are_said_to_be_for_and_end() {
+    let forewarn = Forewarn::start();
+    let [one, two] = forewarn.availability_set("web", ["web_0", "web_1"]);
+    let event = one.restart();
+    one.fault(Fault::events_vanish());
+    forewarn.fault(Fault::status(503).only_approvals().count(1));
+    forewarn.fault(Fault::malformed().only_polls().percent(100).lasting(Duration::from_secs(60)));
+    forewarn.advance(Duration::from_secs(60));
+    handle(one.endpoint(), one.name());
+    assert_eq!(event.status(), Status::Scheduled);
+    forewarn.clear_faults();
+    handle(two.endpoint(), one.name());
+    assert!(event.is_started());
+    let approvals: Vec<_> = two.requests().into_iter().filter(|request| request.method == "POST").collect();
+    assert_eq!(
+        (approvals[0].approved.as_slice(), approvals[0].status),
+        ([event.id().to_owned()].as_slice(), Some(200))
+    );
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 /// The type of every event.
 pub const EVENT_TYPE: &str = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted";
 
+/// The type of what is sent to see whether a receiver is there.
+pub const TRIAL_TYPE: &str = "Forewarn.WebhookTest";
+
 /// How far an event is, as subscribers are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -117,6 +120,18 @@ impl Telling<'_> {
             (Stage::Scheduled, None) | (Stage::Started | Stage::Completed | Stage::Canceled, _) => String::new(),
         }
     }
+}
+
+/// An envelope that tells of no event, to try a web hook with.
+pub fn trial_body(message_id: u128, time: &str, webhook: &str) -> Value {
+    json!({
+        "specversion": "1.0",
+        "id": guid::Lower(message_id).to_string(),
+        "source": format!("/webhooks/{webhook}"),
+        "type": TRIAL_TYPE,
+        "time": time,
+        "data": {"webhook": webhook},
+    })
 }
 
 /// The version of the properties, as the original's sample has it.

@@ -1,7 +1,7 @@
 //! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
 
 mod agent;
-mod azure;
+pub mod azure;
 mod curl;
 mod daemon;
 mod discovery;
@@ -11,6 +11,7 @@ mod netns;
 mod pacemaker;
 mod package;
 mod pinning;
+mod portal;
 mod run;
 mod samples;
 mod schemathesis;
@@ -23,6 +24,7 @@ use anyhow::{Result, bail, ensure};
 type Run = (&'static str, fn() -> Result<()>);
 
 const RUNS: &[Run] = &[
+    ("azure", azure::run),
     ("curl", curl::run),
     ("samples", samples::run),
     ("fleet", fleet::run),
@@ -33,11 +35,14 @@ const RUNS: &[Run] = &[
     ("run", run::run),
     ("pytest", kit::pytest),
     ("actions", kit::actions),
-    ("azure-sign-in", azure::run),
     ("schemathesis", schemathesis::run),
+    ("portal", portal::run),
 ];
 
-pub fn run(names: &[&str]) -> Result<()> {
+/// `--write` among the names: what a run keeps in the repository is written anew.
+pub fn run(arguments: &[&str]) -> Result<()> {
+    let names: Vec<&str> = arguments.iter().copied().filter(|word| *word != portal::WRITE).collect();
+    let names = names.as_slice();
     let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
         bail!(

@@ -49,7 +49,7 @@ impl<'n> Server<'n> {
     }
 
     fn start_at(namespace: Option<&'n Namespace>, metadata: &str, flags: &[&str]) -> Result<Server<'n>> {
-        let program = sh::target().join("release/forewarn");
+        let program = sh::built_dir().join("forewarn");
         ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
         let data = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
         let log = File::create(data.path().join("log"))?;
@@ -101,6 +101,32 @@ impl<'n> Server<'n> {
         fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
     }
 
+    /// A program that is to run where the server does.
+    pub fn command(&self, program: &str) -> Command {
+        command_in(self.namespace, program)
+    }
+
+    /// The document of events as a machine sees it.
+    pub fn document(&self, machine: &str) -> Result<Value> {
+        let url = self.events_url(machine);
+        let answer = curl(self.command("curl"), &["-H", "Metadata: true", &url])?;
+        ensure!(answer.status == 200, "{machine}: {answer:?}");
+        answer.json()
+    }
+
+    /// A machine lets an event start.
+    pub fn approve(&self, machine: &str, event: &str) -> Result<()> {
+        let url = self.events_url(machine);
+        let body = json!({ "StartRequests": [{ "EventId": event }] }).to_string();
+        let answer = curl(self.command("curl"), &["-H", "Metadata: true", "-d", &body, &url])?;
+        ensure!(answer.status == 200, "{machine} approves {event}: {answer:?}");
+        Ok(())
+    }
+
+    fn events_url(&self, machine: &str) -> String {
+        format!("{}/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01", self.metadata[0])
+    }
+
     pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.expect_success("POST", path, Some(body))
     }
@@ -111,6 +137,13 @@ impl<'n> Server<'n> {
 
     pub fn get(&self, path: &str) -> Result<Value> {
         self.expect_success("GET", path, None)
+    }
+
+    /// A new server knows the machine that it runs on. Without it only those are there that clients make.
+    pub fn forget_the_first_machine(&self) -> Result<()> {
+        let machines = self.get("/machines")?;
+        let name = machines["value"][0]["name"].as_str().context("there is no first machine")?;
+        self.expect_success("DELETE", &format!("/machines/{name}"), None).map(|_| ())
     }
 
     /// Plans maintenance, of a machine or a group, and gives the id of its event.
@@ -129,7 +162,7 @@ impl<'n> Server<'n> {
     pub fn approvals(&self) -> Result<u64> {
         let token = format!("Authorization: Bearer {}", self.token);
         let url = format!("{}/metrics", self.management);
-        let answer = curl(command_in(self.namespace, "curl"), &["-H", &token, &url])?;
+        let answer = curl(self.command("curl"), &["-H", &token, &url])?;
         let value = answer.body.lines().find_map(|line| line.strip_prefix("forewarn_metadata_approvals_total "));
         value.and_then(|text| text.trim().parse().ok()).with_context(|| format!("not among the metrics: {answer:?}"))
     }
@@ -160,7 +193,7 @@ impl<'n> Server<'n> {
             arguments.extend(["-H", "Content-Type: application/json", "-d", text]);
         }
         arguments.push(&url);
-        let answer = curl(command_in(self.namespace, "curl"), &arguments)?;
+        let answer = curl(self.command("curl"), &arguments)?;
         ensure!((200..300).contains(&answer.status), "{method} {path} {}: {answer:?}", text.unwrap_or_default());
         answer.json()
     }

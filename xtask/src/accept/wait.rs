@@ -10,14 +10,19 @@ pub const WAIT_MAX: Duration = Duration::from_secs(90);
 const STEP: Duration = Duration::from_millis(50);
 
 /// Asks until there is an answer.
-pub fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+pub fn until<T>(what: &str, ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    until_within(WAIT_MAX, what, ask)
+}
+
+/// The same for what is known to take longer.
+pub fn until_within<T>(max: Duration, what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let begun = Instant::now();
     loop {
         if let Some(answer) = ask()? {
             return Ok(answer);
         }
-        if begun.elapsed() > WAIT_MAX {
-            bail!("waited {} s in vain for {what}", WAIT_MAX.as_secs());
+        if begun.elapsed() > max {
+            bail!("waited {} s in vain for {what}", max.as_secs());
         }
         std::thread::sleep(STEP);
     }

@@ -9,6 +9,7 @@
 //!   paths      one machine's path against those of 100,000 machines in 1,000 scopes
 //!   approve    approvals by 64 clients, each durable, against one commit for each
 //!   hold       10,000 held requests in one scope
+//!   arm        scale sets of 100 and 10,000 instances through the ARM-shaped API; commits of a scale-in
 //! ```
 //!
 //! Servers run on one core and whatever loads them on the other, on loopback only.
@@ -20,6 +21,7 @@ use anyhow::{Context, Result, bail};
 use crate::{setup, sh};
 
 mod approve;
+mod arm;
 mod client;
 mod core;
 mod get;
@@ -37,6 +39,7 @@ const ALL: &[Bench] = &[
     ("paths", get::paths),
     ("approve", approve::run),
     ("hold", hold::run),
+    ("arm", arm::run),
 ];
 
 pub fn run(names: &[&str]) -> Result<()> {

@@ -277,6 +277,37 @@ fn an_event_that_comes_back_runs_no_hook_twice() {
 }
 
 #[test]
+fn an_event_that_comes_back_to_a_machine_that_is_not_prepared_any_more_is_not_approved() {
+    let life = "see Reboot Scheduled 900 me => prepare 890\n none => -\n ok prepare => restore 300\n ok restore => -
+         see Reboot Scheduled 900 me => ";
+    check(rules("prepare restore"), &format!("{life}-\n at 60 => -"));
+    check(Rules { on_failure: OnTrouble::Approve, ..rules("prepare restore") }, &format!("{life}approve"));
+    check(
+        rules("restore"),
+        "see Reboot Scheduled 900 me => approve\n refused => -\n none => restore 300\n ok restore => -
+         see Reboot Scheduled 900 me => approve",
+    );
+}
+
+#[test]
+fn an_action_that_was_taken_out_of_the_settings_is_named_while_its_event_is_there() {
+    let mut plan = Plan::resume(rules("nginx.prepare nginx.restore prepare"), []);
+    plan.document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
+    let id = EventId::parse(ID).unwrap();
+    for step in ["nginx.prepare", "prepare"] {
+        plan.next(UNIX_EPOCH);
+        plan.step_ended(&id, step, Outcome::Succeeded);
+    }
+    let says = |rules, plan: &Plan| Plan::resume(rules, plan.records().cloned()).take_says();
+    assert_eq!(says(rules("nginx.prepare nginx.restore"), &plan), Vec::<String>::new());
+    let lost =
+        "event E1: action nginx.prepare ran and is not in the settings any more; put back by hand what it changed";
+    assert_eq!(says(rules("prepare"), &plan), [lost]);
+    plan.document(ME, &document(""), UNIX_EPOCH);
+    assert_eq!(says(rules("prepare"), &plan), Vec::<String>::new());
+}
+
+#[test]
 fn only_so_many_old_events_are_kept() {
     let mut plan = Plan::resume(rules(""), []);
     for number in 0..OVER_KEPT_MAX as u64 + 10 {

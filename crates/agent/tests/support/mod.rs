@@ -15,23 +15,33 @@ use forewarn_core::{
     NewMachine, Place, Priority, Request, Status, Timestamp,
 };
 use forewarn_server::{
-    Advance, Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, start,
+    Advance, Auth, BoundAddress, ClockKind, Config, DriverChoice, Engine, HistoryQuery, HistoryRow, Impacts,
+    ListenAddress, MetadataListener, Running, StoreChoice, start,
 };
 
 /// Whatever takes longer does not come any more, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the events take that take no time by default.
+const IMPACT: Duration = Duration::from_secs(600);
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Waits until there is something.
 #[track_caller]
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_or(|| what.to_owned(), look)
+}
+
+/// Like [`until`], with words that are found when it does not come.
+#[track_caller]
+pub fn until_or<T>(what: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         match look() {
             Some(found) => return found,
-            None if begun.elapsed() > PATIENCE => panic!("{what}: not within {} s", PATIENCE.as_secs()),
+            None if begun.elapsed() > PATIENCE => panic!("{}: not within {} s", what(), PATIENCE.as_secs()),
             None => std::thread::sleep(LOOK),
         }
     }
@@ -39,8 +49,10 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// Its clock begins at the real time, because agents compare `NotBefore` with theirs, and then stands.
 pub struct World {
-    running: Running,
+    /// None only while it is stopped and started again.
+    running: Option<Running>,
     runtime: tokio::runtime::Runtime,
+    config: Config,
 }
 
 impl World {
@@ -50,33 +62,56 @@ impl World {
 
     /// With another time than the real one.
     pub fn at(start_at: Option<Timestamp>) -> World {
-        let listener = MetadataListener {
-            address: ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()),
-            machine: None,
-            network: "default".into(),
-            prefix: None,
-        };
-        let config = Config {
-            metadata: vec![listener],
-            management: (Ipv4Addr::LOCALHOST, 0).into(),
-            auth: Auth::Off,
-            clock: ClockKind::Manual { start: start_at },
-            ..Config::default()
-        };
+        World::with(config(Ipv4Addr::LOCALHOST, start_at))
+    }
+
+    /// One that keeps everything in this directory, at an address of its own, so that it can be stopped and
+    /// started again. Every kind of event takes its time.
+    pub fn durable(dir: &Path) -> World {
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let impacts = Impacts { eviction: IMPACT, deletion: IMPACT, ..Impacts::default() };
+        World::with(Config {
+            store: StoreChoice::Directory(dir.to_owned()),
+            driver: DriverChoice::Simulated(impacts),
+            ..config(Ipv4Addr::new(127, 77, high, low), None)
+        })
+    }
+
+    fn with(mut config: Config) -> World {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let running = runtime.block_on(start(config)).expect("the server starts");
-        World { running, runtime }
+        let running = runtime.block_on(start(config.clone())).expect("the server starts");
+        let BoundAddress::Tcp(address) = &running.metadata[0] else { panic!("not an address") };
+        config.metadata[0].address = ListenAddress::Tcp(*address);
+        World { running: Some(running), runtime, config }
+    }
+
+    /// The server stops and starts again where it was.
+    pub fn restart_server(&mut self) {
+        self.runtime.block_on(self.running.take().expect("it runs").stop());
+        self.running = Some(self.runtime.block_on(start(self.config.clone())).expect("the server starts again"));
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("it runs")
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.running().engine
+    }
+
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
     }
 
     /// A command of the documentation with the addresses that this server has.
     pub fn localise(&self, text: &str) -> String {
-        let BoundAddress::Tcp(metadata) = &self.running.metadata[0] else { panic!("not an address") };
-        let management = self.running.management;
+        let BoundAddress::Tcp(metadata) = &self.running().metadata[0] else { panic!("not an address") };
+        let management = self.running().management;
         text.replace("127.0.0.1:8169", &metadata.to_string()).replace("127.0.0.1:8170", &management.to_string())
     }
 
     pub fn submit(&self, command: forewarn_core::Command) -> Answer {
-        self.runtime.block_on(self.running.engine.submit(command, None)).expect("it is carried out").answer
+        self.runtime.block_on(self.engine().submit(command, None)).expect("it is carried out").answer
     }
 
     /// A machine, and the base URL that is its own.
@@ -98,7 +133,7 @@ impl World {
             details: Default::default(),
         };
         change(&mut machine);
-        let BoundAddress::Tcp(address) = &self.running.metadata[0] else { panic!("not an address") };
+        let BoundAddress::Tcp(address) = &self.running().metadata[0] else { panic!("not an address") };
         match self.submit(forewarn_core::Command::RegisterMachine(Box::new(machine))) {
             Answer::Machine(id) => (id, format!("http://{address}/vm/{name}")),
             other => panic!("not a machine: {other:?}"),
@@ -136,23 +171,43 @@ impl World {
 
     pub fn advance(&self, secs: u64) {
         let how = Advance::By(Duration::from_secs(secs));
-        self.runtime.block_on(self.running.engine.advance(how)).expect("the clock moves");
+        self.runtime.block_on(self.engine().advance(how)).expect("the clock moves");
+    }
+
+    /// The time when this event may start, and it does.
+    pub fn advance_to_start(&self, event: u128) {
+        let snapshot = self.engine().snapshot();
+        let not_before = snapshot.region.event(Guid(event)).expect("the event is there").not_before;
+        self.runtime.block_on(self.engine().advance(Advance::To(not_before))).expect("the clock moves");
     }
 
     pub fn status(&self, event: u128) -> Option<Status> {
-        let snapshot = self.running.engine.snapshot();
+        let snapshot = self.engine().snapshot();
         snapshot.region.event(Guid(event)).map(|event| event.status.clone())
+    }
+
+    /// All of it, oldest first.
+    pub fn history(&self) -> Vec<HistoryRow> {
+        let mut rows: Vec<HistoryRow> = Vec::new();
+        loop {
+            let query = HistoryQuery { after: rows.last().map(|row| row.number), ..HistoryQuery::default() };
+            let page = self.runtime.block_on(self.engine().history(query)).expect("history can be read");
+            if page.is_empty() {
+                return rows;
+            }
+            rows.extend(page);
+        }
     }
 
     /// How many approvals came from this machine.
     pub fn posts(&self, machine: MachineId) -> u64 {
-        self.running.engine.requests_of(machine).map_or(0, |record| record.posts)
+        self.engine().requests_of(machine).map_or(0, |record| record.posts)
     }
 
     /// Somebody in the scope of this machine looked, so that its events appear.
     pub fn wait_until_on(&self, machine: MachineId) {
         until("the scope is on", || {
-            let snapshot = self.running.engine.snapshot();
+            let snapshot = self.engine().snapshot();
             let scope = snapshot.region.machine(machine).expect("the machine is there").scope;
             snapshot.region.is_on(scope).then_some(())
         });
@@ -164,8 +219,29 @@ impl World {
     }
 }
 
+fn config(address: Ipv4Addr, start_at: Option<Timestamp>) -> Config {
+    let listener = MetadataListener {
+        address: ListenAddress::Tcp((address, 0).into()),
+        machine: None,
+        network: "default".into(),
+        prefix: None,
+    };
+    Config {
+        metadata: vec![listener],
+        management: (Ipv4Addr::LOCALHOST, 0).into(),
+        auth: Auth::Off,
+        clock: ClockKind::Manual { start: start_at },
+        ..Config::default()
+    }
+}
+
 fn home() -> Home {
     Home { subscription: "00000000-0000-0000-0000-000000000000".into(), resource_group: "default".into() }
+}
+
+/// As agents are told it.
+pub fn event_id(event: Guid) -> String {
+    event.to_string().to_ascii_uppercase()
 }
 
 pub fn name(text: &str) -> Name {

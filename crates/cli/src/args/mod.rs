@@ -14,6 +14,7 @@ mod host;
 mod maintenance;
 mod named;
 mod operation;
+mod portal;
 mod run;
 mod scenario;
 mod serve;
@@ -22,6 +23,7 @@ mod traits;
 mod vm;
 mod vmss;
 mod wait;
+mod webhook;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -38,6 +40,7 @@ pub use host::HostCommand;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, MaintenanceType, TargetArgs};
 pub use named::{HostName, Named, Within, segment};
 pub use operation::OperationCommand;
+pub use portal::PortalArgs;
 pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
@@ -46,6 +49,7 @@ pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
 pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
 pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
 pub use wait::{RequestsArgs, WaitArgs, WaitStatus};
+pub use webhook::{CreateWebhookArgs, OneWebhook, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done
@@ -106,6 +110,8 @@ pub enum Command {
     /// The process beside such a program.
     #[command(hide = true)]
     RunCompanion(Box<CompanionArgs>),
+    /// Open the portal in a browser.
+    Portal(PortalArgs),
     /// See, approve and cancel events.
     Events(Client<EventsCommand>),
     /// Announce and carry out maintenance.
@@ -124,6 +130,8 @@ pub enum Command {
     Operation(Client<OperationCommand>),
     /// Let the metadata endpoint answer wrongly, to see what a handler makes of it.
     Fault(Client<FaultCommand>),
+    /// Programs that are told what happens to events.
+    Webhook(Client<WebhookCommand>),
     /// What happened.
     History(HistoryArgs),
     /// Put a handler through scenarios and faults, and judge what it does.

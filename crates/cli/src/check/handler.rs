@@ -26,6 +26,7 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 pub struct Handler {
     child: Child,
     ended: Option<(Timestamp, ExitStatus)>,
+    readers: Vec<thread::JoinHandle<()>>,
     written: Arc<Mutex<Written>>,
 }
 
@@ -45,6 +46,7 @@ impl Handler {
         let mut child = child.map_err(|error| Failure::Refused(format!("The handler cannot be started: {error}.")))?;
         let written = Arc::new(Mutex::default());
         let said = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
+        let mut readers = Vec::new();
         for stream in said.into_iter().flatten() {
             let reader = Reader {
                 name: case.name,
@@ -52,9 +54,9 @@ impl Handler {
                 verbose: common.verbose,
                 written: Arc::clone(&written),
             };
-            thread::spawn(move || reader.read(stream));
+            readers.push(thread::spawn(move || reader.read(stream)));
         }
-        Ok(Handler { child, ended: None, written })
+        Ok(Handler { child, ended: None, readers, written })
     }
 
     /// When and how it ended by itself.
@@ -76,6 +78,15 @@ impl Handler {
         }
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait();
+        self.drain();
+    }
+
+    /// Lets everything be read that was written. Somebody who left the group may keep the output open for ever.
+    fn drain(&mut self) {
+        let until = Instant::now() + TERM_GRACE;
+        while Instant::now() < until && !self.readers.iter().all(thread::JoinHandle::is_finished) {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub fn marks(&self, begun: Timestamp) -> Vec<(At, Mark)> {

@@ -146,6 +146,7 @@ impl Judge<'_> {
     fn approval(&mut self, event: &Event) {
         let whose = if event.mine { "its own" } else { "another machine's" };
         let kind = &event.kind;
+        let refused = self.seen.refused_approvals();
         match (self.seen.approval(&event.id), should_approve(self.profile, event.mine), event.had_notice()) {
             (Some(at), _, _) if event.started.is_some_and(|started| started < at) => {
                 let weight = if self.profile == Profile::Never { Weight::Bad } else { Weight::Remark };
@@ -158,6 +159,9 @@ impl Judge<'_> {
                 );
             }
             (Some(_), false, _) => self.say(Weight::Bad, format!("approved {whose} {kind}")),
+            (None, true, true) if refused > 0 => {
+                self.say(Weight::Bad, format!("did not approve {whose} {kind}: {refused} POSTs were refused"));
+            }
             (None, true, true) => self.say(Weight::Bad, format!("did not approve {whose} {kind}")),
             (None, true, false) => self.say(Weight::Good, format!("had no notice of {whose} {kind}")),
             (None, false, _) => self.say(Weight::Good, format!("left {whose} {kind} alone")),
@@ -202,7 +206,7 @@ impl Judge<'_> {
 }
 
 /// A line of output is read some time after it was written, on a busy machine more of it than one would think.
-const MARK_LATE_MAX: Duration = Duration::from_millis(500);
+const MARK_LATE_MAX: Duration = Duration::from_secs(2);
 
 pub fn secs(span: Duration) -> String {
     format!("{:.1} s", span.as_secs_f64())

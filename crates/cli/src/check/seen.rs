@@ -67,6 +67,21 @@ impl Seen {
         self.polls().filter(good).map(|request| request.at).find(|poll| *poll >= at)
     }
 
+    /// Approvals that the server did not take, though nothing was wrong with the server.
+    pub fn refused_approvals(&self) -> usize {
+        let refused = |request: &&Request| {
+            matches!(request.what, Asked::Approve(_)) && !request.faulty && request.status.is_some_and(|it| it >= 400)
+        };
+        self.requests.iter().filter(refused).count()
+    }
+
+    /// The status with which every poll was refused, and how many there were; None: not all were.
+    pub fn all_refused(&self) -> Option<(u16, usize)> {
+        let polls: Vec<&Request> = self.polls().filter(|request| !request.faulty).collect();
+        let status = polls.first()?.status.filter(|status| *status >= 400)?;
+        polls.iter().all(|request| request.status == Some(status)).then_some((status, polls.len()))
+    }
+
     /// When the handler approved an event, if it did.
     pub fn approval(&self, id: &str) -> Option<At> {
         let names = |request: &&Request| match &request.what {

@@ -29,6 +29,12 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
 /// Handlers that start at the same time.
 const STARTING_MAX: usize = 4;
 
+/// So many polls that are all refused, and nothing else, are a handler that asks wrongly.
+const REFUSED_MAX: usize = 3;
+
+/// What a handler does.
+const REMEDY: &str = "A handler asks http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01 with the header Metadata: true";
+
 /// How long nothing happens in the case in which nothing happens: a gap that is too long shows itself.
 const IDLE: Duration = Duration::from_secs(33);
 
@@ -155,6 +161,13 @@ impl<'a> Stage<'a> {
             if watch.seen.requests.is_empty() && (begun.elapsed() > FIRST_REQUEST_MAX || watch.seen.exit.is_some()) {
                 return Err(self.give_up(watch, handler));
             }
+            if let Some((status, count)) =
+                watch.seen.all_refused().filter(|(_, n)| *n >= REFUSED_MAX && begun.elapsed() > FIRST_REQUEST_MAX)
+            {
+                watch.seen.trouble =
+                    Some(format!("all {count} requests for the document were refused with {status}. {REMEDY}"));
+                return Ok(());
+            }
             if !watch.seen.requests.is_empty() {
                 drop(permit.take());
             }
@@ -181,10 +194,7 @@ impl<'a> Stage<'a> {
             None => format!("No request came within {} seconds", FIRST_REQUEST_MAX.as_secs()),
         };
         let last = handler.last_line().map_or_else(String::new, |line| format!(" The last that it wrote: {line}"));
-        Failure::Ended(format!(
-            "{how}. A handler asks http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01 with the \
-             header Metadata: true.{last}"
-        ))
+        Failure::Ended(format!("{how}. {REMEDY}.{last}"))
     }
 
     fn is_over(&self, run: Option<u64>, begun: Instant, watch: &mut Watch) -> Result<bool, Failure> {

@@ -228,7 +228,8 @@ fn state_words(state: &str) -> String {
 fn standing(event: &Event) -> String {
     match event.status.as_str() {
         "Scheduled" => format!("Scheduled, NotBefore {}", day_time(event.not_before)),
-        other => event.outcome.clone().unwrap_or_else(|| other.to_owned()),
+        other if event.shown => event.outcome.clone().unwrap_or_else(|| other.to_owned()),
+        other => format!("{} (no machine listens, so none was told)", event.outcome.as_deref().unwrap_or(other)),
     }
 }
 

@@ -12,12 +12,14 @@ mod history;
 mod host;
 mod maintenance;
 mod operation;
+mod portal;
 mod requests;
 mod scenario;
 mod token;
 mod vm;
 mod vmss;
 mod wait;
+mod webhook;
 
 pub use history::sentence as history_sentence;
 use serde_json::Value;
@@ -33,6 +35,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Run(args) => run::run(*args),
         Command::RunCompanion(args) => run::companion(*args),
+        Command::Portal(args) => portal::run(&args),
         Command::Events(args) => with_api(&args, events::run),
         Command::Maintenance(args) => with_api(&args, maintenance::run),
         Command::Vm(args) => with_api(&args, vm::run),
@@ -46,6 +49,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Host(args) => with_api(&args, host::run),
         Command::Operation(args) => with_api(&args, operation::run),
         Command::Fault(args) => with_api(&args, fault::run),
+        Command::Webhook(args) => with_api(&args, webhook::run),
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
         Command::Check(args) => check::run(&args),
         Command::Scenario(args) => with_api(&args, scenario::run),

@@ -94,6 +94,10 @@ impl Choices {
         config.metadata.extend(self.link_local.then(super::listener::link_local));
         config.store = self.store()?;
         config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
+        // Who wants any free port wants a server beside others: the one https port of this computer is not for it.
+        if let (ManagementTls::IfFree(_), 0) = (config.management_tls, config.management.port()) {
+            config.management_tls = ManagementTls::Off;
+        }
         config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref())?;
         config.clock = self.clock()?;
         config.driver = self.driver()?;

@@ -19,13 +19,14 @@ INTERVAL = 40 if "slow" in FAULTS else 0.5
 
 
 def ask(url, body=None, headers=None):
-    request = urllib.request.Request(url, data=body, headers={"Metadata": "true", **(headers or {})})
+    known = {} if "no-header" in FAULTS else {"Metadata": "true"}
+    request = urllib.request.Request(url, data=body, headers={**known, **(headers or {})})
     with urllib.request.urlopen(request, timeout=20) as answer:
         return answer.headers, answer.read()
 
 
 def my_name():
-    while True:
+    while "no-header" not in FAULTS:
         try:
             return ask(NAME)[1].decode()
         except OSError:
@@ -81,14 +82,15 @@ class Handler:
         if id not in self.prepared and "approves-first" not in FAULTS:
             self.prepare(id)
         if event["EventStatus"] == "Scheduled" and id not in self.approved and "never-approves" not in FAULTS:
-            body = json.dumps({"StartRequests": [{"EventId": id}]}).encode()
+            key = "StartRequest" if "wrong-body" in FAULTS else "StartRequests"
+            body = json.dumps({key: [{"EventId": id}]}).encode()
             try:
                 ask(EVENTS, body)
                 self.approved.add(id)
             except (OSError, http.client.HTTPException):
                 return
         if id not in self.prepared:
-            time.sleep(1)
+            time.sleep(3)
             self.prepare(id)
 
     def prepare(self, id):

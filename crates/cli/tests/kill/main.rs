@@ -7,7 +7,10 @@
 
 mod http;
 mod ledger;
+#[path = "../../../server/tests/receiver/mod.rs"]
+mod receiver;
 mod server;
+mod webhooks;
 mod worker;
 
 use std::sync::mpsc;

@@ -14,6 +14,7 @@ use super::token::{Keeper, TokenError, random_token};
 use super::{Doors, Service, Via, routes};
 use crate::config::{Auth, Config, StoreChoice};
 use crate::identity::{Desk, Needs, Principal, Role, SignIn, TokenRefusal, arm_needs, is_arm_path};
+use crate::portal::Sessions;
 use crate::secret_file::SecretFileError;
 use crate::tls::now;
 
@@ -21,6 +22,7 @@ use crate::tls::now;
 pub struct Access {
     kind: Kind,
     sign_in: Arc<SignIn>,
+    sessions: Arc<Sessions>,
 }
 
 enum Kind {
@@ -54,7 +56,11 @@ pub fn access(config: &Config) -> Result<Access, AccessError> {
         StoreChoice::Directory(dir) => SignIn::in_directory(dir)?,
         StoreChoice::Memory => SignIn::in_memory(),
     };
-    Ok(Access { kind, sign_in: Arc::new(sign_in) })
+    let sessions = match &config.store {
+        StoreChoice::Directory(dir) => Sessions::in_directory(dir)?,
+        StoreChoice::Memory => Sessions::in_memory(),
+    };
+    Ok(Access { kind, sign_in: Arc::new(sign_in), sessions: Arc::new(sessions) })
 }
 
 /// Where machines get tokens that the API takes.
@@ -72,6 +78,11 @@ enum Stranger {
 impl Access {
     pub(crate) fn sign_in(&self) -> &Arc<SignIn> {
         &self.sign_in
+    }
+
+    /// Who is signed in at the portal.
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
     }
 
     /// Whether anybody is let in, whatever they show.
@@ -106,8 +117,7 @@ impl Doors {
 
 pub async fn check(State(service): State<Service>, mut request: Request, next: Next) -> Result<Response, ApiError> {
     let doors = &service.0.doors;
-    check_host(&request, doors)?;
-    check_origin(request.headers())?;
+    check_door(&request, doors)?;
     let principal = service.0.access.principal(request.headers(), doors);
     let admitted = match needs(&request) {
         Needs::Nothing => principal.unwrap_or_else(|_| Principal::nobody()),
@@ -118,6 +128,20 @@ pub async fn check(State(service): State<Service>, mut request: Request, next: N
         }
     };
     request.extensions_mut().insert(admitted);
+    Ok(next.run(request).await)
+}
+
+/// The right `Host`, the right `Origin`.
+pub(crate) fn check_door(request: &Request, doors: &Doors) -> Result<(), ApiError> {
+    check_host(request, doors)?;
+    check_origin(request.headers())
+}
+
+/// The role alone, of somebody who is known already.
+pub(super) async fn check_role_of(request: Request, next: Next) -> Result<Response, ApiError> {
+    if let (Needs::Role(role), Some(principal)) = (needs(&request), request.extensions().get::<Principal>()) {
+        check_role(principal, role)?;
+    }
     Ok(next.run(request).await)
 }
 

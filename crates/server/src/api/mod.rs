@@ -21,6 +21,7 @@ mod groups;
 mod guard;
 pub(crate) mod history;
 mod hosts;
+mod inside;
 mod listener;
 mod listeners;
 mod machine_actions;
@@ -32,6 +33,7 @@ mod object;
 mod openapi;
 pub(crate) mod operations;
 mod parts;
+mod portal_links;
 mod requests;
 mod routes;
 mod scale_sets;
@@ -42,6 +44,7 @@ pub(crate) mod text;
 mod token;
 pub(crate) mod values;
 mod waits;
+mod webhooks;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -50,6 +53,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::response::Response;
 use forewarn_core::{Answer, Command, EventId, Name, Request};
+use forewarn_wire::document::Names;
 use http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -61,7 +65,7 @@ use crate::metadata::DoorFacts;
 use crate::random::random_guid;
 use crate::scenario::Runs;
 use crate::tls::Tls;
-use error::{ApiError, Refusal};
+use error::Refusal;
 
 /// The bodies that scenarios have in their files.
 pub(crate) mod bodies {
@@ -73,15 +77,20 @@ pub(crate) mod bodies {
     pub use super::text::Word;
 }
 
+pub(crate) use changes::Pages;
+pub(crate) use error::ApiError;
 pub use error::of_rejection;
-pub(crate) use guard::desk;
 pub use guard::{Access, AccessError, access};
+pub(crate) use guard::{check_door, desk};
 pub use history::KINDS as HISTORY_KINDS;
+pub(crate) use inside::Refused;
 pub use listener::{Transport, Via, serve};
 pub use routes::{PREFIX, Route, router, table};
 pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+pub(crate) use text::Word;
 pub(crate) use token::random_token;
 pub use token::{TOKEN_FILE, TokenError, rotate_token};
+pub(crate) use values::When;
 
 /// Where resources are kept that do not say.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
@@ -110,6 +119,8 @@ struct Inner {
     /// Resources of the ARM-shaped API are changed one at a time.
     locks: Locks,
     runs: Runs,
+    /// How machine names are written in documents.
+    names: Names,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -125,6 +136,7 @@ impl Service {
         doors: Arc<Doors>,
         machine_doors: Vec<DoorFacts>,
         stop: CancellationToken,
+        names: Names,
     ) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         Service(Arc::new(Inner {
@@ -136,6 +148,7 @@ impl Service {
             streams,
             locks: Locks::default(),
             runs: Runs::default(),
+            names,
         }))
     }
 }

@@ -205,6 +205,7 @@ fn path_parameter(name: &str) -> Parameter {
         "event" => ("The id of an event.", Some("uuid")),
         "operation" => ("The id of an operation.", Some("uuid")),
         "host" => ("The name of a host.", None),
+        "webhook" => ("The name of a web hook.", None),
         "fault" => ("The number of a fault.", None),
         _ => ("resourceGroup~name, or a name that is unique.", None),
     };

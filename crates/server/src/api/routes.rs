@@ -26,13 +26,15 @@ use super::operations::Operation;
 use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
 };
+use super::webhooks::{self, NewWebhook, Webhook, WebhookChange, WebhookTest};
 use super::{
     Api, Service, changes, clock, guard, history, hosts, listeners, machine_actions, machine_identity, machines,
-    maintenance, operations, requests,
+    maintenance, operations, portal_links, requests,
 };
 use super::{scale_sets, scenarios, service, sign_in, waits};
 use crate::arm;
 use crate::identity::{Needs, Role, is_arm_path};
+use crate::portal;
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -54,6 +56,12 @@ impl Route {
     /// Operators may, too.
     fn operator(mut self) -> Route {
         self.needs = Needs::Role(Role::Operator);
+        self
+    }
+
+    /// Whoever may look may.
+    fn reader(mut self) -> Route {
+        self.needs = Needs::Role(Role::Reader);
         self
     }
 
@@ -83,6 +91,8 @@ pub(super) fn needs(method: &Method, path: &str) -> Option<Needs> {
 pub fn router(service: Service) -> Router {
     routes()
         .layer(middleware::from_fn_with_state(service.clone(), guard::check))
+        .merge(portal::routes(&service))
+        .layer(middleware::map_response(portal::with_policy))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(service)
 }
@@ -91,6 +101,13 @@ pub fn router(service: Service) -> Router {
 pub(crate) fn inside(api: Api) -> Router {
     let Api(inner, principal) = api;
     routes().layer(Extension(principal)).with_state(Service(inner))
+}
+
+/// What `inside` offers, to those alone who have the role that the table asks for.
+pub(super) fn inside_by_role(api: Api) -> Router {
+    let Api(inner, principal) = api;
+    let routes = routes().layer(middleware::from_fn(guard::check_role_of));
+    routes.layer(Extension(principal)).with_state(Service(inner))
 }
 
 fn routes() -> Router<Service> {
@@ -165,6 +182,7 @@ pub fn table() -> Vec<Route> {
         event_routes(),
         scenario_routes(),
         fault_routes(),
+        webhook_routes(),
         other_routes(),
     ]
     .into_iter()
@@ -280,6 +298,18 @@ fn fault_routes() -> Vec<Route> {
 }
 
 #[rustfmt::skip]
+fn webhook_routes() -> Vec<Route> {
+    vec![
+        get("/api/v1/webhooks", webhooks::list, doc("listWebhooks", "Web hooks, by name, and how they fare").page::<Webhook>()),
+        post("/api/v1/webhooks", webhooks::create, doc("createWebhook", "Lets a program be told what happens to events").body::<NewWebhook>().answer::<Webhook>(CREATED)),
+        get("/api/v1/webhooks/{webhook}", webhooks::get, doc("getWebhook", "One web hook, and how it fares").answer::<Webhook>(OK)),
+        patch("/api/v1/webhooks/{webhook}", webhooks::change, doc("changeWebhook", "Changes a web hook; what is left out stays").body::<WebhookChange>().answer::<Webhook>(OK)),
+        delete("/api/v1/webhooks/{webhook}", webhooks::delete, doc("deleteWebhook", "Deletes a web hook").no_content()),
+        post("/api/v1/webhooks/{webhook}/test", webhooks::test, doc("testWebhook", "Sends a message that is about nothing, once").may_body::<Nothing>().answer::<WebhookTest>(OK)),
+    ]
+}
+
+#[rustfmt::skip]
 fn other_routes() -> Vec<Route> {
     vec![
         get("/api/v1/history", history::list, doc("listHistory", "What happened").query::<history::ListQuery>().page::<history::HistoryRow>()),
@@ -288,6 +318,7 @@ fn other_routes() -> Vec<Route> {
         put("/api/v1/clock", clock::set, doc("setClock", "Sets a manual clock").body::<clock::SetTo>().answer::<clock::Clock>(OK)),
         post("/api/v1/clock/advance", clock::advance, doc("advanceClock", "Advances a manual clock past every deadline on the way").body::<clock::AdvanceBy>().answer::<clock::Clock>(OK)),
         get("/api/v1/listeners", listeners::list, doc("listListeners", "Where machines ask: the metadata listeners, in the order of the configuration").answer::<listeners::Listeners>(OK)),
+        post("/api/v1/portal-links", portal_links::create, doc("createPortalLink", "A link that signs a browser in at the portal, once").may_body::<Nothing>().answer::<portal_links::PortalLink>(CREATED)).reader(),
         get(service::HEALTH_PATH, service::health, doc("getHealth", "Whether the server takes changes").answer::<service::Health>(OK)).open(),
         get("/metrics", service::metrics, doc("getMetrics", "What the server counts").text("application/openmetrics-text")),
         get("/openapi.json", service::openapi, doc("getOpenApi", "This document").any_json()),

@@ -44,10 +44,12 @@ pub struct Call {
 }
 
 pub async fn answer(api: Api, request: Request) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let mut response = match Call::read(api, request).await {
         Ok(call) => routes::answer(call).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),
     };
+    tracing::debug!(%method, %uri, status = response.status().as_u16(), "answered");
     if let Ok(id) = HeaderValue::from_str(&random_guid().to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }

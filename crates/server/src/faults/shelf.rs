@@ -227,7 +227,11 @@ impl Active {
                 Some(_) | None => return false,
             },
             Kind::IncarnationRestart => match self.first_incarnation(facts) {
-                Some(first) => hit.alter.first_incarnation = Some(first),
+                Some(first) => {
+                    hit.alter.first_incarnation = Some(first);
+                    // What it has is numbered as before: the same number may be another document.
+                    hit.alter.unconditional |= self.is_first_call(facts);
+                }
                 None => return false,
             },
             Kind::EventsVanish => (hit.alter.events_vanish, hit.alter.unconditional) = (true, true),
@@ -239,6 +243,12 @@ impl Active {
     fn held_until(&mut self, delay: Duration, facts: &Facts) -> Option<Duration> {
         let first = remember(&mut self.first_calls, facts.machine, facts.real)?;
         Some(first + delay)
+    }
+
+    fn is_first_call(&mut self, facts: &Facts) -> bool {
+        let is_first = !self.first_calls.contains_key(&facts.machine);
+        remember(&mut self.first_calls, facts.machine, facts.real);
+        is_first
     }
 
     fn first_incarnation(&mut self, facts: &Facts) -> Option<u64> {

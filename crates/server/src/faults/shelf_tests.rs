@@ -198,6 +198,13 @@ fn only_the_first_call_of_each_machine_is_slow_and_those_that_come_meanwhile() {
 }
 
 #[test]
+fn a_number_of_before_the_incarnation_began_again_is_good_for_no_304() {
+    let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
+    let mut is_unconditional = |request| world.ask(request).unwrap().alter.unconditional;
+    assert_eq!([is_unconditional(POLL), is_unconditional(POLL), is_unconditional("2 GET events")], [true, false, true]);
+}
+
+#[test]
 fn an_incarnation_begins_again_and_grows_from_there() {
     let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
     let mut shown = |incarnation| {

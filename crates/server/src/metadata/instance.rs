@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use forewarn_core::{EvictionPolicy, GroupKind, Machine, Orchestration, Priority, Region, Seat};
+use forewarn_core::{EvictionPolicy, GroupKind, Home, Machine, Orchestration, Priority, Region, Seat};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Answer, Format, Image, InstanceView, Interface, Ipv4, Subnet};
 use forewarn_wire::version::InstanceVersion;
@@ -86,7 +86,7 @@ impl ScaleSetFacts {
         let Seat::Instance { set, .. } = machine.seat else { return ScaleSetFacts::default() };
         let Some(group) = region.group(set) else { return ScaleSetFacts::default() };
         let GroupKind::ScaleSet(model) = &group.kind else { return ScaleSetFacts::default() };
-        let id = format!("{}/virtualMachineScaleSets/{}", provider(machine), group.name);
+        let id = format!("{}/virtualMachineScaleSets/{}", provider(&machine.home), group.name);
         match model.orchestration {
             Orchestration::Flexible => ScaleSetFacts { name: group.name.to_string(), id, ..Default::default() },
             Orchestration::Uniform => ScaleSetFacts {
@@ -98,13 +98,13 @@ impl ScaleSetFacts {
     }
 }
 
-fn provider(machine: &Machine) -> String {
-    let home = &machine.home;
+/// What the ids of machines and groups begin with.
+pub(crate) fn provider(home: &Home) -> String {
     format!("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute", home.subscription, home.resource_group)
 }
 
 pub(crate) fn resource_id(region: &Region, machine: &Machine) -> String {
-    let provider = provider(machine);
+    let provider = provider(&machine.home);
     let group = |id| region.group(id).map(|group| group.name.to_string()).unwrap_or_default();
     match &machine.seat {
         Seat::Instance { set, number: Some(number) } => {

@@ -34,13 +34,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
-pub(crate) use instance::{LOCATION, SIZE, made_up_mac, resource_id};
+pub(crate) use documents::Documents;
+pub(crate) use instance::{LOCATION, SIZE, made_up_mac, provider as compute_provider, resource_id};
 pub(crate) use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
 
 use crate::engine::Engine;
 use crate::identity::Desk;
 use answer::Answers;
-use documents::Documents;
 use listen::CONNECTIONS_MAX;
 use memo::Memo;
 use seen::Seen;

@@ -51,6 +51,14 @@ impl Server {
         Server { token: Some(token_in(directory)), ..server }
     }
 
+    /// The same at a port that is known.
+    pub fn guarded_at(directory: &Path, port: u16) -> Server {
+        let management = SocketAddr::from(([127, 0, 0, 1], port));
+        let store = StoreChoice::Directory(directory.to_owned());
+        let server = Server::new(Config { store, auth: Auth::Token, management, ..open() });
+        Server { token: Some(token_in(directory)), ..server }
+    }
+
     pub fn with_machines(names: &[&str]) -> Server {
         let server = Server::start();
         for name in names {
@@ -235,12 +243,21 @@ impl Client {
         stream
     }
 
-    fn write(&self, stream: &mut impl Write, line: &str, body: &[u8]) {
-        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    /// A request without a body, as it is sent.
+    pub fn head(&self, line: &str) -> String {
+        self.head_of(line, 0)
+    }
+
+    fn head_of(&self, line: &str, length: usize) -> String {
+        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n");
         for (name, value) in &self.headers {
             head += &format!("{name}: {value}\r\n");
         }
-        stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+        head + "\r\n"
+    }
+
+    fn write(&self, stream: &mut impl Write, line: &str, body: &[u8]) {
+        stream.write_all(self.head_of(line, body.len()).as_bytes()).unwrap();
         let _ = stream.write_all(body);
         let _ = stream.flush();
     }

@@ -1,13 +1,14 @@
 """Signs in with azure-identity, as a client and as a machine, and asks the management API with the tokens.
 
-Usage: sign_in.py HTTPS_URL METADATA_URL DATA_DIRECTORY
+Usage: sign_in.py HTTPS_URL HTTP_URL METADATA_URL DATA_DIRECTORY
+Prints `passed CALL: what happened` for each way; ends at the first that is wrong.
 """
 
 import json
 import os
 import sys
 
-HTTPS, METADATA, DATA = sys.argv[1:4]
+HTTPS, HTTP, METADATA, DATA = sys.argv[1:5]
 os.environ["AZURE_POD_IDENTITY_AUTHORITY_HOST"] = f"{METADATA}/vm/web"
 
 import requests
@@ -40,7 +41,12 @@ def ask(credential, method, path):
 
 def expect(what, found, wanted):
     assert found == wanted, f"{what}: {found}, not {wanted}"
-    print(f"   {what}: {found}")
+
+
+def native(method, path, body=None):
+    with open(f"{DATA}/token") as file:
+        headers = {"Authorization": f"Bearer {file.read().strip()}"}
+    requests.request(method, f"{HTTP}/api/v1{path}", json=body, headers=headers, timeout=30).raise_for_status()
 
 
 expect("client owner", ask(client("owner", secrets["owner"]), "GET", "/api/v1/machines").status_code, 200)
@@ -51,6 +57,11 @@ try:
 except ClientAuthenticationError as error:
     assert "invalid_client" in str(error) or "not known" in str(error), error
 
+print("passed ClientSecretCredential: An owner may write, a reader may not, a wrong secret is refused.")
+
+native("POST", "/machines", {"name": "web"})
+native("PUT", "/machines/web/identity")
 machine = ManagedIdentityCredential()
 expect("machine", ask(machine, "GET", "/api/v1/machines/web").status_code, 200)
 expect("machine writes", ask(machine, "DELETE", "/api/v1/machines/web").status_code, 403)
+print("passed ManagedIdentityCredential: A machine that was given an identity reads, and may not write.")

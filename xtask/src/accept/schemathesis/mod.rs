@@ -3,12 +3,10 @@
 //! Every check is on: no server errors, no status, type, header or body that the document does not have, nothing
 //! refused that it allows, nothing taken that it forbids, nothing open without a token.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::server::{Server, curl};
+use super::server::Server;
 use crate::{setup, sh};
 
 /// Exact, so that a run today asks what a run asked yesterday.
@@ -18,14 +16,14 @@ const SEED: &str = "20170301";
 /// Test cases for each operation in each of its phases.
 const EXAMPLES_MAX: &str = "12";
 
-/// All cases together: some thirty seconds on two busy cores.
-const RUN_SECS_MAX: &str = "90";
+/// All cases together: a minute on two cores, more when they are busy.
+const RUN_SECS_MAX: &str = "400";
 
 /// One request.
 const REQUEST_SECS_MAX: &str = "5";
 
-/// These have no end, or one that is far away, and are left out.
-const STREAM: &str = "/api/v1/changes$|/api/v1/events/wait$";
+/// These have no end, or one that is far away; and web hooks would call hosts that somebody made up.
+const LEFT_OUT: &str = "/api/v1/changes$|/api/v1/events/wait$|/api/v1/webhooks";
 
 /// Comes last: once it is pushed about, every event is over.
 const CLOCK: &str = "/api/v1/clock";
@@ -41,7 +39,7 @@ pub fn run() -> Result<()> {
     let server = Server::start(&["--clock", "manual"])?;
     furnish(&server)?;
     let program = program.to_str().context("path")?;
-    ask(program, &server, "--exclude-path-regex", &format!("{STREAM}|{CLOCK}"))?;
+    ask(program, &server, "--exclude-path-regex", &format!("{LEFT_OUT}|{CLOCK}"))?;
     ask(program, &server, "--include-path-regex", CLOCK)?;
     for kind in KINDS {
         let happened = server.history(&format!("kind={kind}"))?.len();
@@ -84,9 +82,9 @@ fn furnish(server: &Server<'_>) -> Result<()> {
     }
     for number in 1..=4 {
         server.post("/machines", &json!({ "name": format!("spot-{number}"), "priority": "Spot" }))?;
-        listen(server, &format!("spot-{number}"))?;
+        server.document(&format!("spot-{number}"))?;
     }
-    listen(server, "web-1")?;
+    server.document("web-1")?;
     for number in 1..=4 {
         let id = format!("00000000-0000-4000-8000-{number:012}");
         let target = json!({ "machine": format!("web-{number}") });
@@ -95,13 +93,5 @@ fn furnish(server: &Server<'_>) -> Result<()> {
             &json!({ "target": target, "type": "Freeze", "noticeSeconds": 86400, "eventId": id }),
         )?;
     }
-    Ok(())
-}
-
-/// A machine asks, so that events of its scope are shown.
-fn listen(server: &Server<'_>, machine: &str) -> Result<()> {
-    let url = format!("{}/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01", server.metadata[0]);
-    let answer = curl(Command::new("curl"), &["-H", "Metadata:true", &url])?;
-    ensure!(answer.status == 200, "{machine}: {answer:?}");
     Ok(())
 }

@@ -96,7 +96,7 @@ fn preparation_comes_first_and_restoring_last() {
         let (marks, written) = marks(prepared, restored);
         (Seen { marks: written, ..good() }, marks)
     };
-    let (seen, words) = with(30, 92);
+    let (seen, words) = with(50, 92);
     check("user-reboot", &seen, Profile::Own, &words, &["approved before it had prepared"]);
     let (seen, words) = with(5, 92);
     check("user-reboot", &seen, Profile::Own, &words, &["approved and did not prepare"]);

@@ -1,0 +1,191 @@
+//! What a day has in store: which incident and which fault each hour brings, drawn from a seed.
+
+use std::time::Duration;
+
+use forewarn_client::Jitter;
+use forewarn_server::faults::{Kind, Life, Method, Only, Status};
+
+/// Chance from a seed.
+pub struct Dice(Jitter);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        let mut jitter = Jitter::seeded(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        // The first numbers of small seeds are alike.
+        let _ = (0..16).map(|_| jitter.draw()).last();
+        Dice(jitter)
+    }
+
+    pub fn below(&mut self, count: usize) -> usize {
+        (self.0.draw() * count as f64) as usize
+    }
+
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn shuffled<T: Copy>(&mut self, of: &[T]) -> Vec<T> {
+        let mut deck = of.to_vec();
+        for last in (1..deck.len()).rev() {
+            deck.swap(last, self.below(last + 1));
+        }
+        deck
+    }
+}
+
+/// Something that happens to the machines of the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incident {
+    Restart,
+    Redeploy,
+    SelfService,
+    LiveMigration,
+    HostFreeze,
+    HostReboot,
+    HardwareFailure,
+    Eviction,
+    Deletion,
+    Cancelled,
+    /// Cancelled as soon as one poll has shown it.
+    Brief,
+    /// Of a machine in the same document that has no agent.
+    Neighbour,
+    /// Two events of one machine at the same time.
+    Pair,
+}
+
+const INCIDENTS: [Incident; 13] = [
+    Incident::Restart,
+    Incident::Redeploy,
+    Incident::SelfService,
+    Incident::LiveMigration,
+    Incident::HostFreeze,
+    Incident::HostReboot,
+    Incident::HardwareFailure,
+    Incident::Eviction,
+    Incident::Deletion,
+    Incident::Cancelled,
+    Incident::Brief,
+    Incident::Neighbour,
+    Incident::Pair,
+];
+
+/// How far an event has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    Before,
+    Announced,
+    Started,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    pub kind: Kind,
+    pub only: Only,
+    pub life: Life,
+}
+
+/// An hour of the day.
+#[derive(Clone, Copy, Debug)]
+pub struct Hour {
+    pub incident: Incident,
+    /// Which its polls meet for sure when it comes first, and its approvals perhaps.
+    pub fault: Fault,
+    /// None: at every moment anew.
+    pub fault_at: Option<Moment>,
+    /// Which only approvals meet.
+    pub approval_fault: Fault,
+    pub server_restarts_at: Option<Moment>,
+    /// The agents are killed while the event goes on, and start again.
+    pub agents_restart: bool,
+}
+
+/// Every kind of fault in each half of the day, every incident in the first half of it or soon after.
+pub fn day(dice: &mut Dice) -> Vec<Hour> {
+    let kinds: Vec<Kind> = (0..2).flat_map(|_| dice.shuffled(&kinds())).collect();
+    let incidents: Vec<Incident> = (0..2).flat_map(|_| dice.shuffled(&INCIDENTS)).collect();
+    let hours = kinds.into_iter().zip(incidents).enumerate();
+    hours
+        .map(|(number, (kind, incident))| Hour {
+            incident,
+            fault: fault(dice, kind, number),
+            approval_fault: approval_fault(dice),
+            // What was not seen cannot vanish.
+            fault_at: (kind != Kind::EventsVanish).then(|| dice.pick(moments(number))),
+            server_restarts_at: (number % 6 == 4).then(|| dice.pick(moments(number))),
+            agents_restart: number % 5 == 3,
+        })
+        .collect()
+}
+
+/// In the first half of the day each fault is met for sure: it comes first, by count, and to a server that does
+/// not forget it.
+fn is_early(hour: usize) -> bool {
+    hour < KINDS
+}
+
+fn moments(hour: usize) -> &'static [Moment] {
+    match is_early(hour) {
+        true => &[Moment::Before],
+        false => &[Moment::Before, Moment::Announced, Moment::Started],
+    }
+}
+
+const KINDS: usize = 13;
+
+/// Longer than the agents of the day wait for an answer.
+const TOO_LONG: Duration = Duration::from_millis(2500);
+
+pub const TIMEOUT: &str = "2s";
+
+fn kinds() -> [Kind; KINDS] {
+    let status = |status| Kind::Status { status, retry_after_secs: 1 };
+    [
+        status(Status::TooManyRequests),
+        status(Status::Gone),
+        status(Status::InternalServerError),
+        status(Status::ServiceUnavailable),
+        Kind::Delay(Duration::from_millis(300)),
+        Kind::Delay(TOO_LONG),
+        Kind::Reset,
+        Kind::Truncated,
+        Kind::Malformed,
+        Kind::SlowFirstCall(Duration::from_millis(300)),
+        Kind::IncarnationRestart,
+        Kind::EventsVanish,
+        Kind::UnknownType,
+    ]
+}
+
+fn fault(dice: &mut Dice, kind: Kind, hour: usize) -> Fault {
+    let counted = |count: usize| Life { count: Some(count as u64), ..Life::default() };
+    // Not 50: who asks again at once meets every second fault and leaves it to all others to meet the rest.
+    let share = Life { percent: Some(40), ..Life::default() };
+    let life = match kind {
+        Kind::Delay(TOO_LONG) => counted(1),
+        // These end with the hour.
+        Kind::IncarnationRestart | Kind::UnknownType => Life::default(),
+        Kind::Status { .. }
+        | Kind::Delay(_)
+        | Kind::Reset
+        | Kind::Truncated
+        | Kind::Malformed
+        | Kind::SlowFirstCall(_)
+        | Kind::EventsVanish => {
+            let spanned = Life { span: Some(Duration::from_secs(300)), ..share };
+            let counted = counted(1 + dice.below(2));
+            if is_early(hour) { counted } else { dice.pick(&[counted, share, spanned]) }
+        }
+    };
+    let method = match kind.is_of_polls() {
+        true => None,
+        false => dice.pick(&[None, Some(Method::Get)]),
+    };
+    Fault { kind, only: Only { method, ..Only::default() }, life }
+}
+
+fn approval_fault(dice: &mut Dice) -> Fault {
+    let kinds: Vec<Kind> = kinds().into_iter().filter(|kind| !kind.is_of_polls()).collect();
+    let life = Life { count: Some(1 + dice.below(2) as u64), ..Life::default() };
+    Fault { kind: dice.pick(&kinds), only: Only { method: Some(Method::Post), ..Only::default() }, life }
+}

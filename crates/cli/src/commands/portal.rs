@@ -1,0 +1,35 @@
+//! `forewarn portal`: a link that signs a browser in, opened or printed.
+
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::args::PortalArgs;
+use crate::client::{Api, Call};
+use crate::failure::Failure;
+use crate::output;
+
+/// What opens links on a desktop.
+const OPENER: &str = "xdg-open";
+
+pub fn run(args: &PortalArgs) -> Result<(), Failure> {
+    let api = Api::new(&args.connection)?;
+    let answer = api.post(&Call::to(&["portal-links"]), &json!({}))?;
+    let path = answer["path"].as_str().unwrap_or("/");
+    let link = format!("{}{path}", api.server());
+    if !args.print && is_opened(&link) {
+        output::aside("The portal is opened in a browser.");
+        return Ok(());
+    }
+    output::line(&link)
+}
+
+/// Whether there is a desktop that took it. The link is the opener's only argument: others on this machine may see it,
+/// but it works once, and the browser is there first.
+fn is_opened(link: &str) -> bool {
+    let has_desktop =
+        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let open =
+        || Command::new(OPENER).arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    has_desktop && open().is_ok_and(|status| status.success())
+}

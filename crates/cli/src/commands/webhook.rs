@@ -1,0 +1,221 @@
+//! `forewarn webhook`: who is told what happens to events, and how that goes.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::bodies::{object, something};
+use super::sentence;
+use crate::args::{CreateWebhookArgs, OneWebhook, Output, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
+use crate::client::{Api, Call, day_time};
+use crate::failure::Failure;
+use crate::output::{self, Cell, Colour, Shown};
+use crate::words::span_text;
+
+/// As much of the API's answer as people are shown.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Webhook {
+    name: String,
+    url: String,
+    secret: Option<String>,
+    types: Vec<String>,
+    statuses: Vec<String>,
+    machines: Vec<String>,
+    resource_groups: Vec<String>,
+    enabled: bool,
+    retry_seconds: u64,
+    state: State,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    delivered: u64,
+    given_up: u64,
+    behind: u64,
+    failures: u64,
+    last_success: Option<Timestamp>,
+    last_failure: Option<Trouble>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Trouble {
+    at: Timestamp,
+    message: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Trial {
+    delivered: bool,
+    message: String,
+}
+
+pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        WebhookCommand::Create(args) => {
+            let made = api.post(&Call::to(&["webhooks"]), &new_webhook(args)?)?;
+            output::one(&made, output, |webhook: &Webhook| webhook.told("is told from now on"))
+        }
+        WebhookCommand::List => {
+            let page = api.get(&Call::to(&["webhooks"]))?;
+            output::list::<Webhook>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+        }
+        WebhookCommand::Show(which) => output::one(&api.get(&one(which, None))?, output, Webhook::facts),
+        WebhookCommand::Update(args) => {
+            let body = something(changed(args)?, "webhook update")?;
+            let changed = api.patch(&one(&args.which, None), &body)?;
+            output::one(&changed, output, |webhook: &Webhook| webhook.told("is changed"))
+        }
+        WebhookCommand::Delete(which) => {
+            api.delete(&one(which, None))?;
+            match output {
+                Output::Table => output::line(&output::tame(&format!("Web hook {} is deleted.", which.name))),
+                Output::Json | Output::Yaml | Output::Tsv => Ok(()),
+            }
+        }
+        WebhookCommand::Test(which) => test(api, which, output),
+    }
+}
+
+fn one<'a>(which: &'a OneWebhook, verb: Option<&'a str>) -> Call {
+    let mut path = vec!["webhooks", which.name.as_str()];
+    path.extend(verb);
+    Call::to(&path)
+}
+
+/// A receiver that does not take it is a failure of this command.
+fn test(api: &Api, which: &OneWebhook, output: Output) -> Result<(), Failure> {
+    let answer = api.post(&one(which, Some("test")), &json!({}))?;
+    let trial: Trial = crate::client::read(&answer)?;
+    if !trial.delivered {
+        return Err(Failure::Refused(format!("Not delivered. {}", output::tame(&trial.message))));
+    }
+    output::one(&answer, output, |trial: &Trial| sentence(format!("Delivered. {}", trial.message)))
+}
+
+fn new_webhook(args: &CreateWebhookArgs) -> Result<Value, Failure> {
+    let mut body = wanted(&args.wanted)?;
+    body["name"] = json!(args.which.name);
+    body["url"] = json!(args.url);
+    if args.disabled {
+        body["enabled"] = json!(false);
+    }
+    Ok(body)
+}
+
+fn changed(args: &UpdateWebhookArgs) -> Result<Value, Failure> {
+    let mut body = wanted(&args.wanted)?;
+    if let Some(url) = &args.url {
+        body["url"] = json!(url);
+    }
+    if let Some(enabled) = args.enabled {
+        body["enabled"] = json!(enabled);
+    }
+    if args.new_secret {
+        body["secret"] = Value::Null;
+    }
+    Ok(body)
+}
+
+fn wanted(args: &WebhookArgs) -> Result<Value, Failure> {
+    let secret = args.secret_file.as_deref().map(read_secret).transpose()?;
+    Ok(object(&[
+        ("types", words(&args.types)),
+        ("statuses", words(&args.statuses)),
+        ("machines", given(&args.machines)),
+        ("resourceGroups", given(&args.resource_groups)),
+        ("secret", json!(secret)),
+        ("retrySeconds", json!(args.retry_for)),
+    ]))
+}
+
+fn given(names: &[String]) -> Value {
+    if names.is_empty() { Value::Null } else { json!(names) }
+}
+
+fn words<T: ValueEnum>(values: &[T]) -> Value {
+    let names = values.iter().filter_map(ValueEnum::to_possible_value).map(|value| value.get_name().to_owned());
+    given(&names.collect::<Vec<_>>())
+}
+
+fn read_secret(path: &Path) -> Result<String, Failure> {
+    let read = std::fs::read_to_string(path);
+    let text = read.map_err(|error| Failure::Usage(format!("{} cannot be read: {error}.", path.display())))?;
+    Ok(text.trim().to_owned())
+}
+
+impl Shown for Webhook {
+    const HEAD: &'static [&'static str] = &["NAME", "URL", "STATE", "DELIVERED", "BEHIND", "GIVEN UP"];
+    const NONE: &'static str = "There are no web hooks.";
+
+    fn row(&self) -> Vec<Cell> {
+        let (state, colour) = self.condition();
+        vec![
+            Cell::new(&self.name),
+            Cell::new(&self.url),
+            Cell::coloured(state, colour),
+            Cell::new(self.state.delivered.to_string()),
+            Cell::new(self.state.behind.to_string()),
+            Cell::new(self.state.given_up.to_string()),
+        ]
+    }
+}
+
+impl Shown for Trial {
+    const HEAD: &'static [&'static str] = &["DELIVERED", "MESSAGE"];
+    const NONE: &'static str = "";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![Cell::new(self.delivered.to_string()), Cell::new(&self.message)]
+    }
+}
+
+impl Webhook {
+    fn condition(&self) -> (&'static str, Colour) {
+        match (self.enabled, self.state.failures) {
+            (false, _) => ("off", Colour::Grey),
+            (true, 0) => ("on", Colour::Green),
+            (true, _) => ("failing", Colour::Red),
+        }
+    }
+
+    /// What became of it; a secret that was made is shown here and never again.
+    fn told(&self, what: &str) -> Vec<String> {
+        let mut lines = sentence(format!("Web hook {}: {} {what}.", self.name, self.url));
+        if let Some(secret) = &self.secret {
+            lines.extend(sentence(format!("Secret {secret}")));
+            lines.extend(sentence("Give it to the receiver now: it is not shown again.".to_owned()));
+        }
+        lines
+    }
+
+    fn facts(&self) -> Vec<String> {
+        let list = |names: &[String]| if names.is_empty() { "all".to_owned() } else { names.join(", ") };
+        let state = &self.state;
+        let retry = span_text(std::time::Duration::from_secs(self.retry_seconds));
+        let mut facts = vec![
+            ("Name", self.name.clone()),
+            ("URL", self.url.clone()),
+            ("Types", list(&self.types)),
+            ("Statuses", list(&self.statuses)),
+            ("Machines", list(&self.machines)),
+            ("Resource groups", list(&self.resource_groups)),
+            ("Given up after", retry),
+            ("State", self.condition().0.to_owned()),
+            ("Delivered", state.delivered.to_string()),
+            ("Behind", state.behind.to_string()),
+            ("Given up", state.given_up.to_string()),
+        ];
+        if let Some(at) = state.last_success {
+            facts.push(("Last success", day_time(at)));
+        }
+        if let Some(trouble) = &state.last_failure {
+            facts.push(("Last failure", format!("{}: {}", day_time(trouble.at), trouble.message)));
+        }
+        output::facts(&facts)
+    }
+}

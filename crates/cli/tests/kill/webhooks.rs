@@ -1,0 +1,78 @@
+//! Kills the server while it tells a receiver what happens: every stage of every event is told, in order, and what is
+//! told twice is the same twice.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::receiver::{Delivery, Receiver};
+use crate::server::{MACHINES, Server};
+use crate::{PATIENCE, Random};
+
+const KILLS: u64 = 20;
+
+#[test]
+fn what_a_web_hook_is_to_be_told_is_not_lost_to_kill_9() {
+    let data = tempfile::tempdir().expect("a directory for the data");
+    let receiver = Receiver::start();
+    let mut random = Random(0x40_0c);
+    let secret = {
+        let server = Server::start(data.path());
+        server.register_fleet();
+        let made =
+            server.manage("POST", "/webhooks", &json!({ "name": "ops", "url": receiver.url() })).expect("an answer");
+        assert_eq!(made.status, 201, "{}", made.body);
+        let made: Value = serde_json::from_str(&made.body).expect("JSON");
+        made["secret"].as_str().expect("a secret").to_owned()
+    };
+    let mut told = Vec::new();
+    let mut scheduled = Vec::new();
+    for _ in 0..KILLS {
+        let server = Server::start(data.path());
+        for _ in 0..=random.below(4) {
+            let machine = format!("m{}", random.below(MACHINES));
+            server.document(&machine).expect("a document");
+            let event =
+                format!("{:08X}-0000-4000-8000-{:012X}", random.draw() as u32, random.draw() & 0xffff_ffff_ffff);
+            let body = json!({ "target": { "machine": machine }, "type": "Freeze", "eventId": event });
+            let answer = server.manage("POST", "/maintenance", &body).expect("an answer");
+            assert_eq!(answer.status, 202, "{}", answer.body);
+            scheduled.push(event.to_lowercase());
+        }
+        if random.below(3) == 0 {
+            receiver.answer_next(&[500]);
+        }
+        // The next delivery is as good a moment as any, and then the one after it is under way.
+        told.push(receiver.next());
+        server.kill();
+    }
+    let server = Server::start(data.path());
+    server.wait_until_all_is_over(PATIENCE);
+    let begun = Instant::now();
+    while server.read("/webhooks/ops")["state"]["behind"] != 0 {
+        assert!(begun.elapsed() < PATIENCE, "it does not catch up: {}", server.read("/webhooks/ops"));
+        std::thread::yield_now();
+    }
+    told.extend(receiver.rest());
+    check(&told, &scheduled, &secret);
+}
+
+fn check(told: &[Delivery], scheduled: &[String], secret: &str) {
+    let mut bodies: BTreeMap<String, Value> = BTreeMap::new();
+    let mut stages: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for delivery in told {
+        delivery.verify(secret);
+        let body = delivery.json();
+        let properties = &body["data"]["resourceInfo"]["properties"];
+        let word = |key: &str| properties[key].as_str().expect("a text").to_owned();
+        match bodies.insert(delivery.header("webhook-id").to_owned(), body.clone()) {
+            Some(before) => assert_eq!(before, body, "told twice, and differently"),
+            None => stages.entry(word("EventId")).or_default().push(word("EventStatus")),
+        }
+    }
+    assert_eq!(stages.len(), scheduled.len());
+    for event in scheduled {
+        assert_eq!(stages[event], ["Scheduled", "Started", "Completed"], "{event}");
+    }
+}

@@ -1,0 +1,94 @@
+//! What the portal takes of the API: the same state, and the same routes, called in the name of whoever is
+//! signed in. The portal has no commands of its own.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use forewarn_wire::document::Names;
+use http::{Method, Request, StatusCode, header};
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::error::ApiError;
+use super::extract::BODY_BYTES_MAX;
+use super::{Api, Doors, PREFIX, Service, routes};
+use crate::engine::Engine;
+use crate::identity::Principal;
+use crate::portal::Sessions;
+use crate::scenario::Progress;
+
+/// A refusal of the API, as a page shows it.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub status: StatusCode,
+    pub message: String,
+}
+
+impl Service {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(crate) fn doors(&self) -> &Doors {
+        &self.0.doors
+    }
+
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        self.0.access.sessions()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.access.is_open()
+    }
+
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    pub(crate) fn names(&self) -> Names {
+        self.0.names
+    }
+
+    pub(crate) fn runs(&self) -> Vec<Progress> {
+        self.0.runs.list()
+    }
+
+    /// A place among the streams.
+    pub(crate) fn stream(&self, principal: Principal) -> Result<OwnedSemaphorePermit, ApiError> {
+        Api(self.0.clone(), principal).stream()
+    }
+
+    /// Sends a request of the native API, from inside; the role counts as it does outside.
+    pub(crate) async fn call(
+        &self,
+        principal: Principal,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, Refused> {
+        let request = Request::builder().method(method).uri(format!("{PREFIX}{path}"));
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let request = request.body(body).map_err(|error| Refused::strange(error.to_string()))?;
+        let routes = routes::inside_by_role(Api(self.0.clone(), principal));
+        let Ok(answer) = routes.oneshot(request).await;
+        let status = answer.status();
+        let bytes = to_bytes(answer.into_body(), BODY_BYTES_MAX).await;
+        let bytes = bytes.map_err(|error| Refused::strange(error.to_string()))?;
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if status.is_success() { Ok(value) } else { Err(Refused::of(status, &value)) }
+    }
+}
+
+impl Refused {
+    fn of(status: StatusCode, body: &Value) -> Refused {
+        let message = body["error"]["message"].as_str().unwrap_or("The server gave no reason.").to_owned();
+        Refused { status, message }
+    }
+
+    fn strange(message: String) -> Refused {
+        Refused { status: StatusCode::BAD_REQUEST, message: format!("The request cannot be made: {message}.") }
+    }
+}

@@ -1,0 +1,75 @@
+//! The portal: pages for people, rendered here and kept current by one stream. No framework, no build step; script
+//! and style are two files that are in the program.
+//!
+//! ```text
+//!  request ─▶ door (Host, Origin) ─▶ visitor (cookie) ─▶ Page ─▶ panels of fragments ─▶ HTML
+//!                                        │                             └─▶ live: those that changed
+//!                                        └─▶ act (CSRF token) ─▶ the native API, in the visitor's name
+//! ```
+//!
+//! It decides nothing and has no commands of its own: what is done here is a request of the native API. Nothing
+//! about the fleet is shown to who is not signed in.
+
+mod act;
+mod add_set;
+mod assets;
+mod event;
+mod foretell;
+mod group;
+mod kit;
+mod live;
+mod machine;
+mod maintenance;
+mod overview;
+mod page;
+mod session;
+mod sign_in;
+mod timeline;
+mod visitor;
+mod words;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::{HeaderValue, header};
+
+use crate::api::{ApiError, Service, check_door};
+pub use session::{CODE_LIFE, Sessions};
+
+/// No script, style, picture or connection from anywhere else, and no frames. On every answer of the management
+/// listener, so that no path is forgotten.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+
+pub fn routes(service: &Service) -> Router<Service> {
+    let mut router = Router::new();
+    for path in page::PATHS {
+        router = router.route(path, get(page::show));
+    }
+    router
+        .route("/portal/sign-in", get(sign_in::with_code).post(sign_in::at_once))
+        .route("/portal/sign-out", post(sign_in::out))
+        .route("/portal/act", post(act::act))
+        .route("/scale-sets/add", get(page::show).post(add_set::submit))
+        .route("/maintenance", get(page::show).post(maintenance::submit))
+        .route("/portal/live", get(live::stream))
+        .route("/portal/assets/{file}", get(assets::get))
+        .layer(middleware::from_fn_with_state(service.clone(), door))
+}
+
+pub async fn with_policy(mut answer: Response) -> Response {
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Not "no-referrer": with that browsers send forms of ours with `Origin: null`, which the door refuses.
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    answer
+}
+
+async fn door(State(service): State<Service>, request: Request, next: Next) -> Result<Response, ApiError> {
+    check_door(&request, service.doors())?;
+    Ok(next.run(request).await)
+}

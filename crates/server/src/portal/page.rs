@@ -1,0 +1,221 @@
+//! Every page: its path, its panels, the frame around them. A panel is a list of fragments, each an element with an id
+//! of its own; the stream sends the same fragments again when they have changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Request, State};
+use axum::response::{Html, IntoResponse, Response};
+use forewarn_core::{GroupId, Guid, Region, Timestamp};
+use forewarn_wire::guid;
+use forewarn_wire::version::Version;
+use http::{StatusCode, Uri, header};
+
+use super::visitor::Visitor;
+use super::{add_set, event, group, kit, machine, maintenance, overview, sign_in, words};
+use crate::api::{Refused, Service};
+use crate::clock::Kind;
+use crate::engine::Snapshot;
+
+/// Where pages are; those with forms of their own are in the table of routes.
+pub const PATHS: [&str; 6] =
+    ["/", "/machines/{machine}", "/groups/{group}", "/events/{event}", "/scale-sets", "/test-kit"];
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Page {
+    Overview { search: String, from: usize },
+    Machine { vm_id: Guid, version: Version },
+    Group { id: GroupId, from: usize },
+    Event(Guid),
+    ScaleSets,
+    AddSet,
+    Maintenance,
+    Kit,
+}
+
+/// Something with a heading.
+pub struct Panel {
+    /// The id of its list.
+    pub id: &'static str,
+    pub title: String,
+    /// HTML above the list that does not change.
+    pub before: String,
+    pub fragments: Vec<Fragment>,
+    /// What to say when there are none.
+    pub empty: &'static str,
+}
+
+/// One element, with this id.
+#[derive(Clone)]
+pub struct Fragment {
+    pub id: String,
+    /// Where it stands among the others: by this text.
+    pub sort: String,
+    pub html: String,
+}
+
+impl Fragment {
+    pub fn of(id: impl Into<String>, sort: impl Into<String>, template: &impl Template) -> Fragment {
+        Fragment { id: id.into(), sort: sort.into(), html: sign_in::rendered(template).0 }
+    }
+}
+
+impl Panel {
+    pub fn new(id: &'static str, title: impl Into<String>, fragments: Vec<Fragment>) -> Panel {
+        Panel { id, title: title.into(), before: String::new(), fragments, empty: "" }
+    }
+
+    /// One fragment, whose id is the panel's.
+    pub fn one(id: &'static str, title: impl Into<String>, template: &impl Template) -> Panel {
+        Panel::new(id, title, vec![Fragment::of(format!("{id}-content"), "", template)])
+    }
+
+    pub fn or(mut self, empty: &'static str) -> Panel {
+        self.empty = empty;
+        self
+    }
+
+    pub fn below(mut self, before: String) -> Panel {
+        self.before = before;
+        self
+    }
+}
+
+/// Whether a browser gets a page or what has changed of it since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    First,
+    Later,
+}
+
+/// What a page is drawn from: one moment.
+pub struct Scene {
+    pub service: Service,
+    pub snapshot: Arc<Snapshot>,
+    pub now: Timestamp,
+    pub visitor: Visitor,
+    pub look: Look,
+}
+
+impl Scene {
+    pub fn now(service: &Service, visitor: &Visitor, look: Look) -> Scene {
+        // The snapshot first: nothing in it is later than the time.
+        let snapshot = service.engine().snapshot();
+        Scene { snapshot, now: service.engine().now(), service: service.clone(), visitor: visitor.clone(), look }
+    }
+
+    pub fn region(&self) -> &Region {
+        &self.snapshot.region
+    }
+}
+
+/// A page without its frame.
+pub struct Drawn {
+    pub title: String,
+    /// Above the panels.
+    pub lead: String,
+    pub panels: Vec<Panel>,
+}
+
+/// Why there is no such page.
+#[derive(Debug)]
+pub struct Missing(pub String);
+
+impl Page {
+    /// The page at this address.
+    pub fn at(uri: &Uri) -> Option<Page> {
+        let query: HashMap<String, String> =
+            form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+        let text = |name: &str| query.get(name).cloned().unwrap_or_default();
+        let from = text("from").parse().unwrap_or(0);
+        let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
+        match parts[..] {
+            [] => Some(Page::Overview { search: text("search"), from }),
+            ["machines", id] => {
+                let version = Version::ALL.into_iter().find(|version| version.as_str() == text("version"));
+                let version = version.unwrap_or(Version::ALL[Version::ALL.len() - 1]);
+                Some(Page::Machine { vm_id: Guid(guid::parse(id)?), version })
+            }
+            ["groups", id] => Some(Page::Group { id: GroupId(id.parse().ok()?), from }),
+            ["events", id] => Some(Page::Event(Guid(guid::parse(id)?))),
+            ["scale-sets"] => Some(Page::ScaleSets),
+            ["scale-sets", "add"] => Some(Page::AddSet),
+            ["maintenance"] => Some(Page::Maintenance),
+            ["test-kit"] => Some(Page::Kit),
+            _ => None,
+        }
+    }
+
+    pub async fn draw(&self, scene: &Scene) -> Result<Drawn, Missing> {
+        match self {
+            Page::Overview { search, from } => Ok(overview::draw(scene, search, *from).await),
+            Page::Machine { vm_id, version } => machine::draw(scene, *vm_id, *version).await,
+            Page::Group { id, from } => group::draw(scene, *id, *from).await,
+            Page::Event(id) => event::draw(scene, *id).await,
+            Page::ScaleSets => Ok(group::draw_sets(scene)),
+            Page::AddSet => Ok(add_set::draw(scene)),
+            Page::Maintenance => Ok(maintenance::draw(scene, &maintenance::Typed::default())),
+            Page::Kit => Ok(kit::draw(scene)),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Frame<'a> {
+    title: &'a str,
+    lead: &'a str,
+    panels: &'a [Panel],
+    name: &'a str,
+    role: &'a str,
+    csrf: &'a str,
+    /// The address of this page, for the stream.
+    here: &'a str,
+    now_ms: i64,
+    manual: bool,
+    problem: &'a str,
+    section: &'a str,
+}
+
+pub async fn show(State(service): State<Service>, visitor: Visitor, request: Request) -> Response {
+    let here = request.uri().path_and_query().map_or("/", |address| address.as_str());
+    at(&service, &visitor, here, None).await
+}
+
+/// The page at `here`, with a refusal above it when there is one.
+pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
+    let page = here.parse::<Uri>().ok().and_then(|uri| Page::at(&uri));
+    let scene = Scene::now(service, visitor, Look::First);
+    let drawn = match page {
+        Some(page) => page.draw(&scene).await,
+        None => Err(Missing("There is no such page.".into())),
+    };
+    let (status, drawn) = match drawn {
+        Ok(drawn) => (StatusCode::OK, drawn),
+        Err(Missing(why)) => (
+            StatusCode::NOT_FOUND,
+            Drawn { title: "Not found".into(), lead: words::sentence(&why), panels: Vec::new() },
+        ),
+    };
+    let status = problem.map_or(status, |problem| problem.status);
+    (status, [(header::CACHE_CONTROL, "no-store")], framed(&scene, here, &drawn, problem.map_or("", |p| &p.message)))
+        .into_response()
+}
+
+pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<String> {
+    let principal = &scene.visitor.session.principal;
+    sign_in::rendered(&Frame {
+        title: &drawn.title,
+        lead: &drawn.lead,
+        panels: &drawn.panels,
+        name: &principal.name,
+        role: principal.role.word(),
+        csrf: &scene.visitor.session.csrf,
+        here,
+        now_ms: scene.now.0,
+        manual: scene.service.engine().clock_kind() == Kind::Manual,
+        problem,
+        section: here.split(['/', '?']).nth(1).unwrap_or_default(),
+    })
+}

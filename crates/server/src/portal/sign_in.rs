@@ -1,0 +1,76 @@
+//! Signing in with the code of a link, or at once where no token is asked for; signing out.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use http::{StatusCode, header};
+
+use super::visitor::{Form, set_cookie};
+use crate::api::{Service, Via};
+use crate::identity::Principal;
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage<'a> {
+    /// Whether a button is enough.
+    open: bool,
+    problem: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "signed_in.html")]
+struct SignedInPage;
+
+/// The page for whoever is not signed in.
+pub fn page(service: &Service, problem: &str) -> Html<String> {
+    rendered(&SignInPage { open: service.is_open(), problem })
+}
+
+/// A link that was followed. Without a code it is the sign-in page.
+pub async fn with_code(
+    State(service): State<Service>,
+    Extension(via): Extension<Via>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Response {
+    let Some(code) = query.get("code") else { return page(&service, "").into_response() };
+    match service.sessions().redeem(code) {
+        Some(principal) => begin(&service, via, &principal),
+        None => {
+            let problem = "This link was used already, or is too old. Make another with: forewarn portal";
+            (StatusCode::UNAUTHORIZED, page(&service, problem)).into_response()
+        }
+    }
+}
+
+/// The button of a server that asks nobody for a token.
+pub async fn at_once(State(service): State<Service>, Extension(via): Extension<Via>) -> Response {
+    if !service.is_open() {
+        return (StatusCode::UNAUTHORIZED, page(&service, "This server wants a link with a code.")).into_response();
+    }
+    begin(&service, via, &Principal::owner())
+}
+
+pub async fn out(State(service): State<Service>, Extension(via): Extension<Via>, form: Form) -> Response {
+    service.sessions().end(&form.visitor.cookie);
+    let cookie = set_cookie(&service, Some(via), None);
+    ([(header::SET_COOKIE, cookie)], Redirect::to("/portal/sign-in")).into_response()
+}
+
+/// A page of its own and not a redirect: the cookie is for requests that come from our own pages, and a redirect
+/// from elsewhere is none.
+fn begin(service: &Service, via: Via, principal: &Principal) -> Response {
+    let cookie = set_cookie(service, Some(via), Some(&service.sessions().begin(principal)));
+    tracing::info!(name = %principal.name, role = principal.role.word(), "somebody has signed in at the portal");
+    ([(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())], rendered(&SignedInPage))
+        .into_response()
+}
+
+pub fn rendered(template: &impl Template) -> Html<String> {
+    Html(template.render().unwrap_or_else(|error| {
+        tracing::error!(%error, "a page cannot be rendered");
+        String::new()
+    }))
+}

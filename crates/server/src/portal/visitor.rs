@@ -1,0 +1,101 @@
+//! Who is asking: the session behind the cookie, and forms that prove they are ours.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::response::{IntoResponse, Response};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode, header};
+
+use super::session::{SESSION_SECS, Session};
+use super::sign_in;
+use crate::api::{Service, Via};
+use crate::identity::{Principal, Role};
+
+/// How long a form may take to arrive.
+const FORM_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Somebody who is signed in.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    pub session: Session,
+    /// The cookie's value.
+    pub cookie: String,
+}
+
+/// A form that a visitor has sent from one of our pages.
+pub struct Form {
+    pub visitor: Visitor,
+    pub fields: HashMap<String, String>,
+}
+
+impl Visitor {
+    pub fn principal(&self) -> Principal {
+        self.session.principal.clone()
+    }
+
+    pub fn may(&self, role: Role) -> bool {
+        self.session.principal.role >= role
+    }
+}
+
+impl FromRequestParts<Service> for Visitor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Visitor, Response> {
+        let found = cookie(&parts.headers, service.doors().http).and_then(|cookie| {
+            let session = service.sessions().find(&cookie)?;
+            Some(Visitor { session, cookie })
+        });
+        found.ok_or_else(|| (StatusCode::UNAUTHORIZED, sign_in::page(service, "")).into_response())
+    }
+}
+
+impl FromRequest<Service> for Form {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, service: &Service) -> Result<Form, Response> {
+        let (mut parts, body) = request.into_parts();
+        let visitor = Visitor::from_request_parts(&mut parts, service).await?;
+        let body = Bytes::from_request(Request::from_parts(parts, body), service);
+        let late = |_| StatusCode::REQUEST_TIMEOUT.into_response();
+        let bytes = tokio::time::timeout(FORM_TIMEOUT, body).await.map_err(late)?;
+        let bytes = bytes.map_err(IntoResponse::into_response)?;
+        let fields: HashMap<String, String> = form_urlencoded::parse(&bytes).into_owned().collect();
+        if !fields.get("csrf").is_some_and(|csrf| visitor.session.takes(csrf)) {
+            let why = "The form is not one of this session's pages, so nothing was done. Go back, reload the page and try again.";
+            return Err((StatusCode::FORBIDDEN, why).into_response());
+        }
+        Ok(Form { visitor, fields })
+    }
+}
+
+impl Form {
+    pub fn text(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", |value| value.trim())
+    }
+}
+
+/// Cookies know no ports, so the name does: several servers on one machine do not sign each other out.
+fn cookie_name(address: SocketAddr) -> String {
+    format!("forewarn-{}", address.port())
+}
+
+fn cookie(headers: &HeaderMap, address: SocketAddr) -> Option<String> {
+    let name = cookie_name(address);
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
+}
+
+/// A header that sets the cookie, or takes it away when there is no value.
+pub fn set_cookie(service: &Service, via: Option<Via>, value: Option<&str>) -> String {
+    let name = cookie_name(service.doors().http);
+    let secure = if via == Some(Via::Https) { "; Secure" } else { "" };
+    let age = if value.is_some() { SESSION_SECS } else { 0 };
+    let value = value.unwrap_or_default();
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}")
+}

@@ -1,0 +1,166 @@
+//! Words and small pieces of HTML that many pages have: names of things, times, links.
+
+use std::fmt::Display;
+
+use askama::filters::{Html, escape};
+use forewarn_core::{
+    Approver, Cause, Event, EventKind, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region, Resource,
+    Scope, ScopeOwner, Status, Timestamp,
+};
+use forewarn_wire::guid;
+
+use crate::api::When;
+use crate::identity::Role;
+
+/// Text as HTML.
+pub fn escaped(text: impl Display) -> String {
+    escape(text, Html).map_or_else(|_| String::new(), |escaped| escaped.to_string())
+}
+
+/// A paragraph.
+pub fn sentence(text: &str) -> String {
+    format!("<p>{}</p>", escaped(text))
+}
+
+/// A time; script shows it in the reader's zone, with UTC on hover.
+pub fn time(at: Timestamp) -> String {
+    let iso = When(Timestamp::from_secs(at.as_secs())).to_string();
+    let plain = iso.trim_end_matches('Z').replace('T', " ");
+    format!(r#"<time datetime="{iso}" data-ms="{}">{plain} UTC</time>"#, at.0)
+}
+
+/// The same as plain text.
+pub fn utc(at: Timestamp) -> String {
+    let iso = When(Timestamp::from_secs(at.as_secs())).to_string();
+    format!("{} UTC", iso.trim_end_matches('Z').replace('T', " "))
+}
+
+pub fn event_name(id: forewarn_core::EventId) -> String {
+    guid::Upper(id.0).to_string()
+}
+
+pub fn kind(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Freeze => "Freeze",
+        EventKind::Reboot => "Reboot",
+        EventKind::Redeploy => "Redeploy",
+        EventKind::Preempt => "Preempt",
+        EventKind::Terminate => "Terminate",
+    }
+}
+
+pub fn status(event: &Event) -> &'static str {
+    match &event.status {
+        Status::Scheduled => "Scheduled",
+        Status::Started { .. } => "Started",
+        Status::Ended { outcome, .. } => outcome_word(outcome),
+    }
+}
+
+pub fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "Completed",
+        Outcome::Failed(_) => "Failed",
+        Outcome::TimedOut => "Timed out",
+        Outcome::Superseded => "Superseded",
+        Outcome::NoEffect => "No effect",
+        Outcome::ResourceGone => "Machines gone",
+        Outcome::Canceled { .. } => "Cancelled",
+    }
+}
+
+pub fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::HostMaintenance => "host maintenance",
+        Cause::LiveMigration => "live migration",
+        Cause::UserRestart => "restart by a user",
+        Cause::UserRedeploy => "redeploy by a user",
+        Cause::SelfServiceMaintenance => "self-service maintenance",
+        Cause::HardwareFailure => "hardware failure",
+        Cause::Eviction => "eviction",
+        Cause::Deletion => "deletion",
+    }
+}
+
+pub fn approver(by: &Approver) -> String {
+    match by {
+        Approver::Guest { name, .. } => format!("machine {name}"),
+        Approver::Management(name) => format!("{name} (management)"),
+        Approver::Policy => "policy".into(),
+    }
+}
+
+pub fn power(power: Power) -> &'static str {
+    match power {
+        Power::Running => "running",
+        Power::Stopped => "stopped",
+        Power::Deallocated => "deallocated",
+    }
+}
+
+pub fn group_kind(group: &Group) -> &'static str {
+    match &group.kind {
+        GroupKind::AvailabilitySet => "Availability set",
+        GroupKind::CloudService => "Cloud service",
+        GroupKind::ScaleSet(set) => match set.orchestration {
+            Orchestration::Uniform => "Scale set, Uniform",
+            Orchestration::Flexible => "Scale set, Flexible",
+        },
+    }
+}
+
+pub fn role_needed(role: Role) -> String {
+    format!("This needs the role {}.", role.word())
+}
+
+/// A scope as people know it, where its page is, and what it is.
+pub struct ScopeName {
+    pub name: String,
+    pub href: String,
+    pub what: String,
+}
+
+pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
+    match scope.owner {
+        ScopeOwner::Machine(id) => {
+            let machine = region.machine(id);
+            ScopeName {
+                name: machine.map_or_else(String::new, |machine| machine.name.to_string()),
+                href: machine.map_or_else(|| "/".into(), |machine| machine_href(machine)),
+                what: "Machine on its own".into(),
+            }
+        }
+        ScopeOwner::Group { group, part } => {
+            let found = region.group(group);
+            let parts = found.map_or(0, |group| group.scopes.len());
+            let name = found.map_or_else(String::new, |group| group.name.to_string());
+            let what = found.map_or_else(String::new, |group| group_kind(group).to_owned());
+            let what = if parts > 1 { format!("{what}, placement group {}", part + 1) } else { what };
+            ScopeName { name, href: format!("/groups/{}", group.0), what }
+        }
+    }
+}
+
+pub fn machine_href(machine: &Machine) -> String {
+    format!("/machines/{}", guid::Lower(machine.vm_id.0))
+}
+
+/// Names, the machines that still exist as links.
+pub fn resources(region: &Region, resources: &[Resource]) -> String {
+    let link = |resource: &Resource| match region.machine(resource.machine) {
+        Some(machine) => format!(r#"<a href="{}">{}</a>"#, machine_href(machine), escaped(&resource.name)),
+        None => escaped(&resource.name),
+    };
+    resources.iter().map(link).collect::<Vec<_>>().join(", ")
+}
+
+/// `web_0`, `web_0 and web_1`, `web_0, web_1 and 3 more`.
+pub fn few(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [one, other] => format!("{one} and {other}"),
+        [one, other, third] => format!("{one}, {other} and {third}"),
+        [one, other, rest @ ..] => format!("{one}, {other} and {} more", rest.len()),
+    }
+}

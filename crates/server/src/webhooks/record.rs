@@ -1,0 +1,168 @@
+//! Web hooks as attachments of the region: what an owner has said, and apart from that, because it changes often, the
+//! position.
+
+use std::time::Duration;
+
+use forewarn_core::{Guid, Timestamp};
+use forewarn_store::{Attachment, Owner, StoreError};
+use forewarn_wire::cloudevent::Stage;
+use forewarn_wire::document::Kind;
+use forewarn_wire::guid;
+use serde::{Deserialize, Serialize};
+
+use super::hook::Position;
+use super::{Definition, Filter, Secret, Switch, Target};
+
+/// What the names of attachments begin with.
+pub const DEFINITIONS: &str = "webhook/";
+const POSITIONS: &str = "webhook-position/";
+
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct DefinitionRecord {
+    v: u32,
+    id: String,
+    name: String,
+    url: String,
+    secret: String,
+    types: Vec<String>,
+    statuses: Vec<String>,
+    machines: Vec<String>,
+    resource_groups: Vec<String>,
+    enabled: bool,
+    retry_secs: u64,
+    created_ms: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PositionRecord {
+    v: u32,
+    after: u64,
+    delivered: u64,
+    given_up: u64,
+}
+
+/// Names are unique without regard to case.
+pub fn key(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+pub fn position_name(name: &str) -> String {
+    format!("{POSITIONS}{}", key(name))
+}
+
+pub fn put_definition(definition: &Definition) -> Attachment {
+    let filter = &definition.filter;
+    let record = DefinitionRecord {
+        v: VERSION,
+        id: guid::Lower(definition.id.0).to_string(),
+        name: definition.name.clone(),
+        url: definition.target.to_string(),
+        secret: definition.secret.reveal(),
+        types: filter.kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
+        statuses: filter.stages.iter().map(|stage| stage.as_str().to_owned()).collect(),
+        machines: filter.machines.clone(),
+        resource_groups: filter.resource_groups.clone(),
+        enabled: definition.switch == Switch::On,
+        retry_secs: definition.retry.as_secs(),
+        created_ms: definition.created.0,
+    };
+    Attachment::put(Owner::Region, format!("{DEFINITIONS}{}", key(&definition.name)), text(&record))
+}
+
+pub fn put_position(name: &str, position: Position) -> Attachment {
+    let Position { after, delivered, given_up } = position;
+    Attachment::put(
+        Owner::Region,
+        position_name(name),
+        text(&PositionRecord { v: VERSION, after, delivered, given_up }),
+    )
+}
+
+/// Both go.
+pub fn remove(name: &str) -> Vec<Attachment> {
+    let names = [format!("{DEFINITIONS}{}", key(name)), position_name(name)];
+    names.into_iter().map(|name| Attachment::remove(Owner::Region, name)).collect()
+}
+
+pub fn read_definition(text: &str) -> Result<Definition, StoreError> {
+    let record: DefinitionRecord = parsed(text)?;
+    check_version(record.v)?;
+    let kinds = record.types.iter().map(|word| Kind::ALL.into_iter().find(|kind| kind.as_str() == word));
+    let stages = record.statuses.iter().map(|word| Stage::ALL.into_iter().find(|stage| stage.as_str() == word));
+    Ok(Definition {
+        id: guid::parse(&record.id).map(Guid).ok_or_else(unreadable)?,
+        target: Target::parse(&record.url).map_err(|_| unreadable())?,
+        secret: Secret::parse(&record.secret).map_err(|_| unreadable())?,
+        filter: Filter {
+            kinds: kinds.collect::<Option<_>>().ok_or_else(unreadable)?,
+            stages: stages.collect::<Option<_>>().ok_or_else(unreadable)?,
+            machines: record.machines,
+            resource_groups: record.resource_groups,
+        },
+        switch: if record.enabled { Switch::On } else { Switch::Off },
+        retry: Duration::from_secs(record.retry_secs),
+        created: Timestamp(record.created_ms),
+        name: record.name,
+    })
+}
+
+pub fn read_position(text: &str) -> Result<Position, StoreError> {
+    let PositionRecord { v, after, delivered, given_up } = parsed(text)?;
+    check_version(v)?;
+    Ok(Position { after, delivered, given_up })
+}
+
+fn text(record: &impl Serialize) -> String {
+    serde_json::to_string(record).expect("a record has only texts and numbers")
+}
+
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|_| unreadable())
+}
+
+fn check_version(version: u32) -> Result<(), StoreError> {
+    if version == VERSION { Ok(()) } else { Err(unreadable()) }
+}
+
+fn unreadable() -> StoreError {
+    StoreError::Message(
+        "a web hook was written by another version of Forewarn. Start the version that wrote it.".to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let definition = Definition {
+            id: Guid(7),
+            name: "Ops".into(),
+            target: Target::parse("https://example.org/x?y=z").unwrap(),
+            secret: Secret::random(),
+            filter: Filter {
+                kinds: Kind::ALL.to_vec(),
+                stages: Stage::ALL.to_vec(),
+                machines: vec!["web1".into()],
+                resource_groups: vec!["shop".into()],
+            },
+            switch: Switch::Off,
+            retry: Duration::from_secs(60),
+            created: Timestamp(5),
+        };
+        let written = put_definition(&definition);
+        assert_eq!(written.name, "webhook/ops");
+        assert_eq!(read_definition(&written.value.unwrap()).unwrap(), definition);
+        let position = Position { after: 7, delivered: 3, given_up: 1 };
+        assert_eq!(read_position(&put_position("Ops", position).value.unwrap()).unwrap(), position);
+    }
+
+    #[test]
+    fn a_record_of_another_version_is_an_error() {
+        assert!(read_position(r#"{"v":2,"after":1,"delivered":0,"given_up":0}"#).is_err());
+        assert!(read_definition("{}").is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! From a row of history to the message that a receiver gets; None for what no receiver is told.
+//!
+//! A row says little, because history is terse: what the event is comes from the row of its appearance, or from the region
+//! when that row is forgotten; where it belongs comes from the region, or, when the machine is gone, from the row of its removal.
+
+use forewarn_core::{EventId, EventKind, Home, Region, ScopeId, ScopeOwner, Source as EventSource, Timestamp};
+use forewarn_store::{HistoryQuery, HistoryRow, Reader, StoreError};
+use forewarn_wire::cloudevent::{self, Stage, Telling};
+use forewarn_wire::document::{Kind, Source};
+use forewarn_wire::guid;
+use serde_json::Value;
+
+use super::Filter;
+use crate::api::values::When;
+use crate::arm::group_id;
+use crate::metadata::{LOCATION, compute_provider, resource_id};
+
+/// The rows that say how far an event is.
+pub const ROW_KINDS: [&str; 3] = ["appeared", "started", "ended"];
+
+#[derive(Debug)]
+pub struct Message {
+    pub id: String,
+    pub body: Vec<u8>,
+    /// When that happened.
+    pub at: Timestamp,
+}
+
+/// What is sent to see whether a receiver is there.
+pub fn trial(name: &str, id: EventId, at: Timestamp) -> Message {
+    let body = cloudevent::trial_body(id.0, &When(at).to_string(), name);
+    Message { id: guid::Lower(id.0).to_string(), body: body.to_string().into_bytes(), at }
+}
+
+/// Blocking: it reads history.
+pub fn message(
+    reader: &dyn Reader,
+    region: &Region,
+    row: &HistoryRow,
+    filter: &Filter,
+) -> Result<Option<Message>, StoreError> {
+    let (Some(event), Some(stage)) = (row.event, stage_of(row)) else { return Ok(None) };
+    if !filter.takes(kind_of(&detail(row)), stage, &row.machines) {
+        return Ok(None);
+    }
+    let Some(facts) = facts(reader, region, row, event)? else { return Ok(None) };
+    if stage == Stage::Scheduled && facts.begins_started {
+        return Ok(None);
+    }
+    let place = place(reader, region, row, &facts)?;
+    if !filter.takes_resource_group(&place.resource_group) {
+        return Ok(None);
+    }
+    let resources: Vec<&str> = row.machines.iter().map(String::as_str).collect();
+    let message_id = event.derive(row.number);
+    let telling = Telling {
+        message_id: message_id.0,
+        time: &When(row.at).to_string(),
+        subscription: &facts.subscription,
+        resource_id: &place.resource_id,
+        location: &place.location,
+        event_id: event.0,
+        stage,
+        kind: facts.kind,
+        resources: &resources,
+        not_before_unix_secs: facts.not_before.map(Timestamp::as_secs),
+        description: &facts.description,
+        source: facts.source,
+        duration_secs: facts.duration_secs,
+    };
+    let id = guid::Lower(message_id.0).to_string();
+    Ok(Some(Message { id, body: telling.body().to_string().into_bytes(), at: row.at }))
+}
+
+/// Over without success is Completed, too: subscribers want to know that it is over.
+fn stage_of(row: &HistoryRow) -> Option<Stage> {
+    match (row.kind.as_str(), row.outcome.as_deref()) {
+        ("appeared", _) => Some(Stage::Scheduled),
+        ("started", _) => Some(Stage::Started),
+        ("ended", Some("canceled")) => Some(Stage::Canceled),
+        ("ended", _) => Some(Stage::Completed),
+        (_, _) => None,
+    }
+}
+
+struct Facts {
+    kind: Kind,
+    subscription: String,
+    not_before: Option<Timestamp>,
+    description: String,
+    source: Source,
+    duration_secs: i64,
+    /// Nobody ever saw it Scheduled.
+    begins_started: bool,
+}
+
+/// None: no machine was shown the event, so nobody else is told either.
+fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId) -> Result<Option<Facts>, StoreError> {
+    let query = HistoryQuery {
+        event: Some(event),
+        kinds: ["appeared", "approved", "started"].map(String::from).to_vec(),
+        limit: Some(BEGINNING_ROWS),
+        ..HistoryQuery::default()
+    };
+    let rows = reader.history(&query)?;
+    if let Some(index) = rows.iter().position(|row| row.kind == "appeared") {
+        return Ok(Some(facts_of_rows(&rows[index..])).filter(|_| rows[index].number <= row.number));
+    }
+    let shown = region.event(event).filter(|event| event.is_shown());
+    Ok(shown.map(|event| Facts {
+        kind: match event.kind {
+            EventKind::Freeze => Kind::Freeze,
+            EventKind::Reboot => Kind::Reboot,
+            EventKind::Redeploy => Kind::Redeploy,
+            EventKind::Preempt => Kind::Preempt,
+            EventKind::Terminate => Kind::Terminate,
+        },
+        subscription: event.subscription.to_string(),
+        not_before: Some(event.not_before),
+        description: event.description.to_string(),
+        source: match event.cause.source() {
+            EventSource::Platform => Source::Platform,
+            EventSource::User => Source::User,
+        },
+        duration_secs: event.duration_secs,
+        begins_started: false,
+    }))
+}
+
+/// As many rows as the beginning of an event has: it appears, is approved, starts.
+const BEGINNING_ROWS: u32 = 8;
+
+fn facts_of_rows(rows: &[HistoryRow]) -> Facts {
+    let (appeared, later) = (&rows[0], &rows[1..]);
+    let detail = detail(appeared);
+    let text = |key: &str| detail[key].as_str().unwrap_or_default().to_owned();
+    let not_before = When::parse(&text("not_before")).ok().map(|when| when.0);
+    let at_once = |row: &&HistoryRow| row.at == appeared.at;
+    let without_asking = not_before.is_some_and(|due| due <= appeared.at)
+        || later.iter().filter(at_once).any(|row| row.actor.as_deref() == Some("policy"));
+    Facts {
+        kind: kind_of(&detail),
+        subscription: text("subscription"),
+        not_before,
+        description: text("description"),
+        source: if detail["source"] == Source::User.as_str() { Source::User } else { Source::Platform },
+        duration_secs: detail["duration_secs"].as_i64().unwrap_or(-1),
+        begins_started: without_asking && later.iter().filter(at_once).any(|row| row.kind == "started"),
+    }
+}
+
+struct Place {
+    resource_id: String,
+    resource_group: String,
+    location: String,
+}
+
+/// The resource whose document has the event.
+fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
+    let scope = row.scope.and_then(|scope| region.scope(ScopeId(scope)));
+    let owned = scope.and_then(|scope| match scope.owner {
+        ScopeOwner::Machine(machine) => {
+            let machine = region.machine(machine)?;
+            Some((resource_id(region, machine), &machine.home))
+        }
+        ScopeOwner::Group { group, .. } => {
+            let group = region.group(group)?;
+            Some((group_id(group), &group.home))
+        }
+    });
+    if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {
+        let mut located = region.members(scope.id).map(|machine| machine.details.location.clone());
+        let location = located.find(|location| !location.is_empty());
+        return Ok(Place {
+            resource_id,
+            resource_group: home.resource_group.to_string(),
+            location: location.unwrap_or_else(|| LOCATION.into()),
+        });
+    }
+    place_of_the_gone(reader, row, facts)
+}
+
+fn place_of_the_gone(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
+    let name = row.machines.first().cloned().unwrap_or_default();
+    let query = HistoryQuery {
+        machine: Some(name.clone()),
+        kinds: ["machine-added", "machine-removed"].map(String::from).to_vec(),
+        newest: true,
+        limit: Some(REMOVALS_LOOKED_AT),
+        ..HistoryQuery::default()
+    };
+    let rows = reader.history(&query)?;
+    let detail = rows.iter().rev().find(|found| found.scope == row.scope).map_or(Value::Null, detail);
+    let text = |key: &str| detail[key].as_str().unwrap_or_default();
+    let home = Home { subscription: facts.subscription.as_str().into(), resource_group: text("resource_group").into() };
+    Ok(Place {
+        resource_id: format!("{}/virtualMachines/{name}", compute_provider(&home)),
+        resource_group: home.resource_group.to_string(),
+        location: LOCATION.into(),
+    })
+}
+
+/// Machines that have come and gone under one name since.
+const REMOVALS_LOOKED_AT: u32 = 100;
+
+fn detail(row: &HistoryRow) -> Value {
+    serde_json::from_str(&row.detail).unwrap_or_default()
+}
+
+fn kind_of(detail: &Value) -> Kind {
+    Kind::ALL.into_iter().find(|kind| detail["type"] == kind.as_str()).unwrap_or(Kind::Unknown)
+}

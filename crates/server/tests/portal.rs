@@ -1,0 +1,478 @@
+//! The portal over sockets: signing in and out, forms that prove where they come from, pages with their content, names
+//! that would like to be markup, and the stream.
+
+mod api_support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use api_support::{Answer, Client, NONE, Server, check};
+use forewarn_server::Config;
+use forewarn_server::identity::{Role, SignIn, Subject};
+use serde_json::{Value, json};
+
+/// How long to wait for what must come; a test that needs it all has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A browser that is signed in.
+struct Browser<'s> {
+    server: &'s Server,
+    client: Client,
+    csrf: String,
+}
+
+impl<'s> Browser<'s> {
+    /// By the link that the API gives.
+    fn by_link(server: &'s Server) -> Browser<'s> {
+        let path = link(server);
+        Browser::of(server, &Client::to(server.management).send(server.management, &format!("GET {path}"), b""))
+    }
+
+    /// By the button of a server that asks for no token.
+    fn at_once(server: &'s Server) -> Browser<'s> {
+        Browser::of(server, &Client::to(server.management).send(server.management, "POST /portal/sign-in", b""))
+    }
+
+    fn of(server: &'s Server, answer: &Answer) -> Browser<'s> {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let cookie = answer.header("set-cookie").expect("a cookie is set");
+        for must in ["; HttpOnly", "; SameSite=Strict", "; Path=/"] {
+            assert!(cookie.contains(must), "{cookie}");
+        }
+        let client = Client::to(server.management).header("Cookie", cookie.split(';').next().unwrap());
+        let mut browser = Browser { server, client, csrf: String::new() };
+        browser.csrf = between(&browser.get("/").text(), "name=\"csrf\" value=\"", "\"");
+        browser
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.client.send(self.server.management, &format!("GET {path}"), b"")
+    }
+
+    fn page(&self, path: &str) -> String {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.text()
+    }
+
+    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let csrf = ("csrf", self.csrf.as_str());
+        self.post_plain(path, &[&[csrf], fields].concat())
+    }
+
+    fn post_plain(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        let body: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        let client = self.client.clone().header("Content-Type", "application/x-www-form-urlencoded");
+        client.send(self.server.management, &format!("POST {path}"), body.join("&").as_bytes())
+    }
+
+    /// Messages of the stream, read on a thread of its own.
+    fn live(&self, page: &str) -> mpsc::Receiver<Value> {
+        let mut stream = TcpStream::connect(self.server.management).unwrap();
+        let cookie = self.client.clone();
+        let head = cookie.head(&format!("GET /portal/live?page={page}"));
+        stream.write_all(head.as_bytes()).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let Some(data) = line.strip_prefix("data: ") else { continue };
+                if sender.send(serde_json::from_str(data).unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        receiver
+    }
+}
+
+fn link(server: &Server) -> String {
+    let made = check(server, "POST /portal-links", NONE, 201, json!({}));
+    made["path"].as_str().unwrap().to_owned()
+}
+
+fn between(text: &str, before: &str, after: &str) -> String {
+    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {text}"));
+    rest.split_once(after).unwrap().0.to_owned()
+}
+
+/// Until a message says this.
+fn await_html(messages: &mpsc::Receiver<Value>, what: &str) -> Value {
+    loop {
+        let message = messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody says {what}"));
+        if message["put"].to_string().contains(what) {
+            return message;
+        }
+    }
+}
+
+fn vm_id(server: &Server, name: &str) -> String {
+    check(server, &format!("GET /machines/{name}"), NONE, 200, json!({}))["vmId"].as_str().unwrap().to_owned()
+}
+
+const PAGES: [&str; 6] = ["/", "/scale-sets", "/scale-sets/add", "/maintenance", "/test-kit", "/portal/live?page=/"];
+
+#[test]
+fn nothing_is_shown_to_who_is_not_signed_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    check(&server, "POST /machines", json!({ "name": "secret-machine" }), 201, json!({}));
+    let stranger = Client::to(server.management);
+    for cookie in
+        [None, Some("forewarn=1"), Some(&*format!("forewarn-{}={}", server.management.port(), "0".repeat(64)))]
+    {
+        let client = cookie.map_or(stranger.clone(), |cookie| stranger.clone().header("Cookie", cookie));
+        for page in PAGES {
+            let answer = client.send(server.management, &format!("GET {page}"), b"");
+            assert_eq!(answer.status, 401, "{page}");
+            assert!(!answer.text().contains("secret-machine"), "{page}");
+        }
+        for path in ["/portal/act", "/portal/sign-in", "/portal/sign-out", "/maintenance", "/scale-sets/add"] {
+            assert_eq!(client.send(server.management, &format!("POST {path}"), b"").status, 401, "{path}");
+        }
+    }
+}
+
+#[test]
+fn every_answer_has_the_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let browser = Browser::by_link(&server);
+    let stranger = Client::to(server.management);
+    let mut answers: Vec<Answer> = PAGES[..5].iter().map(|page| browser.get(page)).collect();
+    for path in [
+        "/",
+        "/portal/sign-in",
+        "/portal/assets/portal.css",
+        "/portal/assets/none",
+        "/healthz",
+        "/api/v1/machines",
+        "/nothing",
+    ] {
+        answers.push(stranger.send(server.management, &format!("GET {path}"), b""));
+    }
+    answers.push(Client::with_host("evil.example").send(server.management, "GET /", b""));
+    for answer in answers {
+        let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{}", answer.text()));
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"), "{policy}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"));
+    }
+}
+
+#[test]
+fn pages_have_nothing_that_the_policy_forbids() {
+    let server = Server::with_machines(&["web"]);
+    let browser = Browser::at_once(&server);
+    let machine = format!("/machines/{}", vm_id(&server, "web"));
+    for page in PAGES[..5].iter().copied().chain([machine.as_str()]) {
+        let text = browser.page(page);
+        for forbidden in ["<style", " style=", "onclick", "javascript:", "src=\"http", "href=\"http"] {
+            assert!(!text.contains(forbidden), "{page} has {forbidden}");
+        }
+        let scripts = text.matches("<script").count();
+        assert_eq!(scripts, text.matches("<script src=\"/portal/assets/").count(), "{page}");
+    }
+}
+
+#[test]
+fn a_link_signs_in_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let path = link(&server);
+    let client = Client::to(server.management);
+    let first = client.send(server.management, &format!("GET {path}"), b"");
+    assert!(first.status == 200 && first.header("set-cookie").is_some());
+    for again in [path.as_str(), "/portal/sign-in?code=", "/portal/sign-in?code=0000"] {
+        let answer = client.send(server.management, &format!("GET {again}"), b"");
+        assert_eq!((answer.status, answer.header("set-cookie")), (401, None), "{again}");
+        assert!(answer.text().contains("forewarn portal"), "{again}");
+    }
+}
+
+#[test]
+fn signing_out_ends_the_session_and_its_streams() {
+    let server = Server::with_machines(&["web"]);
+    let browser = Browser::at_once(&server);
+    let messages = browser.live("/");
+    await_html(&messages, "web");
+    let out = browser.post("/portal/sign-out", &[]);
+    assert_eq!(out.status, 303);
+    assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert_eq!(browser.get("/").status, 401);
+    check(&server, "POST /machines", json!({ "name": "later" }), 201, json!({}));
+    while let Ok(message) = messages.recv_timeout(PATIENCE) {
+        assert!(!message.to_string().contains("later"), "{message}");
+    }
+}
+
+#[test]
+fn sessions_outlive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let browser = Browser::by_link(&server);
+    let cookie = browser.client.clone();
+    let port = server.management.port();
+    server.stop();
+    drop(server);
+    let again = Server::guarded_at(dir.path(), port);
+    assert_eq!(cookie.send(again.management, "GET /", b"").status, 200);
+}
+
+#[test]
+fn forms_without_the_sessions_own_token_do_nothing() {
+    let server = Server::with_machines(&["web"]);
+    let (browser, other) = (Browser::at_once(&server), Browser::at_once(&server));
+    let target = vm_id(&server, "web");
+    let fields = [("act", "stop"), ("target", target.as_str()), ("back", "/")];
+    for csrf in ["", "0", other.csrf.as_str()] {
+        let answer = browser.post_plain("/portal/act", &[&[("csrf", csrf)], &fields[..]].concat());
+        assert_eq!(answer.status, 403, "{csrf}");
+    }
+    assert_eq!(browser.post_plain("/portal/act", &fields).status, 403);
+    let foreign = browser.client.clone().header("Origin", "https://evil.example");
+    let body = format!("csrf={}&act=stop&target={target}", browser.csrf);
+    assert_eq!(foreign.send(server.management, "POST /portal/act", body.as_bytes()).status, 403);
+    check(&server, "GET /machines/web", NONE, 200, json!({ "power": "Running" }));
+    assert_eq!(browser.post("/portal/act", &fields).status, 303);
+    check(&server, "GET /machines/web", NONE, 200, json!({ "power": "Stopped" }));
+}
+
+#[test]
+fn a_reader_sees_everything_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    check(&server, "POST /machines", json!({ "name": "web" }), 201, json!({}));
+    let sign_in = SignIn::in_directory(dir.path()).unwrap();
+    let subject = Subject { name: "ann".into(), client_id: "c".into(), object_id: "o".into(), role: Role::Reader };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let token = sign_in.issue(&subject, forewarn_server::identity::AUDIENCE, now, 600).token;
+    let made = Client::to(server.management).header("Authorization", &format!("Bearer {token}"));
+    let made = made.send(server.management, "POST /api/v1/portal-links", b"");
+    let path = made.json()["path"].as_str().unwrap().to_owned();
+    let browser =
+        Browser::of(&server, &Client::to(server.management).send(server.management, &format!("GET {path}"), b""));
+    let target = vm_id(&server, "web");
+    assert!(browser.page(&format!("/machines/{target}")).contains("This needs the role owner."));
+    for act in ["restart", "stop", "delete-machine"] {
+        let answer = browser.post("/portal/act", &[("act", act), ("target", &target), ("back", "/")]);
+        assert_eq!(answer.status, 403, "{act}");
+        assert!(answer.text().contains("ann"), "{act}");
+    }
+    check(&server, "GET /machines/web", NONE, 200, json!({ "power": "Running" }));
+}
+
+#[test]
+fn the_overview_arrives_with_machines_and_events() {
+    let server = Server::with_machines(&["web", "db"]);
+    server.listen_as("web");
+    check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
+    let page = Browser::at_once(&server).page("/");
+    for part in ["<b>1</b> coming", ">web</a>", ">db</a>", "Reboot", "listening", "not before 2026-03-01 12:15:00 UTC"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let found = Browser::at_once(&server).page("/?search=D");
+    assert!(found.contains(">db</a>") && !found.contains("chip scheduled"), "{found}");
+}
+
+#[test]
+fn what_will_happen_is_said_before_it_happens() {
+    let server = Server::start();
+    let set = json!({ "name": "web", "capacity": 2, "orchestration": "Uniform", "model": { "terminateNotification": { "notBeforeTimeout": "PT7M" } } });
+    check(&server, "POST /scale-sets", set, 201, json!({}));
+    let browser = Browser::at_once(&server);
+    let page = format!("/machines/{}", vm_id(&server, "web_0"));
+    assert!(browser.page(&page).contains("nobody in its scope asks for events, so it happens at once"));
+    server.listen_as("web_1");
+    let text = browser.page(&page);
+    assert!(text.contains("web_0 and web_1 share the document. It starts earlier if one of them approves."), "{text}");
+    let restart = between(&text, "id=\"do-restart\"", "</details>");
+    assert!(restart.contains("Reboot not before <time datetime=\"2026-03-01T12:15:00Z\""), "{restart}");
+    let delete = between(&text, "id=\"do-delete-machine\"", "</details>");
+    assert!(delete.contains("Terminate not before <time datetime=\"2026-03-01T12:07:00Z\""), "{delete}");
+}
+
+#[test]
+fn an_event_is_asked_for_approved_and_seen_to_its_end() {
+    let server = Server::with_machines(&["web"]);
+    server.listen_as("web");
+    let browser = Browser::at_once(&server);
+    let target = vm_id(&server, "web");
+    let asked = browser.post("/portal/act", &[("act", "restart"), ("target", &target), ("back", "/")]);
+    assert_eq!(asked.status, 303, "{}", asked.text());
+    let event = asked.header("location").unwrap().to_owned();
+    let id = event.strip_prefix("/events/").unwrap().to_owned();
+    let page = browser.page(&event);
+    assert!(page.contains("<b>Scheduled</b>") && page.contains("nobody yet"), "{page}");
+    assert_eq!(browser.post("/portal/act", &[("act", "approve"), ("target", &id), ("back", &event)]).status, 303);
+    let page = browser.page(&event);
+    assert!(page.contains("<b>Started</b>") && page.contains("owner (management)"), "{page}");
+    check(&server, "POST /clock/advance", json!({ "seconds": 3600 }), 200, json!({}));
+    let page = browser.page(&event);
+    assert!(page.contains("Completed") && page.contains("ended: completed"), "{page}");
+    let machine = browser.page(&format!("/machines/{target}"));
+    assert!(machine.contains("&#34;Events&#34;:[]") && machine.contains("Its handler polls: 1 times"), "{machine}");
+}
+
+#[test]
+fn what_the_rules_refuse_is_shown_with_its_sentence() {
+    let server = Server::with_machines(&["web"]);
+    let browser = Browser::at_once(&server);
+    let target = vm_id(&server, "web");
+    let refused =
+        browser.post("/portal/act", &[("act", "evict"), ("target", &target), ("back", &format!("/machines/{target}"))]);
+    assert_eq!(refused.status, 409);
+    let text = refused.text();
+    assert!(between(&text, "role=\"alert\">", "</p>").contains("Spot") && text.contains("<h1>web</h1>"), "{text}");
+    assert_eq!(browser.post("/portal/act", &[("act", "explode"), ("back", "/")]).status, 400);
+    assert_eq!(browser.get("/machines/51941b56-8080-45ac-81ae-8bda818f5958").status, 404);
+    assert_eq!(browser.get("/events/51941b56-8080-45ac-81ae-8bda818f5958").status, 404);
+    assert_eq!(browser.get("/groups/77").status, 404);
+}
+
+#[test]
+fn names_that_look_like_markup_stay_names() {
+    let server = Server::with_machines(&["web"]);
+    server.listen_as("web");
+    let hostile = "<script>alert(1)</script>\"'&";
+    let maintenance = json!({ "target": { "machine": "web" }, "type": "Freeze", "description": hostile });
+    let operation = check(&server, "POST /maintenance", maintenance, 202, json!({}));
+    let id = operation["events"][0]["id"].as_str().unwrap().to_owned();
+    // What guests send is kept as well.
+    server.metadata("GET /vm/web/metadata/%3Cscript%3E?api-version=%3Cimg%20src=x%3E", "");
+    let browser = Browser::at_once(&server);
+    let machine = format!("/machines/{}", vm_id(&server, "web"));
+    let search = "/?search=%3Cscript%3Ealert(1)%3C/script%3E%22";
+    for page in [format!("/events/{id}"), machine, search.to_owned(), "/maintenance".into()] {
+        let text = browser.page(&page);
+        assert!(!text.contains("<script>") && !text.contains("<img src=x"), "{page}: {text}");
+    }
+    assert!(browser.page(&format!("/events/{id}")).contains("&#60;script&#62;alert(1)"));
+    let named = Server::new(Config { first_machine: Some("<script>x\"'&amp;".into()), ..api_support::open() });
+    named.listen_as("%3Cscript%3Ex%22%27&amp%3B");
+    let visitor = Browser::at_once(&named);
+    let text = visitor.page("/");
+    assert!(text.contains("&#60;script&#62;x&#34;&#39;&#38;amp;") && !text.contains("<script>x"), "{text}");
+    let messages = visitor.live("/");
+    let first = messages.recv_timeout(PATIENCE).unwrap();
+    let html: Vec<&str> = first["put"].as_array().unwrap().iter().map(|one| one["html"].as_str().unwrap()).collect();
+    assert!(html.iter().any(|html| html.contains("&#60;script")) && !html.iter().any(|html| html.contains("<script")));
+    let typed = browser.post("/scale-sets/add", &[("step", "review"), ("name", hostile), ("capacity", "2")]);
+    assert!(typed.status == 422 && !typed.text().contains("<script>alert"), "{}", typed.text());
+}
+
+#[test]
+fn the_stream_sends_what_changed_and_nothing_else() {
+    let server = Server::with_machines(&["web", "db"]);
+    server.listen_as("web");
+    let browser = Browser::at_once(&server);
+    let messages = browser.live("/");
+    let first = messages.recv_timeout(PATIENCE).unwrap();
+    assert!(first["all"].as_array().unwrap().len() >= 3, "{first}");
+    check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
+    let change = await_html(&messages, "Reboot");
+    let ids: Vec<&str> = change["put"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert!(ids.iter().any(|id| id.starts_with("lane-")) && ids.contains(&"counts-content"), "{ids:?}");
+    assert!(!change["put"].to_string().contains(">db</a>"), "{change}");
+    check(&server, "POST /clock/advance", json!({ "seconds": 900 }), 200, json!({}));
+    await_html(&messages, "Started");
+    check(&server, "POST /clock/advance", json!({ "seconds": 3600 }), 200, json!({}));
+    await_html(&messages, "Completed");
+}
+
+#[test]
+fn a_scale_set_is_created_along_the_steps() {
+    let server = Server::start();
+    let browser = Browser::at_once(&server);
+    assert!(browser.page("/scale-sets").contains("href=\"/scale-sets/add\">Add</a>"));
+    let fields = |delay: &'static str, step: &'static str| {
+        [
+            ("name", "web"),
+            ("resource_group", "default"),
+            ("capacity", "2"),
+            ("orchestration", "Uniform"),
+            ("priority", "Regular"),
+            ("upgrade_mode", "Manual"),
+            ("notification", "on"),
+            ("delay", delay),
+            ("step", step),
+        ]
+    };
+    for wrong in ["4", "16", "x", ""] {
+        let answer = browser.post("/scale-sets/add", &fields(wrong, "review"));
+        assert_eq!(answer.status, 422, "{wrong}");
+        assert!(answer.text().contains("id=\"wrong-delay\"") && answer.text().contains("value=\"web\""), "{wrong}");
+    }
+    let review = browser.post("/scale-sets/add", &fields("7", "review"));
+    assert!(review.status == 200 && review.text().contains("On, 7 minutes"), "{}", review.text());
+    check(&server, "GET /scale-sets/web", NONE, 404, json!({}));
+    let created = browser.post("/scale-sets/add", &fields("7", "create"));
+    assert_eq!(created.status, 303, "{}", created.text());
+    let expected = json!({ "capacity": 2, "model": { "terminateNotification": { "notBeforeTimeout": "PT7M" } } });
+    check(&server, "GET /scale-sets/web", NONE, 200, expected);
+    let page = created.header("location").unwrap().to_owned();
+    let target = [("target", "default~web"), ("back", page.as_str())];
+    let notify = [("act", "notify"), ("notification", "on"), ("delay", "9")];
+    assert_eq!(browser.post("/portal/act", &[&target[..], &notify].concat()).status, 303);
+    assert!(browser.page(&page).contains("Upgrade 2 instances"));
+    assert_eq!(browser.post("/portal/act", &[&target[..], &[("act", "upgrade")]].concat()).status, 303);
+    assert!(browser.page(&page).contains("Every instance has the latest model."));
+    check(
+        &server,
+        "GET /machines/web_0",
+        NONE,
+        200,
+        json!({ "terminateNotification": { "notBeforeTimeout": "PT9M" } }),
+    );
+    let again = browser.post("/scale-sets/add", &fields("7", "create"));
+    assert!(again.status == 409 && again.text().contains("role=\"alert\""), "{}", again.text());
+}
+
+#[test]
+fn maintenance_is_previewed_started_and_stopped() {
+    let server = Server::start();
+    check(
+        &server,
+        "POST /scale-sets",
+        json!({ "name": "web", "capacity": 2, "orchestration": "Uniform" }),
+        201,
+        json!({}),
+    );
+    server.listen_as("web_0");
+    let browser = Browser::at_once(&server);
+    let fields = [("what", "group"), ("name", "web"), ("kind", "Reboot")];
+    let preview = browser.post("/maintenance", &[&fields[..], &[("step", "preview")]].concat()).text();
+    let (first, second) = (preview.find("Update domain 0: web_0"), preview.find("Update domain 1: web_1"));
+    assert!(first.is_some() && first < second, "{preview}");
+    let wrong = browser.post("/maintenance", &[("what", "host"), ("name", "none"), ("kind", "Reboot")]);
+    assert!(wrong.status == 422 && wrong.text().contains("There is no host &#39;none&#39;"), "{}", wrong.text());
+    assert_eq!(browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status, 303);
+    let page = browser.page("/maintenance");
+    let id = between(&page, "id=\"operation-", "\"");
+    assert!(page.contains("Reboot of web"), "{page}");
+    assert_eq!(
+        browser.post("/portal/act", &[("act", "cancel-operation"), ("target", &id), ("back", "/maintenance")]).status,
+        303
+    );
+    assert!(browser.page("/maintenance").contains("stopped by owner"));
+}
+
+#[test]
+fn scenarios_faults_and_the_clock_are_at_hand() {
+    let server = Server::with_machines(&["web"]);
+    let browser = Browser::at_once(&server);
+    let back = ("back", "/test-kit");
+    assert_eq!(browser.post("/portal/act", &[("act", "advance"), ("by", "15m"), back]).status, 303);
+    check(&server, "GET /clock", NONE, 200, json!({ "now": "2026-03-01T12:15:00Z" }));
+    let wrong = browser.post("/portal/act", &[("act", "advance"), ("by", "soon"), back]);
+    assert!(wrong.status == 400 && wrong.text().contains("such as 90s"), "{}", wrong.text());
+    assert_eq!(browser.post("/portal/act", &[("act", "fault"), ("kind", "503"), ("count", "3"), back]).status, 303);
+    assert!(browser.page("/test-kit").contains("met by 0 of 0 requests"));
+    assert_eq!(browser.post("/portal/act", &[("act", "clear-fault"), ("target", "1"), back]).status, 303);
+    assert_eq!(browser.post("/portal/act", &[("act", "run"), ("target", "eviction"), back]).status, 303);
+    assert!(browser.page("/test-kit").contains("id=\"run-1\""));
+}

@@ -1,0 +1,380 @@
+//! Web hooks over real sockets: what receivers get, in which order, how often, and what happens when they are away.
+
+mod api_support;
+mod receiver;
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use api_support::{NONE, START, Server, check, open, refused};
+use forewarn_core::Timestamp;
+use forewarn_server::{ClockKind, Config, StoreChoice};
+use receiver::{Delivery, Receiver};
+use serde_json::{Value, json};
+
+/// A server with the machine `m1`, which listens.
+fn listening() -> Server {
+    let server = Server::with_machines(&["m1"]);
+    server.listen_as("m1");
+    server
+}
+
+/// Creates a web hook and returns its secret.
+#[track_caller]
+fn hook(server: &Server, name: &str, receiver: &Receiver, more: Value) -> String {
+    let mut body = json!({ "name": name, "url": receiver.url() });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let made = check(server, "POST /webhooks", body, 201, json!({ "name": name, "state": { "delivered": 0 } }));
+    made["secret"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn restart(server: &Server, machine: &str) -> String {
+    let operation = check(server, &format!("POST /machines/{machine}/restart"), NONE, 202, json!({}));
+    operation["events"][0]["id"].as_str().unwrap().to_owned()
+}
+
+fn advance(server: &Server, seconds: u64) {
+    check(server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
+}
+
+/// Waits until the state of a web hook is so.
+#[track_caller]
+fn until(server: &Server, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let state = check(server, &format!("GET /webhooks/{name}"), NONE, 200, json!({}))["state"].take();
+        if is_so(&state) {
+            return state;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not come so far: {state}");
+        std::thread::yield_now();
+    }
+}
+
+fn gists(receiver: &Receiver, count: usize) -> Vec<String> {
+    (0..count).map(|_| receiver.next().gist()).collect()
+}
+
+#[test]
+fn the_life_of_an_event_is_told_in_order_and_signed() {
+    let (server, receiver) = (listening(), Receiver::start());
+    let secret = hook(&server, "ops", &receiver, json!({}));
+    let event = restart(&server, "m1");
+    advance(&server, 3600);
+    let told: Vec<Delivery> = (0..3).map(|_| receiver.next()).collect();
+    assert_eq!(
+        told.iter().map(Delivery::gist).collect::<Vec<_>>(),
+        ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]
+    );
+    for delivery in &told {
+        delivery.verify(&secret);
+        assert_eq!(delivery.line, "POST /hook HTTP/1.1");
+        assert_eq!(delivery.header("content-type"), "application/cloudevents+json; charset=utf-8");
+        let subject = delivery.json()["subject"].as_str().unwrap().to_owned();
+        let id = event.to_lowercase();
+        let machine = "/resourceGroups/default/providers/Microsoft.Compute/virtualMachines/m1";
+        assert!(subject.contains(machine) && subject.ends_with(&id), "{subject}");
+        assert_eq!(delivery.json()["data"]["resourceInfo"]["properties"]["Resources"], json!(["m1"]));
+    }
+    let [scheduled, started, _] = told.try_into().ok().unwrap();
+    assert_eq!(scheduled.json()["time"], START);
+    assert_eq!(scheduled.json()["data"]["resourceInfo"]["properties"]["NotBefore"], "Sun, 01 Mar 2026 12:15:00 GMT");
+    assert_ne!(scheduled.json()["id"], started.json()["id"]);
+    let state = until(&server, "ops", |state| state["delivered"] == 3 && state["behind"] == 0);
+    assert_eq!((&state["failures"], &state["givenUp"]), (&json!(0), &json!(0)));
+    assert!(receiver.rest().is_empty());
+    let metrics = server.client().send(server.management, "GET /metrics", b"").text();
+    assert!(metrics.contains("forewarn_webhook_deliveries_total 3"), "{metrics}");
+}
+
+#[test]
+fn what_is_cancelled_is_told_as_canceled() {
+    let (server, receiver) = (listening(), Receiver::start());
+    hook(&server, "ops", &receiver, json!({}));
+    let event = restart(&server, "m1");
+    check(&server, &format!("POST /events/{event}/cancel"), NONE, 200, json!({}));
+    assert_eq!(gists(&receiver, 2), ["Reboot Scheduled", "Reboot Canceled"]);
+}
+
+#[test]
+fn what_no_machine_was_shown_is_not_told_and_what_began_started_is_told_as_such() {
+    let (server, receiver) = (Server::with_machines(&["off", "on"]), Receiver::start());
+    server.listen_as("on");
+    hook(&server, "ops", &receiver, json!({}));
+    restart(&server, "off");
+    check(&server, "POST /machines/on/hardware-failure", NONE, 202, json!({}));
+    advance(&server, 3600);
+    let first = receiver.next();
+    assert_eq!(first.gist(), "Reboot Started");
+    assert_eq!(first.json()["data"]["resourceInfo"]["properties"]["Resources"], json!(["on"]));
+    assert_eq!(gists(&receiver, 1), ["Reboot Completed"]);
+    until(&server, "ops", |state| state["behind"] == 0);
+    assert!(receiver.rest().is_empty());
+}
+
+#[test]
+fn a_web_hook_is_told_what_its_filter_takes() {
+    let server = Server::with_machines(&["m1", "m2"]);
+    check(&server, "POST /machines", json!({ "name": "m3", "resourceGroup": "shop" }), 201, json!({}));
+    for machine in ["m1", "m2", "m3"] {
+        server.listen_as(machine);
+    }
+    let [started, of_m2, of_shop, redeploys] = std::array::from_fn(|_| Receiver::start());
+    hook(&server, "started", &started, json!({ "statuses": ["Started"] }));
+    hook(&server, "m2", &of_m2, json!({ "machines": ["M2"] }));
+    hook(&server, "shop", &of_shop, json!({ "resourceGroups": ["SHOP"], "statuses": ["Scheduled"] }));
+    hook(&server, "redeploys", &redeploys, json!({ "types": ["Redeploy"] }));
+    for machine in ["m1", "m2", "m3"] {
+        restart(&server, machine);
+    }
+    check(&server, "POST /machines/m1/redeploy", NONE, 202, json!({}));
+    advance(&server, 7200);
+    for name in ["started", "m2", "shop", "redeploys"] {
+        until(&server, name, |state| state["behind"] == 0);
+    }
+    let all = |receiver: &Receiver| receiver.rest().iter().map(Delivery::gist).collect::<Vec<_>>();
+    assert_eq!(all(&of_m2), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+    assert_eq!(all(&of_shop), ["Reboot Scheduled"]);
+    assert_eq!(all(&redeploys), ["Redeploy Scheduled", "Redeploy Started", "Redeploy Completed"]);
+    let started = all(&started);
+    assert!(started.len() == 4 && started.iter().all(|gist| gist.ends_with("Started")), "{started:?}");
+}
+
+#[test]
+fn a_refused_delivery_is_repeated_under_its_id_and_nothing_overtakes_it() {
+    let (server, receiver) = (listening(), Receiver::start());
+    let secret = hook(&server, "ops", &receiver, json!({}));
+    receiver.answer_next(&[500, 302]);
+    restart(&server, "m1");
+    advance(&server, 3600);
+    let told: Vec<Delivery> = (0..5).map(|_| receiver.next()).collect();
+    assert_eq!(told.iter().map(|it| it.answered).collect::<Vec<_>>(), [500, 302, 204, 204, 204]);
+    assert!(told[..3].iter().all(|delivery| delivery.json() == told[0].json()));
+    told.iter().for_each(|delivery| delivery.verify(&secret));
+    assert_eq!([told[3].gist(), told[4].gist()], ["Reboot Started", "Reboot Completed"]);
+    let state = until(&server, "ops", |state| state["delivered"] == 3);
+    let message = state["lastFailure"]["message"].as_str().unwrap();
+    assert!(message.starts_with("The receiver answered 302. Redirects are not followed"), "{message}");
+}
+
+#[test]
+fn a_receiver_that_was_away_gets_what_happened_meanwhile() {
+    let server = listening();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let body = json!({ "name": "ops", "url": format!("http://{address}/hook") });
+    check(&server, "POST /webhooks", body, 201, json!({}));
+    restart(&server, "m1");
+    let state = until(&server, "ops", |state| state["failures"].as_u64() > Some(0));
+    let message = state["lastFailure"]["message"].as_str().unwrap();
+    assert!(message.starts_with("The receiver cannot be reached: "), "{message}");
+    assert_eq!(state["behind"], 1);
+    let receiver = Receiver::at(address);
+    advance(&server, 3600);
+    assert_eq!(gists(&receiver, 3), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+}
+
+#[test]
+fn a_receiver_that_takes_its_time_holds_up_nobody_else() {
+    let (server, slow, quick) = (listening(), Receiver::start(), Receiver::start());
+    hook(&server, "slow", &slow, json!({}));
+    hook(&server, "quick", &quick, json!({}));
+    let held = slow.hold();
+    restart(&server, "m1");
+    advance(&server, 3600);
+    assert_eq!(gists(&quick, 3), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+    assert_eq!(until(&server, "slow", |_| true)["delivered"], 0);
+    drop(held);
+    assert_eq!(gists(&slow, 3), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+}
+
+#[test]
+fn what_has_become_too_old_is_given_up_and_the_rest_goes_on() {
+    let (server, receiver) = (listening(), Receiver::start());
+    hook(&server, "ops", &receiver, json!({ "retrySeconds": 7200 }));
+    receiver.answer_next(&[503; 4]);
+    restart(&server, "m1");
+    assert_eq!(receiver.next().answered, 503);
+    advance(&server, 3 * 3600);
+    let state = until(&server, "ops", |state| state["givenUp"] == 3);
+    assert_eq!(state["lastFailure"]["message"], "The receiver answered 503.");
+    assert_eq!((&state["delivered"], &state["behind"]), (&json!(0), &json!(0)));
+    assert_eq!(gists(&receiver, 3).last().unwrap(), "Reboot Completed");
+    restart(&server, "m1");
+    let next = receiver.next();
+    assert_eq!((next.gist().as_str(), next.answered), ("Reboot Scheduled", 204));
+    until(&server, "ops", |state| state["failures"] == 0 && state["delivered"] == 1);
+    let metrics = server.client().send(server.management, "GET /metrics", b"").text();
+    assert!(metrics.contains("forewarn_webhook_given_up_total 3"), "{metrics}");
+}
+
+#[test]
+fn a_restart_of_the_server_loses_nothing_and_repeats_nothing_that_it_knew_of() {
+    let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
+    let config = || Config {
+        store: StoreChoice::Directory(directory.path().to_owned()),
+        clock: ClockKind::Manual { start: Some(Timestamp::from_secs(1_772_366_400)) },
+        ..open()
+    };
+    let server = Server::new(config());
+    check(&server, "POST /machines", json!({ "name": "m1" }), 201, json!({}));
+    server.listen_as("m1");
+    let secret = hook(&server, "ops", &receiver, json!({ "types": ["Reboot"] }));
+    restart(&server, "m1");
+    assert_eq!(receiver.next().gist(), "Reboot Scheduled");
+    until(&server, "ops", |state| state["delivered"] == 1);
+    receiver.answer_next(&[500; 1]);
+    advance(&server, 900);
+    let failed = receiver.next();
+    assert_eq!((failed.gist().as_str(), failed.answered), ("Reboot Started", 500));
+    server.stop();
+    drop(server);
+
+    let server = Server::new(config());
+    let again = receiver.next();
+    again.verify(&secret);
+    assert_eq!(again.json(), failed.json());
+    advance(&server, 3600);
+    assert_eq!(gists(&receiver, 1), ["Reboot Completed"]);
+    let state = until(&server, "ops", |state| state["behind"] == 0 && state["delivered"] == 3);
+    assert_eq!(state["givenUp"], 0);
+    assert!(receiver.rest().is_empty());
+    let shown = check(&server, "GET /webhooks/ops", NONE, 200, json!({ "types": ["Reboot"], "retrySeconds": 86_400 }));
+    assert!(shown.get("secret").is_none());
+}
+
+#[test]
+fn the_end_of_a_machine_is_told_with_the_place_where_it_was() {
+    let (server, receiver) = (Server::start(), Receiver::start());
+    let machine = json!({
+        "name": "m1", "resourceGroup": "shop", "terminateNotification": { "notBeforeTimeout": "PT5M" },
+    });
+    check(&server, "POST /machines", machine, 201, json!({}));
+    server.listen_as("m1");
+    hook(&server, "ops", &receiver, json!({ "resourceGroups": ["shop"] }));
+    check(&server, "DELETE /machines/m1", NONE, 202, json!({}));
+    advance(&server, 600);
+    for gist in ["Terminate Scheduled", "Terminate Started", "Terminate Completed"] {
+        let delivery = receiver.next();
+        assert_eq!(delivery.gist(), gist);
+        let subject = delivery.json()["subject"].as_str().unwrap().to_owned();
+        assert!(subject.contains("/resourceGroups/shop/providers/Microsoft.Compute/virtualMachines/m1/"), "{subject}");
+    }
+}
+
+#[test]
+fn events_of_a_set_are_told_as_the_sets() {
+    let (server, receiver) = (Server::start(), Receiver::start());
+    check(&server, "POST /availability-sets", json!({ "name": "web" }), 201, json!({}));
+    check(&server, "POST /machines", json!({ "name": "m1", "availabilitySet": "web" }), 201, json!({}));
+    server.listen_as("m1");
+    hook(&server, "ops", &receiver, json!({}));
+    restart(&server, "m1");
+    let subject = receiver.next().json()["subject"].as_str().unwrap().to_owned();
+    assert!(subject.contains("/resourceGroups/default/providers/Microsoft.Compute/availabilitySets/web/"), "{subject}");
+}
+
+#[test]
+fn a_web_hook_that_is_off_is_told_when_it_is_on_again() {
+    let (server, receiver, other) = (listening(), Receiver::start(), Receiver::start());
+    hook(&server, "ops", &receiver, json!({ "enabled": false }));
+    restart(&server, "m1");
+    assert_eq!(until(&server, "ops", |state| state["behind"] == 1)["delivered"], 0);
+    let change = json!({ "enabled": true, "url": other.url() });
+    check(&server, "PATCH /webhooks/OPS", change, 200, json!({ "name": "ops", "enabled": true, "url": other.url() }));
+    assert_eq!(gists(&other, 1), ["Reboot Scheduled"]);
+    assert!(receiver.rest().is_empty());
+}
+
+#[test]
+fn another_secret_signs_from_then_on() {
+    let (server, receiver) = (listening(), Receiver::start());
+    let old = hook(&server, "ops", &receiver, json!({}));
+    receiver.answer_next(&[401]);
+    restart(&server, "m1");
+    receiver.next().verify(&old);
+    let changed = check(&server, "PATCH /webhooks/ops", json!({ "secret": null }), 200, json!({}));
+    let new = changed["secret"].as_str().unwrap().to_owned();
+    assert_ne!(new, old);
+    until(&server, "ops", |state| state["delivered"] == 1);
+    receiver.rest();
+    advance(&server, 900);
+    receiver.next().verify(&new);
+}
+
+#[test]
+fn a_secret_of_the_owner_is_taken_and_not_shown() {
+    let (server, receiver) = (listening(), Receiver::start());
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let body = json!({ "name": "ops", "url": receiver.url(), "secret": secret });
+    let made = check(&server, "POST /webhooks", body, 201, json!({}));
+    assert!(!made.to_string().contains("whsec_"), "{made}");
+    let history = check(&server, "GET /history?kind=audit", NONE, 200, json!({}));
+    assert!(history.to_string().contains("webhook.create") && !history.to_string().contains("whsec_"), "{history}");
+    restart(&server, "m1");
+    receiver.next().verify(secret);
+}
+
+#[test]
+fn a_web_hook_that_is_deleted_is_told_nothing_more() {
+    let (server, receiver) = (listening(), Receiver::start());
+    hook(&server, "ops", &receiver, json!({}));
+    receiver.answer_next(&[500; 100]);
+    restart(&server, "m1");
+    receiver.next();
+    assert_eq!(server.call("DELETE /webhooks/ops", &NONE).status, 204);
+    refused(&server, "GET /webhooks/ops", NONE, 404, "WebhookNotFound");
+    let other = Receiver::start();
+    hook(&server, "ops", &other, json!({}));
+    advance(&server, 900);
+    assert_eq!(gists(&other, 1), ["Reboot Started"]);
+}
+
+#[test]
+fn a_test_says_what_the_receiver_answers_and_changes_nothing() {
+    let (server, receiver) = (listening(), Receiver::start());
+    let secret = hook(&server, "ops", &receiver, json!({}));
+    let expected = json!({ "delivered": true, "message": "The receiver answered 204." });
+    check(&server, "POST /webhooks/ops/test", NONE, 200, expected);
+    let delivery = receiver.next();
+    delivery.verify(&secret);
+    assert_eq!(delivery.json()["type"], "Forewarn.WebhookTest");
+    receiver.answer_next(&[404]);
+    let expected = json!({ "delivered": false, "message": "The receiver answered 404." });
+    check(&server, "POST /webhooks/ops/test", NONE, 200, expected);
+    assert_eq!(until(&server, "ops", |_| true)["delivered"], 0);
+}
+
+#[test]
+fn what_makes_no_web_hook_is_refused_with_a_sentence() {
+    let server = Server::start();
+    for (body, word) in [
+        (json!({ "name": "a", "url": "ftp://example.org" }), "https://example.org/hook"),
+        (json!({ "name": "a", "url": "http://me:pw@example.org" }), "password"),
+        (json!({ "name": "a b", "url": "http://example.org" }), "is not a name"),
+        (json!({ "name": "a", "url": "http://example.org", "secret": "short" }), "whsec_"),
+        (json!({ "name": "a", "url": "http://example.org", "retrySeconds": 604_801 }), "604800"),
+        (json!({ "name": "a", "url": "http://example.org", "types": ["Nap"] }), "Nap"),
+        (json!({ "name": "a", "url": "http://example.org", "machines": vec!["m"; 101] }), "100"),
+        (json!({ "name": "a", "url": "http://example.org", "colour": "red" }), "colour"),
+    ] {
+        let message = refused(&server, "POST /webhooks", body, 400, "InvalidField");
+        assert!(message.contains(word) && !message.contains("pw@"), "{message}");
+    }
+    for line in ["PATCH /webhooks/none", "DELETE /webhooks/none", "POST /webhooks/none/test"] {
+        refused(&server, line, json!({}), 404, "WebhookNotFound");
+    }
+    check(&server, "GET /webhooks", NONE, 200, json!({ "value": [] }));
+}
+
+#[test]
+fn names_are_unique_and_there_is_a_limit() {
+    let server = Server::start();
+    let new = |name: &str| json!({ "name": name, "url": "http://127.0.0.1:9/", "enabled": false });
+    for number in 0..32 {
+        check(&server, "POST /webhooks", new(&format!("h{number}")), 201, json!({}));
+    }
+    refused(&server, "POST /webhooks", new("H7"), 409, "WebhookExists");
+    refused(&server, "POST /webhooks", new("one-more"), 409, "TooManyWebhooks");
+    assert_eq!(check(&server, "GET /webhooks", NONE, 200, json!({}))["value"].as_array().unwrap().len(), 32);
+}

@@ -1,0 +1,160 @@
+// Azure's SDK for JavaScript: each call, and what then happened.
+//
+// Usage: sdk.mjs HTTPS_URL HTTP_URL METADATA_URL DATA_DIRECTORY, with node_modules below $MODULES.
+// Prints `passed CALL: what happened` for each call; ends at the first that is wrong.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const require = createRequire(`${process.env.MODULES}/`);
+const { ComputeManagementClient } = require("@azure/arm-compute");
+
+const [HTTPS, HTTP, METADATA, DATA] = process.argv.slice(2);
+const SUBSCRIPTION = "00000000-0000-0000-0000-000000000000";
+const TOKEN = readFileSync(`${DATA}/token`, "utf8").trim();
+const NATIVE = { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json" };
+
+const owner = { getToken: async () => ({ token: TOKEN, expiresOnTimestamp: Date.now() + 3600e3 }) };
+const compute = new ComputeManagementClient(owner, SUBSCRIPTION, { endpoint: HTTPS });
+const sets = compute.virtualMachineScaleSets;
+const machines = compute.virtualMachines;
+
+const passed = (call, what) => console.log(`passed ${call}: ${what}`);
+
+async function native(method, path, body) {
+  const answer = await fetch(`${HTTP}${path}`, { method, headers: NATIVE, body: body && JSON.stringify(body) });
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status}`);
+  return answer.json();
+}
+
+const advance = (seconds) => native("POST", "/api/v1/clock/advance", { seconds });
+
+const names = async () => (await native("GET", "/api/v1/machines?limit=1000")).value.map((one) => one.name);
+
+const eventsUrl = (machine) => `${METADATA}/vm/${machine}/metadata/scheduledevents?api-version=2020-07-01`;
+
+async function events(machine) {
+  const answer = await fetch(eventsUrl(machine), { headers: { Metadata: "true" } });
+  assert.equal(answer.status, 200);
+  return (await answer.json()).Events;
+}
+
+const shown = (list) => list.map((one) => `${one.EventType} ${one.EventStatus} ${one.Resources.join("+")}`);
+
+/// Waits for a request that is under way; what is seen instead is told.
+async function sees(machine, ...wanted) {
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    const list = await events(machine);
+    if (shown(list).join() === wanted.join()) return list;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.deepEqual(shown(await events(machine)), wanted);
+}
+
+async function approve(machine, event) {
+  const body = JSON.stringify({ StartRequests: [{ EventId: event }] });
+  const answer = await fetch(eventsUrl(machine), { method: "POST", headers: { Metadata: "true" }, body });
+  assert.equal(answer.status, 200);
+}
+
+/// The operation shows these events and lasts until they are over.
+async function lasts(operation, watcher, wanted, seconds) {
+  let isOver = false;
+  const ended = operation.then(() => (isOver = true));
+  await sees(watcher, ...wanted);
+  assert.equal(isOver, false, "the operation is over before its events");
+  await advance(seconds);
+  await ended;
+  await sees(watcher);
+}
+
+const setModel = (capacity) => ({
+  location: "westeurope",
+  sku: { name: "Standard_D2s_v5", capacity },
+  orchestrationMode: "Uniform",
+  upgradePolicy: { mode: "Manual" },
+  virtualMachineProfile: { osProfile: { computerNamePrefix: "ss", adminUsername: "me" } },
+});
+
+/// A poller begins when it is asked, and a promise asks at once.
+const begin = (poller) => Promise.resolve(poller);
+
+await native("PUT", `/subscriptions/${SUBSCRIPTION}/resourceGroups/rg?api-version=2024-11-01`, { location: "westeurope" });
+
+// Scale sets.
+await sets.createOrUpdate("rg", "ss", setModel(3));
+assert.deepEqual(await names(), ["ss_0", "ss_1", "ss_2"]);
+passed("virtualMachineScaleSets.createOrUpdate", "The set and its three machines are there.");
+
+const model = setModel(3);
+model.virtualMachineProfile.scheduledEventsProfile = {
+  terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT5M" },
+};
+const updated = await sets.createOrUpdate("rg", "ss", model);
+const profile = updated.virtualMachineProfile.scheduledEventsProfile;
+assert.equal(profile.terminateNotificationProfile.notBeforeTimeout, "PT5M");
+await sets.updateInstances("rg", "ss", { instanceIds: ["*"] });
+passed("virtualMachineScaleSets.updateInstances", "Terminate notification is on in all instances.");
+
+await sees("ss_0");
+const deleted = begin(sets.deleteInstances("rg", "ss", { instanceIds: ["1", "2"] }));
+const [first, second] = await sees("ss_0", "Terminate Scheduled ss_1", "Terminate Scheduled ss_2");
+await approve("ss_1", first.EventId);
+await sees("ss_0", "Terminate Scheduled ss_1", "Terminate Scheduled ss_2");
+await approve("ss_2", second.EventId);
+await deleted;
+assert.deepEqual(await names(), ["ss_0"]);
+passed("virtualMachineScaleSets.deleteInstances", "Two Terminates; the gate held with one approved; both went together.");
+
+await lasts(begin(sets.restart("rg", "ss")), "ss_0", ["Reboot Scheduled ss_0"], 1500);
+passed("virtualMachineScaleSets.restart", "A Reboot; it lasted until the machine was back.");
+await lasts(begin(sets.redeploy("rg", "ss")), "ss_0", ["Redeploy Scheduled ss_0"], 1200);
+passed("virtualMachineScaleSets.redeploy", "A Redeploy; it lasted until the machine was back.");
+await sets.reimage("rg", "ss");
+await sees("ss_0");
+passed("virtualMachineScaleSets.reimage", "No event.");
+const gone = begin(sets.delete("rg", "ss"));
+await sees("ss_0", "Terminate Scheduled ss_0");
+await advance(300);
+await gone;
+assert.deepEqual(await names(), []);
+passed("virtualMachineScaleSets.delete", "A Terminate; then set and instance were gone.");
+
+// Virtual machines.
+const set = await compute.availabilitySets.createOrUpdate("rg", "as1", { location: "westeurope", sku: { name: "Aligned" } });
+assert.equal(set.name, "as1");
+passed("availabilitySets.createOrUpdate", "It is there.");
+const machine = (more) => ({ location: "westeurope", hardwareProfile: { vmSize: "Standard_D2s_v5" }, ...more });
+await machines.createOrUpdate("rg", "web1", machine({ availabilitySet: { id: set.id } }));
+assert.deepEqual(await names(), ["web1"]);
+passed("virtualMachines.createOrUpdate", "The machine is there.");
+await sees("web1");
+await lasts(begin(machines.restart("rg", "web1")), "web1", ["Reboot Scheduled web1"], 1500);
+passed("virtualMachines.restart", "A Reboot; it lasted until the machine was back.");
+await lasts(begin(machines.redeploy("rg", "web1")), "web1", ["Redeploy Scheduled web1"], 1200);
+passed("virtualMachines.redeploy", "A Redeploy; it lasted until the machine was back.");
+await machines.createOrUpdate("rg", "evicted", machine({ priority: "Spot" }));
+await sees("evicted");
+await machines.simulateEviction("rg", "evicted");
+await sees("evicted", "Preempt Scheduled evicted");
+await advance(30);
+passed("virtualMachines.simulateEviction", "A Preempt, thirty seconds ahead.");
+await machines.delete("rg", "web1");
+assert.ok(!(await names()).includes("web1"));
+passed("virtualMachines.delete", "The machine is gone.");
+
+// Plain http, which the client takes only without its own policy for tokens.
+const plain = new ComputeManagementClient(owner, SUBSCRIPTION, { endpoint: HTTP, allowInsecureConnection: true });
+plain.pipeline.removePolicy({ name: "bearerTokenAuthenticationPolicy" });
+plain.pipeline.addPolicy({
+  name: "token",
+  sendRequest: (request, next) => {
+    request.headers.set("Authorization", `Bearer ${TOKEN}`);
+    return next(request);
+  },
+});
+const listed = [];
+for await (const one of plain.virtualMachines.list("rg")) listed.push(one.name);
+assert.ok(listed.includes("evicted"));
+passed("virtualMachines.list", "Over plain http, with a policy of one's own for the token.");

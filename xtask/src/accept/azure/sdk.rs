@@ -1,0 +1,73 @@
+//! The SDKs: scripts that print `passed CALL: what then happened` for each call, and end with an error at the first that fails.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use super::stage::CLOCK;
+use super::table::Row;
+use crate::accept::netns::Namespace;
+use crate::accept::server::Server;
+use crate::sh;
+
+/// A script, and what runs it.
+pub struct Script<'a> {
+    pub name: &'a str,
+    pub interpreter: &'a Path,
+    /// Where Node.js finds packages.
+    pub modules: Option<&'a Path>,
+}
+
+impl Script<'_> {
+    /// Against a server of its own.
+    pub fn run(&self, namespace: &Namespace) -> Result<(Vec<Row>, Result<()>)> {
+        let server = Server::start_in(namespace, "127.0.0.1:0", CLOCK)?;
+        server.forget_the_first_machine()?;
+        let mut command = server.command("env");
+        self.prepare(&mut command, &server)?;
+        let output = command.output()?;
+        let rows = String::from_utf8_lossy(&output.stdout).lines().filter_map(row).collect();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let ended = if output.status.success() { Ok(()) } else { Err(anyhow::anyhow!("{}: {said}", self.name)) };
+        server.stop()?;
+        Ok((rows, ended))
+    }
+
+    fn prepare(&self, command: &mut Command, server: &Server<'_>) -> Result<()> {
+        let script = sh::root().join("xtask/src/accept/azure").join(self.name);
+        ensure!(script.exists(), "{} is not there", script.display());
+        let data = server.dir().join("data");
+        if let Some(modules) = self.modules {
+            command.env("MODULES", modules);
+        }
+        command
+            .env("NO_PROXY", "*")
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("NODE_EXTRA_CA_CERTS", data.join("ca.pem"))
+            .arg(self.interpreter)
+            .arg(script)
+            .args([&server.management_tls, &server.management, &server.metadata[0]])
+            .arg(data)
+            .current_dir(server.dir());
+        Ok(())
+    }
+}
+
+/// `passed CALL: what then happened`.
+fn row(line: &str) -> Option<Row> {
+    let (command, what) = line.strip_prefix("passed ")?.split_once(": ")?;
+    Some(Row { command: command.to_owned(), what: what.to_owned(), passed: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_passed_becomes_a_row() {
+        let expected = Row { command: "a.b".into(), what: "It: went.".into(), passed: true };
+        assert_eq!(row("passed a.b: It: went."), Some(expected));
+        assert_eq!(row("something else: x"), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! Plays a chapter against a server of its own, in a network without a way out.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::script::{Chapter, Section, Step};
+use crate::accept::netns::Namespace;
+use crate::accept::server::Server;
+use crate::accept::wait;
+use crate::sh;
+
+/// The Azure CLI takes seconds to begin, and this long when everything else is busy.
+const COMMAND_MAX: Duration = Duration::from_secs(120);
+
+/// The beginning of the manual clock.
+pub const CLOCK: &[&str] = &["--clock", "manual", "--clock-start", "2026-03-01T12:00:00Z"];
+
+/// Long operations that are asked for are told apart in the log.
+const LOG: &[&str] = &["--log-level", "info,forewarn_server::arm=debug"];
+
+pub struct Stage<'n> {
+    server: Server<'n>,
+    /// What the shell of the chapter has exported.
+    environment: Vec<(String, String)>,
+    begun: Option<Begun>,
+    /// What the last command said.
+    stdout: String,
+    stderr: String,
+    /// The id of the event that was seen last.
+    event: String,
+}
+
+struct Begun {
+    child: Child,
+    /// What the files of its output are called.
+    name: &'static str,
+    /// How long the log was then.
+    log_bytes: usize,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What became of the sections, in their order.
+pub fn play(chapter: &Chapter, namespace: &Namespace, venv: &Path) -> Result<Vec<Result<()>>> {
+    let server = Server::start_in(namespace, "127.0.0.1:0", &[CLOCK, LOG].concat())?;
+    server.forget_the_first_machine()?;
+    let mut stage = Stage::new(server, venv)?;
+    let mut outcomes = Vec::new();
+    for section in &chapter.sections {
+        // What comes later builds on what came before.
+        let is_reached = outcomes.iter().all(Result::is_ok);
+        outcomes.push(if is_reached { stage.act(section) } else { Err(anyhow::anyhow!("not reached")) });
+    }
+    stage.begun = None;
+    stage.server.stop()?;
+    Ok(outcomes)
+}
+
+impl<'n> Stage<'n> {
+    fn new(server: Server<'n>, venv: &Path) -> Result<Stage<'n>> {
+        let path = [venv.join("bin").display().to_string(), sh::built_dir().display().to_string()];
+        let path = format!("{}:{}", path.join(":"), std::env::var("PATH").unwrap_or_default());
+        let data = server.dir().join("data").display().to_string();
+        let known: Value = serde_json::from_slice(&std::fs::read(server.dir().join("data/clients.json"))?)?;
+        let clients = known["clients"].as_array().context("no clients")?;
+        let owner = clients.iter().find(|client| client["clientId"] == "owner").context("no owner")?;
+        let home = server.dir().join("home");
+        std::fs::create_dir(&home)?;
+        let home = home.display().to_string();
+        let environment = [
+            ("PATH", path.as_str()),
+            // Keys and configuration that clients make stay with the chapter.
+            ("HOME", &home),
+            ("AZURE_CONFIG_DIR", &format!("{home}/.azure")),
+            ("AZURE_CORE_COLLECT_TELEMETRY", "no"),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("NO_PROXY", "*"),
+            ("FOREWARN_SERVER", &server.management),
+            ("FOREWARN_DATA", &data),
+            ("HTTPS", &server.management_tls),
+            ("TENANT", known["tenant"].as_str().context("no tenant")?),
+            ("SECRET", owner["secret"].as_str().context("no secret")?),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let (stdout, stderr, event) = (String::new(), String::new(), String::new());
+        Ok(Stage { server, environment, begun: None, stdout, stderr, event })
+    }
+
+    fn act(&mut self, section: &Section) -> Result<()> {
+        for (number, step) in &section.steps {
+            self.step(step).with_context(|| format!("line {number}"))?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Shell(line) => self.shell(&self.filled(line)?),
+            Step::Run(command) => {
+                let is_good = self.run(&self.filled(command)?)?;
+                ensure!(is_good, "{command}: {}{}", self.stderr, self.stdout);
+                Ok(())
+            }
+            Step::Fail(command) => {
+                let is_good = self.run(&self.filled(command)?)?;
+                ensure!(!is_good, "{command} succeeded: {}", self.stdout);
+                Ok(())
+            }
+            Step::Begin(command) => {
+                self.begun = Some(self.begin(&self.filled(command)?, "begun")?);
+                Ok(())
+            }
+            Step::Printed(expected) => self.printed(&self.filled(expected)?),
+            Step::Says(text) => {
+                let found = self.stdout.contains(text) || self.stderr.contains(text);
+                ensure!(found, "it does not say '{text}': {}{}", self.stderr, self.stdout);
+                Ok(())
+            }
+            Step::Waits => self.waits(),
+            Step::Ends => {
+                let is_good = self.end_begun()?;
+                ensure!(is_good, "it failed: {}{}", self.stderr, self.stdout);
+                Ok(())
+            }
+            Step::Fails => {
+                let is_good = self.end_begun()?;
+                ensure!(!is_good, "it succeeded: {}", self.stdout);
+                Ok(())
+            }
+            Step::Sees { machine, events } => self.sees(&self.filled(machine)?, &self.filled(events)?),
+            Step::Approves { machine } => self.approve(&self.filled(machine)?),
+            Step::Machines(names) => self.machines(&self.filled(names)?),
+            Step::Advance { seconds } => self.server.post("/clock/advance", &json!({ "seconds": seconds })).map(|_| ()),
+        }
+    }
+
+    /// What it exports is there from then on.
+    fn shell(&mut self, line: &str) -> Result<()> {
+        ensure!(self.run(&format!("{line}\nenv -0"))?, "{line}: {}", self.stderr);
+        let variables = self.stdout.split('\0').filter_map(|entry| entry.split_once('='));
+        self.environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Ok(())
+    }
+
+    fn run(&mut self, command: &str) -> Result<bool> {
+        let begun = self.begin(command, "run")?;
+        self.end(begun)
+    }
+
+    fn begin(&self, command: &str, name: &'static str) -> Result<Begun> {
+        let log_bytes = self.server.log().len();
+        let mut shell = self.server.command("sh");
+        shell.args(["-c", command]).env_clear().envs(self.environment.iter().cloned()).current_dir(self.server.dir());
+        let output = |end: &str| File::create(self.server.dir().join(format!("{name}.{end}")));
+        let shell = shell.stdin(Stdio::null()).stdout(output("stdout")?).stderr(output("stderr")?);
+        Ok(Begun { child: shell.spawn().context("cannot run sh")?, name, log_bytes })
+    }
+
+    fn end(&mut self, mut begun: Begun) -> Result<bool> {
+        let status = wait::until_within(COMMAND_MAX, "the end of a command", || Ok(begun.child.try_wait()?));
+        let output = |end: &str| std::fs::read_to_string(self.server.dir().join(format!("{}.{end}", begun.name)));
+        (self.stdout, self.stderr) = (output("stdout")?, output("stderr")?);
+        Ok(status.with_context(|| format!("so far it said: {}{}", self.stderr, self.stdout))?.success())
+    }
+
+    /// Whether what was begun succeeded in the end.
+    fn end_begun(&mut self) -> Result<bool> {
+        let begun = self.begun.take().context("nothing was begun")?;
+        self.end(begun)
+    }
+
+    /// It was told that its operation is in progress, and is still there.
+    fn waits(&mut self) -> Result<()> {
+        let begun = self.begun.as_mut().context("nothing was begun")?;
+        let server = &self.server;
+        wait::until_within(COMMAND_MAX, "a question for the long operation", || {
+            let is_asked = server.log()[begun.log_bytes..].contains("/operations/");
+            let ended = begun.child.try_wait()?;
+            ensure!(ended.is_none(), "it did not wait");
+            Ok(is_asked.then_some(()))
+        })
+    }
+
+    fn printed(&self, expected: &str) -> Result<()> {
+        let expected: Value = serde_json::from_str(expected).with_context(|| format!("not JSON: {expected}"))?;
+        let found: Value = serde_json::from_str(&self.stdout).with_context(|| format!("not JSON: {}", self.stdout))?;
+        ensure!(found == expected, "it printed {found}, not {expected}");
+        Ok(())
+    }
+
+    fn sees(&mut self, machine: &str, expected: &str) -> Result<()> {
+        let mut seen = String::new();
+        let found = wait::until_within(COMMAND_MAX, "an event", || {
+            let nothing_comes = match &mut self.begun {
+                Some(begun) => begun.child.try_wait()?.is_some(),
+                None => true,
+            };
+            let document = self.server.document(machine)?;
+            seen = shown(&document);
+            ensure!(seen == expected || !nothing_comes, "nothing runs that could change that");
+            Ok((seen == expected).then_some(document))
+        });
+        let document = found.with_context(|| format!("{machine} sees '{seen}', not '{expected}'"))?;
+        if let Some(id) = document["Events"][0]["EventId"].as_str() {
+            self.event = id.to_owned();
+        }
+        Ok(())
+    }
+
+    /// The events that are about it.
+    fn approve(&self, machine: &str) -> Result<()> {
+        let document = self.server.document(machine)?;
+        let events = document["Events"].as_array().context("no list")?;
+        let own: Vec<&Value> = events.iter().filter(|event| names(event).iter().any(|name| name == machine)).collect();
+        ensure!(!own.is_empty(), "no event is about {machine}: {document}");
+        own.iter().try_for_each(|event| self.server.approve(machine, event["EventId"].as_str().unwrap_or_default()))
+    }
+
+    fn machines(&self, expected: &str) -> Result<()> {
+        let found = self.names()?.join(" ");
+        ensure!(found == expected, "the machines are '{found}', not '{expected}'");
+        Ok(())
+    }
+
+    /// All machines, in the order in which they were made.
+    fn names(&self) -> Result<Vec<String>> {
+        let list = self.server.get("/machines?limit=1000")?;
+        let list = list["value"].as_array().context("no list")?;
+        Ok(list.iter().map(|one| one["name"].as_str().unwrap_or_default().to_owned()).collect())
+    }
+
+    fn filled(&self, text: &str) -> Result<String> {
+        let mut text = text
+            .replace("{management}", &self.server.management)
+            .replace("{metadata}", &self.server.metadata[0])
+            .replace("{event}", &self.event);
+        if ["{1}", "{2}", "{3}"].iter().any(|number| text.contains(number)) {
+            for (number, name) in (1..).zip(self.names()?) {
+                text = text.replace(&format!("{{{number}}}"), &name);
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// `Terminate Scheduled su_1, Freeze Started su_0+su_2`.
+fn shown(document: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let events = document["Events"].as_array().cloned().unwrap_or_default();
+    let events = events.iter().map(|event| {
+        format!("{} {} {}", text(&event["EventType"]), text(&event["EventStatus"]), names(event).join("+"))
+    });
+    events.collect::<Vec<_>>().join(", ")
+}
+
+fn names(event: &Value) -> Vec<String> {
+    let names = event["Resources"].as_array().cloned().unwrap_or_default();
+    names.iter().map(|name| name.as_str().unwrap_or_default().to_owned()).collect()
+}

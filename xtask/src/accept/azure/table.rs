@@ -1,0 +1,81 @@
+//! `docs/compatibility.md`: what other people's clients were seen to do, written by the run that saw it.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, ensure};
+
+use crate::sh;
+
+const FILE: &str = "docs/compatibility.md";
+
+const HEAD: &str = "# Compatibility
+
+Other people's clients, unchanged, against `forewarn serve`. `cargo xtask accept azure` runs all of this and fails when a line here is not
+what it saw; `cargo xtask accept azure --write` writes the lines anew. What is claimed in the second column is checked, not only that
+the command succeeded: in the document as the machine sees it, in the list of machines, and in how long the command lasted. How to point
+these clients at a server is in [azure-cli.md](azure-cli.md).
+
+Not tested: PowerShell, Windows and macOS; the extension `maintenance` of the Azure CLI, whose requests are sent with `az rest` and the SDK instead.
+";
+
+/// What to do with the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    Check,
+    Write,
+}
+
+/// What one client did, in its order.
+pub struct Part {
+    pub client: String,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Row {
+    pub command: String,
+    pub what: String,
+    pub passed: bool,
+}
+
+impl Table {
+    pub fn keep(self, parts: &[Part]) -> Result<()> {
+        let (path, text) = (sh::root().join(FILE), render(parts));
+        match self {
+            Table::Write => std::fs::write(path, text)?,
+            Table::Check => {
+                let kept = std::fs::read_to_string(path).unwrap_or_default();
+                let difference = text.lines().zip(kept.lines()).find(|(new, old)| new != old);
+                let hint = "cargo xtask accept azure --write writes it";
+                ensure!(text == kept, "{FILE} is not what was seen; {hint}. First difference: {difference:?}");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn render(parts: &[Part]) -> String {
+    let mut text = HEAD.to_owned();
+    for Part { client, rows } in parts {
+        let _ = write!(text, "\n## {client}\n\n| command | what then happened | |\n|---|---|---|\n");
+        for Row { command, what, passed } in rows {
+            let word = if *passed { "passed" } else { "failed" };
+            let _ = writeln!(text, "| `{}` | {} | {word} |", command.replace('|', "\\|"), what.replace('|', "\\|"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_says_what_happened() {
+        let row = Row { command: "az a | b".into(), what: "It went.".into(), passed: false };
+        let text = render(&[Part { client: "az 1".into(), rows: vec![row] }]);
+        assert!(text.ends_with(
+            "## az 1\n\n| command | what then happened | |\n|---|---|---|\n| `az a \\| b` | It went. | failed |\n"
+        ));
+    }
+}

@@ -1,0 +1,40 @@
+//! The portal in a real browser: Debian's Chromium, led by `portal.mjs`, which also starts the server, so that it can
+//! restart it. Accessibility is axe-core's judgement.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{setup, sh};
+
+/// Takes the screenshots in docs/portal anew.
+pub const WRITE: &str = "--write";
+
+const PLAYWRIGHT: &str = "playwright-core@1.65.0";
+const AXE: &str = "axe-core@4.14.0";
+
+/// A picture in the repository stays small.
+const PICTURE_BYTES_MAX: u64 = 150_000;
+
+pub fn run() -> Result<()> {
+    setup::debian(&[
+        ("chromium", "chromium"),
+        ("util-linux", "setpriv"),
+        ("curl", "curl"),
+        ("fonts-dejavu-core", FONT),
+    ])?;
+    let modules = setup::node("portal", &[PLAYWRIGHT, AXE])?.join("node_modules");
+    let program = sh::target().join("release/forewarn");
+    ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
+    let pictures = sh::root().join("docs/portal");
+    let is_asked = std::env::args().any(|word| word == WRITE);
+    let to = if is_asked { pictures.to_str().context("path")? } else { "" };
+    let arguments = [modules.to_str(), program.to_str(), Some(to)];
+    let arguments: Vec<&str> = arguments.into_iter().map(|path| path.context("path")).collect::<Result<_>>()?;
+    sh::program("node").args(&["xtask/src/accept/portal/portal.mjs"]).args(&arguments).within(&sh::root()).run()?;
+    for picture in std::fs::read_dir(&pictures)? {
+        let picture = picture?;
+        ensure!(picture.metadata()?.len() < PICTURE_BYTES_MAX, "{} is too large", picture.path().display());
+    }
+    Ok(())
+}
+
+const FONT: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";

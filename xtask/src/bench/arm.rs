@@ -1,0 +1,209 @@
+//! Large scale sets through the ARM-shaped API: what listing and showing cost for each instance, and how many commits a
+//! scale-in takes.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::Built;
+use super::approve::pin_ourselves;
+use super::client::{Client, Reply, metric};
+use super::process::Server;
+use super::table::{Table, Target, median, short};
+
+const SMALL: usize = 100;
+/// As many as a set may have.
+const LARGE: usize = 10_000;
+
+const ROUNDS: usize = 7;
+/// A list of a hundred is over too soon to be timed alone.
+const SMALL_LISTS: usize = 20;
+const SHOWN: usize = 500;
+
+const LEAVING: usize = 1_000;
+/// Some for what was asked, some for what drivers report together.
+const COMMITS_MAX: f64 = 10.0;
+
+/// How long a scale-in may take before the run is given up.
+const SCALE_IN_MAX: Duration = Duration::from_secs(60);
+
+/// How many events have been announced and not begun.
+const SCHEDULED: &str = "forewarn_events{state=\"scheduled\"}";
+
+const GROUP: &str = "/subscriptions/s/resourceGroups/rg";
+
+pub fn run(built: &Built) -> Result<()> {
+    pin_ourselves()?;
+    let mut small = Fleet::start(built, "arm-small", SMALL)?;
+    let mut large = Fleet::start(built, "arm-large", LARGE)?;
+    let mut figures: Vec<[f64; 6]> = Vec::new();
+    for round in 0..=ROUNDS {
+        let (few, many) = if round % 2 == 0 {
+            let few = small.measure(SMALL_LISTS)?;
+            (few, large.measure(1)?)
+        } else {
+            let many = large.measure(1)?;
+            (small.measure(SMALL_LISTS)?, many)
+        };
+        let figure = [few.list_us, many.list_us, few.show_us, many.show_us, few.view_us, many.view_us];
+        eprintln!("   round {round}  {}", figure.map(short).join("  "));
+        // The first one is to warm up.
+        if round > 0 {
+            figures.push(figure);
+        }
+    }
+    let column = |n: usize| median(figures.iter().map(|figure| figure[n]).collect());
+    let ratio = |n: usize| median(figures.iter().map(|figure| figure[n + 1] / figure[n]).collect());
+    let mut table = Table::new("Scale sets of 100 and of 10,000 instances, through the ARM-shaped API");
+    for (n, what) in
+        [(0, "list, each instance"), (2, "show one instance"), (4, "instance view of the set, each instance")]
+    {
+        table.tell(&format!("{what}, 100, µs"), short(column(n)));
+        table.tell(&format!("{what}, 10,000, µs"), short(column(n + 1)));
+        table.judge(&format!("{what}, 10,000 : 100"), ratio(n), " x", Target::AtMost(2.0));
+    }
+    let (commits, secs) = large.scale_in(LARGE - LEAVING)?;
+    table.judge("commits of a scale-in by 1,000, without notice", commits, "", Target::AtMost(COMMITS_MAX));
+    table.tell("how long it took, s", short(secs));
+    ensure!(large.list()? == LARGE - LEAVING, "not all that were to go have gone");
+    large.announce()?;
+    let (commits, secs) = large.scale_in(LARGE - 2 * LEAVING)?;
+    ensure!(large.is_announced()?, "not all that are to go were told");
+    table.judge("commits of a scale-in by 1,000, with a Terminate for each", commits, "", Target::AtMost(COMMITS_MAX));
+    table.tell("how long it took until they were announced, s", short(secs));
+    table.print();
+    Ok(())
+}
+
+/// A server with one scale set.
+struct Fleet {
+    server: Server,
+    client: Client,
+    size: usize,
+}
+
+/// Microseconds.
+struct Figures {
+    list_us: f64,
+    show_us: f64,
+    view_us: f64,
+}
+
+impl Fleet {
+    fn start(built: &Built, name: &str, size: usize) -> Result<Fleet> {
+        let server = Server::start(built, &built.scratch(name)?)?;
+        let client = Client::new(&server.management)?;
+        let mut fleet = Fleet { server, client, size };
+        fleet.send("PUT", GROUP, &json!({ "location": "x" }))?;
+        fleet.send(
+            "PUT",
+            &set(""),
+            &json!({
+                "location": "x",
+                "sku": { "name": "Standard_D2s_v5", "capacity": size },
+                "properties": {
+                    "orchestrationMode": "Uniform",
+                    "singlePlacementGroup": false,
+                    "upgradePolicy": { "mode": "Automatic" },
+                    "virtualMachineProfile": { "osProfile": { "computerNamePrefix": "ss" } },
+                },
+            }),
+        )?;
+        fleet.list_all()?;
+        Ok(fleet)
+    }
+
+    fn measure(&mut self, lists: usize) -> Result<Figures> {
+        let (size, items) = (self.size, (self.size * lists) as f64);
+        let list = timed(lists, |_| self.list_all())?;
+        let show = timed(SHOWN, |n| self.ok(&set(&format!("/virtualMachines/{}", n % size))).map(drop))?;
+        let view = timed(lists, |_| self.ok(&set("/instanceView")).map(drop))?;
+        Ok(Figures { list_us: list / items, show_us: show / SHOWN as f64, view_us: view / items })
+    }
+
+    fn list_all(&mut self) -> Result<()> {
+        let count = self.list()?;
+        ensure!(count == self.size, "{count} instances instead of {}", self.size);
+        Ok(())
+    }
+
+    /// Page by page; how many there are.
+    fn list(&mut self) -> Result<usize> {
+        let (mut path, mut count) = (versioned(&set("/virtualMachines")), 0);
+        loop {
+            let page: Value = serde_json::from_str(&self.get(&path)?.body)?;
+            count += page["value"].as_array().context("no list")?.len();
+            let Some(next) = page["nextLink"].as_str() else { return Ok(count) };
+            path = next.trim_start_matches(&format!("http://{}", self.server.management)).to_owned();
+        }
+    }
+
+    /// Terminate notification for all, and somebody who listens, which is enough for a whole set.
+    fn announce(&mut self) -> Result<()> {
+        let profile = json!({ "terminateNotificationProfile": { "enable": true, "notBeforeTimeout": "PT15M" } });
+        let change = json!({ "properties": { "virtualMachineProfile": { "scheduledEventsProfile": profile } } });
+        self.send("PATCH", &set(""), &change)?;
+        let mut guest = Client::new(&self.server.metadata)?;
+        let path = "/vm/ss_0/metadata/scheduledevents?api-version=2020-07-01";
+        let reply = guest.get(path, "Metadata: true\r\n")?;
+        ensure!(reply.status == 200, "the first instance cannot listen: {}", reply.body);
+        Ok(())
+    }
+
+    /// How many commits it took until the instances were gone or announced, and how long.
+    fn scale_in(&mut self, capacity: usize) -> Result<(f64, f64)> {
+        let before = self.commits()?;
+        let begun = Instant::now();
+        self.send("PATCH", &set(""), &json!({ "sku": { "capacity": capacity } }))?;
+        while !self.is_announced()? {
+            let body: Value = serde_json::from_str(&self.ok(&set(""))?.body)?;
+            if body["properties"]["provisioningState"] == "Succeeded" {
+                break;
+            }
+            ensure!(begun.elapsed() < SCALE_IN_MAX, "the set is not at {capacity}: {body}");
+        }
+        let secs = begun.elapsed().as_secs_f64();
+        Ok((self.commits()? - before, secs))
+    }
+
+    fn commits(&self) -> Result<f64> {
+        metric(&self.server.management, "forewarn_commits_total")
+    }
+
+    fn is_announced(&self) -> Result<bool> {
+        Ok(metric(&self.server.management, SCHEDULED)? >= LEAVING as f64)
+    }
+
+    fn ok(&mut self, path: &str) -> Result<Reply> {
+        self.get(&versioned(path))
+    }
+
+    fn get(&mut self, path: &str) -> Result<Reply> {
+        let reply = self.client.get(path, "")?;
+        ensure!(reply.status == 200, "GET {path}: {} {}", reply.status, reply.body);
+        Ok(reply)
+    }
+
+    fn send(&mut self, method: &str, path: &str, body: &Value) -> Result<()> {
+        self.client.send(method, &versioned(path), "Content-Type: application/json\r\n", &body.to_string())?;
+        let reply = self.client.receive()?;
+        ensure!(reply.status < 300, "{method} {path}: {} {}", reply.status, reply.body);
+        Ok(())
+    }
+}
+
+fn set(below: &str) -> String {
+    format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/ss{below}")
+}
+
+fn versioned(path: &str) -> String {
+    format!("{path}?api-version=2024-11-01")
+}
+
+/// Microseconds that it takes, all times together.
+fn timed(times: usize, mut act: impl FnMut(usize) -> Result<()>) -> Result<f64> {
+    let begun = Instant::now();
+    (0..times).try_for_each(&mut act)?;
+    Ok(begun.elapsed().as_secs_f64() * 1e6)
+}
