@@ -226,7 +226,13 @@ fn a_machine_is_shown_and_changed() {
     let machine = json(&server, "vm show db");
     let gone = ["host", "zone", "terminateNotification"].map(|key| machine.get(key).is_none());
     assert_eq!(gone, [true; 3], "{machine}");
-    check(&server, "vm perform-maintenance db --no-wait", 0, "Redeploy of db: event [..], Started (no machine listens, so none was told)\n…", "");
+    check(
+        &server,
+        "vm perform-maintenance db --no-wait",
+        0,
+        "Redeploy of db: event [..], Started (no machine listens, so none was told)\n…",
+        "",
+    );
     check(&server, "vm deallocate db", 0, "db is deallocated.", "");
     check(&server, "vm list -g rg -o tsv", 0, "db\trg\tDeallocated\tno\t0\t\t10.9.8.7\t00000000[..]", "");
     check(&server, "vm show db -n db", 2, "", "error: [..]\n…");
