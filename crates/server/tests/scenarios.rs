@@ -113,7 +113,7 @@ fn what_is_wrong_is_said_before_anything_happens() {
         message,
         "There is no machine 'web_00' (line 4 of the file). Did you mean 'web_0'? Name one of the file or of the server."
     );
-    refused(&server, "POST /scenario-runs", json!({}), 400, "InvalidField");
+    refused(&server, "POST /scenario-runs", json!({}), 409, "InvalidScenario");
     refused(&server, "POST /scenario-runs", json!({ "text": "title = 1" }), 409, "InvalidScenario");
     refused(&server, "GET /scenario-runs/7", NONE, 404, "RunNotFound");
     refused(&server, "GET /scenario-runs/x", NONE, 404, "RunNotFound");

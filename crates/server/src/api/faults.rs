@@ -21,7 +21,7 @@ pub struct NewFault {
     pub machine: Option<String>,
     pub fault: FaultKind,
     /// So many requests meet it.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 2147483647)]
     pub count: Option<u32>,
     /// So long, on the program's clock.
     #[schema(minimum = 1, maximum = 34_560_000)]

@@ -134,7 +134,9 @@ pub async fn begin(
         (Some(name), None) => (name.clone(), find(name)?),
         (None, Some(text)) => (body.name.map_or_else(|| "file".into(), |name| name.0), text.as_str()),
         (Some(_), Some(_)) | (None, None) => {
-            return Err(ApiError::field("scenario", "give one of 'scenario' and 'text'"));
+            let message =
+                "Say what to run: one of 'scenario', the name of one that ships, and 'text', a file; not both.";
+            return Err(ApiError::new(Refusal::InvalidScenario, message).about("scenario"));
         }
     };
     let scenario = parsed(text)?;

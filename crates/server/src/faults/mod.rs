@@ -38,6 +38,9 @@ pub const RETRY_AFTER_SECS_MAX: u32 = 3600;
 /// The longest life of a fault that ends by itself, which is longer than any test.
 pub const LIFE_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
 
+/// The most requests that a fault may be for: what every reader of a whole number can read.
+pub const COUNT_MAX: u64 = i32::MAX as u64;
+
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -182,7 +185,7 @@ impl NewFault {
         if self.life.percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
             return Err(FaultError::PercentRange);
         }
-        if self.life.count == Some(0) {
+        if self.life.count.is_some_and(|count| !(1..=COUNT_MAX).contains(&count)) {
             return Err(FaultError::CountRange);
         }
         if self.life.span.is_some_and(|span| span.is_zero() || span > LIFE_MAX) {
@@ -238,7 +241,9 @@ pub enum FaultError {
     RetryAfterRange,
     #[error("The share of requests is from 1 to 100 percent.")]
     PercentRange,
-    #[error("A fault is for at least one request. Leave the count out for one that stays until it is cleared.")]
+    #[error(
+        "A fault is for at least one request, at most {COUNT_MAX}. Leave the count out for one that stays until it is cleared."
+    )]
     CountRange,
     #[error(
         "A fault lives for some time, {} days at the most. Leave the time out for one that stays until it is cleared.",
