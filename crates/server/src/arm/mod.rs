@@ -38,6 +38,7 @@ mod write;
 pub(crate) use call::answer;
 pub(crate) use locks::Locks;
 pub(crate) use render::group_id;
+pub use routes::shapes;
 
 /// Where clients find which image a short name stands for. They ask before they have a token.
 pub(crate) const ALIASES_PATH: &str = "/aliases.json";
