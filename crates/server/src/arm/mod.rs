@@ -19,6 +19,7 @@ mod call;
 pub mod catalog;
 mod deployments;
 mod fields;
+mod groups;
 mod instances;
 mod locks;
 mod lookups;
