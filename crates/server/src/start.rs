@@ -224,7 +224,7 @@ async fn open(
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
         faults: Faults::new(),
-        webhooks: Webhooks::default(),
+        webhooks: Webhooks::new(config.webhook_timeout),
         health: health.clone(),
     });
     let (driver, runner) = driver(config, &engine, clock.kind(), reruns);
