@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::bodies::object;
 use super::follow;
-use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs, segment};
+use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
 
@@ -28,6 +28,5 @@ fn body(args: &MaintenanceArgs) -> Value {
 }
 
 fn target(target: &TargetArgs) -> Value {
-    let place = |name: &Option<String>| json!(name.as_deref().map(segment));
-    object(&[("machine", place(&target.vm)), ("host", json!(target.host)), ("group", place(&target.group))])
+    object(&[("machine", json!(target.vm)), ("host", json!(target.host)), ("group", json!(target.group))])
 }
