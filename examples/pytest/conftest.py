@@ -128,7 +128,8 @@ class Machine:
         """Announced when the machine was made with terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise it is gone
         at once, and None comes back."""
         self.document()
-        return self._event(self.server.call("DELETE", f"/machines/{self.name}"))
+        event = self._event(self.server.call("DELETE", f"/machines/{self.name}"))
+        return event if event.facts()["shown"] else None
 
     def fault(self, kind, **more):
         """Let requests of this machine go wrong; as `Forewarn.fault`."""
@@ -148,8 +149,7 @@ class Machine:
             self.server.call("PATCH", f"/machines/{self.name}", notice)
 
     def _event(self, operation):
-        events = operation["events"]
-        return Event(self.server, events[0]["id"]) if events else None
+        return Event(self.server, operation["events"][0]["id"])
 
 
 class Event:

@@ -50,15 +50,14 @@ def test_an_eviction_does_not_wait_for_anybody(forewarn_in_a_hurry):
     assert batch.evict().wait_gone() == "Completed"
 
 
-def test_a_deletion_is_prepared_for(forewarn):
+def test_deletions_are_announced_where_machines_have_that(forewarn):
     pool = forewarn.machine("pool_0", terminateNotification={"notBeforeTimeout": "PT10M"})
     event = pool.delete()
-    thread, said = begin(pool)
-    assert event.wait_approved() == "guest:pool_0"
-    assert said[:1] == [f"prepared for Terminate {event.id}"]
-    plain = forewarn.machine("plain_0")
-    assert plain.schedule("Terminate").facts()["type"] == "Terminate"
-    assert forewarn.machine("other_0").delete() is None
+    assert [event["EventType"] for event in pool.document()["Events"]] == ["Terminate"]
+    event.approve()
+    assert event.wait_gone() == "Completed"
+    assert forewarn.machine("web_0").schedule("Terminate").facts()["status"] == "Scheduled"
+    assert forewarn.machine("web_1").delete() is None
 
 
 def test_broken_hardware_gives_no_notice(forewarn):

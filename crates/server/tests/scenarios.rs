@@ -63,7 +63,7 @@ fn a_machine_that_cannot_take_the_subjects_place_is_refused_and_nothing_is_made(
     let before = check(&server, "GET /machines", NONE, 200, json!({}));
     for (scenario, subject, status, code, part) in [
         ("user-reboot", "mien", 404, "MachineNotFound", "There is no machine 'mien'"),
-        ("terminate", "mine", 400, "InvalidScenario", "'pool_2' of the scenario is made by a scale set"),
+        ("terminate", "mine", 409, "InvalidScenario", "'pool_2' of the scenario is made by a scale set"),
     ] {
         let body = json!({ "scenario": scenario, "subject": subject });
         let message = refused(&server, "POST /scenario-runs", body, status, code);
@@ -73,7 +73,7 @@ fn a_machine_that_cannot_take_the_subjects_place_is_refused_and_nothing_is_made(
         &server,
         "POST /scenario-runs",
         json!({ "text": "title = \"t\"", "subject": "mine" }),
-        400,
+        409,
         "InvalidScenario",
     );
     assert!(message.contains("says of no machine"), "{message}");

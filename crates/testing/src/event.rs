@@ -51,6 +51,12 @@ impl Event {
         status(&self.facts())
     }
 
+    /// Whether the machine is told of it.
+    #[track_caller]
+    pub(crate) fn is_shown(&self) -> bool {
+        self.facts()["shown"] == true
+    }
+
     #[track_caller]
     pub fn is_started(&self) -> bool {
         self.status() == Status::Started

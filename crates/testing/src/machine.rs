@@ -123,7 +123,7 @@ impl Machine {
     #[track_caller]
     pub fn delete(&self) -> Option<Event> {
         self.listen();
-        self.forewarn.event(&self.api().delete(&["machines", &self.name]))
+        self.forewarn.event(&self.api().delete(&["machines", &self.name])).filter(Event::is_shown)
     }
 
     /// Lets requests of this machine go wrong.

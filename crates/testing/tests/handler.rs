@@ -148,6 +148,7 @@ fn evictions_and_deletions_are_scheduled_like_everything_else() {
         forewarn.advance(Duration::from_secs(60));
         assert_eq!(event.wait_gone(PATIENCE), "Completed");
     }
+    assert!(forewarn.machine("web_2").delete().is_none());
 }
 
 #[test]

@@ -162,10 +162,11 @@ fn scope_line(scope: &Scope, width: usize) -> Line<'static> {
         (kind, many) => format!("{kind}, {many} machines"),
     };
     let listens = if scope.listening { "listens" } else { "does not listen" };
+    let facts = if width >= WIDE { format!("{count} · {listens}") } else { format!("{listens} · {count}") };
     let label = padded(&scope.label, (width / 3).max(12));
     Line::from(vec![
         Span::styled(format!("  {label} "), BOLD),
-        Span::styled(padded(&format!("{count} · {listens}"), width.saturating_sub(label.chars().count() + 3)), GREY),
+        Span::styled(padded(&facts, width.saturating_sub(label.chars().count() + 3)), GREY),
     ])
 }
 

@@ -168,7 +168,7 @@ fn names_are_shown_in_50_columns_and_fewer() {
  ● 127.0.0.1:8170        3 open · 10:05:00 manual
 ──────────────────────────────────────────────────
  COMING AND UNDER WAY
-  web              scale set, 2 machines · listens
+  web              listens · scale set, 2 machines
     Terminate Scheduled web_1               5:00
     Reboot    Scheduled web_0              10:00
   Freeze      Started   db                  0:30 ✓";
