@@ -109,7 +109,7 @@ pub struct Api(Arc<Inner>, Principal);
 
 struct Inner {
     engine: Engine,
-    access: Access,
+    access: Arc<Access>,
     doors: Arc<Doors>,
     /// Where machines ask.
     machine_doors: Vec<DoorFacts>,
@@ -132,7 +132,7 @@ pub(crate) struct Doors {
 impl Service {
     pub(crate) fn new(
         engine: Engine,
-        access: Access,
+        access: Arc<Access>,
         doors: Arc<Doors>,
         machine_doors: Vec<DoorFacts>,
         stop: CancellationToken,

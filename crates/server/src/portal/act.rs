@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use http::{Method, StatusCode};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::page;
@@ -22,7 +22,7 @@ pub async fn act(State(service): State<Service>, form: Form) -> Response {
     let back = back(form.text("back"));
     let done = match request(&form) {
         Ok(Request { method, path, body }) => service.call(form.visitor.principal(), method, &path, body).await,
-        Err(message) => Err(Refused { status: StatusCode::BAD_REQUEST, message }),
+        Err(message) => Err(Refused::form(message)),
     };
     match done {
         Ok(answer) => Redirect::to(&after(&answer, &back)).into_response(),

@@ -189,7 +189,7 @@ pub async fn submit(State(service): State<Service>, form: Form) -> Response {
     match service.call(form.visitor.principal(), Method::POST, "/maintenance", Some(body)).await {
         Ok(operation) if typed.what == "machine" => Redirect::to(&after(&operation, HERE)).into_response(),
         Ok(_) => Redirect::to(HERE).into_response(),
-        Err(Refused { status, message }) => {
+        Err(Refused { status, message, .. }) => {
             (status, page::framed(&scene, HERE, &draw(&scene, &typed), &message)).into_response()
         }
     }

@@ -36,7 +36,7 @@ use axum::routing::{get, post};
 use http::{HeaderValue, header};
 
 use crate::api::{ApiError, Service, check_door};
-pub use session::{CODE_LIFE, Sessions};
+pub(crate) use session::{CODE_LIFE, Session, Sessions};
 
 /// No script, style, picture or connection from anywhere else, and no frames. On every answer of the management
 /// listener, so that no path is forgotten.

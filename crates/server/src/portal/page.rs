@@ -204,7 +204,7 @@ pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Optio
 }
 
 pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<String> {
-    let principal = &scene.visitor.session.principal;
+    let principal = &scene.visitor.session.holder.principal;
     sign_in::rendered(&Frame {
         title: &drawn.title,
         lead: &drawn.lead,
