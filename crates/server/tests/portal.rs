@@ -10,7 +10,8 @@ use forewarn_server::identity::{Role, SignIn, Subject};
 use portal_support::*;
 use serde_json::json;
 
-const PAGES: [&str; 6] = ["/", "/scale-sets", "/scale-sets/add", "/maintenance", "/test-kit", "/portal/live?page=/"];
+const PAGES: [&str; 7] =
+    ["/", "/scale-sets", "/scale-sets/add", "/hosts", "/maintenance", "/test-kit", "/portal/live?page=/"];
 
 #[test]
 fn nothing_is_shown_to_who_is_not_signed_in() {
@@ -27,7 +28,16 @@ fn nothing_is_shown_to_who_is_not_signed_in() {
             assert_eq!(answer.status, 401, "{page}");
             assert!(!answer.text().contains("secret-machine"), "{page}");
         }
-        for path in ["/portal/act", "/portal/sign-in", "/portal/sign-out", "/maintenance", "/scale-sets/add"] {
+        for path in [
+            "/portal/act",
+            "/portal/chosen",
+            "/portal/sign-in",
+            "/portal/sign-out",
+            "/maintenance",
+            "/scale-sets/add",
+            "/hosts",
+            "/test-kit",
+        ] {
             assert_eq!(client.send(server.management, &format!("POST {path}"), b"").status, 401, "{path}");
         }
     }
@@ -39,7 +49,7 @@ fn every_answer_has_the_policy() {
     let server = Server::guarded(dir.path());
     let browser = Browser::by_link(&server);
     let stranger = Client::to(server.management);
-    let mut answers: Vec<Answer> = PAGES[..5].iter().map(|page| browser.get(page)).collect();
+    let mut answers: Vec<Answer> = PAGES[..6].iter().map(|page| browser.get(page)).collect();
     for path in [
         "/",
         "/portal/sign-in",
@@ -66,7 +76,7 @@ fn pages_have_nothing_that_the_policy_forbids() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let machine = format!("/machines/{}", vm_id(&server, "web"));
-    for page in PAGES[..5].iter().copied().chain([machine.as_str()]) {
+    for page in PAGES[..6].iter().copied().chain([machine.as_str()]) {
         let text = browser.page(page);
         for forbidden in ["<style", " style=", "onclick", "javascript:", "src=\"http", "href=\"http"] {
             assert!(!text.contains(forbidden), "{page} has {forbidden}");
@@ -184,10 +194,13 @@ fn what_will_happen_is_said_before_it_happens() {
     check(&server, "POST /scale-sets", set, 201, json!({}));
     let browser = Browser::at_once(&server);
     let page = format!("/machines/{}", vm_id(&server, "web_0"));
-    assert!(browser.page(&page).contains("nobody in its scope asks for events, so it happens at once"));
+    assert!(browser.page(&page).contains("Nobody in its scope asks for events, so it happens at once"));
     server.listen_as("web_1");
     let text = browser.page(&page);
-    assert!(text.contains("web_0 and web_1 share the document. It starts earlier if one of them approves."), "{text}");
+    assert!(
+        text.contains("; web_0 and web_1 share the document; it starts earlier if one of them approves."),
+        "{text}"
+    );
     let restart = between(&text, "id=\"do-restart\"", "</details>");
     assert!(restart.contains("Reboot not before <time datetime=\"2026-03-01T12:15:00Z\""), "{restart}");
     let delete = between(&text, "id=\"do-delete-machine\"", "</details>");
@@ -342,13 +355,21 @@ fn maintenance_is_previewed_started_and_stopped() {
     );
     server.listen_as("web_0");
     let browser = Browser::at_once(&server);
-    let fields = [("what", "group"), ("name", "web"), ("kind", "Reboot")];
+    let fields = [("what", "group"), ("name", "web"), ("kind", "Reboot"), ("cause", "HostMaintenance")];
     let preview = browser.post("/maintenance", &[&fields[..], &[("step", "preview")]].concat()).text();
-    let (first, second) = (preview.find("Update domain 0: web_0"), preview.find("Update domain 1: web_1"));
+    let (first, second) = (preview.find("<td>0</td><td>web_0</td>"), preview.find("<td>1</td><td>web_1</td>"));
     assert!(first.is_some() && first < second, "{preview}");
-    let wrong = browser.post("/maintenance", &[("what", "host"), ("name", "none"), ("kind", "Reboot")]);
+    let wrong = browser
+        .post("/maintenance", &[("what", "host"), ("name", "none"), ("kind", "Reboot"), ("cause", "HostMaintenance")]);
     assert!(wrong.status == 422 && wrong.text().contains("There is no host &#39;none&#39;"), "{}", wrong.text());
-    assert_eq!(browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status, 303);
+    assert_eq!(
+        browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status,
+        200,
+        "not shown yet"
+    );
+    let shown = between(&preview, "name=\"shown\" value=\"", "\"");
+    let start = [&fields[..], &[("step", "start"), ("shown", &shown)]].concat();
+    assert_eq!(browser.post("/maintenance", &start).status, 303);
     let page = browser.page("/maintenance");
     let id = between(&page, "id=\"operation-", "\"");
     assert!(page.contains("Reboot of web"), "{page}");
@@ -364,11 +385,14 @@ fn scenarios_faults_and_the_clock_are_at_hand() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let back = ("back", "/test-kit");
-    assert_eq!(browser.post("/portal/act", &[("act", "advance"), ("by", "15m"), back]).status, 303);
+    assert_eq!(browser.post("/test-kit", &[("form", "advance"), ("by", "15m")]).status, 303);
     check(&server, "GET /clock", NONE, 200, json!({ "now": "2026-03-01T12:15:00Z" }));
-    let wrong = browser.post("/portal/act", &[("act", "advance"), ("by", "soon"), back]);
+    let wrong = browser.post("/test-kit", &[("form", "advance"), ("by", "soon")]);
     assert!(wrong.status == 422 && wrong.text().contains("such as 90s"), "{}", wrong.text());
-    assert_eq!(browser.post("/portal/act", &[("act", "fault"), ("kind", "503"), ("count", "3"), back]).status, 303);
+    assert_eq!(
+        browser.post("/test-kit", &[("form", "fault"), ("kind", "Status"), ("status", "503"), ("count", "3")]).status,
+        303
+    );
     assert!(browser.page("/test-kit").contains("met by 0 of 0 requests"));
     assert_eq!(browser.post("/portal/act", &[("act", "clear-fault"), ("target", "1"), back]).status, 303);
     assert_eq!(browser.post("/portal/act", &[("act", "run"), ("target", "eviction"), back]).status, 303);

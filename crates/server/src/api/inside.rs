@@ -22,6 +22,8 @@ pub(crate) struct Refused {
     pub status: StatusCode,
     /// The API's word for it; empty when it was never asked.
     pub code: String,
+    /// The field or thing that it is about; may be empty.
+    pub target: String,
     pub message: String,
 }
 
@@ -80,17 +82,20 @@ impl Service {
 impl Refused {
     fn of(status: StatusCode, body: &Value) -> Refused {
         let message = body["error"]["message"].as_str().unwrap_or("The server gave no reason.").to_owned();
-        let code = body["error"]["code"].as_str().unwrap_or_default().to_owned();
-        Refused { status, code, message }
+        let text = |key: &str| body["error"][key].as_str().unwrap_or_default().to_owned();
+        Refused { status, code: text("code"), target: text("target"), message }
     }
 
     /// What is wrong with a form.
     pub fn form(message: impl Into<String>) -> Refused {
-        Refused { status: StatusCode::UNPROCESSABLE_ENTITY, code: String::new(), message: message.into() }
+        Refused::plain(StatusCode::UNPROCESSABLE_ENTITY, message.into())
     }
 
     fn strange(message: String) -> Refused {
-        let message = format!("The request cannot be made: {message}.");
-        Refused { status: StatusCode::BAD_REQUEST, code: String::new(), message }
+        Refused::plain(StatusCode::BAD_REQUEST, format!("The request cannot be made: {message}."))
+    }
+
+    fn plain(status: StatusCode, message: String) -> Refused {
+        Refused { status, code: String::new(), target: String::new(), message }
     }
 }

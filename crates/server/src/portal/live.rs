@@ -125,7 +125,7 @@ impl Feed {
                 self.send(&json!({ "now": now }).to_string()).await?;
                 return Some(());
             }
-            if matches!(self.page, Page::Machine { .. } | Page::Kit) {
+            if matches!(self.page, Page::Machine { .. } | Page::Kit(_)) {
                 return Some(());
             }
         }
