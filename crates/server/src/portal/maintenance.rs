@@ -196,7 +196,7 @@ fn state(operation: &Operation) -> String {
             let over = operation.parts.iter().filter(|part| part.outcome.is_some()).count();
             match operation.rollout.as_ref().and_then(|rollout| rollout.resume) {
                 Some(at) => format!("pause until {}", words::time(at)),
-                None => format!("under way, {over} of {} over", words::events(operation.parts.len())),
+                None => format!("under way, {over} of {} over", operation.parts.len()),
             }
         }
         OperationState::Ended { result: OperationResult::Succeeded, .. } => "done".into(),
