@@ -81,6 +81,27 @@ fn a_plan_is_shown_and_then_asked_for_with_everything_that_was_typed() {
 }
 
 #[test]
+fn several_machines_are_planned_by_name() {
+    let (server, _) = with_set(4, json!({}));
+    let browser = Browser::at_once(&server);
+    let fields = plan_with(&[("what", "machine"), ("name", "web_3, web_0"), ("step", "preview")]);
+    let preview = browser.post("/maintenance", &fields);
+    assert_has(&preview, 200, &["<td>0</td><td>web_0</td>", "<td>3</td><td>web_3</td>"]);
+    let shown = between(&preview.text(), "name=\"shown\" value=\"", "\"");
+    let start = plan_with(&[("what", "machine"), ("name", "web_3, web_0"), ("step", "start"), ("shown", &shown)]);
+    assert_eq!(browser.post("/maintenance", &start).status, 303);
+    check(
+        &server,
+        "GET /operations",
+        NONE,
+        200,
+        json!({ "value": [{ "kind": "Maintain", "machines": ["web_3", "web_0"] }] }),
+    );
+    let page = browser.page("/maintenance");
+    assert!(page.contains("Freeze of web_3 and web_0") && page.contains("UD 3"), "{page}");
+}
+
+#[test]
 fn what_is_wrong_with_a_plan_stands_at_its_field_and_what_was_typed_stays() {
     let (server, _) = with_set(2, json!({}));
     let browser = Browser::at_once(&server);
@@ -287,13 +308,20 @@ fn machines_that_are_ticked_are_asked_about_and_then_done() {
     assert!(browser.page(&group).contains("protected from scale-in"));
     assert_eq!(choose("unprotect", &[3], &sure).status, 303);
     check(&server, "GET /machines/web_3", NONE, 200, json!({ "protected": false }));
-    assert_has(&choose("delete", &[2, 3], &[]), 200, &["Terminate not before", "neither approved nor due: web_2"]);
+    assert_has(&choose("delete", &[2, 3], &[]), 200, &["Terminate not before", "neither approved nor due: web_3"]);
     assert_eq!(choose("delete", &[2, 3], &sure).status, 303);
     check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 2 }));
     let plan = choose("plan", &[0, 1], &[]);
     assert_eq!(plan.header("location"), Some("/maintenance?what=machine&name=web_0%2Cweb_1"), "{}", plan.text());
-    let refused = choose("restart", &[2, 2], &sure);
-    assert!(refused.status == 303 || refused.status == 409, "{}", refused.text());
+    let location = plan.header("location").unwrap().to_owned();
+    assert!(browser.page(&location).contains("value=\"web_0,web_1\""));
+    check(&server, "POST /machines/web_1/stop", NONE, 200, json!({}));
+    assert_has(&choose("redeploy", &[0, 1], &[]), 200, &["Machine &#39;web_1&#39; is not running."]);
+    assert_has(
+        &choose("redeploy", &[0, 1], &sure),
+        409,
+        &["role=\"alert\">web: Machine &#39;web_1&#39; is not running."],
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use super::act::{self, after};
 use super::action::{Button, Tone};
-use super::foretell::{Oracle, Stage};
+use super::foretell::{Oracle, Stage, machines_of};
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::plan::Typed;
 use super::visitor::Form;
@@ -147,15 +147,12 @@ fn domain_of(region: &Region, event: &Event) -> u32 {
 }
 
 fn ahead(region: &Region, operation: &Operation) -> Vec<Row> {
-    let (Some(rollout), Request::Maintain { target: Target::Group(id), .. }) = (&operation.rollout, &operation.request)
-    else {
+    let (Some(rollout), Request::Maintain { target, .. }) = (&operation.rollout, &operation.request) else {
         return Vec::new();
     };
     let mut domains: BTreeMap<u32, Vec<&Machine>> = BTreeMap::new();
-    for machine in region.group(*id).into_iter().flat_map(|group| region.group_members(group)) {
-        if machine.update_domain >= rollout.next_domain {
-            domains.entry(machine.update_domain).or_default().push(machine);
-        }
+    for machine in machines_of(region, target).filter(|machine| machine.update_domain >= rollout.next_domain) {
+        domains.entry(machine.update_domain).or_default().push(machine);
     }
     let row = |(domain, machines): (u32, Vec<&Machine>)| Row {
         domain,
