@@ -6,6 +6,7 @@ use http::{StatusCode, header};
 
 const STYLE: &str = include_str!("assets/portal.css");
 const SCRIPT: &str = include_str!("assets/portal.js");
+const FORMS: &str = include_str!("assets/forms.js");
 const TIMELINE: &str = include_str!("assets/timeline.js");
 const ICON: &str = include_str!("assets/icon.svg");
 
@@ -13,6 +14,7 @@ pub async fn get(Path(file): Path<String>) -> Response {
     let (kind, text) = match file.as_str() {
         "portal.css" => ("text/css; charset=utf-8", STYLE),
         "portal.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "forms.js" => ("text/javascript; charset=utf-8", FORMS),
         "timeline.js" => ("text/javascript; charset=utf-8", TIMELINE),
         "icon.svg" => ("image/svg+xml", ICON),
         _ => return StatusCode::NOT_FOUND.into_response(),

@@ -77,7 +77,7 @@ impl Feed {
         loop {
             self.commits.borrow_and_update();
             // Signing out ends the stream of every tab.
-            self.service.sessions().find(&self.visitor.cookie)?;
+            self.service.access().session(&self.visitor.cookie)?;
             let begun = Instant::now();
             let scene = Scene::now(&self.service, &self.visitor, Look::Later);
             match self.page.draw(&scene).await {
@@ -125,7 +125,7 @@ impl Feed {
                 self.send(&json!({ "now": now }).to_string()).await?;
                 return Some(());
             }
-            if matches!(self.page, Page::Machine { .. } | Page::Kit) {
+            if matches!(self.page, Page::Machine { .. } | Page::Kit(_)) {
                 return Some(());
             }
         }

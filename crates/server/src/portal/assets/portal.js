@@ -1,5 +1,6 @@
 // Keeps a page current: one stream of the fragments that changed, the time, and what only a browser knows (zone, theme).
 
+import { forms } from "./forms.js";
 import { controls, layout } from "./timeline.js";
 
 const body = document.body;
@@ -31,6 +32,15 @@ function localTimes(root) {
   }
 }
 
+// Times that would be, were it decided now.
+function timesAhead() {
+  for (const time of document.querySelectorAll("time[data-ahead]")) {
+    const date = new Date(Math.ceil((now() + Number(time.dataset.ahead)) / 1000) * 1000);
+    time.textContent = clockTime(date);
+    time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+  }
+}
+
 function countdowns() {
   for (const count of document.querySelectorAll(".count[data-until]")) {
     const left = Math.max(0, Math.round((Number(count.dataset.until) - now()) / 1000));
@@ -43,6 +53,7 @@ function tick() {
   const clock = document.getElementById("clock");
   clock.textContent = clockTime(new Date(now())) + (manual ? " (manual)" : "");
   countdowns();
+  timesAhead();
   layout(now());
 }
 
@@ -72,9 +83,10 @@ function keep(old, fresh) {
   if (old.matches("details[open]")) fresh.open = true;
   for (const open of old.querySelectorAll("details[open][id]")) fresh.querySelector("#" + CSS.escape(open.id))?.setAttribute("open", "");
   for (const field of typed) {
-    const changed = field.type === "radio" ? field.checked !== field.defaultChecked : field.tagName !== "SELECT" && field.value !== field.defaultValue;
-    const again = [...fresh.querySelectorAll(`[name="${CSS.escape(field.name)}"]`)].find((one) => one.type !== "radio" || one.value === field.value);
-    if (changed && again) field.type === "radio" ? (again.checked = field.checked) : (again.value = field.value);
+    const ticks = field.type === "radio" || field.type === "checkbox";
+    const changed = ticks ? field.checked !== field.defaultChecked : field.tagName !== "SELECT" && field.value !== field.defaultValue;
+    const again = [...fresh.querySelectorAll(`[name="${CSS.escape(field.name)}"]`)].find((one) => !ticks || one.value === field.value);
+    if (changed && again) ticks ? (again.checked = field.checked) : (again.value = field.value);
   }
   const path = focus && focus.id ? "#" + CSS.escape(focus.id) : focus ? focus.tagName.toLowerCase() : null;
   const moved = (old.dataset.sort || "") !== (fresh.dataset.sort || "");
@@ -191,6 +203,7 @@ function tabs() {
 localTimes(document);
 controls(() => layout(now()));
 tabs();
+forms();
 tick();
 setInterval(tick, 1000);
 connect();
