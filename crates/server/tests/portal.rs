@@ -6,7 +6,7 @@ mod api_support;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use api_support::{Answer, Client, NONE, Server, check};
 use forewarn_server::Config;
@@ -100,12 +100,13 @@ fn between(text: &str, before: &str, after: &str) -> String {
 
 /// Until a message says this.
 fn await_html(messages: &mpsc::Receiver<Value>, what: &str) -> Value {
-    loop {
-        let message = messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody says {what}"));
+    let until = Instant::now() + PATIENCE;
+    while let Ok(message) = messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
         if message["put"].to_string().contains(what) {
             return message;
         }
     }
+    panic!("nobody says {what}");
 }
 
 fn vm_id(server: &Server, name: &str) -> String {

@@ -16,7 +16,7 @@ use super::extract::BODY_BYTES_MAX;
 use super::{Api, Doors, PREFIX, Service, routes};
 use crate::engine::Engine;
 use crate::identity::Principal;
-use crate::portal::Sessions;
+use crate::portal::{Sessions, Shared};
 use crate::scenario::Progress;
 
 /// A refusal of the API, as a page shows it.
@@ -49,6 +49,10 @@ impl Service {
 
     pub(crate) fn names(&self) -> Names {
         self.0.names
+    }
+
+    pub(crate) fn portal(&self) -> &Shared {
+        &self.0.portal
     }
 
     pub(crate) fn runs(&self) -> Vec<Progress> {
