@@ -9,13 +9,14 @@ use http::{HeaderMap, StatusCode, header};
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Name, media type, text.
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 10] = [
     ("portal.css", "text/css; charset=utf-8", include_str!("assets/portal.css")),
     ("portal.js", SCRIPT, include_str!("assets/portal.js")),
     ("theme.js", SCRIPT, include_str!("assets/theme.js")),
     ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("fragments.js", SCRIPT, include_str!("assets/fragments.js")),
     ("shelves.js", SCRIPT, include_str!("assets/shelves.js")),
+    ("forms.js", SCRIPT, include_str!("assets/forms.js")),
     ("time.js", SCRIPT, include_str!("assets/time.js")),
     ("timeline.js", SCRIPT, include_str!("assets/timeline.js")),
     ("icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),

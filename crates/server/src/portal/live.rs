@@ -52,7 +52,9 @@ pub async fn stream(
     let (messages, body) = mpsc::channel(1);
     let commits = service.engine().subscribe();
     let since = query.get("since").and_then(|since| since.parse().ok());
-    let (name, views) = service.portal().streams.open(&visitor.cookie, View::from_fields(&query));
+    let field = |name: &str| query.get(name).map_or("", String::as_str);
+    let view = query.get("shelves").map(|shelves| View::parse(shelves, field("opened"), field("closed")));
+    let (name, views) = service.portal().streams.open(&visitor.cookie, view);
     let sent = Sent::default();
     tokio::spawn(Feed { service, visitor, page, messages, commits, views, name, since, sent, _permit: permit }.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
@@ -100,7 +102,7 @@ impl Feed {
         loop {
             self.commits.borrow_and_update();
             // Signing out ends the stream of every tab.
-            self.service.sessions().find(&self.visitor.cookie)?;
+            self.service.access().session(&self.visitor.cookie)?;
             let begun = Instant::now();
             let mut scene = Scene::now(&self.service, &self.visitor, Look::Later);
             scene.view = self.views.borrow_and_update().clone();

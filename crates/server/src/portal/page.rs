@@ -12,29 +12,44 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
+use super::field::Problems;
 use super::overview::Show;
 use super::shelf::Shelf;
 use super::view::View;
 use super::visitor::Visitor;
-use super::{add_set, event, group, kit, machine, maintenance, overview, sign_in, words};
+use super::{add_set, event, group, hosts, kit, machine, maintenance, overview, plan, sign_in, words};
 use crate::api::{Refused, Service};
 use crate::clock::Kind;
 use crate::engine::Snapshot;
 
 /// Where pages are; those with forms of their own are in the table of routes.
 pub const PATHS: [&str; 6] =
-    ["/", "/machines/{machine}", "/groups/{group}", "/events/{event}", "/scale-sets", "/test-kit"];
+    ["/", "/machines/{machine}", "/groups/{group}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Page {
-    Overview { search: String, show: Show, from: usize },
-    Machine { vm_id: Guid, version: Version },
-    Group { id: GroupId, from: usize },
+    Overview {
+        search: String,
+        show: Show,
+        from: usize,
+    },
+    Machine {
+        vm_id: Guid,
+        version: Version,
+    },
+    Group {
+        id: GroupId,
+        from: usize,
+    },
     Event(Guid),
     ScaleSets,
     AddSet,
-    Maintenance,
-    Kit,
+    Hosts,
+    Host(String),
+    /// With what the address fills in.
+    Maintenance(HashMap<String, String>),
+    /// The same.
+    Kit(HashMap<String, String>),
 }
 
 /// Something with a heading.
@@ -176,8 +191,10 @@ impl Page {
             ["events", id] => Some(Page::Event(Guid(guid::parse(id)?))),
             ["scale-sets"] => Some(Page::ScaleSets),
             ["scale-sets", "add"] => Some(Page::AddSet),
-            ["maintenance"] => Some(Page::Maintenance),
-            ["test-kit"] => Some(Page::Kit),
+            ["hosts"] => Some(Page::Hosts),
+            ["hosts", name] => Some(Page::Host(unescaped(name)?)),
+            ["maintenance"] => Some(Page::Maintenance(query)),
+            ["test-kit"] => Some(Page::Kit(query)),
             _ => None,
         }
     }
@@ -185,13 +202,15 @@ impl Page {
     /// Whether it shows what machines ask, which is no commit.
     pub fn shows_requests(&self) -> bool {
         match self {
-            Page::Machine { .. } | Page::Kit => true,
+            Page::Machine { .. } | Page::Kit(_) => true,
             Page::Overview { .. }
             | Page::Group { .. }
             | Page::Event(_)
             | Page::ScaleSets
             | Page::AddSet
-            | Page::Maintenance => false,
+            | Page::Hosts
+            | Page::Host(_)
+            | Page::Maintenance(_) => false,
         }
     }
 
@@ -203,10 +222,18 @@ impl Page {
             Page::Event(id) => event::draw(scene, *id).await,
             Page::ScaleSets => Ok(group::draw_sets(scene)),
             Page::AddSet => Ok(add_set::draw(scene)),
-            Page::Maintenance => Ok(maintenance::draw(scene, &maintenance::Typed::default())),
-            Page::Kit => Ok(kit::draw(scene)),
+            Page::Hosts => Ok(hosts::draw_all(scene, "", &Problems::default())),
+            Page::Host(name) => hosts::draw_one(scene, name).await,
+            Page::Maintenance(query) => Ok(maintenance::draw(scene, &plan::Typed::of_query(query))),
+            Page::Kit(query) => Ok(kit::draw(scene, &kit::Typed::of_query(query))),
         }
     }
+}
+
+/// A segment of a path without its escapes. A plus is a plus there, not a blank.
+fn unescaped(segment: &str) -> Option<String> {
+    let pair = segment.replace('+', "%2B");
+    form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name.into_owned())
 }
 
 #[derive(Template)]
@@ -254,7 +281,7 @@ pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Optio
 }
 
 pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<String> {
-    let principal = &scene.visitor.session.principal;
+    let principal = &scene.visitor.session.holder.principal;
     sign_in::rendered(&Frame {
         title: &drawn.title,
         lead: &drawn.lead,

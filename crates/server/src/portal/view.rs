@@ -37,16 +37,15 @@ impl View {
         View { shelves: shelves.into_iter().collect(), ..View::default() }
     }
 
-    /// As script writes it: words with spaces between. Nothing: as the page comes.
-    pub fn from_fields(fields: &HashMap<String, String>) -> Option<View> {
-        fields.get("shelves")?;
-        let words = |name: &str| fields.get(name).map_or("", String::as_str).split_ascii_whitespace();
-        let numbers = |name| words(name).filter_map(|word| word.parse().ok()).take(TURNED_MAX).collect();
-        Some(View {
-            shelves: words("shelves").take(SHELVES_MAX).map(str::to_owned).collect(),
-            opened: numbers("opened"),
-            closed: numbers("closed"),
-        })
+    /// As script writes it: words with spaces between.
+    pub fn parse(shelves: &str, opened: &str, closed: &str) -> View {
+        let numbers =
+            |text: &str| text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).take(TURNED_MAX).collect();
+        View {
+            shelves: shelves.split_ascii_whitespace().take(SHELVES_MAX).map(str::to_owned).collect(),
+            opened: numbers(opened),
+            closed: numbers(closed),
+        }
     }
 
     pub fn has(&self, list: &str, shelf: usize) -> bool {
@@ -73,6 +72,7 @@ pub struct Streams(Mutex<HashMap<String, Looking>>);
 struct Looking {
     /// Whose it is.
     cookie: String,
+    /// None: as the page comes.
     view: watch::Sender<Option<View>>,
 }
 
@@ -90,7 +90,8 @@ impl Streams {
     }
 
     /// Whether there is such a stream of this visitor.
-    fn look(&self, cookie: &str, name: &str, view: Option<View>) -> bool {
+    fn look(&self, cookie: &str, name: &str, view: View) -> bool {
+        let view = Some(view);
         let all = self.all();
         let found = all.get(name).filter(|looking| looking.cookie == cookie);
         found.is_some_and(|looking| {
@@ -106,7 +107,7 @@ impl Streams {
 
 /// A page says what its viewer looks at now.
 pub async fn look(State(service): State<Service>, form: Form) -> StatusCode {
-    let view = View::from_fields(&form.fields);
+    let view = View::parse(form.text("shelves"), form.text("opened"), form.text("closed"));
     let is_open = service.portal().streams.look(&form.visitor.cookie, form.text("stream"), view);
     if is_open { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }

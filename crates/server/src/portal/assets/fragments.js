@@ -44,9 +44,10 @@ function keep(old, fresh, sort) {
   if (old.matches("details[open]")) fresh.open = true;
   for (const open of old.querySelectorAll("details[open][id]")) fresh.querySelector("#" + CSS.escape(open.id))?.setAttribute("open", "");
   for (const field of typed) {
-    const changed = field.type === "radio" ? field.checked !== field.defaultChecked : field.tagName !== "SELECT" && field.value !== field.defaultValue;
-    const again = [...fresh.querySelectorAll(`[name="${CSS.escape(field.name)}"]`)].find((one) => one.type !== "radio" || one.value === field.value);
-    if (changed && again) field.type === "radio" ? (again.checked = field.checked) : (again.value = field.value);
+    const ticks = field.type === "radio" || field.type === "checkbox";
+    const changed = ticks ? field.checked !== field.defaultChecked : field.tagName !== "SELECT" && field.value !== field.defaultValue;
+    const again = [...fresh.querySelectorAll(`[name="${CSS.escape(field.name)}"]`)].find((one) => !ticks || one.value === field.value);
+    if (changed && again) ticks ? (again.checked = field.checked) : (again.value = field.value);
   }
   const path = focus && focus.id ? "#" + CSS.escape(focus.id) : focus ? focus.tagName.toLowerCase() : null;
   const moved = (old.dataset.sort || "") !== (fresh.dataset.sort || "");

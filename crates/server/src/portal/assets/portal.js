@@ -1,13 +1,15 @@
 // A page comes rendered; this keeps it current, and does what only a browser can: the reader's zone, theme and tabs.
 
+import { forms } from "./forms.js";
 import { connect } from "./live.js";
 import { watchShelves } from "./shelves.js";
-import { clockTime, countdowns, localTimes, manual, now } from "./time.js";
+import { clockTime, countdowns, localTimes, manual, now, timesAhead } from "./time.js";
 import { controls, tickTimeline } from "./timeline.js";
 
 function tick() {
   document.getElementById("clock").textContent = clockTime(new Date(now())) + (manual ? " (manual)" : "");
   countdowns();
+  timesAhead();
   tickTimeline();
 }
 
@@ -49,6 +51,7 @@ function tabs() {
 localTimes(document);
 controls();
 tabs();
+forms();
 tick();
 watchShelves();
 setInterval(tick, 1000);

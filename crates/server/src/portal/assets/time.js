@@ -26,6 +26,15 @@ export function localTimes(root) {
   }
 }
 
+// Times that would be, were it decided now.
+export function timesAhead() {
+  for (const time of document.querySelectorAll("time[data-ahead]")) {
+    const date = new Date(Math.ceil((now() + Number(time.dataset.ahead)) / 1000) * 1000);
+    time.textContent = clockTime(date);
+    time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+  }
+}
+
 export function countdowns(root = document) {
   for (const count of root.querySelectorAll(".count[data-until]")) {
     const text = left(Number(count.dataset.until));

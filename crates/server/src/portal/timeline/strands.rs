@@ -111,7 +111,8 @@ impl Strand {
     fn head(&self, scene: &Scene, number: u64, fold: Fold) -> Fragment {
         let region = scene.region();
         let known = self.scope.and_then(|scope| region.scope(scope)).map(|scope| words::scope(region, scope));
-        let (name, href) = known.as_ref().map_or((self.lives[0].scope.as_str(), ""), |known| (&known.name, &known.href));
+        let (name, href) =
+            known.as_ref().map_or((self.lives[0].scope.as_str(), ""), |known| (&known.name, &known.href));
         let count = |stage| self.lives.iter().filter(|life| life.stage() == stage).count();
         let coming = self.lives.iter().filter(|life| life.stage() == Stage::Coming);
         let sort = format!("{}-0", self.sort);
