@@ -63,6 +63,7 @@ use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
 use crate::metadata::DoorFacts;
+use crate::portal::Shared;
 use crate::random::random_guid;
 use crate::scenario::Runs;
 use crate::tls::Tls;
@@ -128,6 +129,8 @@ struct Inner {
     runs: Runs,
     /// How machine names are written in documents.
     names: Names,
+    /// What the portal's pages share.
+    portal: Shared,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -156,6 +159,7 @@ impl Service {
             locks: Locks::default(),
             runs: Runs::default(),
             names,
+            portal: Shared::default(),
         }))
     }
 }
