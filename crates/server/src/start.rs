@@ -1,6 +1,7 @@
 //! From a configuration to a server that runs, and from there to one that has stopped.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,9 +25,7 @@ use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
 use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
 use crate::faults::{self, Faults};
-use crate::identity::Principal;
 use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
-use crate::portal::Sessions;
 use crate::publish::Board;
 use crate::random::random_guid;
 use crate::requests::Requests;
@@ -42,6 +41,15 @@ pub enum BoundAddress {
     Unix(PathBuf),
 }
 
+impl fmt::Display for BoundAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BoundAddress::Tcp(address) => write!(f, "{address}"),
+            BoundAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// A server that serves.
 pub struct Running {
     /// In the order of the configuration.
@@ -53,7 +61,7 @@ pub struct Running {
     stop: CancellationToken,
     tasks: TaskTracker,
     writer: JoinHandle<()>,
-    sessions: Arc<Sessions>,
+    access: Arc<api::Access>,
 }
 
 /// The longest delay of the original's first call.
@@ -78,7 +86,7 @@ pub async fn start(config: Config) -> anyhow::Result<Running> {
 /// The same with a store that is open already.
 pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
     check(&config)?;
-    let access = api::access(&config)?;
+    let access = Arc::new(api::access(&config)?);
     raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
@@ -97,7 +105,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         stop: stop.clone(),
         tasks: tasks.clone(),
         writer,
-        sessions: access.sessions().clone(),
+        access: access.clone(),
     };
     let machine_doors = listeners.iter().map(Bound::describe).collect::<Result<_, _>>()?;
     let doors = Arc::new(api::Doors {
@@ -134,7 +142,7 @@ impl Running {
             address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
             address => address,
         };
-        format!("http://{address}{}", self.sessions.link(&Principal::owner()))
+        format!("http://{address}{}", self.access.portal_link(&self.access.owner()))
     }
 
     /// Stops within five seconds: held requests are answered, connections closed, time written down.
@@ -196,7 +204,7 @@ fn bind_metadata(config: &Config) -> anyhow::Result<Vec<Bound>> {
 async fn bind_management(config: &Config) -> anyhow::Result<tokio::net::TcpListener> {
     let address = config.management;
     let opened = tokio::net::TcpListener::bind(address).await;
-    opened.map_err(|error| metadata::cannot_open("management", address, &error))
+    opened.map_err(|error| metadata::cannot_open("management", "--management", address, &error))
 }
 
 /// Loads the store and sets the writer to work.
@@ -227,7 +235,7 @@ async fn open(
         webhooks: Webhooks::new(config.webhook_timeout),
         health: health.clone(),
     });
-    let (driver, runner) = driver(config, &engine, clock.kind(), reruns);
+    let (driver, runner) = driver(config, &engine, clock.kind(), health.clone(), reruns);
     let writer = Writer {
         store,
         settings: config.rules.clone(),
@@ -261,12 +269,12 @@ fn check_clock(config: &Config, store: &mut dyn Store) -> anyhow::Result<()> {
         (Some(stored), asked) if stored == asked => Ok(()),
         (Some(Stored::Real), _) => {
             bail!(
-                "This store was made with the real clock. Start without --clock manual, or choose another data directory."
+                "This store was made with the real clock. Start without --clock manual, or choose another data directory with --data DIR."
             )
         }
         (Some(Stored::Manual), _) => {
             bail!(
-                "This store was made with a manual clock. Start with --clock manual, or choose another data directory."
+                "This store was made with a manual clock. Start with --clock manual, or choose another data directory with --data DIR."
             )
         }
     }
@@ -276,10 +284,11 @@ fn driver(
     config: &Config,
     engine: &Engine,
     clock: clock::Kind,
+    health: Arc<Health>,
     reruns: HashSet<Guid>,
 ) -> (Box<dyn Driver>, Option<CommandRunner>) {
     match &config.driver {
-        DriverChoice::Simulated(impacts) => (Box::new(Simulated::new(impacts.clone(), clock)), None),
+        DriverChoice::Simulated(impacts) => (Box::new(Simulated::new(impacts.clone(), clock, health)), None),
         DriverChoice::Command(command) => {
             let signal = Arc::new(Notify::new());
             let runner = CommandRunner {

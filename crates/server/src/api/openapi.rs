@@ -213,13 +213,13 @@ fn path_parameters(path: &str) -> Vec<Parameter> {
 
 fn path_parameter(name: &str) -> Parameter {
     let (description, format) = match name {
-        "machine" => ("A vmId, group~name, or a name that is unique.", None),
+        "machine" => ("A vmId, group~name (or group%2Fname), or a name that is unique.", None),
         "event" => ("The id of an event.", Some("uuid")),
         "operation" => ("The id of an operation.", Some("uuid")),
         "host" => ("The name of a host.", None),
         "webhook" => ("The name of a web hook.", None),
         "fault" => ("The number of a fault.", None),
-        _ => ("resourceGroup~name, or a name that is unique.", None),
+        _ => ("resourceGroup~name (or resourceGroup%2Fname), or a name that is unique.", None),
     };
     let mut schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
     schema = match format {
