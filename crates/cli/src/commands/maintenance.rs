@@ -28,5 +28,6 @@ fn body(args: &MaintenanceArgs) -> Value {
 }
 
 fn target(target: &TargetArgs) -> Value {
-    object(&[("machine", json!(target.vm)), ("host", json!(target.host)), ("group", json!(target.group))])
+    let machines = if target.vm.is_empty() { Value::Null } else { json!(target.vm) };
+    object(&[("machines", machines), ("host", json!(target.host)), ("group", json!(target.group))])
 }

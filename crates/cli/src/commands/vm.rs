@@ -164,6 +164,7 @@ fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
         ("addresses", addresses(&place.addresses, place.no_address)),
         ("resourceGroup", json!(group)),
         ("availabilitySet", json!(args.availability_set)),
+        ("scaleSet", json!(args.vmss)),
         ("cloudService", json!(args.cloud_service)),
         ("host", named(&place.host)),
         ("updateDomain", json!(place.update_domain)),

@@ -131,8 +131,9 @@ fn progress(scene: &Scene, operation: &Operation) -> Fragment {
 fn what(region: &Region, operation: &Operation) -> String {
     let Request::Maintain { target, plan } = &operation.request else { return String::new() };
     let target = match target {
-        Target::Machine(id) => {
-            region.machine(*id).map_or_else(|| "a machine that is gone".into(), |machine| machine.name.to_string())
+        Target::Machines(ids) => {
+            let name = |id| region.machine(id).map_or("a machine that is gone".into(), |it| it.name.to_string());
+            words::few(&ids.iter().map(|id| name(*id)).collect::<Vec<_>>())
         }
         Target::Host(host) => format!("host {host}"),
         Target::Group(id) => {
