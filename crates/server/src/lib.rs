@@ -5,6 +5,7 @@ pub mod api;
 pub mod arm;
 pub mod clock;
 mod config;
+mod digest;
 mod driver;
 mod engine;
 pub mod faults;

@@ -25,9 +25,7 @@ use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
 use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
 use crate::faults::{self, Faults};
-use crate::identity::Principal;
 use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
-use crate::portal::Sessions;
 use crate::publish::Board;
 use crate::random::random_guid;
 use crate::requests::Requests;
@@ -63,7 +61,7 @@ pub struct Running {
     stop: CancellationToken,
     tasks: TaskTracker,
     writer: JoinHandle<()>,
-    sessions: Arc<Sessions>,
+    access: Arc<api::Access>,
 }
 
 /// The longest delay of the original's first call.
@@ -88,7 +86,7 @@ pub async fn start(config: Config) -> anyhow::Result<Running> {
 /// The same with a store that is open already.
 pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
     check(&config)?;
-    let access = api::access(&config)?;
+    let access = Arc::new(api::access(&config)?);
     raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
@@ -107,7 +105,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         stop: stop.clone(),
         tasks: tasks.clone(),
         writer,
-        sessions: access.sessions().clone(),
+        access: access.clone(),
     };
     let machine_doors = listeners.iter().map(Bound::describe).collect::<Result<_, _>>()?;
     let doors = Arc::new(api::Doors {
@@ -144,7 +142,7 @@ impl Running {
             address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
             address => address,
         };
-        format!("http://{address}{}", self.sessions.link(&Principal::owner()))
+        format!("http://{address}{}", self.access.portal_link(&self.access.owner()))
     }
 
     /// Stops within five seconds: held requests are answered, connections closed, time written down.
@@ -234,7 +232,7 @@ async fn open(
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
         faults: Faults::new(),
-        webhooks: Webhooks::default(),
+        webhooks: Webhooks::new(config.webhook_timeout),
         health: health.clone(),
     });
     let (driver, runner) = driver(config, &engine, clock.kind(), health.clone(), reruns);

@@ -2,117 +2,16 @@
 //! that would like to be markup, and the stream.
 
 mod api_support;
-
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
-use std::sync::mpsc;
-use std::time::Duration;
+mod portal_support;
 
 use api_support::{Answer, Client, NONE, Server, check};
 use forewarn_server::Config;
 use forewarn_server::identity::{Role, SignIn, Subject};
-use serde_json::{Value, json};
+use portal_support::*;
+use serde_json::json;
 
-/// How long to wait for what must come; a test that needs it all has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A browser that is signed in.
-struct Browser<'s> {
-    server: &'s Server,
-    client: Client,
-    csrf: String,
-}
-
-impl<'s> Browser<'s> {
-    /// By the link that the API gives.
-    fn by_link(server: &'s Server) -> Browser<'s> {
-        let path = link(server);
-        Browser::of(server, &Client::to(server.management).send(server.management, &format!("GET {path}"), b""))
-    }
-
-    /// By the button of a server that asks for no token.
-    fn at_once(server: &'s Server) -> Browser<'s> {
-        Browser::of(server, &Client::to(server.management).send(server.management, "POST /portal/sign-in", b""))
-    }
-
-    fn of(server: &'s Server, answer: &Answer) -> Browser<'s> {
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let cookie = answer.header("set-cookie").expect("a cookie is set");
-        for must in ["; HttpOnly", "; SameSite=Strict", "; Path=/"] {
-            assert!(cookie.contains(must), "{cookie}");
-        }
-        let client = Client::to(server.management).header("Cookie", cookie.split(';').next().unwrap());
-        let mut browser = Browser { server, client, csrf: String::new() };
-        browser.csrf = between(&browser.get("/").text(), "name=\"csrf\" value=\"", "\"");
-        browser
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        self.client.send(self.server.management, &format!("GET {path}"), b"")
-    }
-
-    fn page(&self, path: &str) -> String {
-        let answer = self.get(path);
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.text()
-    }
-
-    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let csrf = ("csrf", self.csrf.as_str());
-        self.post_plain(path, &[&[csrf], fields].concat())
-    }
-
-    fn post_plain(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
-        let body: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
-        let client = self.client.clone().header("Content-Type", "application/x-www-form-urlencoded");
-        client.send(self.server.management, &format!("POST {path}"), body.join("&").as_bytes())
-    }
-
-    /// Messages of the stream, read on a thread of its own.
-    fn live(&self, page: &str) -> mpsc::Receiver<Value> {
-        let mut stream = TcpStream::connect(self.server.management).unwrap();
-        let cookie = self.client.clone();
-        let head = cookie.head(&format!("GET /portal/live?page={page}"));
-        stream.write_all(head.as_bytes()).unwrap();
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                let Some(data) = line.strip_prefix("data: ") else { continue };
-                if sender.send(serde_json::from_str(data).unwrap()).is_err() {
-                    return;
-                }
-            }
-        });
-        receiver
-    }
-}
-
-fn link(server: &Server) -> String {
-    let made = check(server, "POST /portal-links", NONE, 201, json!({}));
-    made["path"].as_str().unwrap().to_owned()
-}
-
-fn between(text: &str, before: &str, after: &str) -> String {
-    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {text}"));
-    rest.split_once(after).unwrap().0.to_owned()
-}
-
-/// Until a message says this.
-fn await_html(messages: &mpsc::Receiver<Value>, what: &str) -> Value {
-    loop {
-        let message = messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody says {what}"));
-        if message["put"].to_string().contains(what) {
-            return message;
-        }
-    }
-}
-
-fn vm_id(server: &Server, name: &str) -> String {
-    check(server, &format!("GET /machines/{name}"), NONE, 200, json!({}))["vmId"].as_str().unwrap().to_owned()
-}
-
-const PAGES: [&str; 6] = ["/", "/scale-sets", "/scale-sets/add", "/maintenance", "/test-kit", "/portal/live?page=/"];
+const PAGES: [&str; 7] =
+    ["/", "/scale-sets", "/scale-sets/add", "/hosts", "/maintenance", "/test-kit", "/portal/live?page=/"];
 
 #[test]
 fn nothing_is_shown_to_who_is_not_signed_in() {
@@ -129,7 +28,16 @@ fn nothing_is_shown_to_who_is_not_signed_in() {
             assert_eq!(answer.status, 401, "{page}");
             assert!(!answer.text().contains("secret-machine"), "{page}");
         }
-        for path in ["/portal/act", "/portal/sign-in", "/portal/sign-out", "/maintenance", "/scale-sets/add"] {
+        for path in [
+            "/portal/act",
+            "/portal/chosen",
+            "/portal/sign-in",
+            "/portal/sign-out",
+            "/maintenance",
+            "/scale-sets/add",
+            "/hosts",
+            "/test-kit",
+        ] {
             assert_eq!(client.send(server.management, &format!("POST {path}"), b"").status, 401, "{path}");
         }
     }
@@ -141,7 +49,7 @@ fn every_answer_has_the_policy() {
     let server = Server::guarded(dir.path());
     let browser = Browser::by_link(&server);
     let stranger = Client::to(server.management);
-    let mut answers: Vec<Answer> = PAGES[..5].iter().map(|page| browser.get(page)).collect();
+    let mut answers: Vec<Answer> = PAGES[..6].iter().map(|page| browser.get(page)).collect();
     for path in [
         "/",
         "/portal/sign-in",
@@ -168,7 +76,7 @@ fn pages_have_nothing_that_the_policy_forbids() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let machine = format!("/machines/{}", vm_id(&server, "web"));
-    for page in PAGES[..5].iter().copied().chain([machine.as_str()]) {
+    for page in PAGES[..6].iter().copied().chain([machine.as_str()]) {
         let text = browser.page(page);
         for forbidden in ["<style", " style=", "onclick", "javascript:", "src=\"http", "href=\"http"] {
             assert!(!text.contains(forbidden), "{page} has {forbidden}");
@@ -286,10 +194,13 @@ fn what_will_happen_is_said_before_it_happens() {
     check(&server, "POST /scale-sets", set, 201, json!({}));
     let browser = Browser::at_once(&server);
     let page = format!("/machines/{}", vm_id(&server, "web_0"));
-    assert!(browser.page(&page).contains("nobody in its scope asks for events, so it happens at once"));
+    assert!(browser.page(&page).contains("Nobody in its scope asks for events, so it happens at once"));
     server.listen_as("web_1");
     let text = browser.page(&page);
-    assert!(text.contains("web_0 and web_1 share the document. It starts earlier if one of them approves."), "{text}");
+    assert!(
+        text.contains("; web_0 and web_1 share the document; it starts earlier if one of them approves."),
+        "{text}"
+    );
     let restart = between(&text, "id=\"do-restart\"", "</details>");
     assert!(restart.contains("Reboot not before <time datetime=\"2026-03-01T12:15:00Z\""), "{restart}");
     let delete = between(&text, "id=\"do-delete-machine\"", "</details>");
@@ -328,7 +239,7 @@ fn what_the_rules_refuse_is_shown_with_its_sentence() {
     assert_eq!(refused.status, 409);
     let text = refused.text();
     assert!(between(&text, "role=\"alert\">", "</p>").contains("Spot") && text.contains("<h1>web</h1>"), "{text}");
-    assert_eq!(browser.post("/portal/act", &[("act", "explode"), ("back", "/")]).status, 400);
+    assert_eq!(browser.post("/portal/act", &[("act", "explode"), ("back", "/")]).status, 422);
     assert_eq!(browser.get("/machines/51941b56-8080-45ac-81ae-8bda818f5958").status, 404);
     assert_eq!(browser.get("/events/51941b56-8080-45ac-81ae-8bda818f5958").status, 404);
     assert_eq!(browser.get("/groups/77").status, 404);
@@ -444,13 +355,21 @@ fn maintenance_is_previewed_started_and_stopped() {
     );
     server.listen_as("web_0");
     let browser = Browser::at_once(&server);
-    let fields = [("what", "group"), ("name", "web"), ("kind", "Reboot")];
+    let fields = [("what", "group"), ("name", "web"), ("kind", "Reboot"), ("cause", "HostMaintenance")];
     let preview = browser.post("/maintenance", &[&fields[..], &[("step", "preview")]].concat()).text();
-    let (first, second) = (preview.find("Update domain 0: web_0"), preview.find("Update domain 1: web_1"));
+    let (first, second) = (preview.find("<td>0</td><td>web_0</td>"), preview.find("<td>1</td><td>web_1</td>"));
     assert!(first.is_some() && first < second, "{preview}");
-    let wrong = browser.post("/maintenance", &[("what", "host"), ("name", "none"), ("kind", "Reboot")]);
+    let wrong = browser
+        .post("/maintenance", &[("what", "host"), ("name", "none"), ("kind", "Reboot"), ("cause", "HostMaintenance")]);
     assert!(wrong.status == 422 && wrong.text().contains("There is no host &#39;none&#39;"), "{}", wrong.text());
-    assert_eq!(browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status, 303);
+    assert_eq!(
+        browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status,
+        200,
+        "not shown yet"
+    );
+    let shown = between(&preview, "name=\"shown\" value=\"", "\"");
+    let start = [&fields[..], &[("step", "start"), ("shown", &shown)]].concat();
+    assert_eq!(browser.post("/maintenance", &start).status, 303);
     let page = browser.page("/maintenance");
     let id = between(&page, "id=\"operation-", "\"");
     assert!(page.contains("Reboot of web"), "{page}");
@@ -466,11 +385,14 @@ fn scenarios_faults_and_the_clock_are_at_hand() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let back = ("back", "/test-kit");
-    assert_eq!(browser.post("/portal/act", &[("act", "advance"), ("by", "15m"), back]).status, 303);
+    assert_eq!(browser.post("/test-kit", &[("form", "advance"), ("by", "15m")]).status, 303);
     check(&server, "GET /clock", NONE, 200, json!({ "now": "2026-03-01T12:15:00Z" }));
-    let wrong = browser.post("/portal/act", &[("act", "advance"), ("by", "soon"), back]);
-    assert!(wrong.status == 400 && wrong.text().contains("such as 90s"), "{}", wrong.text());
-    assert_eq!(browser.post("/portal/act", &[("act", "fault"), ("kind", "503"), ("count", "3"), back]).status, 303);
+    let wrong = browser.post("/test-kit", &[("form", "advance"), ("by", "soon")]);
+    assert!(wrong.status == 422 && wrong.text().contains("such as 90s"), "{}", wrong.text());
+    assert_eq!(
+        browser.post("/test-kit", &[("form", "fault"), ("kind", "Status"), ("status", "503"), ("count", "3")]).status,
+        303
+    );
     assert!(browser.page("/test-kit").contains("met by 0 of 0 requests"));
     assert_eq!(browser.post("/portal/act", &[("act", "clear-fault"), ("target", "1"), back]).status, 303);
     assert_eq!(browser.post("/portal/act", &[("act", "run"), ("target", "eviction"), back]).status, 303);

@@ -52,7 +52,7 @@ pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
 pub use vm::{CreateVmArgs, FailureArgs, IdentityCommand, OneVm, UpdateVmArgs, VmCommand};
 pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
 pub use wait::{EventType, RequestsArgs, WaitArgs, WaitStatus};
-pub use webhook::{CreateWebhookArgs, OneWebhook, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
+pub use webhook::{CreateWebhookArgs, OneWebhook, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done

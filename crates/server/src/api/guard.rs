@@ -13,8 +13,8 @@ use super::error::{ApiError, Refusal};
 use super::token::{Keeper, TokenError, random_token};
 use super::{Doors, Service, Via, routes};
 use crate::config::{Auth, Config, StoreChoice};
-use crate::identity::{Desk, Needs, Principal, Role, SignIn, TokenRefusal, arm_needs, is_arm_path};
-use crate::portal::Sessions;
+use crate::identity::{Credential, Desk, Holder, Needs, Principal, Role, SignIn, TokenRefusal, arm_needs, is_arm_path};
+use crate::portal::{Session, Sessions};
 use crate::secret_file::SecretFileError;
 use crate::tls::now;
 
@@ -80,9 +80,55 @@ impl Access {
         &self.sign_in
     }
 
-    /// Who is signed in at the portal.
-    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
-        &self.sessions
+    /// A link that signs one browser in at the portal as this one.
+    pub(crate) fn portal_link(&self, holder: &Holder) -> String {
+        self.sessions.link(holder)
+    }
+
+    /// The owner, by what lets one in as such.
+    pub(crate) fn owner(&self) -> Holder {
+        let credential = match &self.kind {
+            Kind::Open => Credential::Open,
+            Kind::Token(keeper) => Credential::Token(keeper.digest()),
+        };
+        Holder { principal: Principal::owner(), credential }
+    }
+
+    /// The cookie of a session for who was given this code; once.
+    pub(crate) fn begin_session(&self, code: &str) -> Option<(Principal, String)> {
+        let holder = self.sessions.redeem(code).filter(|holder| self.stands(holder))?;
+        let cookie = self.sessions.begin(&holder);
+        Some((holder.principal, cookie))
+    }
+
+    /// The same for the owner of a server that asks nobody.
+    pub(crate) fn begin_open_session(&self) -> Option<(Principal, String)> {
+        let owner = self.is_open().then(|| self.owner())?;
+        let cookie = self.sessions.begin(&owner);
+        Some((owner.principal, cookie))
+    }
+
+    /// A session ends with what it was begun with.
+    pub(crate) fn session(&self, cookie: &str) -> Option<Session> {
+        let session = self.sessions.find(cookie)?;
+        if self.stands(&session.holder) {
+            return Some(session);
+        }
+        self.sessions.end(cookie);
+        None
+    }
+
+    pub(crate) fn end_session(&self, cookie: &str) {
+        self.sessions.end(cookie);
+    }
+
+    fn stands(&self, Holder { principal, credential }: &Holder) -> bool {
+        match (credential, &self.kind) {
+            (Credential::Open, Kind::Open) => true,
+            (Credential::Token(digest), Kind::Token(keeper)) => keeper.digest() == *digest,
+            (Credential::Signed { key, client, .. }, _) => self.sign_in.stands(key, client.as_deref(), principal.role),
+            (Credential::Unknown | Credential::Open | Credential::Token(_), _) => false,
+        }
     }
 
     /// Whether anybody is let in, whatever they show.
@@ -90,14 +136,14 @@ impl Access {
         matches!(self.kind, Kind::Open)
     }
 
-    fn principal(&self, headers: &HeaderMap, doors: &Doors) -> Result<Principal, Stranger> {
+    fn holder(&self, headers: &HeaderMap, doors: &Doors) -> Result<Holder, Stranger> {
         let keeper = match &self.kind {
-            Kind::Open => return Ok(Principal::owner()),
+            Kind::Open => return Ok(self.owner()),
             Kind::Token(keeper) => keeper,
         };
         let token = bearer(headers).ok_or(Stranger::NoToken)?;
         if keeper.accepts(token) {
-            return Ok(Principal::owner());
+            return Ok(self.owner());
         }
         let token = std::str::from_utf8(token).map_err(|_| Stranger::BadToken(TokenRefusal::Malformed))?;
         self.sign_in.check(token, now(), |audience| doors.is_audience(audience)).map_err(Stranger::BadToken)
@@ -118,16 +164,20 @@ impl Doors {
 pub async fn check(State(service): State<Service>, mut request: Request, next: Next) -> Result<Response, ApiError> {
     let doors = &service.0.doors;
     check_door(&request, doors)?;
-    let principal = service.0.access.principal(request.headers(), doors);
+    let holder = service.0.access.holder(request.headers(), doors);
     let admitted = match needs(&request) {
-        Needs::Nothing => principal.unwrap_or_else(|_| Principal::nobody()),
+        Needs::Nothing => holder.ok(),
         Needs::Role(role) => {
-            let principal = principal.map_err(|stranger| unknown(&stranger, request.uri().path()))?;
-            check_role(&principal, role)?;
-            principal
+            let holder = holder.map_err(|stranger| unknown(&stranger, request.uri().path()))?;
+            check_role(&holder.principal, role)?;
+            Some(holder)
         }
     };
-    request.extensions_mut().insert(admitted);
+    let principal = admitted.as_ref().map_or_else(Principal::nobody, |holder| holder.principal.clone());
+    request.extensions_mut().insert(principal);
+    if let Some(holder) = admitted {
+        request.extensions_mut().insert(holder);
+    }
     Ok(next.run(request).await)
 }
 

@@ -1,8 +1,6 @@
 //! What the portal takes of the API: the same state, and the same routes, called in the name of whoever is
 //! signed in. The portal has no commands of its own.
 
-use std::sync::Arc;
-
 use axum::body::{Body, to_bytes};
 use forewarn_wire::document::Names;
 use http::{Method, Request, StatusCode, header};
@@ -13,16 +11,20 @@ use tower::ServiceExt as _;
 
 use super::error::ApiError;
 use super::extract::BODY_BYTES_MAX;
-use super::{Api, Doors, PREFIX, Service, routes};
+use super::{Access, Api, Doors, PREFIX, Service, routes};
 use crate::engine::Engine;
 use crate::identity::Principal;
-use crate::portal::Sessions;
+use crate::portal::Shared;
 use crate::scenario::Progress;
 
 /// A refusal of the API, as a page shows it.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub status: StatusCode,
+    /// The API's word for it; empty when it was never asked.
+    pub code: String,
+    /// The field or thing that it is about; may be empty.
+    pub target: String,
     pub message: String,
 }
 
@@ -35,12 +37,8 @@ impl Service {
         &self.0.doors
     }
 
-    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
-        self.0.access.sessions()
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.0.access.is_open()
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
     }
 
     pub(crate) fn stopping(&self) -> &CancellationToken {
@@ -49,6 +47,10 @@ impl Service {
 
     pub(crate) fn names(&self) -> Names {
         self.0.names
+    }
+
+    pub(crate) fn portal(&self) -> &Shared {
+        &self.0.portal
     }
 
     pub(crate) fn runs(&self) -> Vec<Progress> {
@@ -85,10 +87,20 @@ impl Service {
 impl Refused {
     fn of(status: StatusCode, body: &Value) -> Refused {
         let message = body["error"]["message"].as_str().unwrap_or("The server gave no reason.").to_owned();
-        Refused { status, message }
+        let text = |key: &str| body["error"][key].as_str().unwrap_or_default().to_owned();
+        Refused { status, code: text("code"), target: text("target"), message }
+    }
+
+    /// What is wrong with a form.
+    pub fn form(message: impl Into<String>) -> Refused {
+        Refused::plain(StatusCode::UNPROCESSABLE_ENTITY, message.into())
     }
 
     fn strange(message: String) -> Refused {
-        Refused { status: StatusCode::BAD_REQUEST, message: format!("The request cannot be made: {message}.") }
+        Refused::plain(StatusCode::BAD_REQUEST, format!("The request cannot be made: {message}."))
+    }
+
+    fn plain(status: StatusCode, message: String) -> Refused {
+        Refused { status, code: String::new(), target: String::new(), message }
     }
 }

@@ -44,6 +44,7 @@ pub(crate) mod text;
 mod token;
 pub(crate) mod values;
 mod waits;
+mod webhook_messages;
 mod webhooks;
 
 use std::convert::Infallible;
@@ -52,7 +53,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::response::Response;
-use forewarn_core::{Answer, Command, EventId, Name, Request};
+use forewarn_core::{Answer, Command, EventId, Machine, Name, Region, Request};
 use forewarn_wire::document::Names;
 use http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -62,10 +63,16 @@ use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
 use crate::metadata::DoorFacts;
+use crate::portal::Shared;
 use crate::random::random_guid;
 use crate::scenario::Runs;
 use crate::tls::Tls;
 use error::Refusal;
+
+/// A machine as paths and bodies name it.
+pub(crate) fn machine_named(region: &Region, name: &str) -> Result<Arc<Machine>, ApiError> {
+    names::machine(region, name, None)
+}
 
 /// The bodies that scenarios have in their files.
 pub(crate) mod bodies {
@@ -85,6 +92,7 @@ pub(crate) use guard::{check_door, desk};
 pub use history::KINDS as HISTORY_KINDS;
 pub(crate) use inside::Refused;
 pub use listener::{Transport, Via, serve};
+pub(crate) use names::any_group as any_group_named;
 pub use routes::{PREFIX, Route, router, table};
 pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 pub(crate) use text::Word;
@@ -109,7 +117,7 @@ pub struct Api(Arc<Inner>, Principal);
 
 struct Inner {
     engine: Engine,
-    access: Access,
+    access: Arc<Access>,
     doors: Arc<Doors>,
     /// Where machines ask.
     machine_doors: Vec<DoorFacts>,
@@ -121,6 +129,8 @@ struct Inner {
     runs: Runs,
     /// How machine names are written in documents.
     names: Names,
+    /// What the portal's pages share.
+    portal: Shared,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -132,7 +142,7 @@ pub(crate) struct Doors {
 impl Service {
     pub(crate) fn new(
         engine: Engine,
-        access: Access,
+        access: Arc<Access>,
         doors: Arc<Doors>,
         machine_doors: Vec<DoorFacts>,
         stop: CancellationToken,
@@ -149,6 +159,7 @@ impl Service {
             locks: Locks::default(),
             runs: Runs::default(),
             names,
+            portal: Shared::default(),
         }))
     }
 }

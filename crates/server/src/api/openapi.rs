@@ -5,18 +5,18 @@ use http::{Method, StatusCode};
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ArrayBuilder, ComponentsBuilder, ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ComponentsBuilder, Object, ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathsBuilder, RefOr, Required, ResponseBuilder};
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::ErrorBody;
 use super::routes::{Route, table};
 use super::service::HEALTH_PATH;
 use super::text::Word;
 
 const JSON: &str = "application/json";
 const SCHEME: &str = "token";
+const ERROR: &str = "ErrorBody";
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
@@ -144,7 +144,7 @@ impl Doc {
             operation = operation.response(status.as_str(), response);
         }
         for status in self.refusals(route) {
-            let error = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
+            let error = RefOr::Ref(Ref::from_schema_name(ERROR));
             let content = ContentBuilder::new().schema(Some(error)).build();
             let reason = status.canonical_reason().unwrap_or_default();
             operation =
@@ -161,7 +161,7 @@ pub fn document() -> OpenApi {
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let mut components = ComponentsBuilder::new().security_scheme(SCHEME, SecurityScheme::Http(scheme));
     let mut schemas = Schemas::new();
-    refer::<ErrorBody>(&mut schemas);
+    schemas.push((ERROR.to_owned(), RefOr::T(Schema::Object(error_body()))));
     let mut paths = PathsBuilder::new().build();
     for route in table() {
         let method = http_method(&route.method);
@@ -181,6 +181,18 @@ pub fn document() -> OpenApi {
         .components(Some(components.build()))
         .security(Some([SecurityRequirement::new(SCHEME, Vec::<String>::new())]))
         .build()
+}
+
+/// The body of every refusal, which `wire` writes.
+fn error_body() -> Object {
+    let text = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+    let error = ObjectBuilder::new()
+        .property("code", text("One word for programs."))
+        .property("message", text("What is wrong and what to do, for people."))
+        .property("target", text("The field, parameter or thing that it is about."))
+        .required("code")
+        .required("message");
+    ObjectBuilder::new().property("error", error).required("error").build()
 }
 
 fn refer<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {

@@ -1,5 +1,6 @@
 //! Links that sign a browser in at the portal, in the name and with the role of who asks for one.
 
+use axum::Extension;
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -7,6 +8,7 @@ use utoipa::ToSchema;
 use super::Api;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, Nothing, OptionalBody, Params};
+use crate::identity::Holder;
 use crate::portal::CODE_LIFE;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -20,9 +22,10 @@ pub struct PortalLink {
 
 pub async fn create(
     api: Api,
+    Extension(holder): Extension<Holder>,
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
 ) -> Result<Response, ApiError> {
-    let path = api.0.access.sessions().link(&api.1);
+    let path = api.0.access.portal_link(&holder);
     Ok(extract::created(PortalLink { path, expires_in_seconds: CODE_LIFE.as_secs() }))
 }

@@ -8,6 +8,7 @@ use std::{fs, io};
 
 use subtle::ConstantTimeEq;
 
+use crate::digest::digest_of;
 use crate::secret_file::{self, SecretFileError};
 
 /// Its name in the data directory.
@@ -96,9 +97,18 @@ impl Keeper {
 
     /// Takes as long for a token that is nearly right as for any other.
     pub fn accepts(&self, presented: &[u8]) -> bool {
+        self.with_token(|token| token.as_bytes().ct_eq(presented).into())
+    }
+
+    /// Another one whenever the token is another one.
+    pub fn digest(&self) -> String {
+        self.with_token(|token| digest_of("token", token))
+    }
+
+    fn with_token<R>(&self, look: impl FnOnce(&str) -> R) -> R {
         match self {
-            Keeper::Memory(token) => equal(token, presented),
-            Keeper::File(file) => file.accepts(presented),
+            Keeper::Memory(token) => look(token),
+            Keeper::File(file) => file.with_token(look),
         }
     }
 }
@@ -106,7 +116,7 @@ impl Keeper {
 impl TokenFile {
     /// Looks at the file each time, so that a token that was replaced is worth nothing from then on. A
     /// file that cannot be read leaves the token that is known.
-    fn accepts(&self, presented: &[u8]) -> bool {
+    fn with_token<R>(&self, look: impl FnOnce(&str) -> R) -> R {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
         if stamp.is_some_and(|stamp| stamp != known.stamp) {
@@ -115,7 +125,7 @@ impl TokenFile {
                 Err(error) => tracing::warn!(%error, "the token file has changed and is not taken"),
             }
         }
-        equal(&known.token, presented)
+        look(&known.token)
     }
 }
 
@@ -127,10 +137,6 @@ impl Stamp {
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
-}
-
-fn equal(token: &str, presented: &[u8]) -> bool {
-    token.as_bytes().ct_eq(presented).into()
 }
 
 fn read(path: &Path) -> Result<Known, TokenError> {

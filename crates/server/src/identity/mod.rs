@@ -9,6 +9,7 @@
 //! Tokens live in real time, whatever the program's clock shows: clients on other machines decide by
 //! their own clocks when to fetch the next one. Nothing here knows HTTP; it never logs a secret.
 
+mod credential;
 mod machine;
 mod role;
 mod secrets;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use forewarn_core::Name;
 
+pub(crate) use credential::{Credential, Holder};
 pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
 pub use role::{Needs, Role, arm_needs, is_arm_path};
 pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
@@ -119,7 +121,7 @@ impl SignIn {
     }
 
     /// Who holds this token. `is_ours` says of an audience that is an address whether it is one of ours.
-    pub fn check(&self, token: &str, now: i64, is_ours: impl Fn(&str) -> bool) -> Result<Principal, TokenRefusal> {
+    pub(crate) fn check(&self, token: &str, now: i64, is_ours: impl Fn(&str) -> bool) -> Result<Holder, TokenRefusal> {
         let claims = self.key.open(token)?;
         if claims.iss != self.issuer() || claims.tid != self.secrets.tenant {
             return Err(TokenRefusal::Issuer);
@@ -131,7 +133,21 @@ impl SignIn {
             return Err(TokenRefusal::Audience);
         }
         let role = claims.roles.iter().filter_map(|word| Role::parse(word)).max().ok_or(TokenRefusal::Role)?;
-        Ok(Principal { name: claims.name.as_str().into(), role })
+        let principal = Principal { name: claims.name.as_str().into(), role };
+        let client = self.secrets.clients.iter().find(|client| client.object_id == claims.oid);
+        let credential = Credential::Signed {
+            key: self.key.mark(),
+            client: client.map(|client| client.client_id.clone()),
+            until: claims.exp,
+        };
+        Ok(Holder { principal, credential })
+    }
+
+    /// Whether what was signed with this key for this client still counts for this role. None: for nobody in the file of
+    /// clients.
+    pub(crate) fn stands(&self, key: &str, client: Option<&str>, role: Role) -> bool {
+        let has_role = |id: &str| self.secrets.clients.iter().any(|one| one.client_id == id && one.role == role);
+        key == self.key.mark() && client.is_none_or(has_role)
     }
 
     fn subject_of(&self, client: &Client) -> Subject {
@@ -175,7 +191,7 @@ mod tests {
 
     #[track_caller]
     fn check(sign_in: &SignIn, token: &str, now: i64) -> Result<Principal, TokenRefusal> {
-        sign_in.check(token, now, |audience| audience == HERE)
+        sign_in.check(token, now, |audience| audience == HERE).map(|holder| holder.principal)
     }
 
     #[test]

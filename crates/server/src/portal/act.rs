@@ -3,26 +3,47 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use http::{Method, StatusCode};
+use http::Method;
 use serde_json::{Value, json};
 
-use super::page;
-use super::visitor::Form;
+use super::visitor::{Form, Visitor};
+use super::{group, page};
 use crate::api::{Refused, Service};
-use crate::span::span;
 
 /// A request of the API.
-struct Request {
+pub struct Request {
     method: Method,
     path: String,
     body: Option<Value>,
 }
 
+impl Request {
+    pub fn post(path: impl Into<String>, body: Value) -> Request {
+        Request { method: Method::POST, path: path.into(), body: Some(body) }
+    }
+
+    pub fn patch(path: impl Into<String>, body: Value) -> Request {
+        Request { method: Method::PATCH, path: path.into(), body: Some(body) }
+    }
+
+    pub fn delete(path: impl Into<String>) -> Request {
+        Request { method: Method::DELETE, path: path.into(), body: None }
+    }
+
+    /// Sends it in the visitor's name.
+    pub async fn send(self, service: &Service, visitor: &Visitor) -> Result<Value, Refused> {
+        service.call(visitor.principal(), self.method, &self.path, self.body).await
+    }
+}
+
 pub async fn act(State(service): State<Service>, form: Form) -> Response {
     let back = back(form.text("back"));
-    let done = match request(&form) {
-        Ok(Request { method, path, body }) => service.call(form.visitor.principal(), method, &path, body).await,
-        Err(message) => Err(Refused { status: StatusCode::BAD_REQUEST, message }),
+    if let Some(answer) = group::asked_before(&service, &form, &back) {
+        return answer;
+    }
+    let done = match request(&service, &form) {
+        Ok(request) => request.send(&service, &form.visitor).await,
+        Err(message) => Err(Refused::form(message)),
     };
     match done {
         Ok(answer) => Redirect::to(&after(&answer, &back)).into_response(),
@@ -44,19 +65,28 @@ pub fn back(text: &str) -> String {
     if is_ours { text.to_owned() } else { "/".into() }
 }
 
-fn request(form: &Form) -> Result<Request, String> {
+fn request(service: &Service, form: &Form) -> Result<Request, String> {
     let target = segment(form.text("target"));
-    let post = |path: String, body: Value| Ok(Request { method: Method::POST, path, body: Some(body) });
-    let delete = |path: String| Ok(Request { method: Method::DELETE, path, body: None });
-    let patch = |path: String, body: Value| Ok(Request { method: Method::PATCH, path, body: Some(body) });
+    let post = |path: String, body: Value| Ok(Request::post(path, body));
+    let delete = |path: String| Ok(Request::delete(path));
+    let patch = |path: String, body: Value| Ok(Request::patch(path, body));
     match form.text("act") {
         action @ ("restart" | "redeploy" | "perform-maintenance" | "evict" | "start" | "stop" | "deallocate") => {
             post(format!("/machines/{target}/{action}"), json!({}))
         }
+        "fail" => post(format!("/machines/{target}/hardware-failure"), json!({ "type": "Reboot" })),
+        "lose" => post(format!("/machines/{target}/hardware-failure"), json!({ "type": "Redeploy" })),
+        "fail-host" => post(format!("/hosts/{target}/hardware-failure"), json!({ "type": "Reboot" })),
+        "lose-host" => post(format!("/hosts/{target}/hardware-failure"), json!({ "type": "Redeploy" })),
+        "remove-host" => delete(format!("/hosts/{target}")),
         "delete-machine" => delete(format!("/machines/{target}")),
         action @ ("approve" | "cancel") => post(format!("/events/{target}/{action}"), json!({})),
         "cancel-operation" => post(format!("/operations/{target}/cancel"), json!({})),
-        "delete-set" => delete(format!("/scale-sets/{target}")),
+        "delete-group" => delete(format!("/{}/{target}", group::collection(form.text("kind"))?)),
+        "policy" => {
+            patch(format!("/{}/{target}", group::collection(form.text("kind"))?), json!({ "policy": policy(form) }))
+        }
+        "machine-policy" => patch(format!("/machines/{target}"), json!({ "policy": policy(form) })),
         "upgrade" => post(format!("/scale-sets/{target}/upgrade"), json!({})),
         "scale" => {
             let capacity = number(form.text("capacity"), "Instances")?;
@@ -68,10 +98,13 @@ fn request(form: &Form) -> Result<Request, String> {
         "run" => post("/scenario-runs".into(), json!({ "scenario": form.text("target") })),
         "stop-run" => delete(format!("/scenario-runs/{target}")),
         "clear-fault" => delete(format!("/faults/{target}")),
-        "fault" => post("/faults".into(), fault(form)?),
-        "advance" => {
-            let by = span(form.text("by")).map_err(|must| format!("The time to advance must be {must}."))?;
-            post("/clock/advance".into(), json!({ "seconds": by.as_secs() }))
+        "advance-next" => {
+            let now = service.engine().now();
+            let next =
+                service.engine().snapshot().region.next_deadline().ok_or("Nothing is going to happen by itself.")?;
+            // Deadlines may lie between two seconds.
+            let seconds = next.since(now).as_millis().div_ceil(1000) as u64;
+            post("/clock/advance".into(), json!({ "seconds": seconds }))
         }
         other => Err(format!("Nothing is called '{other}'. Reload the page and try again.")),
     }
@@ -89,19 +122,13 @@ pub fn notification(form: &Form) -> Result<Value, String> {
     Ok(json!({ "notBeforeTimeout": format!("PT{minutes}M") }))
 }
 
-fn fault(form: &Form) -> Result<Value, String> {
-    let kind = match form.text("kind") {
-        status if status.parse::<u16>().is_ok() => {
-            json!({ "kind": "Status", "status": status.parse::<u16>().unwrap_or(500) })
-        }
-        "Delay" => json!({ "kind": "Delay", "delaySeconds": 5 }),
-        other => json!({ "kind": other }),
-    };
-    let mut fault = json!({ "fault": kind, "count": number(form.text("count"), "Requests")? });
-    if !form.text("machine").is_empty() {
-        fault["machine"] = json!(form.text("machine"));
-    }
-    Ok(fault)
+/// What is not ticked is not sent.
+fn policy(form: &Form) -> Value {
+    json!({
+        "approveUserReboot": form.is_ticked("reboot"),
+        "approveUserRedeploy": form.is_ticked("redeploy"),
+        "approveAllInstancesDown": form.is_ticked("down"),
+    })
 }
 
 pub fn number(text: &str, label: &str) -> Result<u32, String> {

@@ -1,17 +1,20 @@
 //! One event: its life, whom it is about, what it comes from, and what can still be decided.
 
-use forewarn_core::{Event, EventId, EventKind, Status};
+use std::sync::Arc;
+
+use forewarn_core::{Event, EventId, EventKind, Operation, Status};
 use forewarn_store::HistoryQuery;
 
-use super::machine::{Action, Facts, history_panel};
-use super::page::{Drawn, Fragment, Missing, Panel, Scene};
-use super::{timeline, words};
+use super::action::{Actions, Button, Tone};
+use super::foretell::Oracle;
+use super::machine::Facts;
+use super::page::{Drawn, Missing, Panel, Scene};
+use super::{history, timeline, words};
 use crate::identity::Role;
 
 pub async fn draw(scene: &Scene, id: EventId) -> Result<Drawn, Missing> {
     let region = scene.region();
-    let history = HistoryQuery { event: Some(id), ..HistoryQuery::default() };
-    let rows = history_panel(scene, history).await;
+    let rows = history::panel(scene, HistoryQuery { event: Some(id), ..HistoryQuery::default() }).await;
     let event = region.event(id);
     if event.is_none() && rows.fragments.is_empty() {
         return Err(Missing("There is no such event, nor does the history know of one.".into()));
@@ -61,6 +64,7 @@ fn facts(scene: &Scene, event: &Event) -> Facts {
         ("Appeared", words::time(event.appeared)),
         ("Approved by", approval),
         ("Cause", format!("{} ({source})", words::cause(event.cause))),
+        ("Asked for by", askers(scene, event)),
         ("Seen by its machines", seen.into()),
         ("EventId", format!("<code>{}</code>", words::event_name(event.id))),
     ];
@@ -74,59 +78,38 @@ fn facts(scene: &Scene, event: &Event) -> Facts {
     Facts { facts }
 }
 
+fn askers(scene: &Scene, event: &Event) -> String {
+    let operations = event.operations.iter().filter_map(|id| scene.region().operation(*id));
+    words::few_of(operations.map(|one| format!("{} {}", words::escaped(&one.by), words::time(one.asked))))
+}
+
 fn actions(scene: &Scene, event: &Event) -> Panel {
     let target = words::event_name(event.id);
     let back = format!("/events/{target}");
-    let csrf = &scene.visitor.session.csrf;
-    let allowed = scene.visitor.may(Role::Operator);
-    let action = |act, label, foretold, danger| Action {
-        act,
-        target: &target,
-        label,
-        foretold,
-        allowed,
-        needs: Role::Operator,
-        danger,
-        csrf,
-        back: &back,
-    };
-    let mut fragments = Vec::new();
-    if event.status == Status::Scheduled {
-        if event.approval.is_none() {
-            fragments.push(Fragment::of(
-                "do-approve",
-                "0",
-                &action("approve", "Approve", approve_sentence(scene, event), false),
-            ));
-        }
-        if !matches!(event.kind, EventKind::Terminate | EventKind::Preempt) {
-            let sentence =
-                "What asked for it is cancelled: its events that have not started go, those that have finish."
-                    .to_owned();
-            fragments.push(Fragment::of("do-cancel", "1", &action("cancel", "Cancel", sentence, true)));
-        }
+    let oracle = Oracle::of(scene);
+    let mut actions = Actions::new(scene, target, &back);
+    if event.status == Status::Scheduled && event.approval.is_none() && event.is_shown() {
+        let told = oracle.approve(event);
+        actions = actions.button(Button::new("approve", "Approve", told, Role::Operator, Tone::Calm));
     }
-    Panel::new("actions", "Actions", fragments).or("Nothing can be decided any more.")
+    if event.status == Status::Scheduled && !matches!(event.kind, EventKind::Terminate | EventKind::Preempt) {
+        actions = match host_operation(scene, event) {
+            Some(whole) => {
+                let (act, label) = ("cancel-operation", "Cancel the host operation");
+                let button = Button::new(act, label, oracle.stop(whole), Role::Operator, Tone::Danger);
+                actions.button_of(&whole.id.to_string(), button)
+            }
+            None => actions.button(Button::new("cancel", "Cancel", oracle.cancel(event), Role::Operator, Tone::Danger)),
+        };
+    }
+    actions.panel().or("Nothing can be decided any more.")
 }
 
-fn approve_sentence(scene: &Scene, event: &Event) -> String {
-    let others =
-        event.cohort.and_then(|cohort| scene.region().operation(cohort)).map_or(0, |cohort| cohort.parts.len());
-    let names: Vec<String> = event.resources.iter().map(|resource| words::escaped(&resource.name)).collect();
-    let kind = words::kind(event.kind);
-    match (event.kind, others) {
-        (EventKind::Terminate, _) => format!(
-            "{kind} of {} goes ahead once the other deletions of this scope that wait are approved, due or gone.",
-            words::few(&names)
-        ),
-        (_, 2..) => format!(
-            "{kind} of {} starts when the other events of its host are approved too, or at its time.",
-            words::few(&names)
-        ),
-        _ => format!(
-            "{kind} of {} starts now instead of waiting for {}.",
-            words::few(&names),
-            words::time(event.not_before)
-        ),
-    }
+/// One event of a host operation is not cancelled alone.
+fn host_operation<'s>(scene: &'s Scene, event: &Event) -> Option<&'s Arc<Operation>> {
+    let region = scene.region();
+    let operation = region.operation(event.cohort?)?;
+    let live = operation.parts.iter().filter_map(|part| region.event(part.event));
+    let several = live.filter(|event| event.status == Status::Scheduled).nth(1).is_some();
+    several.then_some(operation)
 }

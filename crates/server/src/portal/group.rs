@@ -3,11 +3,18 @@
 use std::sync::Arc;
 
 use askama::Template;
+use axum::response::{IntoResponse, Response};
 use forewarn_core::{Group, GroupId, GroupKind, Machine, ScaleSet, UpgradeMode};
+use http::StatusCode;
 
-use super::machine::{Action, Facts};
-use super::page::{Drawn, Fragment, Missing, Panel, Scene};
-use super::{foretell, overview, sign_in, timeline, words};
+use super::action::{Actions, Button, Tone};
+use super::confirm::Confirm;
+use super::foretell::Oracle;
+use super::machine::Facts;
+use super::page::{self, Drawn, Fragment, Look, Missing, Panel, Scene};
+use super::visitor::Form;
+use super::{act, chosen, history, overview, plan, policy, sign_in, timeline, words};
+use crate::api::Service;
 use crate::identity::Role;
 
 /// Machines on one page.
@@ -17,6 +24,7 @@ const MACHINES_PER_PAGE: usize = 200;
 #[template(path = "machine_row.html")]
 struct MachineRow {
     id: u64,
+    vm_id: String,
     sort: String,
     chip: overview::Chip,
     update_domain: u32,
@@ -24,6 +32,9 @@ struct MachineRow {
     power: &'static str,
     event: Option<(String, &'static str, &'static str)>,
     old_model: bool,
+    protected: bool,
+    /// Whether the visitor may do something with it.
+    choosable: bool,
 }
 
 #[derive(Template)]
@@ -36,7 +47,11 @@ struct SetForms<'a> {
     notification: bool,
     delay: u64,
     behind: usize,
+    behind_names: String,
+    latest: String,
     mode: &'static str,
+    /// HTML: when the next batch of a rolling upgrade is due.
+    next_batch: String,
     allowed: bool,
 }
 
@@ -74,12 +89,18 @@ pub async fn draw(scene: &Scene, id: GroupId, from: usize) -> Result<Drawn, Miss
         |row| row.scope.is_some_and(|scope| numbers.contains(&scope)),
     )
     .await;
-    let mut panels = vec![Panel::one("facts", "Known", &facts(scene, group)), timeline::panel(scene, &lives)];
+    let mut panels = vec![Panel::one("facts", "Known", &facts(scene, group))];
     if let GroupKind::ScaleSet(set) = &group.kind {
-        panels.insert(1, manage(scene, group, set, &here));
-        panels.insert(2, delete(scene, group, &here));
+        panels.push(manage(scene, group, set, &here));
     }
+    panels.push(actions(scene, group, &here));
+    panels.push(policy::panel(scene, "policy", kind_of(group), &target(group), &group.policy, &here));
+    panels.push(timeline::panel(scene, &lives));
     panels.push(machines(scene, group, from, &here));
+    let is_of_group = |row: &forewarn_store::HistoryRow| {
+        row.scope.is_some_and(|scope| numbers.contains(&scope)) || row.target.as_deref() == Some(&*group.name)
+    };
+    panels.push(history::panel_of(scene, is_of_group).await);
     let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", words::group_kind(group));
     Ok(Drawn { title: group.name.to_string(), lead, panels })
 }
@@ -99,13 +120,66 @@ pub fn draw_sets(scene: &Scene) -> Drawn {
             what: words::group_kind(group),
             capacity: set.capacity,
             notification: set.model.terminate.as_ref().map_or("off".into(), |profile| profile.text.to_string()),
-            behind: behind(scene, group, set),
+            behind: behind(scene, group, set).count(),
         };
         Fragment::of(format!("set-{}", group.id.0), sort, &row)
     });
     let panel = Panel::new("sets", "Scale sets", rows.collect()).or("There is no scale set yet. Add one.");
     let add = r#"<p><a class="button primary" href="/scale-sets/add">Add</a></p>"#;
     Drawn { title: "Virtual machine scale sets".into(), lead: add.into(), panels: vec![panel] }
+}
+
+/// Scaling in is asked about first: it takes machines away.
+pub fn asked_before(service: &Service, form: &Form, back: &str) -> Option<Response> {
+    if form.text("act") != "scale" || form.is_ticked("sure") {
+        return None;
+    }
+    let scene = Scene::now(service, &form.visitor, Look::First);
+    let group = page_group(&scene, back)?;
+    let capacity = act::number(form.text("capacity"), "Instances").ok()?;
+    if scene.region().group_members(group).count() <= capacity as usize {
+        return None;
+    }
+    let confirm = Confirm {
+        title: format!("Scale {} to {capacity}?", group.name),
+        told: vec![(group.name.to_string(), Oracle::of(&scene).scale(group, capacity))],
+        action: "/portal/act",
+        fields: vec![("act", "scale"), ("target", form.text("target")), ("capacity", form.text("capacity"))],
+        label: "Scale in",
+        tone: Tone::Danger,
+        back,
+        csrf: &scene.visitor.session.csrf,
+    };
+    Some((StatusCode::OK, page::framed(&scene, back, &confirm.draw(), "")).into_response())
+}
+
+/// The group whose page this is.
+pub fn page_group<'s>(scene: &'s Scene, here: &str) -> Option<&'s Arc<Group>> {
+    let id = here.strip_prefix("/groups/")?.split('?').next()?.parse().ok()?;
+    scene.region().group(GroupId(id))
+}
+
+/// Where the API has groups of this kind.
+pub fn collection(kind: &str) -> Result<&'static str, String> {
+    match kind {
+        "scale-set" => Ok("scale-sets"),
+        "availability-set" => Ok("availability-sets"),
+        "cloud-service" => Ok("cloud-services"),
+        other => Err(format!("No group is a '{other}'. Reload the page and try again.")),
+    }
+}
+
+pub fn kind_of(group: &Group) -> &'static str {
+    match group.kind {
+        GroupKind::ScaleSet(_) => "scale-set",
+        GroupKind::AvailabilitySet => "availability-set",
+        GroupKind::CloudService => "cloud-service",
+    }
+}
+
+/// As the API's paths name it.
+pub fn target(group: &Group) -> String {
+    format!("{}~{}", group.home.resource_group, group.name)
 }
 
 fn facts(scene: &Scene, group: &Group) -> Facts {
@@ -122,9 +196,8 @@ fn facts(scene: &Scene, group: &Group) -> Facts {
     if let GroupKind::ScaleSet(set) = &group.kind {
         facts.push(("Instances wanted", set.capacity.to_string()));
         facts.push(("Upgrade mode", mode(set.upgrade_mode).into()));
-        let text = set.model.terminate.as_ref().map_or("off".into(), |profile| words::escaped(&profile.text));
-        facts.push(("Instance termination notification", text));
-        facts.push(("Without the latest model", behind(scene, group, set).to_string()));
+        facts.push(("Instance termination notification", words::escaped(latest(set))));
+        facts.push(("Without the latest model", behind(scene, group, set).count().to_string()));
     }
     if group.leaving {
         facts.push(("State", "being deleted".into()));
@@ -141,26 +214,24 @@ fn manage(scene: &Scene, group: &Group, set: &ScaleSet, here: &str) -> Panel {
         capacity: set.capacity,
         notification: set.model.terminate.is_some(),
         delay: set.model.terminate.as_ref().map_or(5, |profile| profile.timeout.as_secs() / 60),
-        behind: behind(scene, group, set),
+        behind: behind(scene, group, set).count(),
+        behind_names: words::few_of(behind(scene, group, set).map(|machine| machine.name.to_string())),
+        latest: latest(set),
         mode: mode(set.upgrade_mode),
+        next_batch: set.next_batch.map_or_else(String::new, words::time),
         allowed: scene.visitor.may(Role::Owner),
     };
     Panel::one("manage", "Manage", &forms)
 }
 
-fn delete(scene: &Scene, group: &Group, here: &str) -> Panel {
-    let action = Action {
-        act: "delete-set",
-        target: &target(group),
-        label: "Delete",
-        foretold: foretell::group_delete(scene.region(), group),
-        allowed: scene.visitor.may(Role::Owner),
-        needs: Role::Owner,
-        danger: true,
-        csrf: &scene.visitor.session.csrf,
-        back: here,
-    };
-    Panel::new("actions", "Actions", vec![Fragment::of("do-delete-set", "0", &action)])
+fn actions(scene: &Scene, group: &Group, here: &str) -> Panel {
+    let told = Oracle::of(scene).group_delete(group);
+    let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, kind_of(group));
+    let delete = Button::new("delete-group", "Delete", told, Role::Owner, Tone::Danger);
+    Actions::new(scene, target(group), here)
+        .link("plan", "Plan maintenance", &plan::prefilled("group", &target(group)))
+        .button(delete.with(kind))
+        .panel()
 }
 
 fn machines(scene: &Scene, group: &Group, from: usize, here: &str) -> Panel {
@@ -171,7 +242,8 @@ fn machines(scene: &Scene, group: &Group, from: usize, here: &str) -> Panel {
     let rows: Vec<Fragment> =
         members.into_iter().skip(from).take(MACHINES_PER_PAGE).map(|machine| row(scene, machine, newest)).collect();
     let more = More { from, shown: rows.len(), all, href: here.to_owned(), next: from + MACHINES_PER_PAGE };
-    Panel::new("machines", "Machines", rows).below(sign_in::rendered(&more).0).or("It has no machines.")
+    let above = chosen::form(scene, group, here) + &sign_in::rendered(&more).0;
+    Panel::new("machines", "Machines", rows).below(above).or("It has no machines.")
 }
 
 fn row(scene: &Scene, machine: &Machine, newest: Option<u64>) -> Fragment {
@@ -180,6 +252,7 @@ fn row(scene: &Scene, machine: &Machine, newest: Option<u64>) -> Fragment {
     let sort = format!("{:04}-{:012}", machine.update_domain, machine.id.0);
     let row = MachineRow {
         id: machine.id.0,
+        vm_id: machine.vm_id.to_string(),
         sort: sort.clone(),
         chip: overview::chip(region, machine),
         update_domain: machine.update_domain,
@@ -187,6 +260,8 @@ fn row(scene: &Scene, machine: &Machine, newest: Option<u64>) -> Fragment {
         power: words::power(machine.power),
         event: event.map(|event| (words::event_name(event.id), words::kind(event.kind), words::status(event))),
         old_model: newest.is_some_and(|newest| machine.model != newest),
+        protected: machine.protected,
+        choosable: scene.visitor.may(Role::Operator),
     };
     Fragment::of(format!("machine-{}", machine.id.0), sort, &row)
 }
@@ -198,13 +273,15 @@ fn newest_model(group: &Group) -> Option<u64> {
     }
 }
 
-fn behind(scene: &Scene, group: &Group, set: &ScaleSet) -> usize {
-    scene.region().group_members(group).filter(|machine| machine.model != set.model_version).count()
+/// Instances without the latest model.
+fn behind<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl Iterator<Item = &'s Arc<Machine>> {
+    let newest = set.model_version;
+    scene.region().group_members(group).filter(move |machine| machine.model != newest)
 }
 
-/// As the API's paths name it.
-fn target(group: &Group) -> String {
-    format!("{}~{}", group.home.resource_group, group.name)
+/// What the latest model says of deletions.
+pub fn latest(set: &ScaleSet) -> String {
+    set.model.terminate.as_ref().map_or("off".into(), |profile| profile.text.to_string())
 }
 
 fn mode(mode: UpgradeMode) -> &'static str {

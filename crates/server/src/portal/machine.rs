@@ -2,40 +2,21 @@
 //! can be done.
 
 use askama::Template;
-use forewarn_core::{Guid, Machine, Power, Priority, Region};
-use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_core::{EventKind, GroupKind, Guid, Machine, Power, Priority, Region, Seat};
+use forewarn_store::HistoryQuery;
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
-use super::foretell::{self, Asked};
-use super::page::{Drawn, Fragment, Missing, Panel, Scene};
-use super::{timeline, words};
+use super::action::{Actions, Button, Tone};
+use super::foretell::{Asked, Oracle};
+use super::page::{Drawn, Missing, Panel, Scene};
+use super::{history, plan, policy, timeline, words};
 use crate::identity::Role;
 use crate::metadata::Documents;
 use crate::span::span_text;
 
-/// Rows of history on a page, newest first.
-const HISTORY_ROWS: u32 = 50;
-
 /// Requests on a page, newest first.
 const REQUESTS_SHOWN: usize = 12;
-
-/// What a button does, and what is said before it does it.
-#[derive(Template)]
-#[template(path = "action.html")]
-pub struct Action<'a> {
-    pub act: &'static str,
-    pub target: &'a str,
-    pub label: &'static str,
-    /// HTML.
-    pub foretold: String,
-    /// Whether the visitor may.
-    pub allowed: bool,
-    pub needs: Role,
-    pub danger: bool,
-    pub csrf: &'a str,
-    pub back: &'a str,
-}
 
 #[derive(Template)]
 #[template(path = "facts.html")]
@@ -70,17 +51,6 @@ struct RequestRow {
     class: &'static str,
 }
 
-#[derive(Template)]
-#[template(path = "history.html")]
-pub struct HistoryLine {
-    pub id: String,
-    pub sort: String,
-    pub at: String,
-    pub kind: String,
-    pub what: String,
-    pub event: Option<String>,
-}
-
 pub async fn draw(scene: &Scene, vm_id: Guid, version: Version) -> Result<Drawn, Missing> {
     let region = scene.region();
     let machine = region.machine_by_vm_id(vm_id).and_then(|id| region.machine(id));
@@ -93,14 +63,18 @@ pub async fn draw(scene: &Scene, vm_id: Guid, version: Version) -> Result<Drawn,
     let name = machine.name.to_string();
     let lives = timeline::lives(scene, |_, event| of_machine(event), |row| row.machines.contains(&name)).await;
     let history = HistoryQuery { machine: Some(name.clone()), ..HistoryQuery::default() };
-    let panels = vec![
+    let mut panels = vec![
         Panel::one("facts", "Known", &facts(region, machine)),
         actions(scene, machine, &href),
         timeline::panel(scene, &lives),
         Panel::one("document", "The document as it sees it", &document(scene, machine, version, &href)),
         Panel::one("requests", "Requests", &requests(scene, machine)),
-        history_panel(scene, history).await,
+        history::panel(scene, history).await,
     ];
+    if machine.seat == Seat::Standalone {
+        let target = guid::Lower(machine.vm_id.0).to_string();
+        panels.insert(2, policy::panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
+    }
     let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", home(region, machine));
     Ok(Drawn { title: name, lead, panels })
 }
@@ -109,6 +83,14 @@ fn home(region: &Region, machine: &Machine) -> String {
     match machine.seat.group().and_then(|group| region.group(group)) {
         Some(group) => format!(r#"<a href="/groups/{}">{}</a>"#, group.id.0, words::escaped(&group.name)),
         None => words::escaped(&machine.home.resource_group),
+    }
+}
+
+/// Of an instance of a scale set: whether it has the set's latest model.
+fn newest_model(region: &Region, machine: &Machine) -> Option<bool> {
+    match &region.group(machine.seat.group()?)?.kind {
+        GroupKind::ScaleSet(set) => Some(machine.model == set.model_version),
+        GroupKind::AvailabilitySet | GroupKind::CloudService => None,
     }
 }
 
@@ -136,8 +118,13 @@ fn facts(region: &Region, machine: &Machine) -> Facts {
         ),
         ("Terminate notification", machine.terminate.as_ref().map_or("off".into(), |profile| plain(&profile.text))),
     ];
-    facts.extend(machine.host.as_ref().map(|host| ("Host", plain(host))));
+    facts.extend(machine.host.as_ref().map(|host| ("Host", words::host_link(host))));
     facts.extend(machine.zone.as_ref().map(|zone| ("Zone", plain(zone))));
+    if let Some(newest) = newest_model(region, machine) {
+        let text = if newest { "the latest" } else { "not the latest: upgrade it on the page of its set" };
+        facts.push(("Model", text.into()));
+        facts.push(("Protected from scale-in", if machine.protected { "yes" } else { "no" }.into()));
+    }
     let addresses: Vec<String> =
         machine.addresses.iter().map(|address| format!("{} ({})", address.ip, address.network)).collect();
     if !addresses.is_empty() {
@@ -147,39 +134,37 @@ fn facts(region: &Region, machine: &Machine) -> Facts {
 }
 
 fn actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
-    let region = scene.region();
-    let target = guid::Lower(machine.vm_id.0).to_string();
-    let csrf = &scene.visitor.session.csrf;
-    let fragment = |order: usize, act, label, foretold, needs, danger| {
-        let allowed = scene.visitor.may(needs);
-        let action = Action { act, target: &target, label, foretold, allowed, needs, danger, csrf, back };
-        Fragment::of(format!("do-{act}"), format!("{order:02}"), &action)
-    };
-    let told = |asked| foretell::one(region, machine, asked, scene.now);
-    let mut fragments = vec![
-        fragment(0, "restart", "Restart", told(Asked::Restart), Role::Operator, false),
-        fragment(1, "redeploy", "Redeploy", told(Asked::Redeploy), Role::Operator, false),
-        fragment(2, "perform-maintenance", "Perform maintenance", told(Asked::Maintenance), Role::Operator, false),
-    ];
+    let oracle = Oracle::of(scene);
+    let button = |act, label, asked, needs, tone| Button::new(act, label, oracle.machine(machine, asked), needs, tone);
+    let plan = plan::prefilled("machine", &plan::name_of(scene.region(), machine));
+    let mut actions = Actions::new(scene, guid::Lower(machine.vm_id.0).to_string(), back)
+        .button(button("restart", "Restart", Asked::Restart, Role::Operator, Tone::Calm))
+        .button(button("redeploy", "Redeploy", Asked::Redeploy, Role::Operator, Tone::Calm))
+        .button(button("perform-maintenance", "Perform maintenance", Asked::Maintenance, Role::Operator, Tone::Calm))
+        .link("plan", "Plan maintenance", &plan);
     if machine.priority == Priority::Spot {
-        fragments.push(fragment(3, "evict", "Evict", told(Asked::Evict), Role::Owner, true));
+        actions = actions.button(button("evict", "Evict", Asked::Evict, Role::Owner, Tone::Danger));
     }
-    let name = words::escaped(&machine.name);
-    match machine.power {
-        Power::Running => fragments.push(fragment(
-            4,
-            "stop",
-            "Stop",
-            format!("{name} is switched off at once. No event comes of it."),
+    actions = match machine.power {
+        Power::Running => actions
+            .button(button("stop", "Stop", Asked::Stop, Role::Owner, Tone::Danger))
+            .button(button("deallocate", "Deallocate", Asked::Deallocate, Role::Owner, Tone::Danger)),
+        Power::Stopped => actions
+            .button(button("start", "Start", Asked::Start, Role::Owner, Tone::Calm))
+            .button(button("deallocate", "Deallocate", Asked::Deallocate, Role::Owner, Tone::Danger)),
+        Power::Deallocated => actions.button(button("start", "Start", Asked::Start, Role::Owner, Tone::Calm)),
+    };
+    actions
+        .button(button("fail", "Hardware failure: restart", Asked::Fail(EventKind::Reboot), Role::Owner, Tone::Danger))
+        .button(button(
+            "lose",
+            "Hardware failure: another host",
+            Asked::Fail(EventKind::Redeploy),
             Role::Owner,
-            true,
-        )),
-        Power::Stopped | Power::Deallocated => {
-            fragments.push(fragment(4, "start", "Start", format!("{name} is switched on."), Role::Owner, false));
-        }
-    }
-    fragments.push(fragment(5, "delete-machine", "Delete", told(Asked::Delete), Role::Owner, true));
-    Panel::new("actions", "Actions", fragments)
+            Tone::Danger,
+        ))
+        .button(button("delete-machine", "Delete", Asked::Delete, Role::Owner, Tone::Danger))
+        .panel()
 }
 
 fn document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a str) -> Document<'a> {
@@ -227,40 +212,4 @@ fn requests(scene: &Scene, machine: &Machine) -> Requests {
         class: if seen.status.is_some_and(|status| status < 400) { "good" } else { "bad" },
     };
     Requests { summary, rows: log.requests.iter().rev().take(REQUESTS_SHOWN).map(row).collect() }
-}
-
-pub async fn history_panel(scene: &Scene, query: HistoryQuery) -> Panel {
-    let query = HistoryQuery { newest: true, limit: Some(HISTORY_ROWS), ..query };
-    let rows = scene.service.engine().history(query).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "history cannot be read");
-        Vec::new()
-    });
-    let fragments = rows.iter().map(history_line).collect();
-    Panel::new("history", "History", fragments).or("Nothing has happened yet.")
-}
-
-fn history_line(row: &HistoryRow) -> Fragment {
-    let actor = row.actor.as_deref().map_or_else(String::new, |actor| format!(" by {actor}"));
-    let machines = words::few(&row.machines);
-    let outcome = row.outcome.as_deref().unwrap_or_default();
-    let what = match row.kind.as_str() {
-        "appeared" => format!("{outcome} appeared for {machines}"),
-        "approved" => format!("approved{actor}"),
-        "started" => format!("started on {machines}"),
-        "ended" => format!("ended: {outcome}{actor}"),
-        "audit" => format!("{outcome} of {}{actor}", row.target.as_deref().unwrap_or_default()),
-        "operation-ended" => format!("operation {outcome}"),
-        other => format!("{} {machines}", other.replace('-', " ")),
-    };
-    let sort = format!("{:016}", u64::MAX - row.number);
-    let id = format!("row-{}", row.number);
-    let line = HistoryLine {
-        id: id.clone(),
-        sort: sort.clone(),
-        at: words::time(row.at),
-        kind: row.kind.clone(),
-        what,
-        event: row.event.map(words::event_name),
-    };
-    Fragment::of(id, sort, &line)
 }

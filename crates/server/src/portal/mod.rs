@@ -1,9 +1,10 @@
 //! The portal: pages for people, rendered here and kept current by one stream. No framework, no build step; script
-//! and style are two files that are in the program.
+//! and style are some files that are in the program.
 //!
 //! ```text
 //!  request ─▶ door (Host, Origin) ─▶ visitor (cookie) ─▶ Page ─▶ panels of fragments ─▶ HTML
-//!                                        │                             └─▶ live: those that changed
+//!                                        │                             └─▶ live: those that changed, of what
+//!                                        │                                 the viewer looks at (view)
 //!                                        └─▶ act (CSRF token) ─▶ the native API, in the visitor's name
 //! ```
 //!
@@ -11,20 +12,32 @@
 //! about the fleet is shown to who is not signed in.
 
 mod act;
+mod action;
 mod add_set;
 mod assets;
+mod chosen;
+mod confirm;
 mod event;
+mod field;
 mod foretell;
 mod group;
+mod history;
+mod hosts;
 mod kit;
 mod live;
 mod machine;
 mod maintenance;
 mod overview;
 mod page;
+mod plan;
+mod policy;
+mod scope;
 mod session;
+mod shared;
+mod shelf;
 mod sign_in;
 mod timeline;
+mod view;
 mod visitor;
 mod words;
 
@@ -36,7 +49,8 @@ use axum::routing::{get, post};
 use http::{HeaderValue, header};
 
 use crate::api::{ApiError, Service, check_door};
-pub use session::{CODE_LIFE, Sessions};
+pub(crate) use session::{CODE_LIFE, Session, Sessions};
+pub(crate) use shared::Shared;
 
 /// No script, style, picture or connection from anywhere else, and no frames. On every answer of the management
 /// listener, so that no path is forgotten.
@@ -54,8 +68,12 @@ pub fn routes(service: &Service) -> Router<Service> {
         .route("/portal/sign-out", post(sign_in::out))
         .route("/portal/act", post(act::act))
         .route("/scale-sets/add", get(page::show).post(add_set::submit))
+        .route("/portal/chosen", post(chosen::submit))
         .route("/maintenance", get(page::show).post(maintenance::submit))
+        .route("/hosts", get(page::show).post(hosts::submit))
+        .route("/test-kit", get(page::show).post(kit::submit))
         .route("/portal/live", get(live::stream))
+        .route("/portal/look", post(view::look))
         .route("/portal/assets/{file}", get(assets::get))
         .layer(middleware::from_fn_with_state(service.clone(), door))
 }

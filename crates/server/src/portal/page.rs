@@ -12,26 +12,44 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
+use super::field::Problems;
+use super::overview::Show;
+use super::shelf::Shelf;
+use super::view::View;
 use super::visitor::Visitor;
-use super::{add_set, event, group, kit, machine, maintenance, overview, sign_in, words};
+use super::{add_set, event, group, hosts, kit, machine, maintenance, overview, plan, sign_in, words};
 use crate::api::{Refused, Service};
 use crate::clock::Kind;
 use crate::engine::Snapshot;
 
 /// Where pages are; those with forms of their own are in the table of routes.
 pub const PATHS: [&str; 6] =
-    ["/", "/machines/{machine}", "/groups/{group}", "/events/{event}", "/scale-sets", "/test-kit"];
+    ["/", "/machines/{machine}", "/groups/{group}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Page {
-    Overview { search: String, from: usize },
-    Machine { vm_id: Guid, version: Version },
-    Group { id: GroupId, from: usize },
+    Overview {
+        search: String,
+        show: Show,
+        from: usize,
+    },
+    Machine {
+        vm_id: Guid,
+        version: Version,
+    },
+    Group {
+        id: GroupId,
+        from: usize,
+    },
     Event(Guid),
     ScaleSets,
     AddSet,
-    Maintenance,
-    Kit,
+    Hosts,
+    Host(String),
+    /// With what the address fills in.
+    Maintenance(HashMap<String, String>),
+    /// The same.
+    Kit(HashMap<String, String>),
 }
 
 /// Something with a heading.
@@ -41,7 +59,11 @@ pub struct Panel {
     pub title: String,
     /// HTML above the list that does not change.
     pub before: String,
+    /// HTML that is in one frame with the list, above it.
+    pub inside: String,
     pub fragments: Vec<Fragment>,
+    /// Instead of fragments, when there may be very many.
+    pub shelves: Vec<Shelf>,
     /// What to say when there are none.
     pub empty: &'static str,
 }
@@ -63,7 +85,15 @@ impl Fragment {
 
 impl Panel {
     pub fn new(id: &'static str, title: impl Into<String>, fragments: Vec<Fragment>) -> Panel {
-        Panel { id, title: title.into(), before: String::new(), fragments, empty: "" }
+        Panel {
+            id,
+            title: title.into(),
+            before: String::new(),
+            inside: String::new(),
+            fragments,
+            shelves: Vec::new(),
+            empty: "",
+        }
     }
 
     /// One fragment, whose id is the panel's.
@@ -79,6 +109,23 @@ impl Panel {
     pub fn below(mut self, before: String) -> Panel {
         self.before = before;
         self
+    }
+
+    pub fn around(mut self, inside: String) -> Panel {
+        self.inside = inside;
+        self
+    }
+
+    pub fn shelved(mut self, shelves: Vec<Shelf>) -> Panel {
+        self.shelves = shelves;
+        self
+    }
+
+    /// Everything that is drawn of it, each with the id of the list that it is in.
+    pub fn drawn(&self) -> impl Iterator<Item = (&str, &Fragment)> {
+        let shelved = self.shelves.iter().filter_map(|shelf| Some((shelf.id.as_str(), shelf.fragments.as_ref()?)));
+        let lists = std::iter::once((self.id, &self.fragments)).chain(shelved);
+        lists.flat_map(|(list, fragments)| fragments.iter().map(move |fragment| (list, fragment)))
     }
 }
 
@@ -96,13 +143,16 @@ pub struct Scene {
     pub now: Timestamp,
     pub visitor: Visitor,
     pub look: Look,
+    /// What the viewer looks at; nothing is said of that at the first look.
+    pub view: Option<View>,
 }
 
 impl Scene {
     pub fn now(service: &Service, visitor: &Visitor, look: Look) -> Scene {
         // The snapshot first: nothing in it is later than the time.
         let snapshot = service.engine().snapshot();
-        Scene { snapshot, now: service.engine().now(), service: service.clone(), visitor: visitor.clone(), look }
+        let now = service.engine().now();
+        Scene { snapshot, now, service: service.clone(), visitor: visitor.clone(), look, view: None }
     }
 
     pub fn region(&self) -> &Region {
@@ -131,7 +181,7 @@ impl Page {
         let from = text("from").parse().unwrap_or(0);
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         match parts[..] {
-            [] => Some(Page::Overview { search: text("search"), from }),
+            [] => Some(Page::Overview { search: text("search"), show: Show::of(&text("show")), from }),
             ["machines", id] => {
                 let version = Version::ALL.into_iter().find(|version| version.as_str() == text("version"));
                 let version = version.unwrap_or(Version::ALL[Version::ALL.len() - 1]);
@@ -141,24 +191,49 @@ impl Page {
             ["events", id] => Some(Page::Event(Guid(guid::parse(id)?))),
             ["scale-sets"] => Some(Page::ScaleSets),
             ["scale-sets", "add"] => Some(Page::AddSet),
-            ["maintenance"] => Some(Page::Maintenance),
-            ["test-kit"] => Some(Page::Kit),
+            ["hosts"] => Some(Page::Hosts),
+            ["hosts", name] => Some(Page::Host(unescaped(name)?)),
+            ["maintenance"] => Some(Page::Maintenance(query)),
+            ["test-kit"] => Some(Page::Kit(query)),
             _ => None,
+        }
+    }
+
+    /// Whether it shows what machines ask, which is no commit.
+    pub fn shows_requests(&self) -> bool {
+        match self {
+            Page::Machine { .. } | Page::Kit(_) => true,
+            Page::Overview { .. }
+            | Page::Group { .. }
+            | Page::Event(_)
+            | Page::ScaleSets
+            | Page::AddSet
+            | Page::Hosts
+            | Page::Host(_)
+            | Page::Maintenance(_) => false,
         }
     }
 
     pub async fn draw(&self, scene: &Scene) -> Result<Drawn, Missing> {
         match self {
-            Page::Overview { search, from } => Ok(overview::draw(scene, search, *from).await),
+            Page::Overview { search, show, from } => Ok(overview::draw(scene, search, *show, *from).await),
             Page::Machine { vm_id, version } => machine::draw(scene, *vm_id, *version).await,
             Page::Group { id, from } => group::draw(scene, *id, *from).await,
             Page::Event(id) => event::draw(scene, *id).await,
             Page::ScaleSets => Ok(group::draw_sets(scene)),
             Page::AddSet => Ok(add_set::draw(scene)),
-            Page::Maintenance => Ok(maintenance::draw(scene, &maintenance::Typed::default())),
-            Page::Kit => Ok(kit::draw(scene)),
+            Page::Hosts => Ok(hosts::draw_all(scene, "", &Problems::default())),
+            Page::Host(name) => hosts::draw_one(scene, name).await,
+            Page::Maintenance(query) => Ok(maintenance::draw(scene, &plan::Typed::of_query(query))),
+            Page::Kit(query) => Ok(kit::draw(scene, &kit::Typed::of_query(query))),
         }
     }
+}
+
+/// A segment of a path without its escapes. A plus is a plus there, not a blank.
+fn unescaped(segment: &str) -> Option<String> {
+    let pair = segment.replace('+', "%2B");
+    form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name.into_owned())
 }
 
 #[derive(Template)]
@@ -173,6 +248,8 @@ struct Frame<'a> {
     /// The address of this page, for the stream.
     here: &'a str,
     now_ms: i64,
+    /// What the page was drawn from.
+    revision: u64,
     manual: bool,
     problem: &'a str,
     section: &'a str,
@@ -204,7 +281,7 @@ pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Optio
 }
 
 pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<String> {
-    let principal = &scene.visitor.session.principal;
+    let principal = &scene.visitor.session.holder.principal;
     sign_in::rendered(&Frame {
         title: &drawn.title,
         lead: &drawn.lead,
@@ -214,6 +291,7 @@ pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<S
         csrf: &scene.visitor.session.csrf,
         here,
         now_ms: scene.now.0,
+        revision: scene.snapshot.revision,
         manual: scene.service.engine().clock_kind() == Kind::Manual,
         problem,
         section: here.split(['/', '?']).nth(1).unwrap_or_default(),

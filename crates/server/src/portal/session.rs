@@ -1,24 +1,24 @@
 //! Who is signed in at the portal: codes that become sessions, sessions that outlive a restart.
 //!
 //! ```text
-//!  link(principal) ─▶ code (once, soon) ─▶ begin ─▶ cookie ─▶ find ─▶ Session (who, CSRF token) ─▶ end
+//!  link(holder) ─▶ code (once, soon) ─▶ begin ─▶ cookie ─▶ find ─▶ Session (who, CSRF token) ─▶ end
 //! ```
 //!
+//! Whether what somebody showed at first still counts is not known here; `Access::session` asks each time.
 //! Only digests are kept, in memory and in the file: who reads it cannot sign in with what is there. Codes live
 //! in memory. Times are real, whatever the program's clock shows.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
 use crate::api::random_token;
-use crate::identity::{Principal, Role};
+use crate::digest::digest_of;
+use crate::identity::{Credential, Holder, Principal, Role};
 use crate::secret_file::{self, SecretFileError};
 use crate::tls::now;
 
@@ -53,7 +53,7 @@ struct Kept {
 }
 
 struct Code {
-    principal: Principal,
+    holder: Holder,
     made: Instant,
 }
 
@@ -63,6 +63,9 @@ struct Row {
     digest: String,
     name: String,
     role: Role,
+    /// What it was begun with.
+    #[serde(default)]
+    credential: Credential,
     /// Seconds since 1970.
     ends: i64,
 }
@@ -70,7 +73,7 @@ struct Row {
 /// Somebody who is signed in.
 #[derive(Clone, Debug)]
 pub struct Session {
-    pub principal: Principal,
+    pub holder: Holder,
     /// What every form must bring along.
     pub csrf: String,
 }
@@ -91,8 +94,8 @@ impl Sessions {
         Ok(Sessions { file: Some(path), kept: Mutex::new(Kept { codes: HashMap::new(), sessions }) })
     }
 
-    /// Path and query of a link that signs a browser in as `principal`, once.
-    pub fn link(&self, principal: &Principal) -> String {
+    /// Path and query of a link that signs a browser in as this one, once.
+    pub fn link(&self, holder: &Holder) -> String {
         let code = random_token();
         let mut kept = self.kept();
         kept.codes.retain(|_, code| code.made.elapsed() < CODE_LIFE);
@@ -100,24 +103,26 @@ impl Sessions {
             let oldest = kept.codes.iter().min_by_key(|(_, code)| code.made).map(|(digest, _)| digest.clone());
             oldest.map(|oldest| kept.codes.remove(&oldest));
         }
-        kept.codes.insert(digest_of("code", &code), Code { principal: principal.clone(), made: Instant::now() });
+        kept.codes.insert(digest_of("code", &code), Code { holder: holder.clone(), made: Instant::now() });
         format!("/portal/sign-in?code={code}")
     }
 
     /// Who a code was made for, once.
-    pub fn redeem(&self, code: &str) -> Option<Principal> {
+    pub fn redeem(&self, code: &str) -> Option<Holder> {
         let found = self.kept().codes.remove(&digest_of("code", code))?;
-        (found.made.elapsed() < CODE_LIFE).then_some(found.principal)
+        (found.made.elapsed() < CODE_LIFE).then_some(found.holder)
     }
 
     /// The value of the cookie of a new session.
-    pub fn begin(&self, principal: &Principal) -> String {
+    pub fn begin(&self, Holder { principal, credential }: &Holder) -> String {
         let value = random_token();
+        let ends = now() + SESSION_SECS;
         let row = Row {
             digest: digest_of("session", &value),
             name: principal.name.to_string(),
             role: principal.role,
-            ends: now() + SESSION_SECS,
+            credential: credential.clone(),
+            ends: credential.until().map_or(ends, |until| until.min(ends)),
         };
         let mut kept = self.kept();
         kept.sessions.retain(|row| row.ends > now());
@@ -134,7 +139,8 @@ impl Sessions {
         let kept = self.kept();
         let row = kept.sessions.iter().find(|row| row.digest == digest && row.ends > now())?;
         let principal = Principal { name: row.name.as_str().into(), role: row.role };
-        Some(Session { principal, csrf: digest_of("csrf", value) })
+        let holder = Holder { principal, credential: row.credential.clone() };
+        Some(Session { holder, csrf: digest_of("csrf", value) })
     }
 
     pub fn end(&self, value: &str) {
@@ -164,41 +170,35 @@ impl Session {
     }
 }
 
-/// `purpose` keeps what is shown in pages from being what is stored.
-fn digest_of(purpose: &str, secret: &str) -> String {
-    let digest = digest(&SHA256, format!("{purpose}:{secret}").as_bytes());
-    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn owner() -> Holder {
+        Holder { principal: Principal::owner(), credential: Credential::Open }
+    }
+
     #[test]
     fn a_code_signs_in_once() {
         let sessions = Sessions::in_memory();
-        let link = sessions.link(&Principal::owner());
+        let link = sessions.link(&owner());
         let code = link.split_once("code=").unwrap().1;
-        assert_eq!(sessions.redeem(code), Some(Principal::owner()));
-        assert_eq!(sessions.redeem(code), None);
-        assert_eq!(sessions.redeem(""), None);
+        assert_eq!(sessions.redeem(code).map(|holder| holder.principal), Some(Principal::owner()));
+        assert!(sessions.redeem(code).is_none() && sessions.redeem("").is_none());
     }
 
     #[test]
     fn there_are_only_so_many_codes_and_sessions() {
         let sessions = Sessions::in_memory();
-        let first = sessions.link(&Principal::owner());
-        let cookie = sessions.begin(&Principal::owner());
+        let first = sessions.link(&owner());
+        let cookie = sessions.begin(&owner());
         for _ in 0..CODES_MAX {
-            sessions.link(&Principal::owner());
+            sessions.link(&owner());
         }
         for _ in 0..SESSIONS_MAX {
-            sessions.begin(&Principal::owner());
+            sessions.begin(&owner());
         }
-        assert_eq!(sessions.redeem(first.split_once("code=").unwrap().1), None);
+        assert!(sessions.redeem(first.split_once("code=").unwrap().1).is_none());
         assert!(sessions.find(&cookie).is_none());
         assert_eq!(sessions.kept().codes.len(), CODES_MAX);
         assert_eq!(sessions.kept().sessions.len(), SESSIONS_MAX);
@@ -208,14 +208,35 @@ mod tests {
     fn sessions_outlive_a_restart_until_they_are_ended() {
         let dir = tempfile::tempdir().unwrap();
         let sessions = Sessions::in_directory(dir.path()).unwrap();
-        let cookie = sessions.begin(&Principal::owner());
+        let cookie = sessions.begin(&owner());
         let again = Sessions::in_directory(dir.path()).unwrap();
         let session = again.find(&cookie).unwrap();
-        assert_eq!(session.principal, Principal::owner());
+        assert_eq!(session.holder.principal, Principal::owner());
         assert!(session.takes(&session.csrf.clone()) && !session.takes("") && !session.takes(&cookie));
         let stored = std::fs::read_to_string(dir.path().join(SESSIONS_FILE)).unwrap();
         assert!(!stored.contains(&cookie) && !stored.contains(&session.csrf));
         again.end(&cookie);
         assert!(Sessions::in_directory(dir.path()).unwrap().find(&cookie).is_none());
+    }
+
+    #[test]
+    fn a_session_ends_with_the_token_that_it_was_begun_with() {
+        let sessions = Sessions::in_memory();
+        let signed = |until| Credential::Signed { key: "k".into(), client: None, until };
+        let begin = |until| sessions.begin(&Holder { principal: Principal::owner(), credential: signed(until) });
+        let (over, good, long) = (begin(now() - 1), begin(now() + 600), begin(now() + 10 * SESSION_SECS));
+        assert!(sessions.find(&over).is_none() && sessions.find(&good).is_some() && sessions.find(&long).is_some());
+        let ends: Vec<i64> = sessions.kept().sessions.iter().map(|row| row.ends).collect();
+        assert!(ends.iter().all(|ends| *ends <= now() + SESSION_SECS), "{ends:?}");
+    }
+
+    #[test]
+    fn a_file_of_an_older_program_is_read_and_its_sessions_count_for_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let digest = digest_of("session", "cookie");
+        let text = format!(r#"[{{"digest":"{digest}","name":"owner","role":"owner","ends":{}}}]"#, now() + 600);
+        secret_file::create(&dir.path().join(SESSIONS_FILE), &text).unwrap();
+        let session = Sessions::in_directory(dir.path()).unwrap().find("cookie").unwrap();
+        assert_eq!(session.holder.credential, Credential::Unknown);
     }
 }

@@ -26,7 +26,7 @@ struct SignedInPage;
 
 /// The page for whoever is not signed in.
 pub fn page(service: &Service, problem: &str) -> Html<String> {
-    rendered(&SignInPage { open: service.is_open(), problem })
+    rendered(&SignInPage { open: service.access().is_open(), problem })
 }
 
 /// A link that was followed. Without a code it is the sign-in page.
@@ -36,8 +36,8 @@ pub async fn with_code(
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
     let Some(code) = query.get("code") else { return page(&service, "").into_response() };
-    match service.sessions().redeem(code) {
-        Some(principal) => begin(&service, via, &principal),
+    match service.access().begin_session(code) {
+        Some((principal, cookie)) => begun(&service, via, &principal, &cookie),
         None => {
             let problem = "This link was used already, or is too old. Make another with: forewarn portal";
             (StatusCode::UNAUTHORIZED, page(&service, problem)).into_response()
@@ -47,22 +47,22 @@ pub async fn with_code(
 
 /// The button of a server that asks nobody for a token.
 pub async fn at_once(State(service): State<Service>, Extension(via): Extension<Via>) -> Response {
-    if !service.is_open() {
-        return (StatusCode::UNAUTHORIZED, page(&service, "This server wants a link with a code.")).into_response();
+    match service.access().begin_open_session() {
+        Some((principal, cookie)) => begun(&service, via, &principal, &cookie),
+        None => (StatusCode::UNAUTHORIZED, page(&service, "This server wants a link with a code.")).into_response(),
     }
-    begin(&service, via, &Principal::owner())
 }
 
 pub async fn out(State(service): State<Service>, Extension(via): Extension<Via>, form: Form) -> Response {
-    service.sessions().end(&form.visitor.cookie);
+    service.access().end_session(&form.visitor.cookie);
     let cookie = set_cookie(&service, Some(via), None);
     ([(header::SET_COOKIE, cookie)], Redirect::to("/portal/sign-in")).into_response()
 }
 
 /// A page of its own and not a redirect: the cookie is for requests that come from our own pages, and a redirect
 /// from elsewhere is none.
-fn begin(service: &Service, via: Via, principal: &Principal) -> Response {
-    let cookie = set_cookie(service, Some(via), Some(&service.sessions().begin(principal)));
+fn begun(service: &Service, via: Via, principal: &Principal, cookie: &str) -> Response {
+    let cookie = set_cookie(service, Some(via), Some(cookie));
     tracing::info!(name = %principal.name, role = principal.role.word(), "somebody has signed in at the portal");
     ([(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())], rendered(&SignedInPage))
         .into_response()

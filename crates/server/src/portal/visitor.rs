@@ -1,6 +1,5 @@
 //! Who is asking: the session behind the cookie, and forms that prove they are ours.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -29,16 +28,16 @@ pub struct Visitor {
 /// A form that a visitor has sent from one of our pages.
 pub struct Form {
     pub visitor: Visitor,
-    pub fields: HashMap<String, String>,
+    fields: Vec<(String, String)>,
 }
 
 impl Visitor {
     pub fn principal(&self) -> Principal {
-        self.session.principal.clone()
+        self.session.holder.principal.clone()
     }
 
     pub fn may(&self, role: Role) -> bool {
-        self.session.principal.role >= role
+        self.session.holder.principal.role >= role
     }
 }
 
@@ -47,7 +46,7 @@ impl FromRequestParts<Service> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Visitor, Response> {
         let found = cookie(&parts.headers, service.doors().http).and_then(|cookie| {
-            let session = service.sessions().find(&cookie)?;
+            let session = service.access().session(&cookie)?;
             Some(Visitor { session, cookie })
         });
         found.ok_or_else(|| (StatusCode::UNAUTHORIZED, sign_in::page(service, "")).into_response())
@@ -64,18 +63,37 @@ impl FromRequest<Service> for Form {
         let late = |_| StatusCode::REQUEST_TIMEOUT.into_response();
         let bytes = tokio::time::timeout(FORM_TIMEOUT, body).await.map_err(late)?;
         let bytes = bytes.map_err(IntoResponse::into_response)?;
-        let fields: HashMap<String, String> = form_urlencoded::parse(&bytes).into_owned().collect();
-        if !fields.get("csrf").is_some_and(|csrf| visitor.session.takes(csrf)) {
+        let fields: Vec<(String, String)> = form_urlencoded::parse(&bytes).into_owned().collect();
+        let form = Form { visitor, fields };
+        if !form.visitor.session.takes(form.text("csrf")) {
             let why = "The form is not one of this session's pages, so nothing was done. Go back, reload the page and try again.";
             return Err((StatusCode::FORBIDDEN, why).into_response());
         }
-        Ok(Form { visitor, fields })
+        Ok(form)
     }
 }
 
 impl Form {
     pub fn text(&self, name: &str) -> &str {
-        self.fields.get(name).map_or("", |value| value.trim())
+        self.first(name).trim()
+    }
+
+    /// As it was typed, with the line ends of a file.
+    pub fn lines(&self, name: &str) -> String {
+        self.first(name).replace("\r\n", "\n")
+    }
+
+    /// What was ticked of several.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        self.fields.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
+    }
+
+    pub fn is_ticked(&self, name: &str) -> bool {
+        self.fields.iter().any(|(found, _)| found == name)
+    }
+
+    fn first(&self, name: &str) -> &str {
+        self.fields.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value.as_str())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Words and small pieces of HTML that many pages have: names of things, times, links.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use askama::filters::{Html, escape};
 use forewarn_core::{
@@ -9,6 +10,7 @@ use forewarn_core::{
 };
 use forewarn_wire::guid;
 
+use super::page::Look;
 use crate::api::When;
 use crate::identity::Role;
 
@@ -27,6 +29,19 @@ pub fn time(at: Timestamp) -> String {
     let iso = When(Timestamp::from_secs(at.as_secs())).to_string();
     let plain = iso.trim_end_matches('Z').replace('T', " ");
     format!(r#"<time datetime="{iso}" data-ms="{}">{plain} UTC</time>"#, at.0)
+}
+
+/// A time that is so far ahead of now, and stays so until somebody decides. A page that is open moves it along by itself.
+pub fn time_ahead(at: Timestamp, ahead: Duration, look: Look) -> String {
+    let absolute = match look {
+        Look::First => utc(at),
+        Look::Later => String::new(),
+    };
+    let iso = match look {
+        Look::First => format!(r#" datetime="{}""#, When(Timestamp::from_secs(at.as_secs()))),
+        Look::Later => String::new(),
+    };
+    format!(r#"<time{iso} data-ahead="{}">{absolute}</time>"#, ahead.as_millis())
 }
 
 /// The same as plain text.
@@ -145,6 +160,14 @@ pub fn machine_href(machine: &Machine) -> String {
     format!("/machines/{}", guid::Lower(machine.vm_id.0))
 }
 
+pub fn host_href(name: &str) -> String {
+    format!("/hosts/{}", super::act::segment(name))
+}
+
+pub fn host_link(name: &str) -> String {
+    format!(r#"<a href="{}">{}</a>"#, host_href(name), escaped(name))
+}
+
 /// Names, the machines that still exist as links.
 pub fn resources(region: &Region, resources: &[Resource]) -> String {
     let link = |resource: &Resource| match region.machine(resource.machine) {
@@ -162,5 +185,38 @@ pub fn few(names: &[String]) -> String {
         [one, other] => format!("{one} and {other}"),
         [one, other, third] => format!("{one}, {other} and {third}"),
         [one, other, rest @ ..] => format!("{one}, {other} and {} more", rest.len()),
+    }
+}
+
+/// The same of many, without collecting them.
+pub fn few_of(mut names: impl Iterator<Item = String>) -> String {
+    let mut first: Vec<String> = names.by_ref().take(4).collect();
+    match names.count() {
+        0 => few(&first),
+        more => {
+            first.truncate(2);
+            format!("{} and {} more", first.join(", "), more + 2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_listed_as_one_would_say_them() {
+        let names = |count: usize| (0..count).map(|number| format!("web_{number}"));
+        for (count, said) in [
+            (0, ""),
+            (1, "web_0"),
+            (2, "web_0 and web_1"),
+            (3, "web_0, web_1 and web_2"),
+            (4, "web_0, web_1 and 2 more"),
+            (9, "web_0, web_1 and 7 more"),
+        ] {
+            assert_eq!(few_of(names(count)), said);
+            assert_eq!(few(&names(count).collect::<Vec<_>>()), said);
+        }
     }
 }

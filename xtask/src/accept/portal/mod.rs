@@ -1,5 +1,5 @@
-//! The portal in a real browser: Debian's Chromium, led by `portal.mjs`, which also starts the server, so that it can
-//! restart it. Accessibility is axe-core's judgement.
+//! The portal in a real browser: Debian's Chromium, led by `portal.mjs`, which runs the chapters one after the other. They
+//! also start the servers, so that they can restart them. Accessibility is axe-core's judgement.
 
 use anyhow::{Context, Result, ensure};
 
@@ -22,7 +22,7 @@ pub fn run() -> Result<()> {
         ("fonts-dejavu-core", FONT),
     ])?;
     let modules = setup::node("portal", &[PLAYWRIGHT, AXE])?.join("node_modules");
-    let program = sh::target().join("release/forewarn");
+    let program = sh::built_dir().join("forewarn");
     ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
     let pictures = sh::root().join("docs/portal");
     let is_asked = std::env::args().any(|word| word == WRITE);

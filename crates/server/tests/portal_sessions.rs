@@ -1,0 +1,98 @@
+//! Sessions at the portal end with what they were begun with: the token file, a client, the key that tokens are signed with.
+
+mod api_support;
+mod portal_support;
+
+use std::path::Path;
+
+use api_support::{Client, Server, check};
+use forewarn_server::api::rotate_token;
+use forewarn_server::identity::{AUDIENCE, CLIENTS_FILE, Role, SIGNING_KEY_FILE, SignIn, Subject, client_in};
+use portal_support::*;
+use serde_json::json;
+
+/// A token that the server of this directory has signed for the client of this role.
+fn token_of(dir: &Path, role: Role) -> String {
+    let (_, client) = client_in(dir, role).unwrap().unwrap();
+    let sign_in = SignIn::in_directory(dir).unwrap();
+    let subject = sign_in.client(&client.client_id, &client.secret).unwrap();
+    sign_in.issue(&subject, AUDIENCE, now(), 3600).token
+}
+
+fn now() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+/// The cookie of somebody who signed in with this token.
+fn signed_in(server: &Server, token: &str) -> Client {
+    let asking = Client::to(server.management).header("Authorization", &format!("Bearer {token}"));
+    let path =
+        asking.send(server.management, "POST /api/v1/portal-links", b"").json()["path"].as_str().unwrap().to_owned();
+    let answer = Client::to(server.management).send(server.management, &format!("GET {path}"), b"");
+    Browser::of(server, &answer).client
+}
+
+fn status(server: &Server, cookie: &Client) -> u16 {
+    cookie.send(server.management, "GET /", b"").status
+}
+
+/// What becomes of the session of a reader when the server is started again after this was done to its directory.
+#[track_caller]
+fn after_a_restart(change: impl Fn(&Path), expected: u16) {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let port = server.management.port();
+    let cookie = signed_in(&server, &token_of(dir.path(), Role::Reader));
+    assert_eq!(status(&server, &cookie), 200);
+    server.stop();
+    drop(server);
+    change(dir.path());
+    let again = Server::guarded_at(dir.path(), port);
+    assert_eq!(status(&again, &cookie), expected);
+}
+
+fn edit_clients(dir: &Path, from: &str, to: &str) {
+    let file = dir.join(CLIENTS_FILE);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains(from), "{text}");
+    std::fs::write(&file, text.replace(from, to)).unwrap();
+}
+
+#[test]
+fn a_rotated_token_ends_its_sessions_and_their_streams_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    check(&server, "POST /machines", json!({ "name": "web" }), 201, json!({}));
+    let (owner, unused) = (Browser::by_link(&server), link(&server));
+    let client = signed_in(&server, &token_of(dir.path(), Role::Reader));
+    let messages = owner.live("/");
+    await_html(&messages, "web");
+    rotate_token(dir.path()).unwrap();
+    assert_eq!(owner.get("/").status, 401);
+    let late = Client::to(server.management).send(server.management, &format!("GET {unused}"), b"");
+    assert_eq!((late.status, late.header("set-cookie")), (401, None), "a link of the old token signs in");
+    while let Ok(message) = messages.recv_timeout(PATIENCE) {
+        assert!(message["put"].is_null(), "{message}");
+    }
+    assert_eq!(status(&server, &client), 200, "who signed in as a client has nothing to do with that token");
+}
+
+#[test]
+fn a_client_that_was_removed_or_has_another_role_is_signed_out_by_the_next_start() {
+    after_a_restart(|_| {}, 200);
+    after_a_restart(|dir| edit_clients(dir, "\"clientId\": \"reader\"", "\"clientId\": \"former\""), 401);
+    after_a_restart(|dir| edit_clients(dir, "\"role\": \"reader\"", "\"role\": \"operator\""), 401);
+    after_a_restart(|dir| std::fs::remove_file(dir.join(SIGNING_KEY_FILE)).unwrap(), 401);
+}
+
+#[test]
+fn a_token_for_somebody_else_signs_in_as_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let subject =
+        Subject { name: "reader".into(), client_id: "reader".into(), object_id: "reader".into(), role: Role::Operator };
+    let token = SignIn::in_directory(dir.path()).unwrap().issue(&subject, AUDIENCE, now(), 600).token;
+    let cookie = signed_in(&server, &token);
+    let page = cookie.send(server.management, "GET /", b"").text();
+    assert!(page.contains("title=\"reader, operator\""), "{page}");
+}
