@@ -40,9 +40,9 @@ impl Show {
 
     fn label(self) -> &'static str {
         match self {
-            Show::All => "Everything",
-            Show::Coming => "What is coming",
-            Show::UnderWay => "What is under way",
+            Show::All => "All",
+            Show::Coming => "Coming",
+            Show::UnderWay => "Under way",
         }
     }
 

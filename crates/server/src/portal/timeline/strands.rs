@@ -102,8 +102,8 @@ impl Strand {
         let fold = view.fold(number, otherwise);
         let mut fragments = vec![self.head(scene, number, fold)];
         if fold == Fold::Open {
-            let lanes = self.lives.iter().take(LANES_MAX).enumerate();
-            fragments.extend(lanes.map(|(n, life)| life.lane(scene, &format!("{}-1-{n:04}", self.sort), Scope::Known)));
+            let sort = |life: &Life| format!("{}-1-{}", self.sort, life.place());
+            fragments.extend(self.lives.iter().take(LANES_MAX).map(|life| life.lane(scene, &sort(life), Scope::Known)));
         }
         fragments
     }
