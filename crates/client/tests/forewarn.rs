@@ -53,7 +53,7 @@ impl World {
     }
 
     async fn restart(&self, event: u128) {
-        let request = Request::Restart { machine: FIRST };
+        let request = Request::Restart { machines: vec![FIRST] };
         let (operation, event) = (Guid(event).derive(1), Some(Guid(event)));
         self.submit(Command::Request { operation, by: "test".into(), request, event }).await;
     }

@@ -130,11 +130,13 @@ impl NewMachine {
     }
 }
 
-/// Where a machine that is registered by hand goes; instances of scale sets come from the set.
+/// Where a machine that is registered by hand goes. Instances of scale sets come from the set, but a Flexible one takes
+/// such machines too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Standalone,
     AvailabilitySet(GroupId),
+    FlexibleSet(GroupId),
     CloudService { service: GroupId, role: Name },
 }
 

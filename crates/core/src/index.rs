@@ -30,8 +30,10 @@ pub(crate) struct Index {
     pub deadlines: OrdSet<(Timestamp, Deadline)>,
     /// Scopes that are on, by when they were last seen (on the clock that runs only with the server).
     pub listening: OrdSet<(Timestamp, ScopeId)>,
-    /// Restart and redeploy operations whose event is Scheduled, by subscription.
+    /// Restart and redeploy operations with a Scheduled event, by subscription.
     pub user_operations: OrdMap<Name, u32>,
+    /// How many Scheduled events each of those has.
+    pub user_events: OrdMap<(Name, OperationId), u32>,
 }
 
 /// What time alone will change.
@@ -165,7 +167,7 @@ impl Region {
         if let Status::Started { at } = event.status {
             self.index.started.insert((at, event.id));
         }
-        self.count_user_operations(event, |count, n| count + n);
+        self.count_user_operations(event, |count| count + 1);
     }
 
     fn unindex_event(&mut self, event: &Event) {
@@ -175,15 +177,16 @@ impl Region {
         if let Status::Started { at } = event.status {
             self.index.started.remove(&(at, event.id));
         }
-        self.count_user_operations(event, u32::saturating_sub);
+        self.count_user_operations(event, |count| count.saturating_sub(1));
     }
 
-    fn count_user_operations(&mut self, event: &Event, change: fn(u32, u32) -> u32) {
+    fn count_user_operations(&mut self, event: &Event, change: fn(u32) -> u32) {
         if event.status != Status::Scheduled || !event.cause.is_limited() || !event.is_shown() {
             return;
         }
-        let count = self.index.user_operations.get(&event.subscription).copied().unwrap_or(0);
-        self.index.user_operations.insert(event.subscription.clone(), change(count, event.operations.len() as u32));
+        for operation in &event.operations {
+            self.index.change_user_events((event.subscription.clone(), *operation), change);
+        }
     }
 
     /// Where a machine's name is one of a kind: its cloud service, or its resource group.
@@ -242,6 +245,19 @@ impl Index {
         self.hosts_by_load.remove(&(load, host.clone()));
         self.host_load.insert(host.clone(), change(load));
         self.hosts_by_load.insert((change(load), host.clone()));
+    }
+
+    fn change_user_events(&mut self, key: (Name, OperationId), change: fn(u32) -> u32) {
+        let before = self.user_events.get(&key).copied().unwrap_or(0);
+        let after = change(before);
+        if before.min(after) == 0 {
+            let waiting = self.user_operations.get(&key.0).copied().unwrap_or(0);
+            self.user_operations.insert(key.0.clone(), change(waiting));
+        }
+        match after {
+            0 => self.user_events.remove(&key),
+            _ => self.user_events.insert(key, after),
+        };
     }
 
     fn drop_load(&mut self, host: &Name) {

@@ -400,15 +400,16 @@ pub enum OperationResult {
 /// What somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
+    /// One operation, however many machines; an event for each.
     Restart {
-        machine: MachineId,
+        machines: Vec<MachineId>,
     },
     Redeploy {
-        machine: MachineId,
+        machines: Vec<MachineId>,
     },
     /// Self-service maintenance: a redeploy at a time of the user's choice.
     PerformMaintenance {
-        machine: MachineId,
+        machines: Vec<MachineId>,
     },
     Evict {
         machine: MachineId,
@@ -431,7 +432,8 @@ pub enum Request {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    Machine(MachineId),
+    /// One, or several as if they were a group.
+    Machines(Vec<MachineId>),
     /// Everything on the host, at once.
     Host(Name),
     /// Everything in the group, one update domain at a time.

@@ -60,6 +60,7 @@ pub enum Rejection {
     },
     NotAScaleSet(Name),
     NotAnAvailabilitySet(Name),
+    NotAFlexibleSet(Name),
     NotACloudService(Name),
     NotAMember(Name),
     PolicyOnMember(Name),
@@ -161,6 +162,10 @@ impl fmt::Display for Rejection {
             NotAnAvailabilitySet(name) => write!(
                 f,
                 "'{name}' is not an availability set. Instances of scale sets are made by changing the capacity."
+            ),
+            NotAFlexibleSet(name) => write!(
+                f,
+                "'{name}' is not a scale set with flexible orchestration, and only those take machines. Instances of other scale sets are made by changing the capacity."
             ),
             NotACloudService(name) => write!(f, "'{name}' is not a cloud service."),
             NotAMember(name) => write!(f, "Machine '{name}' is not of this group."),

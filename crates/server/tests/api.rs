@@ -273,6 +273,66 @@ fn a_scale_set_scales_upgrades_and_goes() {
 }
 
 #[test]
+fn all_instances_of_a_set_are_restarted_by_one_operation() {
+    let server = Server::start();
+    let new = json!({"name": "set", "capacity": 12, "orchestration": "Uniform"});
+    check(&server, "POST /scale-sets", new, 201, json!({}));
+    server.listen_as("set_0");
+    check(&server, "POST /machines/set_3/stop", NONE, 200, json!({}));
+    let all = check(&server, "POST /scale-sets/set/restart", NONE, 202, json!({"kind": "Restart", "state": "Running"}));
+    assert_eq!(all["machines"].as_array().unwrap().len(), 11, "{all:#}");
+    assert_eq!(all["events"].as_array().unwrap().len(), 11, "{all:#}");
+    let some = json!({"instances": ["set_1", "set_2"], "eventId": "C0FFEE00-0000-4000-8000-000000000004"});
+    check(&server, "POST /scale-sets/set/redeploy", some, 202, json!({"machines": ["set_1", "set_2"]}));
+    check(&server, "GET /events/C0FFEE00-0000-4000-8000-000000000004", NONE, 200, json!({"resources": ["set_1"]}));
+    let stopped = json!({"instances": ["set_3"]});
+    refused(&server, "POST /scale-sets/set/perform-maintenance", stopped, 409, "MachineNotRunning");
+    check(&server, "POST /machines", json!({"name": "other"}), 201, json!({}));
+    refused(&server, "POST /scale-sets/set/restart", json!({"instances": ["other"]}), 409, "NotAMember");
+    check(&server, "POST /clock/advance", json!({"seconds": 2000}), 200, json!({}));
+    let path = format!("GET /operations/{}", all["id"].as_str().unwrap());
+    check(&server, &path, NONE, 200, json!({"state": "Succeeded"}));
+}
+
+#[test]
+fn a_machine_joins_a_flexible_set_and_shares_its_document() {
+    let server = Server::start();
+    check(&server, "POST /scale-sets", json!({"name": "flex", "capacity": 1}), 201, json!({}));
+    check(
+        &server,
+        "POST /scale-sets",
+        json!({"name": "uni", "capacity": 1, "orchestration": "Uniform"}),
+        201,
+        json!({}),
+    );
+    check(&server, "POST /machines", json!({"name": "own", "scaleSet": "flex"}), 201, json!({"scaleSet": "flex"}));
+    check(&server, "GET /scale-sets/flex", NONE, 200, json!({"capacity": 2, "machines": 2}));
+    refused(&server, "POST /machines", json!({"name": "x", "scaleSet": "uni"}), 409, "NotAFlexibleSet");
+    let both = json!({"name": "x", "scaleSet": "flex", "availabilitySet": "av"});
+    refused(&server, "POST /machines", both, 409, "ConflictingPlace");
+}
+
+#[test]
+fn chosen_machines_are_maintained_one_update_domain_at_a_time() {
+    let server = Server::start();
+    check(
+        &server,
+        "POST /scale-sets",
+        json!({"name": "set", "capacity": 3, "orchestration": "Uniform"}),
+        201,
+        json!({}),
+    );
+    server.listen_as("set_0");
+    let body = json!({"target": {"machines": ["set_2", "set_1"]}, "type": "Freeze"});
+    let first = json!({"machines": ["set_2", "set_1"], "events": [{}], "nextUpdateDomain": 2});
+    check(&server, "POST /maintenance", body, 202, first);
+    let none = json!({"target": {"machines": []}, "type": "Freeze"});
+    refused(&server, "POST /maintenance", none, 400, "InvalidField");
+    let two = json!({"target": {"machines": ["set_0"], "host": "h"}, "type": "Freeze"});
+    refused(&server, "POST /maintenance", two, 400, "InvalidField");
+}
+
+#[test]
 fn lists_turn_pages_without_a_gap() {
     let server = Server::with_machines(&["a", "b", "c", "d", "e"]);
     for (path, size) in [("/machines", 6), ("/hosts", 3), ("/operations", 4), ("/history?kind=machine-added", 6)] {

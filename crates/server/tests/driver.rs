@@ -37,7 +37,7 @@ async fn started_secs(scale: u32, request: Request) -> i64 {
 
 #[tokio::test]
 async fn simulated_impacts_last_by_cause_and_scale() {
-    let restart = Request::Restart { machine: FIRST };
+    let restart = Request::Restart { machines: vec![FIRST] };
     assert_eq!(started_secs(1, restart.clone()).await, 600);
     assert_eq!(started_secs(60, restart).await, 10);
     let plan = Plan {
@@ -48,7 +48,7 @@ async fn simulated_impacts_last_by_cause_and_scale() {
         duration_secs: None,
         description: None,
     };
-    assert_eq!(started_secs(1, Request::Maintain { target: Target::Machine(FIRST), plan }).await, 300);
+    assert_eq!(started_secs(1, Request::Maintain { target: Target::Machines(vec![FIRST]), plan }).await, 300);
 }
 
 #[tokio::test]

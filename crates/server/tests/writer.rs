@@ -83,7 +83,7 @@ async fn a_held_get_sees_what_a_doubtful_commit_has_done() {
             tokio::task::yield_now().await;
         }
         faults.next_commit(Fault::DoneButDoubt);
-        let request = Request::Restart { machine: FIRST };
+        let request = Request::Restart { machines: vec![FIRST] };
         let command = Command::Request { operation: Guid(1), by: "test".into(), request, event: Some(Guid(0xE1)) };
         assert!(world.engine().submit(command, None).await.is_err());
     };

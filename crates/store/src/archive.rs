@@ -26,7 +26,7 @@ use crate::text::parse_guid;
 use crate::*;
 
 /// The version that archives are written in. Records in them have versions of their own.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The oldest version that is read.
 const VERSION_MIN: u32 = 1;

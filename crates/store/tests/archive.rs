@@ -45,8 +45,8 @@ fn what_is_not_an_archive_is_refused() {
     check(|lines| drop(lines.remove(0)), "line 1 of the archive: this is not an archive of Forewarn");
     check(|lines| replace(lines, "\"forewarn\"", "\"other\""), "this is not an archive of Forewarn");
     check(
-        |lines| replace(lines, "\"version\":2", "\"version\":3"),
-        "the archive is of version 3, and this program knows",
+        |lines| replace(lines, "\"version\":3", "\"version\":4"),
+        "the archive is of version 4, and this program knows",
     );
     check(
         |lines| replace(lines, "\"revision\":1", "\"revision\":1,\"clock\":\"sundial\""),

@@ -41,12 +41,14 @@ impl Day {
     fn live(&mut self, hour: Hour) {
         self.reach(hour, Moment::Before);
         match hour.incident {
-            Incident::Restart => self.through(hour, &[Who::A], |fleet| Request::Restart { machine: fleet.id(Who::A) }),
+            Incident::Restart => {
+                self.through(hour, &[Who::A], |fleet| Request::Restart { machines: vec![fleet.id(Who::A)] })
+            }
             Incident::Redeploy => {
-                self.through(hour, &[Who::B], |fleet| Request::Redeploy { machine: fleet.id(Who::B) })
+                self.through(hour, &[Who::B], |fleet| Request::Redeploy { machines: vec![fleet.id(Who::B)] })
             }
             Incident::SelfService => {
-                self.through(hour, &[Who::A], |fleet| Request::PerformMaintenance { machine: fleet.id(Who::A) });
+                self.through(hour, &[Who::A], |fleet| Request::PerformMaintenance { machines: vec![fleet.id(Who::A)] });
             }
             Incident::LiveMigration => self.through(hour, &[Who::B], migration),
             Incident::HostFreeze => {
@@ -59,7 +61,7 @@ impl Day {
             }
             Incident::HardwareFailure => {
                 let fail = |fleet: &Fleet| {
-                    let target = Target::Machine(fleet.id(Who::B));
+                    let target = Target::Machines(vec![fleet.id(Who::B)]);
                     Request::Fail { target, kind: EventKind::Reboot }
                 };
                 let event = self.begin(fail);
@@ -85,7 +87,7 @@ impl Day {
                 self.cancel(hour, event);
             }
             Incident::Neighbour => {
-                let event = self.begin(|fleet| Request::Restart { machine: fleet.id(Who::Neighbour) });
+                let event = self.begin(|fleet| Request::Restart { machines: vec![fleet.id(Who::Neighbour)] });
                 self.reach(hour, Moment::Announced);
                 self.fleet.wait_for_good_poll(Who::B);
                 self.fleet.start_in_time(event);
@@ -95,7 +97,7 @@ impl Day {
             }
             Incident::Pair => {
                 let first = self.begin(migration);
-                let second = self.begin(|fleet| Request::Restart { machine: fleet.id(Who::B) });
+                let second = self.begin(|fleet| Request::Restart { machines: vec![fleet.id(Who::B)] });
                 self.fleet.wait_for_mark(Who::B, "prepare", first);
                 self.fleet.wait_for_mark(Who::B, "prepare", second);
                 self.reach(hour, Moment::Announced);
@@ -176,7 +178,7 @@ impl Day {
 /// Of a type and source that the agents never approve.
 fn migration(fleet: &Fleet) -> Request {
     Request::Maintain {
-        target: Target::Machine(fleet.id(Who::B)),
+        target: Target::Machines(vec![fleet.id(Who::B)]),
         plan: fleet::plan(EventKind::Freeze, Cause::LiveMigration),
     }
 }

@@ -162,7 +162,7 @@ impl World {
     }
 
     pub fn restart(&self, machine: MachineId, event: u128) {
-        self.request(Request::Restart { machine }, event);
+        self.request(Request::Restart { machines: vec![machine] }, event);
     }
 
     pub fn cancel(&self, event: u128) {

@@ -40,9 +40,10 @@ pub struct MaintenanceArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct TargetArgs {
-    /// A machine: a name, or GROUP/NAME where several have it, or a vmId.
+    /// A machine: a name, or GROUP/NAME where several have it, or a vmId. May be repeated: then one update domain
+    /// after the other.
     #[arg(long, value_name = "NAME")]
-    pub vm: Option<String>,
+    pub vm: Vec<String>,
     /// A host, with all machines on it.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,

@@ -93,8 +93,11 @@ pub struct CreateVmArgs {
     #[arg(long, value_name = "ID")]
     pub vm_id: Option<String>,
     /// The availability set that it belongs to.
-    #[arg(long, value_name = "NAME", conflicts_with = "cloud_service")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cloud_service", "vmss"])]
     pub availability_set: Option<String>,
+    /// The scale set, with flexible orchestration, that it becomes an instance of.
+    #[arg(long, value_name = "NAME", conflicts_with = "cloud_service")]
+    pub vmss: Option<String>,
     /// The cloud service that it belongs to; its name is ROLE_IN_NUMBER then.
     #[arg(long, value_name = "NAME")]
     pub cloud_service: Option<String>,

@@ -28,6 +28,8 @@ fn body(args: &MaintenanceArgs) -> Value {
 }
 
 fn target(target: &TargetArgs) -> Value {
-    let place = |name: &Option<String>| json!(name.as_deref().map(segment));
-    object(&[("machine", place(&target.vm)), ("host", json!(target.host)), ("group", place(&target.group))])
+    let machines: Vec<String> = target.vm.iter().map(|name| segment(name)).collect();
+    let machines = if machines.is_empty() { Value::Null } else { json!(machines) };
+    let group = json!(target.group.as_deref().map(segment));
+    object(&[("machines", machines), ("host", json!(target.host)), ("group", group)])
 }

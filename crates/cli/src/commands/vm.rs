@@ -160,6 +160,7 @@ fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
         ("addresses", addresses(&args.addresses, args.no_address)),
         ("resourceGroup", json!(group)),
         ("availabilitySet", json!(args.availability_set)),
+        ("scaleSet", json!(args.vmss)),
         ("cloudService", json!(args.cloud_service)),
         ("host", json!(args.host)),
         ("updateDomain", json!(args.update_domain)),

@@ -1,5 +1,4 @@
-//! `forewarn vmss`: scale sets. What the API does to one machine is done to each of the instances that are
-//! named.
+//! `forewarn vmss`: scale sets.
 
 mod instances;
 
@@ -34,9 +33,9 @@ pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failu
         VmssCommand::ListInstances(set) => instances::list(api, set, output),
         VmssCommand::UpdateInstances { set, instances } => upgrade(api, set, &instances.ids, output),
         VmssCommand::DeleteInstances { set, instances, asking } => delete(api, set, &instances.ids, asking, output),
-        VmssCommand::Restart(some) => ask_each(api, some, "restart", output),
-        VmssCommand::Redeploy(some) => ask_each(api, some, "redeploy", output),
-        VmssCommand::PerformMaintenance(some) => ask_each(api, some, "perform-maintenance", output),
+        VmssCommand::Restart(some) => ask(api, some, "restart", output),
+        VmssCommand::Redeploy(some) => ask(api, some, "redeploy", output),
+        VmssCommand::PerformMaintenance(some) => ask(api, some, "perform-maintenance", output),
         VmssCommand::SimulateEviction { set, instances, waiting } => {
             let chosen = instances::chosen(api, set, &instances.ids)?;
             instances::ask(api, &chosen, "evict", waiting, output)
@@ -94,7 +93,7 @@ fn scaled(changed: &ScaleSetChanged) -> Result<String, Failure> {
 }
 
 fn upgrade(api: &Api, set: &Named, ids: &[String], output: Output) -> Result<(), Failure> {
-    let chosen = if ids.is_empty() { Vec::new() } else { instances::chosen(api, set, ids)? };
+    let chosen = instances::named(api, set, ids)?;
     let body = json!({ "instances": instances::vm_ids(&chosen) });
     let value = api.post(&Call::to(&["scale-sets", &set.segment(), "upgrade"]), &body)?;
     let which = if chosen.is_empty() { "All instances".into() } else { client::few(&instances::names(&chosen)) };
@@ -112,9 +111,12 @@ fn delete(api: &Api, set: &Named, ids: &[String], asking: &Asking, output: Outpu
     follow(api, &api.post(&call, &body)?, asking, output)
 }
 
-fn ask_each(api: &Api, some: &SomeInstances, action: &str, output: Output) -> Result<(), Failure> {
-    let chosen = instances::chosen(api, &some.set, &some.instances.ids)?;
-    instances::ask(api, &chosen, action, &some.waiting, output)
+/// One operation, whose events are those of the instances.
+fn ask(api: &Api, some: &SomeInstances, action: &str, output: Output) -> Result<(), Failure> {
+    let SomeInstances { set, instances, waiting } = some;
+    let body = json!({ "instances": instances::vm_ids(&instances::named(api, set, &instances.ids)?) });
+    let operation = api.post(&Call::to(&["scale-sets", &set.segment(), action]), &body)?;
+    follow(api, &operation, &Asking { event_id: None, no_wait: waiting.no_wait }, output)
 }
 
 fn switch_each(api: &Api, some: &SwitchedInstances, action: &str, output: Output) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ impl Step {
         let seat = match &new.place {
             Place::Standalone => Seat::Standalone,
             Place::AvailabilitySet(group) => Seat::AvailabilitySet(*group),
+            Place::FlexibleSet(set) => Seat::Instance { set: *set, number: None },
             Place::CloudService { service, role } => Seat::RoleInstance { service: *service, role: role.clone() },
         };
         let group = seat.group().map(|id| self.group(id)).transpose()?;
@@ -31,6 +32,12 @@ impl Step {
         };
         let turn = group.as_ref().map_or(0, |group| group.seats_given);
         let (updates, faults) = group.as_ref().map_or((1, 1), |group| (group.update_domains, group.fault_domains));
+        let fault_domain = new.fault_domain.unwrap_or(turn % faults);
+        let (model, update_domain) = match group.as_ref().map(|group| &group.kind) {
+            // What it brings counts, until the set's model changes.
+            Some(GroupKind::ScaleSet(set)) => (set.model_version, fault_domain),
+            Some(GroupKind::AvailabilitySet | GroupKind::CloudService) | None => (0, turn % updates),
+        };
         let machine = Machine {
             id,
             vm_id: new.vm_id,
@@ -39,19 +46,20 @@ impl Step {
             scope,
             seat,
             host: new.host.clone(),
-            update_domain: new.update_domain.unwrap_or(turn % updates),
-            fault_domain: new.fault_domain.unwrap_or(turn % faults),
+            update_domain: new.update_domain.unwrap_or(update_domain),
+            fault_domain,
             zone: new.zone.clone(),
             priority: new.priority,
             eviction: new.eviction,
             power: Power::Running,
             addresses: self.addresses(&new.addresses)?,
             terminate: new.terminate.clone(),
-            model: 0,
+            model,
             protected: false,
             policy: new.policy.clone(),
             details: new.details.clone(),
         };
+        self.change_capacity(&machine, |capacity| capacity + 1);
         self.add_machine(machine)?;
         Ok(Answer::Machine(id))
     }
@@ -220,6 +228,8 @@ impl Step {
         for event in events {
             if self.machines_of(&event).is_empty() {
                 self.end(event.id, Outcome::ResourceGone);
+            } else {
+                self.cancel_if_left_behind(&event);
             }
         }
         self.unsettled.insert(machine.scope);
@@ -260,14 +270,18 @@ impl Step {
         }
     }
 
-    /// A Scheduled host event none of whose machines is on that host any more is cancelled.
     fn cancel_left_behind(&mut self, machine: MachineId) {
         for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
-            let Some(host) = self.host_of(&event) else { continue };
-            let left = self.machines_of(&event).iter().all(|machine| machine.host.as_ref() != Some(&host));
-            if left && event.status == Status::Scheduled {
-                self.end(event.id, Outcome::Canceled { by: "move to another host".into() });
-            }
+            self.cancel_if_left_behind(&event);
+        }
+    }
+
+    /// A Scheduled host event none of whose machines is on that host any more is cancelled.
+    fn cancel_if_left_behind(&mut self, event: &Event) {
+        let Some(host) = self.host_of(event) else { return };
+        let left = self.machines_of(event).iter().all(|machine| machine.host.as_ref() != Some(&host));
+        if left && event.status == Status::Scheduled {
+            self.end(event.id, Outcome::Canceled { by: "move to another host".into() });
         }
     }
 
@@ -284,10 +298,10 @@ fn check_kind(seat: &Seat, group: Option<&Group>) -> Result<(), Rejection> {
     match (seat, &group.kind) {
         (Seat::AvailabilitySet(_), GroupKind::AvailabilitySet)
         | (Seat::RoleInstance { .. }, GroupKind::CloudService) => Ok(()),
+        (Seat::Instance { .. }, GroupKind::ScaleSet(set)) if set.orchestration == Orchestration::Flexible => Ok(()),
+        (Seat::Instance { .. }, _) => Err(Rejection::NotAFlexibleSet(group.name.clone())),
         (Seat::RoleInstance { .. }, _) => Err(Rejection::NotACloudService(group.name.clone())),
-        (Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. }, _) => {
-            Err(Rejection::NotAnAvailabilitySet(group.name.clone()))
-        }
+        (Seat::Standalone | Seat::AvailabilitySet(_), _) => Err(Rejection::NotAnAvailabilitySet(group.name.clone())),
     }
 }
 

@@ -48,8 +48,8 @@ impl Step {
     pub fn make_event(&mut self, draft: Draft) -> EventId {
         let id = draft.id.unwrap_or_else(|| self.derived_event_id(draft.operation));
         let resources: Arc<[Resource]> = draft.machines.iter().filter_map(|id| self.resource(*id)).collect();
-        let subscription =
-            self.region.operations.get(&draft.operation).map_or_else(|| "".into(), |op| op.subscription.clone());
+        let first = draft.machines.first().and_then(|id| self.region.machines.get(id));
+        let subscription = first.map_or_else(Name::default, |machine| machine.home.subscription.clone());
         let event = Arc::new(Event {
             id,
             seq: self.fresh_seq(),

@@ -16,6 +16,23 @@ use crate::time::Timestamp;
 /// The longest impact that a plan may announce: a day.
 const DURATION_SECS_MAX: i64 = 86_400;
 
+/// How maintenance goes through its machines.
+enum Pace {
+    Single,
+    Together,
+    ByDomain,
+}
+
+impl Target {
+    fn pace(&self) -> Pace {
+        match self {
+            Target::Machines(machines) if machines.len() == 1 => Pace::Single,
+            Target::Host(_) => Pace::Together,
+            Target::Machines(_) | Target::Group(_) => Pace::ByDomain,
+        }
+    }
+}
+
 impl Step {
     pub fn maintain(
         &mut self,
@@ -30,10 +47,10 @@ impl Step {
         let subscription = machines[0].home.subscription.clone();
         self.check_room_for_parts(target, &machines)?;
         self.open_operation(id, by, &subscription, Request::Maintain { target: target.clone(), plan: plan.clone() });
-        match target {
-            Target::Machine(_) => self.make_parts(id, plan, machines, None, event),
-            Target::Host(_) => self.make_parts(id, plan, machines, Some(id), event),
-            Target::Group(_) => {
+        match target.pace() {
+            Pace::Single => self.make_parts(id, plan, machines, None, event),
+            Pace::Together => self.make_parts(id, plan, machines, Some(id), event),
+            Pace::ByDomain => {
                 self.edit_operation(id, |operation| operation.rollout = Some(Rollout { next_domain: 0, resume: None }));
                 self.visit_domain(id, event);
             }
@@ -43,9 +60,9 @@ impl Step {
 
     /// A host's events come all at once, a roll-out's one domain at a time.
     fn check_room_for_parts(&self, target: &Target, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
-        let domain = |machine: &Machine| match target {
-            Target::Machine(_) | Target::Host(_) => machine.update_domain,
-            Target::Group(_) => 0,
+        let domain = |machine: &Machine| match target.pace() {
+            Pace::Single | Pace::Together => machine.update_domain,
+            Pace::ByDomain => 0,
         };
         let parts: BTreeSet<_> = machines.iter().map(|machine| (machine.scope, domain(machine))).collect();
         let mut made: BTreeMap<ScopeId, usize> = BTreeMap::new();
@@ -153,10 +170,18 @@ impl Step {
     fn domain_ahead(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {
         let next = operation.rollout.as_ref()?.next_domain;
         let Request::Maintain { target, .. } = &operation.request else { return None };
-        let mut machines = self.machines_at(target).ok()?;
+        let mut machines = match target {
+            Target::Machines(machines) => self.still_there(machines),
+            Target::Host(_) | Target::Group(_) => self.machines_at(target).ok()?,
+        };
         let domain = machines.iter().map(|machine| machine.update_domain).filter(|domain| *domain >= next).min()?;
         machines.retain(|machine| machine.update_domain == domain);
         Some((domain, machines))
+    }
+
+    fn still_there(&self, ids: &[MachineId]) -> Vec<Arc<Machine>> {
+        let ids: BTreeSet<_> = ids.iter().collect();
+        ids.into_iter().filter_map(|id| self.region.machines.get(id).cloned()).collect()
     }
 
     /// After a domain's last event: waits before the next one. False when there is none.

@@ -29,12 +29,12 @@ impl Step {
             return Err(Rejection::IdTaken(event));
         }
         match request {
-            Request::Restart { machine } => self.user_request(id, by, request, *machine, Cause::UserRestart, event)?,
-            Request::Redeploy { machine } => {
-                self.user_request(id, by, request, *machine, Cause::UserRedeploy, event)?
+            Request::Restart { machines } => self.user_request(id, by, request, machines, Cause::UserRestart, event)?,
+            Request::Redeploy { machines } => {
+                self.user_request(id, by, request, machines, Cause::UserRedeploy, event)?
             }
-            Request::PerformMaintenance { machine } => {
-                self.user_request(id, by, request, *machine, Cause::SelfServiceMaintenance, event)?;
+            Request::PerformMaintenance { machines } => {
+                self.user_request(id, by, request, machines, Cause::SelfServiceMaintenance, event)?;
             }
             Request::Evict { machine } => self.evict(id, by, *machine, event)?,
             Request::Delete { machines, group } => self.delete_request(id, by, machines, *group, event)?,
@@ -66,52 +66,70 @@ impl Step {
 
     // --- restart, redeploy -----------------------------------------------------------------------
 
+    /// All of the machines, or none.
     fn user_request(
         &mut self,
         id: OperationId,
         by: &Name,
         request: &Request,
-        machine: MachineId,
+        machines: &[MachineId],
         cause: Cause,
-        event: Option<EventId>,
+        mut event: Option<EventId>,
     ) -> Result<(), Rejection> {
-        let machine = self.machine(machine)?;
-        if machine.power != Power::Running {
-            return Err(Rejection::NotRunning(machine.name.clone()));
+        let machines = self.distinct(machines)?;
+        let first = machines.first().ok_or(Rejection::NothingThere)?;
+        if let Some(off) = machines.iter().find(|machine| machine.power != Power::Running) {
+            return Err(Rejection::NotRunning(off.name.clone()));
         }
-        self.open_operation(id, by, &machine.home.subscription, request.clone());
+        self.open_operation(id, by, &first.home.subscription, request.clone());
+        for machine in machines {
+            self.user_event(id, machine, cause, &mut event)?;
+        }
+        Ok(())
+    }
+
+    /// Joins the event of this cause that the machine has, or makes one.
+    fn user_event(
+        &mut self,
+        operation: OperationId,
+        machine: Arc<Machine>,
+        cause: Cause,
+        event: &mut Option<EventId>,
+    ) -> Result<(), Rejection> {
         let same =
             self.region.events_of(machine.id).find(|event| event.cause == cause && event.status == Status::Scheduled);
         if let Some(same) = same.map(|event| event.id) {
-            return self.join(same, id);
+            return self.join(same, operation);
         }
         let policy = self.region.policy_of(&machine);
-        let (kind, automatic) = match request {
-            Request::Restart { .. } => (EventKind::Reboot, policy.approve_user_reboot),
-            Request::Redeploy { .. } => (EventKind::Redeploy, policy.approve_user_redeploy),
-            Request::PerformMaintenance { .. }
-            | Request::Evict { .. }
-            | Request::Delete { .. }
-            | Request::Maintain { .. }
-            | Request::Fail { .. } => (EventKind::Redeploy, false),
+        let (kind, automatic) = match cause {
+            Cause::UserRestart => (EventKind::Reboot, policy.approve_user_reboot),
+            Cause::UserRedeploy => (EventKind::Redeploy, policy.approve_user_redeploy),
+            Cause::SelfServiceMaintenance
+            | Cause::HostMaintenance
+            | Cause::LiveMigration
+            | Cause::HardwareFailure
+            | Cause::Eviction
+            | Cause::Deletion => (EventKind::Redeploy, false),
         };
         let notice = self.region.settings.notice_min(kind);
         let approval = automatic.then_some(Approval { by: Approver::Policy, at: self.now });
-        self.tell(id, event, kind, cause, &[machine], self.after(notice), approval)
+        self.tell(operation, event.take(), kind, cause, &[machine], self.after(notice), approval)
     }
 
-    /// Only now is it known whether the operation's event waits, and so counts.
+    /// Only now is it known which of the operation's events wait, and so count.
     pub fn check_user_operations(&self, id: OperationId) -> Result<(), Rejection> {
         let max = self.region.settings.user_operations_max;
         let Some(operation) = self.region.operations.get(&id).filter(|_| max > 0) else { return Ok(()) };
-        let counts = operation.parts.iter().filter_map(|part| self.region.events.get(&part.event)).any(|event| {
+        let is_one_more = operation.parts.iter().filter_map(|part| self.region.events.get(&part.event)).any(|event| {
+            let waiting = || self.region.index.user_operations.get(&event.subscription).copied().unwrap_or(0);
             event.cause.is_limited()
                 && event.status == Status::Scheduled
                 && event.is_shown()
                 && event.operations.first() == Some(&id)
+                && waiting() > max
         });
-        let waiting = self.region.index.user_operations.get(&operation.subscription).copied().unwrap_or(0);
-        if counts && waiting > max { Err(Rejection::UserOperationsFull { max }) } else { Ok(()) }
+        if is_one_more { Err(Rejection::UserOperationsFull { max }) } else { Ok(()) }
     }
 
     fn join(&mut self, event: EventId, operation: OperationId) -> Result<(), Rejection> {
@@ -320,7 +338,7 @@ impl Step {
 
     pub fn machines_at(&self, target: &Target) -> Result<Vec<Arc<Machine>>, Rejection> {
         let machines: Vec<_> = match target {
-            Target::Machine(machine) => vec![self.machine(*machine)?],
+            Target::Machines(machines) => self.distinct(machines)?,
             Target::Host(host) => {
                 self.region.hosts.get(host).ok_or_else(|| Rejection::UnknownHost(host.clone()))?;
                 self.region.machines_on(host).cloned().collect()

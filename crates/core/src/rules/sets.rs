@@ -125,10 +125,14 @@ impl Step {
         Ok(Answer::Done)
     }
 
+    /// Who has the latest model keeps what it has. Spot machines take no terminate notification from it.
     fn upgrade(&mut self, machine: MachineId, set: &ScaleSet) {
+        if self.region.machines.get(&machine).is_none_or(|machine| machine.model == set.model_version) {
+            return;
+        }
         self.edit_machine(machine, |machine| {
             machine.model = set.model_version;
-            machine.terminate = set.model.terminate.clone();
+            machine.terminate = set.model.terminate.clone().filter(|_| machine.priority == Priority::Regular);
             machine.details = Arc::new(Details { mac: machine.details.mac.clone(), ..(*set.model.details).clone() });
         });
     }

@@ -858,3 +858,22 @@ fn a_machine_that_is_deallocated_gives_up_its_place_on_its_host() {
     ",
     );
 }
+
+#[test]
+fn a_host_event_goes_when_its_last_machine_on_the_host_is_deleted_and_another_has_moved() {
+    check(
+        "
+        host h2
+        avset s a b host=h1 uds=1
+        on a
+        maintain host h1 freeze
+        a> 2: e1 Freeze Scheduled a,b 15:00
+        move a h2
+        a> 2: e1 Freeze Scheduled a,b 15:00
+        delete b
+        done e2
+        a> 3: -
+        op1> canceled
+    ",
+    );
+}

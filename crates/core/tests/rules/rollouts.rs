@@ -703,3 +703,64 @@ fn a_domain_at_work_unseen_keeps_its_machines_in_their_domain() {
     ",
     );
 }
+
+#[test]
+fn chosen_machines_take_turns_by_update_domain_and_the_rest_is_left_alone() {
+    check(
+        "
+        avset s a b c d uds=2
+        on a
+        maintain vms d,c,b freeze
+        a> 2: e1 Freeze Scheduled c 15:00
+        approve a e1
+        done e1
+        op1> running
+        wait 30m
+        a> 5: e2 Freeze Scheduled b,d 15:00
+        approve a e2
+        done e2
+        op1> succeeded
+    ",
+    );
+}
+
+#[test]
+fn chosen_machines_that_are_gone_at_their_turn_are_passed_over() {
+    check(
+        "
+        avset s a b c uds=3
+        on a
+        maintain vms a,b,c freeze
+        approve a e1
+        delete b
+        done e2
+        done e1
+        wait 30m
+        e3? Platform 9 \"Host server is undergoing maintenance.\"
+        a> 5: e3 Freeze Scheduled c 15:00
+    ",
+    );
+}
+
+#[test]
+fn chosen_machines_must_all_be_there() {
+    check(
+        "
+        avset s a b
+        maintain vms a,nobody freeze = UnknownMachine
+        left> 0
+    ",
+    );
+}
+
+#[test]
+fn failing_hardware_takes_chosen_machines_at_once() {
+    check(
+        "
+        avset s a b c uds=3
+        on a
+        fail vms a,c
+        a> 2: e1 Reboot Started a | e2 Reboot Started c
+    ",
+    );
+}

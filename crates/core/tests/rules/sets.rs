@@ -551,9 +551,12 @@ fn machines_join_the_kind_of_group_that_they_say() {
         set w uniform 1
         avset s a
         service v b
-        join w c = NotAnAvailabilitySet
+        join w c as=avset = NotAnAvailabilitySet
         join v c as=avset = NotAnAvailabilitySet
         join s c as=service = NotACloudService
+        join w c = NotAFlexibleSet
+        join s c as=instance = NotAFlexibleSet
+        join v c as=instance = NotAFlexibleSet
         join w c as=service = NotACloudService
         join nogroup c = UnknownGroup
         machines> w_0 a b
@@ -651,6 +654,84 @@ fn a_deleted_availability_set_leaves_its_name_to_another() {
         op1> succeeded
         avset s b
         machines> b
+    ",
+    );
+}
+
+#[test]
+fn a_flexible_set_takes_machines_that_were_registered_by_hand() {
+    check(
+        "
+        set w flexible 2 fd=3
+        join w own
+        w? capacity=3 size=3
+        own? ud=2 fd=2
+        on own
+        restart w/1
+        own> 2: e1 Reboot Scheduled w/1 15:00
+        approve own e1
+        w/1> 3: e1 Reboot Started w/1
+    ",
+    );
+}
+
+#[test]
+fn an_instance_that_came_by_hand_has_the_notice_that_it_brought_until_the_model_changes() {
+    check(
+        "
+        set w flexible 1 term=5m
+        join w own term=10m
+        join w bare
+        own? term=10m
+        bare? term=none
+        on own
+        delete own
+        own> 2: e1 Terminate Scheduled w/2 10:00
+        w? capacity=2 size=3
+        upgrade w
+        bare? term=none
+        model w term=7m
+        bare? term=7m
+    ",
+    );
+}
+
+#[test]
+fn a_spot_instance_takes_no_terminate_notification_from_a_model() {
+    check(
+        "
+        set w flexible 1
+        join w cheap spot
+        model w term=7m
+        w/1? term=7m
+        cheap? term=none
+    ",
+    );
+}
+
+#[test]
+fn scale_in_takes_instances_that_came_by_hand_like_any_other() {
+    check(
+        "
+        set w flexible 1
+        join w own
+        scale w 1
+        done e1
+        machines> w/1
+        w? capacity=1 size=1
+    ",
+    );
+}
+
+#[test]
+fn a_machine_that_is_refused_does_not_count_for_its_set() {
+    check(
+        "
+        set w flexible 1
+        join w own
+        join w own = NameTaken
+        join w late spot term=5m = TerminateOnSpot
+        w? capacity=2 size=2
     ",
     );
 }

@@ -836,3 +836,123 @@ fn in_a_scope_that_is_off_the_same_wish_joins_what_waits() {
     ",
     );
 }
+
+#[test]
+fn one_restart_of_several_machines_makes_an_event_for_each_and_ends_with_the_last() {
+    check(
+        "
+        avset s a b c uds=1
+        on a
+        restart b a b
+        a> 2: e1 Reboot Scheduled a 15:00 | e2 Reboot Scheduled b 15:00
+        approve c e1
+        a> 3: e1 Reboot Started a | e2 Reboot Scheduled b 15:00
+        done e1
+        op1> running
+        wait 15m
+        done e2
+        op1> succeeded
+        restart = NothingThere
+    ",
+    );
+}
+
+#[test]
+fn what_counts_is_operations_not_machines() {
+    check_with(
+        Settings { user_operations_max: 2, ..Settings::default() },
+        "
+        avset s a b c d f
+        on a
+        restart a b c
+        redeploy a b
+        restart d = UserOperationsFull
+        approve a e1 e2
+        restart d = UserOperationsFull
+        approve a e3
+        restart d
+        restart f = UserOperationsFull
+    ",
+    );
+}
+
+#[test]
+fn a_restart_of_several_is_refused_as_a_whole() {
+    check(
+        "
+        avset s a b c
+        on a
+        off b
+        restart a b c = NotRunning
+        restart a nobody = UnknownMachine
+        a> 1: -
+        left> 0
+    ",
+    );
+}
+
+#[test]
+fn machines_that_have_such_an_event_join_it_and_the_others_get_one() {
+    check_with(
+        Settings { user_operations_max: 1, ..Settings::default() },
+        "
+        avset s a b
+        on a
+        restart a
+        restart a b = UserOperationsFull
+        restart a
+        cancel op2
+        approve a e1
+        restart a b
+        a> 4: e1 Reboot Started a | e2 Reboot Scheduled a 15:00 | e3 Reboot Scheduled b 15:00
+    ",
+    );
+}
+
+#[test]
+fn cancelling_a_restart_of_several_takes_those_away_that_wait() {
+    check(
+        "
+        avset s a b c
+        on a
+        restart a b c
+        approve a e2
+        cancel op1
+        a> 4: e2 Reboot Started b
+        op1> running
+        done e2
+        op1> canceled
+    ",
+    );
+}
+
+#[test]
+fn cancelling_one_event_of_a_restart_of_several_cancels_the_restart() {
+    check(
+        "
+        avset s a b
+        on a
+        restart a b
+        uncall e1
+        a> 3: -
+        op1> canceled
+    ",
+    );
+}
+
+#[test]
+fn policy_approves_each_machine_of_a_restart_by_its_own_group() {
+    check(
+        "
+        avset s a
+        vm b
+        policy s reboot
+        on a
+        on b
+        restart a b
+        a> 2: e1 Reboot Started a
+        b> 2: e2 Reboot Scheduled b 15:00
+        op1> running
+    ",
+    );
+}

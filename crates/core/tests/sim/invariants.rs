@@ -257,12 +257,8 @@ fn limits_hold(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     for scope in step.after.scopes() {
         ensure(scope.live.len() <= EVENTS_PER_SCOPE_MAX, || format!("scope {} is too full", scope.id.0))?;
     }
-    let mut waiting: BTreeMap<Name, usize> = BTreeMap::new();
     for event in step.after.events() {
         ensure(event.operations.len() <= JOINED_MAX, || format!("{} was joined too often", event.id))?;
-        if event.status == Status::Scheduled && event.is_shown() && event.cause.is_limited() {
-            *waiting.entry(event.subscription.clone()).or_default() += event.operations.len();
-        }
     }
     for group in step.after.groups() {
         let most = scale_set(group).and_then(|set| set.placement_group_max);

@@ -9,7 +9,7 @@ use forewarn_core::settings::*;
 use forewarn_core::*;
 
 use crate::invariants::next_event_deadline;
-use crate::refusals::scale_set;
+use crate::refusals::{is_flexible, scale_set};
 use crate::rng::Rng;
 use crate::world::{Fate, World};
 
@@ -44,7 +44,7 @@ impl Life {
         let settings = Settings {
             notice_scale: rng.one(&[1, 1, 1, 60]),
             idle_disable: Duration::from_secs(3600 * rng.one(&[24, 24, 2])),
-            user_operations_max: rng.one(&[10, 3, 3, 0]),
+            user_operations_max: rng.one(&[10, 2, 1, 0]),
             driver_timeout: Duration::from_secs(rng.one(&[3600, 600])),
             ..Settings::default()
         };
@@ -198,9 +198,11 @@ impl Life {
         let groups = self.groups();
         let of = |kind: GroupKind| groups.iter().find(|group| group.kind == kind).map(|group| group.id);
         let (set, service) = (of(GroupKind::AvailabilitySet), of(GroupKind::CloudService));
-        let place = match (self.rng.below(3), set, service) {
-            (0, Some(set), _) => Place::AvailabilitySet(set),
-            (1, _, Some(service)) => Place::CloudService { service, role: "role".into() },
+        let flexible = groups.iter().find(|group| is_flexible(group)).map(|group| group.id);
+        let place = match (self.rng.below(4), set, service, flexible) {
+            (0, Some(set), _, _) => Place::AvailabilitySet(set),
+            (1, _, Some(service), _) => Place::CloudService { service, role: "role".into() },
+            (2, _, _, Some(flexible)) => Place::FlexibleSet(flexible),
             _ => Place::Standalone,
         };
         let alone = place == Place::Standalone;
@@ -305,7 +307,8 @@ impl Life {
             6 => new.addresses = AddressWish::Given(other.addresses.clone()),
             7 => new.addresses = AddressWish::Given(vec![self.address()]),
             8 => new.name = self.rng.one(&["".into(), "x".repeat(NAME_BYTES_MAX + 1)]).into(),
-            9 if new.place != Place::Standalone => new.update_domain = Some(self.rng.below(4) as u32),
+            9 => new.place = Place::FlexibleSet(self.group()),
+            10 if new.place != Place::Standalone => new.update_domain = Some(self.rng.below(4) as u32),
             _ => {}
         }
         new
@@ -393,10 +396,11 @@ impl Life {
     }
 
     fn some_machines(&mut self, most: u64) -> Vec<MachineId> {
-        let mut machines: Vec<MachineId> = (0..self.rng.below(most + 1)).map(|_| self.machine()).collect();
-        machines.sort();
-        machines.dedup();
-        machines
+        (0..self.rng.below(most + 1)).map(|_| self.machine()).collect()
+    }
+
+    fn one_or_more(&mut self) -> Vec<MachineId> {
+        if self.rng.percent(70) { vec![self.machine()] } else { self.some_machines(4) }
     }
 
     fn request(&mut self) -> Command {
@@ -411,9 +415,9 @@ impl Life {
 
     fn what_to_ask(&mut self) -> Request {
         match self.rng.below(20) {
-            0..5 => Request::Restart { machine: self.machine() },
-            5..8 => Request::Redeploy { machine: self.machine() },
-            8..9 => Request::PerformMaintenance { machine: self.machine() },
+            0..5 => Request::Restart { machines: self.one_or_more() },
+            5..8 => Request::Redeploy { machines: self.one_or_more() },
+            8..9 => Request::PerformMaintenance { machines: self.one_or_more() },
             9..11 => Request::Evict { machine: self.spot() },
             11..13 => self.deletion(),
             13..18 => Request::Maintain { target: self.target(), plan: self.plan() },
@@ -422,7 +426,7 @@ impl Life {
                     self.rng.one(&[EventKind::Reboot, EventKind::Reboot, EventKind::Redeploy, EventKind::Freeze]);
                 let target = match self.rng.below(10) {
                     0..5 => Target::Host(self.host()),
-                    5..9 => Target::Machine(self.machine()),
+                    5..9 => Target::Machines(self.one_or_more()),
                     _ => Target::Group(self.group()),
                 };
                 Request::Fail { target, kind }
@@ -449,7 +453,7 @@ impl Life {
 
     fn target(&mut self) -> Target {
         match self.rng.below(10) {
-            0..2 => Target::Machine(self.machine()),
+            0..2 => Target::Machines(self.one_or_more()),
             2..7 => Target::Host(if self.rng.percent(97) { self.host() } else { "nowhere".into() }),
             _ => Target::Group(self.group()),
         }
@@ -523,7 +527,7 @@ impl Life {
         self.step(&Command::Seen { machine }, Fate::Stored)?;
         for _ in 0..JOINED_MAX + 2 {
             let (operation, event) = (self.new_operation(), Some(self.rng.guid()));
-            let request = Request::PerformMaintenance { machine };
+            let request = Request::PerformMaintenance { machines: vec![machine] };
             let command = Command::Request { operation, by: "storm".into(), request, event };
             self.step(&command, Fate::Stored)?;
         }

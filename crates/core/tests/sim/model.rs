@@ -401,10 +401,10 @@ impl Model {
         let asked = Asked { id, request: request.clone(), canceled: None, parts: vec![], rollout: None, state };
         self.operations.push(asked);
         match request {
-            Request::Restart { machine } => self.user(id, *machine, EventKind::Reboot, Cause::UserRestart),
-            Request::Redeploy { machine } => self.user(id, *machine, EventKind::Redeploy, Cause::UserRedeploy),
-            Request::PerformMaintenance { machine } => {
-                self.user(id, *machine, EventKind::Redeploy, Cause::SelfServiceMaintenance)
+            Request::Restart { machines } => self.users(id, machines, EventKind::Reboot, Cause::UserRestart),
+            Request::Redeploy { machines } => self.users(id, machines, EventKind::Redeploy, Cause::UserRedeploy),
+            Request::PerformMaintenance { machines } => {
+                self.users(id, machines, EventKind::Redeploy, Cause::SelfServiceMaintenance)
             }
             Request::Evict { machine } => self.leave(id, *machine, EventKind::Preempt, Cause::Eviction),
             Request::Delete { machines, group } => {
@@ -420,6 +420,7 @@ impl Model {
                 self.finish(id);
             }
             Request::Maintain { target: Target::Group(_), .. } => self.next_domain(id, 0),
+            Request::Maintain { target: Target::Machines(all), .. } if all.len() > 1 => self.next_domain(id, 0),
             Request::Maintain { target, plan } => self.maintain(id, self.targets(target), plan, target),
             Request::Fail { target, kind } => {
                 let (targets, now) = (self.targets(target), self.now);
@@ -434,7 +435,7 @@ impl Model {
 
     fn targets(&self, target: &Target) -> Vec<Arc<Machine>> {
         let hit = |machine: &&Arc<Machine>| match target {
-            Target::Machine(id) => machine.id == *id,
+            Target::Machines(ids) => ids.contains(&machine.id),
             Target::Host(host) => machine.host.as_ref() == Some(host),
             Target::Group(group) => machine.seat.group() == Some(*group),
         };
@@ -449,6 +450,12 @@ impl Model {
         for key in keys {
             let of = machines.iter().filter(|it| (it.scope, it.update_domain) == key);
             each(self, key.0, of.map(|it| it.id).collect());
+        }
+    }
+
+    fn users(&mut self, id: OperationId, machines: &[MachineId], kind: EventKind, cause: Cause) {
+        for machine in machines {
+            self.user(id, *machine, kind, cause);
         }
     }
 

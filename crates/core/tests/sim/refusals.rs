@@ -2,7 +2,7 @@
 //! region agrees with the model. What the text leaves open (numbers, places, who is scaled in) is taken
 //! from the region after a check that it is one of the right answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use forewarn_core::settings::*;
@@ -70,20 +70,23 @@ impl Model {
     fn refuses_machine(&self, new: &NewMachine) -> bool {
         let group = match &new.place {
             Place::Standalone => None,
-            Place::AvailabilitySet(id) => Some((*id, true)),
-            Place::CloudService { service, .. } => Some((*service, false)),
+            Place::AvailabilitySet(id) | Place::FlexibleSet(id) | Place::CloudService { service: id, .. } => Some(*id),
         };
         let placed = match group {
             None => true,
-            Some((id, set)) => self.group(id).is_some_and(|group| {
-                let fits = if set { GroupKind::AvailabilitySet } else { GroupKind::CloudService };
-                group.kind == fits
-                    && !group.leaving
+            Some(id) => self.group(id).is_some_and(|group| {
+                let fits = match &new.place {
+                    Place::Standalone => false,
+                    Place::AvailabilitySet(_) => group.kind == GroupKind::AvailabilitySet,
+                    Place::CloudService { .. } => group.kind == GroupKind::CloudService,
+                    Place::FlexibleSet(_) => is_flexible(group),
+                };
+                fits && !group.leaving
                     && new.policy.is_none()
                     && new.update_domain.is_none_or(|domain| domain < group.update_domains)
             }),
         };
-        let service = group.filter(|(_, set)| !set).map(|(id, _)| id);
+        let service = group.filter(|_| matches!(new.place, Place::CloudService { .. }));
         !placed
             || bad_name(&new.name)
             || self.machines.iter().any(|other| other.vm_id == new.vm_id || same_name(other, new, service))
@@ -156,9 +159,9 @@ impl Model {
 
     fn refuses_request(&self, request: &Request) -> bool {
         match request {
-            Request::Restart { machine } => self.refuses_user(*machine, Cause::UserRestart),
-            Request::Redeploy { machine } => self.refuses_user(*machine, Cause::UserRedeploy),
-            Request::PerformMaintenance { machine } => self.refuses_user(*machine, Cause::SelfServiceMaintenance),
+            Request::Restart { machines } => self.refuses_users(machines, Cause::UserRestart),
+            Request::Redeploy { machines } => self.refuses_users(machines, Cause::UserRedeploy),
+            Request::PerformMaintenance { machines } => self.refuses_users(machines, Cause::SelfServiceMaintenance),
             Request::Evict { machine } => self.machine(*machine).is_none_or(|it| {
                 it.priority != Priority::Spot
                     || it.power != Power::Running
@@ -172,6 +175,10 @@ impl Model {
         }
     }
 
+    fn refuses_users(&self, machines: &[MachineId], cause: Cause) -> bool {
+        machines.is_empty() || machines.iter().any(|machine| self.refuses_user(*machine, cause))
+    }
+
     fn refuses_user(&self, machine: MachineId, cause: Cause) -> bool {
         let Some(it) = self.machine(machine) else { return true };
         let same = |event: &&Work| event.cause == cause && event.waits();
@@ -183,11 +190,10 @@ impl Model {
         let Command::Request { operation, .. } = command else { return false };
         let counts = |event: &&Work| event.cause.is_limited() && event.waits() && event.shown;
         let subscription = |event: &Work| self.machine(event.who[0]).map(|it| it.home.subscription.clone());
-        let own = self.events.iter().filter(counts).find(|event| event.of[0] == *operation);
-        own.is_some_and(|own| {
+        self.events.iter().filter(counts).filter(|event| event.of[0] == *operation).any(|own| {
             let same = self.events.iter().filter(counts).filter(|event| subscription(event) == subscription(own));
-            let waiting: usize = same.map(|event| event.of.len()).sum();
-            self.set.user_operations_max > 0 && waiting > self.set.user_operations_max as usize
+            let waiting: BTreeSet<OperationId> = same.flat_map(|event| event.of.iter().copied()).collect();
+            self.set.user_operations_max > 0 && waiting.len() > self.set.user_operations_max as usize
         })
     }
 
@@ -202,7 +208,10 @@ impl Model {
 
     fn refuses_target(&self, target: &Target, failure: bool) -> bool {
         match target {
-            Target::Machine(id) => self.machine(*id).is_none() || (failure && self.leaving(*id)),
+            Target::Machines(ids) => {
+                ids.iter().any(|id| self.machine(*id).is_none())
+                    || !ids.iter().any(|id| !(failure && self.leaving(*id)))
+            }
             Target::Host(name) => {
                 let there = |machine: &&Arc<Machine>| machine.host.as_ref() == Some(name);
                 !self.hosts.contains(name)
@@ -289,7 +298,7 @@ impl Model {
                 }
                 self.settle();
             }
-            Command::Request { operation, request, .. } => self.ask(*operation, request),
+            Command::Request { operation, request, .. } => self.ask(*operation, &in_order(request.clone())),
             Command::Cancel { operation, by } => self.cancel(*operation, by),
             Command::CancelEvent { event, by } => {
                 let of = self.events.iter().find(|it| it.id == Some(*event)).map(|it| it.of.clone());
@@ -340,7 +349,7 @@ impl Model {
     }
 
     /// Which model of its set an instance has is the set's business; which ones it may have is not.
-    fn learn_models(&mut self, region: &Region) -> Result<(), String> {
+    pub fn learn_models(&mut self, region: &Region) -> Result<(), String> {
         for group in &mut self.groups {
             if let Some(now) = region.group(group.id) {
                 Arc::make_mut(group).kind = now.kind.clone();
@@ -352,8 +361,9 @@ impl Model {
             let Some(latest) = set.map(|set| (set.model.terminate.clone(), set.model_version)) else { continue };
             let machine = &self.machines[at];
             if now.model != machine.model {
+                let expected = latest.0.filter(|_| now.priority == Priority::Regular);
                 // A batch that was due may have brought it to the model that this very command replaces.
-                if now.model > latest.1 || (now.model == latest.1 && now.terminate != latest.0) {
+                if now.model > latest.1 || (now.model == latest.1 && now.terminate != expected) {
                     return Err(format!("{} was brought to a model that is not the latest", now.name));
                 }
                 let machine = Arc::make_mut(&mut self.machines[at]);
@@ -545,6 +555,25 @@ pub fn scale_set(group: &Group) -> Option<&ScaleSet> {
         GroupKind::ScaleSet(set) => Some(set),
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,
     }
+}
+
+/// Machines are taken in order of registration, each once, however they were named.
+pub fn in_order(mut request: Request) -> Request {
+    match &mut request {
+        Request::Restart { machines }
+        | Request::Redeploy { machines }
+        | Request::PerformMaintenance { machines }
+        | Request::Delete { machines, .. } => {
+            machines.sort();
+            machines.dedup();
+        }
+        Request::Evict { .. } | Request::Maintain { .. } | Request::Fail { .. } => {}
+    }
+    request
+}
+
+pub fn is_flexible(group: &Group) -> bool {
+    scale_set(group).is_some_and(|set| set.orchestration == Orchestration::Flexible)
 }
 
 fn same_name(other: &Machine, new: &NewMachine, service: Option<GroupId>) -> bool {

@@ -8,6 +8,7 @@ use forewarn_core::*;
 
 use crate::invariants::{self, Memory, Step};
 use crate::model::Model;
+use crate::refusals::in_order;
 
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,14 +57,18 @@ impl World {
             model.down_ms += if model.now.0 == 0 { 0 } else { (now.0 - model.now.0).max(0) };
         }
         let due = before.next_deadline().is_some_and(|at| at <= now);
-        let tick = if due && result.is_err() { before.apply(&Command::Tick, now).ok() } else { None };
+        let tick = if due { before.apply(&Command::Tick, now).ok() } else { None };
         model.first = result.as_ref().ok().or(tick.as_ref()).map(started).unwrap_or_default();
         model.pass(now);
+        if let Some(tick) = &tick {
+            // What is asked for now is asked of instances that a batch has just brought to a new model.
+            model.learn_models(&tick.region).map_err(context)?;
+        }
         let refuses = model.refuses(command);
         let transition = match result {
             Err(Rejection::UserOperationsFull { .. }) if !refuses => {
                 let Command::Request { operation, request, .. } = command else { return Err(context("full".into())) };
-                model.ask(*operation, request);
+                model.ask(*operation, &in_order(request.clone()));
                 if !model.is_one_too_many(command) {
                     return Err(context("refused as one too many, the model accepts".into()));
                 }
@@ -189,10 +194,11 @@ impl World {
     }
 }
 
-/// The events that a transition starts, in order, by who asked and for whom.
+/// The events that a transition starts, with or without effect, in order, by who asked and for whom.
 fn started(transition: &Transition) -> Vec<(OperationId, Vec<MachineId>)> {
     let events = transition.facts.iter().filter_map(|fact| match &fact.what {
         What::Started(event) => Some(event),
+        What::Ended(event) if matches!(event.status, Status::Ended { outcome: Outcome::NoEffect, .. }) => Some(event),
         _ => None,
     });
     events.map(|it| (it.operations[0], it.resources.iter().map(|resource| resource.machine).collect())).collect()

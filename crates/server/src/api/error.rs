@@ -193,6 +193,7 @@ pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
         Rejection::DomainsRange { .. } => (BAD, "InvalidDomainCount"),
         Rejection::NotAScaleSet(_) => (CONFLICT, "NotAScaleSet"),
         Rejection::NotAnAvailabilitySet(_) => (CONFLICT, "NotAnAvailabilitySet"),
+        Rejection::NotAFlexibleSet(_) => (CONFLICT, "NotAFlexibleSet"),
         Rejection::NotACloudService(_) => (CONFLICT, "NotACloudService"),
         Rejection::NotAMember(_) => (CONFLICT, "NotAMember"),
         Rejection::PolicyOnMember(_) => (CONFLICT, "PolicyOnMember"),

@@ -77,9 +77,9 @@ macro_rules! action {
     };
 }
 
-action!(restart, "restart", |machine| Request::Restart { machine });
-action!(redeploy, "redeploy", |machine| Request::Redeploy { machine });
-action!(perform_maintenance, "perform-maintenance", |machine| Request::PerformMaintenance { machine });
+action!(restart, "restart", |machine| Request::Restart { machines: vec![machine] });
+action!(redeploy, "redeploy", |machine| Request::Redeploy { machines: vec![machine] });
+action!(perform_maintenance, "perform-maintenance", |machine| Request::PerformMaintenance { machines: vec![machine] });
 action!(evict, "evict", |machine| Request::Evict { machine });
 
 pub async fn fail(
@@ -89,7 +89,7 @@ pub async fn fail(
     OptionalBody(body): OptionalBody<Failure>,
 ) -> Result<Response, ApiError> {
     let machine = find(&api, &name, &within)?;
-    let request = Request::Fail { target: Target::Machine(machine.id), kind: body.kind() };
+    let request = Request::Fail { target: Target::Machines(vec![machine.id]), kind: body.kind() };
     api.request(request, body.event_id.map(|id| id.0), body.note(&machine.name)).await
 }
 

@@ -74,6 +74,8 @@ pub struct NewMachine {
     pub resource_group: Option<Word>,
     /// Puts it into this availability set.
     pub availability_set: Option<String>,
+    /// Makes it an instance of this scale set, which must have flexible orchestration.
+    pub scale_set: Option<String>,
     /// Makes it an instance of a role of this cloud service.
     pub cloud_service: Option<String>,
     /// Left out for names like `FrontEnd_IN_0`: what stands before `_IN_`.
@@ -327,18 +329,21 @@ impl NewMachine {
         let conflict = |field: &str, message: &str| {
             Err(ApiError::new(Refusal::ConflictingPlace, format!("The field '{field}': {message}.")).about(field))
         };
-        match (&self.availability_set, &self.cloud_service) {
-            (Some(_), Some(_)) => conflict(
+        let found = |name: &str, kind: Kind| Ok::<_, ApiError>(names::group(region, name, None, kind)?.id);
+        match (&self.availability_set, &self.scale_set, &self.cloud_service) {
+            (_, _, None) if self.role.is_some() => {
+                conflict("role", "only instances of a cloud service have a role; leave it out, or give 'cloudService'")
+            }
+            (None, None, None) => Ok(Place::Standalone),
+            (Some(set), None, None) => Ok(Place::AvailabilitySet(found(set, Kind::AvailabilitySet)?)),
+            (None, Some(set), None) => Ok(Place::FlexibleSet(found(set, Kind::ScaleSet)?)),
+            (_, Some(_), _) => conflict("scaleSet", "a machine is in one group; leave the others out"),
+            (Some(_), None, Some(_)) => conflict(
                 "cloudService",
                 "a machine is in an availability set or in a cloud service; leave one of them out",
             ),
-            (_, None) if self.role.is_some() => {
-                conflict("role", "only instances of a cloud service have a role; leave it out, or give 'cloudService'")
-            }
-            (None, None) => Ok(Place::Standalone),
-            (Some(set), None) => Ok(Place::AvailabilitySet(names::group(region, set, None, Kind::AvailabilitySet)?.id)),
-            (None, Some(service)) => {
-                let service = names::group(region, service, None, Kind::CloudService)?.id;
+            (None, None, Some(service)) => {
+                let service = found(service, Kind::CloudService)?;
                 let in_name = self.name.0.rsplit_once("_IN_").map(|(role, _)| role);
                 match self.role.as_ref().map(|role| role.0.as_str()).or(in_name) {
                     Some(role) => Ok(Place::CloudService { service, role: role.into() }),

@@ -1,4 +1,4 @@
-//! Maintenance of a machine, a host or a group: what only the owner of the hardware can ask for.
+//! Maintenance of machines, a host or a group: what only the owner of the hardware can ask for.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use forewarn_core::{Cause, EventKind, Name, Plan, Region, Request, Target};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::error::ApiError;
@@ -41,8 +41,8 @@ pub struct NewMaintenance {
 /// Exactly one of them.
 #[derive(Debug)]
 pub enum MaintenanceTarget {
-    /// A machine, as in paths.
-    Machine(String),
+    /// Machines, each as in paths: one, or several, those of one update domain at a time.
+    Machines(Vec<String>),
     /// Everything on a host, at once.
     Host(String),
     /// Everything in an availability set, cloud service or scale set, one update domain at a time.
@@ -59,29 +59,42 @@ impl<'de> Deserialize<'de> for MaintenanceTarget {
             #[serde(default)]
             machine: Patch<String>,
             #[serde(default)]
+            machines: Patch<Vec<String>>,
+            #[serde(default)]
             host: Patch<String>,
             #[serde(default)]
             group: Patch<String>,
         }
-        match object::one(deserializer)? {
-            Keys { machine: Value(name), host: Absent, group: Absent } => Ok(MaintenanceTarget::Machine(name)),
-            Keys { machine: Absent, host: Value(name), group: Absent } => Ok(MaintenanceTarget::Host(name)),
-            Keys { machine: Absent, host: Absent, group: Value(name) } => Ok(MaintenanceTarget::Group(name)),
-            Keys { .. } => Err(D::Error::custom("give one of 'machine', 'host' and 'group'")),
+        let Keys { machine, machines, host, group } = object::one(deserializer)?;
+        match (machine, machines, host, group) {
+            (Value(name), Absent, Absent, Absent) => Ok(MaintenanceTarget::Machines(vec![name])),
+            (Absent, Value(names), Absent, Absent) if names.is_empty() => {
+                Err(D::Error::custom("'machines' names none; name at least one"))
+            }
+            (Absent, Value(names), Absent, Absent) => Ok(MaintenanceTarget::Machines(names)),
+            (Absent, Absent, Value(name), Absent) => Ok(MaintenanceTarget::Host(name)),
+            (Absent, Absent, Absent, Value(name)) => Ok(MaintenanceTarget::Group(name)),
+            (_, _, _, _) => Err(D::Error::custom("give one of 'machine', 'machines', 'host' and 'group'")),
         }
     }
 }
 
 impl PartialSchema for MaintenanceTarget {
     fn schema() -> RefOr<Schema> {
-        let one = |key: &str| {
-            let name = ObjectBuilder::new().schema_type(Type::String);
+        let name = || ObjectBuilder::new().schema_type(Type::String);
+        let one = |key: &str, value: RefOr<Schema>| {
             ObjectBuilder::new()
-                .property(key, name)
+                .property(key, value)
                 .required(key)
                 .additional_properties(Some(AdditionalProperties::FreeForm(false)))
         };
-        OneOfBuilder::new().item(one("machine")).item(one("host")).item(one("group")).into()
+        let names = ArrayBuilder::new().items(name()).min_items(Some(1));
+        OneOfBuilder::new()
+            .item(one("machine", name().into()))
+            .item(one("machines", names.into()))
+            .item(one("host", name().into()))
+            .item(one("group", name().into()))
+            .into()
     }
 }
 
@@ -136,9 +149,10 @@ impl MaintenanceTarget {
     /// The target, and how a person would name it.
     fn resolve(&self, region: &Region) -> Result<(Target, String), ApiError> {
         Ok(match self {
-            MaintenanceTarget::Machine(name) => {
-                let machine = names::machine(region, name, None)?;
-                (Target::Machine(machine.id), machine.name.to_string())
+            MaintenanceTarget::Machines(given) => {
+                let machines = names::machines(region, given)?;
+                let named = machines.iter().map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
+                (Target::Machines(machines.iter().map(|machine| machine.id).collect()), named)
             }
             MaintenanceTarget::Host(name) => (Target::Host(hosts::find(region, name)?), name.clone()),
             MaintenanceTarget::Group(name) => {

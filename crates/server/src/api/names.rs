@@ -60,6 +60,10 @@ pub fn machine(region: &Region, text: &str, within: Option<&str>) -> Result<Arc<
     }
 }
 
+pub fn machines(region: &Region, named: &[String]) -> Result<Vec<Arc<Machine>>, ApiError> {
+    named.iter().map(|name| machine(region, name, None)).collect()
+}
+
 /// The name itself in `group~name`.
 pub fn without_group(text: &str) -> &str {
     text.split_once(SEPARATOR).map_or(text, |(_, name)| name)

@@ -281,20 +281,21 @@ struct AskedFor {
 impl AskedFor {
     fn of(region: &Region, operation: &core::Operation) -> AskedFor {
         let named = |machines: &[MachineId]| named(region, operation, machines);
-        let one = |kind, machine: &MachineId| AskedFor::new(kind, named(std::slice::from_ref(machine)));
         let at = |kind, target: &Target| {
             let blank = AskedFor::new(kind, Vec::new());
             match target {
-                Target::Machine(machine) => one(kind, machine),
+                Target::Machines(machines) => AskedFor::new(kind, named(machines)),
                 Target::Host(host) => AskedFor { host: Some(host.to_string()), ..blank },
                 Target::Group(group) => AskedFor { group: group_name(region, *group), ..blank },
             }
         };
         match &operation.request {
-            Request::Restart { machine } => one(OperationKind::Restart, machine),
-            Request::Redeploy { machine } => one(OperationKind::Redeploy, machine),
-            Request::PerformMaintenance { machine } => one(OperationKind::PerformMaintenance, machine),
-            Request::Evict { machine } => one(OperationKind::Evict, machine),
+            Request::Restart { machines } => AskedFor::new(OperationKind::Restart, named(machines)),
+            Request::Redeploy { machines } => AskedFor::new(OperationKind::Redeploy, named(machines)),
+            Request::PerformMaintenance { machines } => {
+                AskedFor::new(OperationKind::PerformMaintenance, named(machines))
+            }
+            Request::Evict { machine } => AskedFor::new(OperationKind::Evict, named(&[*machine])),
             Request::Delete { machines, group } => AskedFor {
                 group: group.and_then(|group| group_name(region, group)),
                 ..AskedFor::new(OperationKind::Delete, named(machines))

@@ -24,7 +24,7 @@ use super::machines::{Machine, MachineChange, NewMachine};
 use super::openapi::Doc;
 use super::operations::Operation;
 use super::scale_sets::{
-    DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, Upgrade,
+    DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, SomeInstances, Upgrade,
 };
 use super::webhooks::{self, NewWebhook, Webhook, WebhookChange, WebhookTest};
 use super::{
@@ -163,6 +163,11 @@ fn action(id: &'static str, summary: &'static str) -> Doc {
     doc(id, summary).query::<InGroup>().may_body::<Action>().answer::<Operation>(ACCEPTED)
 }
 
+/// An action on instances of a scale set.
+fn set_action(id: &'static str, summary: &'static str) -> Doc {
+    doc(id, summary).query::<InGroup>().may_body::<SomeInstances>().answer::<Operation>(ACCEPTED)
+}
+
 /// A turn of a machine's power switch.
 fn power(id: &'static str, summary: &'static str) -> Doc {
     doc(id, summary).query::<InGroup>().may_body::<Nothing>().answer::<Machine>(OK)
@@ -242,6 +247,9 @@ fn scale_set_routes() -> Vec<Route> {
         delete("/api/v1/scale-sets/{set}", sets::delete, doc("deleteScaleSet", "Deletes a scale set and its instances").query::<DeleteQuery>().answer::<Operation>(ACCEPTED)),
         get("/api/v1/scale-sets/{set}/instances", sets::instances, doc("listInstances", "Instances of a scale set").query::<InstancesQuery>().page::<Machine>()),
         post("/api/v1/scale-sets/{set}/upgrade", sets::upgrade, doc("upgradeInstances", "Brings instances to the latest model").query::<InGroup>().may_body::<Upgrade>().answer::<ScaleSet>(OK)),
+        post("/api/v1/scale-sets/{set}/restart", sets::restart, set_action("restartInstances", "Restarts instances: a Reboot event for each")).operator(),
+        post("/api/v1/scale-sets/{set}/redeploy", sets::redeploy, set_action("redeployInstances", "Moves instances to other hosts: a Redeploy event for each")).operator(),
+        post("/api/v1/scale-sets/{set}/perform-maintenance", sets::perform_maintenance, set_action("performMaintenanceOfInstances", "Does now what maintenance would do to instances later: a Redeploy event for each")).operator(),
         post("/api/v1/scale-sets/{set}/delete-instances", sets::delete_instances, doc("deleteInstances", "Deletes instances, with notice where they have it").query::<InGroup>().body::<DeleteInstances>().answer::<Operation>(ACCEPTED)),
     ]
 }

@@ -141,6 +141,16 @@ pub struct Upgrade {
     pub instances: Vec<String>,
 }
 
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SomeInstances {
+    /// Machines of the set; none: all that run.
+    #[serde(default)]
+    pub instances: Vec<String>,
+    /// The id that the first event is to have.
+    pub event_id: Option<EventName>,
+}
+
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteInstances {
@@ -249,12 +259,45 @@ pub async fn upgrade(
 ) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
     let set = find(&snapshot.region, &name, &within)?;
-    let machines = members(&snapshot.region, &body.instances)?;
+    let machines = members_of(&snapshot.region, &set, &body.instances)?;
     let note =
         Note::new("scale-set.upgrade", set.name.as_ref()).with(serde_json::json!({ "instances": body.instances }));
     let done = api.submit(Command::UpgradeInstances { group: set.id, machines }, note).await?;
     let region = &done.snapshot.region;
     Ok(extract::ok(ScaleSet::of(region, region.group(set.id).unwrap_or(&set))))
+}
+
+/// A deed that is done to instances: one operation, however many they are.
+macro_rules! deed {
+    ($name:ident, $action:literal, $request:ident) => {
+        pub async fn $name(
+            api: Api,
+            Segment(name): Segment,
+            Params(within): Params<InGroup>,
+            OptionalBody(body): OptionalBody<SomeInstances>,
+        ) -> Result<Response, ApiError> {
+            let snapshot = api.engine().snapshot();
+            let set = find(&snapshot.region, &name, &within)?;
+            let machines = body.running(&snapshot.region, &set)?;
+            let note = Note::new($action, set.name.as_ref()).with(serde_json::json!({ "instances": body.instances }));
+            api.request(Request::$request { machines }, body.event_id.map(|id| id.0), note).await
+        }
+    };
+}
+
+deed!(restart, "scale-set.restart", Restart);
+deed!(redeploy, "scale-set.redeploy", Redeploy);
+deed!(perform_maintenance, "scale-set.perform-maintenance", PerformMaintenance);
+
+impl SomeInstances {
+    /// Those that are named; who names none means all that run.
+    fn running(&self, region: &Region, set: &core::Group) -> Result<Vec<MachineId>, ApiError> {
+        if !self.instances.is_empty() {
+            return members_of(region, set, &self.instances);
+        }
+        let running = region.group_members(set).filter(|machine| machine.power == core::Power::Running);
+        Ok(running.map(|machine| machine.id).collect())
+    }
 }
 
 pub async fn delete_instances(
@@ -268,12 +311,7 @@ pub async fn delete_instances(
     if body.instances.is_empty() {
         return Err(ApiError::field("instances", "name at least one instance"));
     }
-    let machines = members(&snapshot.region, &body.instances)?;
-    for machine in machines.iter().filter_map(|id| snapshot.region.machine(*id)) {
-        if machine.seat.group() != Some(set.id) {
-            return Err(core::Rejection::NotAMember(machine.name.clone()).into());
-        }
-    }
+    let machines = members_of(&snapshot.region, &set, &body.instances)?;
     let note = Note::new("scale-set.delete-instances", set.name.as_ref())
         .with(serde_json::json!({ "instances": body.instances }));
     let request = Request::Delete { machines, group: None };
@@ -284,8 +322,12 @@ fn find(region: &Region, name: &str, within: &InGroup) -> Result<Arc<core::Group
     names::group(region, name, within.group.as_deref(), Kind::ScaleSet)
 }
 
-fn members(region: &Region, named: &[String]) -> Result<Vec<MachineId>, ApiError> {
-    named.iter().map(|name| Ok(names::machine(region, name, None)?.id)).collect()
+fn members_of(region: &Region, set: &core::Group, named: &[String]) -> Result<Vec<MachineId>, ApiError> {
+    let machines = names::machines(region, named)?;
+    match machines.iter().find(|machine| machine.seat.group() != Some(set.id)) {
+        Some(stranger) => Err(core::Rejection::NotAMember(stranger.name.clone()).into()),
+        None => Ok(machines.iter().map(|machine| machine.id).collect()),
+    }
 }
 
 /// `names::group` has made sure that it is one.

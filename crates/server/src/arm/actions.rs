@@ -31,8 +31,8 @@ enum Deed {
 
 /// How a deed is done.
 enum Way {
-    /// An operation for each machine.
-    Asking(fn(MachineId) -> Request),
+    /// One operation for all machines.
+    Asking(fn(Vec<MachineId>) -> Request),
     Switching(Power),
     Nothing,
 }
@@ -52,9 +52,9 @@ impl Deed {
 
     fn way(self) -> Way {
         match self {
-            Deed::Restart => Way::Asking(|machine| Request::Restart { machine }),
-            Deed::Redeploy => Way::Asking(|machine| Request::Redeploy { machine }),
-            Deed::PerformMaintenance => Way::Asking(|machine| Request::PerformMaintenance { machine }),
+            Deed::Restart => Way::Asking(|machines| Request::Restart { machines }),
+            Deed::Redeploy => Way::Asking(|machines| Request::Redeploy { machines }),
+            Deed::PerformMaintenance => Way::Asking(|machines| Request::PerformMaintenance { machines }),
             Deed::Start => Way::Switching(Power::Running),
             Deed::PowerOff => Way::Switching(Power::Stopped),
             Deed::Deallocate => Way::Switching(Power::Deallocated),
@@ -111,9 +111,10 @@ async fn done_to_set(call: &Call, deed: Deed) -> Result<Response, ApiError> {
 async fn done_to(call: &Call, deed: Deed, machines: Vec<Arc<Machine>>) -> Result<Response, ApiError> {
     let over = Ticket::over(call.arm.api.engine().now());
     let (ticket, commands) = match deed.way() {
+        Way::Asking(_) if machines.is_empty() => (over, Vec::new()),
         Way::Asking(request) => {
-            let requests = machines.iter().map(|machine| request(machine.id)).collect();
-            Ticket::of_requests(&call.arm, requests)
+            let ids = machines.iter().map(|machine| machine.id).collect();
+            Ticket::of_requests(&call.arm, vec![request(ids)])
         }
         Way::Switching(power) => {
             let switch = |machine: &Arc<Machine>| Command::SetPower { machine: machine.id, power };

@@ -179,8 +179,9 @@ fn what(region: &Region, operation: &Operation) -> String {
         | Request::Delete { .. } => return String::new(),
     };
     let target = match target {
-        Target::Machine(id) => {
-            region.machine(*id).map_or_else(|| "a machine that is gone".into(), |machine| machine.name.to_string())
+        Target::Machines(ids) => {
+            let name = |id| region.machine(id).map_or("a machine that is gone".into(), |it| it.name.to_string());
+            words::few(&ids.iter().map(|id| name(*id)).collect::<Vec<_>>())
         }
         Target::Host(host) => format!("host {host}"),
         Target::Group(id) => {

@@ -115,7 +115,7 @@ impl World {
 
     /// Asks for a restart whose event has this number for an id.
     pub async fn restart(&self, machine: MachineId, event: u128) {
-        let request = Request::Restart { machine };
+        let request = Request::Restart { machines: vec![machine] };
         self.request(request, event).await;
     }
 

@@ -63,7 +63,7 @@ fn one_turn(fleet: Fleet, turn: u64) -> [Command; TURN] {
     let change = MachineChange { zone: Some(Some("2".into())), ..MachineChange::default() };
     [
         Command::Seen { machine },
-        request(restart, Request::Restart { machine }, Some(event)),
+        request(restart, Request::Restart { machines: vec![machine] }, Some(event)),
         Command::Approve { by: guest, within: Within::ScopeOf(machine), events: vec![event] },
         Command::Report { event, report: Report::Done },
         request(maintenance, Request::Maintain { target: Target::Host(host), plan: freeze() }, None),

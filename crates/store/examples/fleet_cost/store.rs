@@ -49,7 +49,7 @@ fn maintain(fleet: Fleet, n: u64, turn: u64, event: EventId) -> Command {
         duration_secs: None,
         description: None,
     };
-    let target = Target::Machine(fleet.machine_id(n));
+    let target = Target::Machines(vec![fleet.machine_id(n)]);
     let operation = Guid(0x006f_7065_7261).derive(turn);
     Command::Request { operation, by: "bench".into(), request: Request::Maintain { target, plan }, event: Some(event) }
 }
@@ -119,7 +119,7 @@ fn restarts(opened: &mut Opened, first: u64, count: u64) -> Result<f64, Box<dyn 
     for turn in first..first + count {
         let machine = fleet.machine_id(somewhere(fleet, turn));
         let operation = Guid(0x0072_6573).derive(turn);
-        let request = Request::Restart { machine };
+        let request = Request::Restart { machines: vec![machine] };
         let command = Command::Request { operation, by: "bench".into(), request, event: None };
         let begun = Instant::now();
         opened.carry_out(&command)?;

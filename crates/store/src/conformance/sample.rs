@@ -269,7 +269,7 @@ pub fn operations() -> Vec<Entity> {
         OperationResult::Canceled { by: "ann".into() },
     ];
     let ended = results.into_iter().enumerate().map(|(n, result)| {
-        let restart = Request::Restart { machine: MachineId(1) };
+        let restart = Request::Restart { machines: vec![MachineId(1)] };
         operation(n as u64 + 50, restart, Some(result))
     });
     running.chain(ended).map(|operation| Entity::Operation(Arc::new(operation))).collect()
@@ -307,14 +307,16 @@ fn requests() -> Vec<Request> {
     let bare = Plan { at: None, notice: None, duration_secs: None, description: None, ..full.clone() };
     vec![
         Request::Maintain { target: Target::Group(AVAILABILITY_SET), plan: full },
-        Request::Maintain { target: Target::Machine(machine), plan: bare },
+        Request::Maintain { target: Target::Machines(vec![machine]), plan: bare.clone() },
         Request::Fail { target: Target::Host("host-a".into()), kind: EventKind::Redeploy },
-        Request::Restart { machine },
-        Request::Redeploy { machine },
-        Request::PerformMaintenance { machine },
+        Request::Restart { machines: vec![machine] },
+        Request::Redeploy { machines: vec![machine] },
+        Request::PerformMaintenance { machines: vec![machine] },
         Request::Evict { machine: MachineId(4) },
         Request::Delete { machines: vec![machine, MachineId(2)], group: Some(AVAILABILITY_SET) },
         Request::Delete { machines: vec![MachineId(3)], group: None },
+        Request::Restart { machines: vec![machine, MachineId(2)] },
+        Request::Maintain { target: Target::Machines(vec![machine, MachineId(3)]), plan: bare },
     ]
 }
 

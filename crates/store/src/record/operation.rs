@@ -169,11 +169,11 @@ impl From<RolloutBody> for Rollout {
 #[serde(deny_unknown_fields)]
 pub(crate) enum RequestBody<'a> {
     #[serde(rename = "restart")]
-    Restart { machine: u64 },
+    Restart { machine: MachinesBody },
     #[serde(rename = "redeploy")]
-    Redeploy { machine: u64 },
+    Redeploy { machine: MachinesBody },
     #[serde(rename = "perform-maintenance")]
-    PerformMaintenance { machine: u64 },
+    PerformMaintenance { machine: MachinesBody },
     #[serde(rename = "evict")]
     Evict { machine: u64 },
     #[serde(rename = "delete")]
@@ -197,9 +197,9 @@ pub(crate) enum RequestBody<'a> {
 impl<'a> From<&'a Request> for RequestBody<'a> {
     fn from(request: &'a Request) -> Self {
         match request {
-            Request::Restart { machine } => RequestBody::Restart { machine: machine.0 },
-            Request::Redeploy { machine } => RequestBody::Redeploy { machine: machine.0 },
-            Request::PerformMaintenance { machine } => RequestBody::PerformMaintenance { machine: machine.0 },
+            Request::Restart { machines } => RequestBody::Restart { machine: machines.into() },
+            Request::Redeploy { machines } => RequestBody::Redeploy { machine: machines.into() },
+            Request::PerformMaintenance { machines } => RequestBody::PerformMaintenance { machine: machines.into() },
             Request::Evict { machine } => RequestBody::Evict { machine: machine.0 },
             Request::Delete { machines, group } => RequestBody::Delete {
                 machines: machines.iter().map(|machine| machine.0).collect(),
@@ -214,9 +214,9 @@ impl<'a> From<&'a Request> for RequestBody<'a> {
 impl RequestBody<'_> {
     fn into_request(self, interner: &mut Interner) -> Request {
         match self {
-            RequestBody::Restart { machine } => Request::Restart { machine: MachineId(machine) },
-            RequestBody::Redeploy { machine } => Request::Redeploy { machine: MachineId(machine) },
-            RequestBody::PerformMaintenance { machine } => Request::PerformMaintenance { machine: MachineId(machine) },
+            RequestBody::Restart { machine } => Request::Restart { machines: machine.into() },
+            RequestBody::Redeploy { machine } => Request::Redeploy { machines: machine.into() },
+            RequestBody::PerformMaintenance { machine } => Request::PerformMaintenance { machines: machine.into() },
             RequestBody::Evict { machine } => Request::Evict { machine: MachineId(machine) },
             RequestBody::Delete { machines, group } => {
                 Request::Delete { machines: machines.into_iter().map(MachineId).collect(), group: group.map(GroupId) }
@@ -229,11 +229,37 @@ impl RequestBody<'_> {
     }
 }
 
+/// Most requests are about one machine, and formats before the third knew no others: that one is its number.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum MachinesBody {
+    One(u64),
+    Several(Vec<u64>),
+}
+
+impl From<&Vec<MachineId>> for MachinesBody {
+    fn from(machines: &Vec<MachineId>) -> Self {
+        match machines[..] {
+            [machine] => MachinesBody::One(machine.0),
+            _ => MachinesBody::Several(machines.iter().map(|machine| machine.0).collect()),
+        }
+    }
+}
+
+impl From<MachinesBody> for Vec<MachineId> {
+    fn from(body: MachinesBody) -> Self {
+        match body {
+            MachinesBody::One(machine) => vec![MachineId(machine)],
+            MachinesBody::Several(machines) => machines.into_iter().map(MachineId).collect(),
+        }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) enum TargetBody<'a> {
     #[serde(rename = "machine")]
-    Machine(u64),
+    Machines(MachinesBody),
     #[serde(rename = "host", borrow)]
     Host(Text<'a>),
     #[serde(rename = "group")]
@@ -243,7 +269,7 @@ pub(crate) enum TargetBody<'a> {
 impl<'a> From<&'a Target> for TargetBody<'a> {
     fn from(target: &'a Target) -> Self {
         match target {
-            Target::Machine(machine) => TargetBody::Machine(machine.0),
+            Target::Machines(machines) => TargetBody::Machines(machines.into()),
             Target::Host(host) => TargetBody::Host(host.into()),
             Target::Group(group) => TargetBody::Group(group.0),
         }
@@ -253,7 +279,7 @@ impl<'a> From<&'a Target> for TargetBody<'a> {
 impl TargetBody<'_> {
     fn into_target(self, interner: &mut Interner) -> Target {
         match self {
-            TargetBody::Machine(machine) => Target::Machine(MachineId(machine)),
+            TargetBody::Machines(machines) => Target::Machines(machines.into()),
             TargetBody::Host(host) => Target::Host(interner.name(host)),
             TargetBody::Group(group) => Target::Group(GroupId(group)),
         }

@@ -7,7 +7,7 @@ use super::one;
 use crate::StoreError;
 
 /// The format of the tables; records have versions of their own.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// `FWRN`: tells our databases from other people's.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -126,7 +126,9 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let format = meta(connection, "format").map_err(read_error)?.unwrap_or_default();
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
-        Ok(1) => upgrade_1(connection).map_err(read_error),
+        Ok(1) => upgrade(connection, ATTACHMENTS).map_err(read_error),
+        // Records of the third may be about several machines; those of the second are read as they are.
+        Ok(2) => upgrade(connection, "").map_err(read_error),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, and this program knows \
              {FORMAT}. Start that version, or use a backup from before."
@@ -138,10 +140,10 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-fn upgrade_1(connection: &Connection) -> rusqlite::Result<()> {
+fn upgrade(connection: &Connection, missing: &str) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {ATTACHMENTS}
-         UPDATE meta SET value = '2' WHERE key = 'format';
+        "BEGIN IMMEDIATE; {missing}
+         UPDATE meta SET value = '{FORMAT}' WHERE key = 'format';
          COMMIT;"
     ))
 }

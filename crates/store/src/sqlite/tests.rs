@@ -40,8 +40,8 @@ fn a_file_that_is_no_store_is_a_sentence() {
         ("is damaged", |path| cut(path, |length| length - 4096)),
         ("is missing, but forewarn.db-wal", |path| fs::rename(path, path.with_extension("db-wal")).unwrap()),
         ("not one of Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
-        ("its format is 3, and this program knows 2", |path| {
-            sql(path, "UPDATE meta SET value = 3 WHERE key = 'format'")
+        ("its format is 4, and this program knows 3", |path| {
+            sql(path, "UPDATE meta SET value = 4 WHERE key = 'format'")
         }),
         ("its format is ''", |path| sql(path, "DELETE FROM meta WHERE key = 'format'")),
         ("its revision is 'x'", |path| sql(path, "UPDATE meta SET value = 'x' WHERE key = 'revision'")),

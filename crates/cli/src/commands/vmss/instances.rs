@@ -46,6 +46,11 @@ impl Shown for Instance {
     }
 }
 
+/// Those that were named; none when all are meant, which is how the API is told.
+pub fn named(api: &Api, set: &Named, ids: &[String]) -> Result<Vec<Machine>, Failure> {
+    if ids.is_empty() || ids.iter().any(|id| id == "*") { Ok(Vec::new()) } else { chosen(api, set, ids) }
+}
+
 /// Those that were named, by id, name or vmId; all when none or `*` was.
 pub fn chosen(api: &Api, set: &Named, ids: &[String]) -> Result<Vec<Machine>, Failure> {
     let machines: Vec<Machine> = client::read_all(&all(api, set)?)?;

@@ -4,12 +4,12 @@
 //! vm a [spot] [policy=delete] [host=h1] [ud=1] [fd=1] [zone=1] [term=10m] [sub=s] [rg=rg] [ip=10.0.0.1|pool] [vmid=b]
 //!                                   a machine on its own; vmid=b wants the one that b has
 //! avset s a b c [uds=3] [fds=2] · service s a b     a group with these machines, domains round robin
-//! join s d [as=avset|service]       one more machine for a group (options as for vm)
+//! join s d [as=avset|service|instance]  one more machine for a group (options as for vm)
 //! set w uniform 3 [term=10m] [max=2] [mode=manual|rolling] [zones=2] [ud=5] [fd=3] [spot] · set w flexible 3 …
 //! host h1 · unhost h1 · move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
 //! on a                              a asks for its document
-//! restart|redeploy|perform|evict a  · delete a b · drop s [a b] (a group) · fail a|host h1|group s [redeploy]
-//! maintain a|host h1|group s freeze|reboot|redeploy [in=1h] [ago=1m] [notice=30m] [migration] [secs=30] ["text"]
+//! restart|redeploy|perform|delete a b · evict a · drop s [a b] (a group) · fail a|vms a,b|host h1|group s [redeploy]
+//! maintain a|vms a,b|host h1|group s freeze|reboot|redeploy [in=1h] [ago=1m] [notice=30m] [migration] [secs=30] ["text"]
 //!   … id=7 at the end of a request wants this id for its event, op=op1 this operation's id for itself
 //! cancel op1 · uncall e1 (cancel by event) · approve a e1 e2 (by guest) · ack e1 [in=s] (from outside, of a group)
 //! done e1 · failed e1               the driver's report
@@ -277,7 +277,8 @@ impl World {
         Ok(match words[0] {
             "host" => (Target::Host(words[1].into()), &words[2..]),
             "group" => (Target::Group(self.group(words[1])?), &words[2..]),
-            name => (Target::Machine(self.machine(name)?), &words[1..]),
+            "vms" => (Target::Machines(self.machines(&words[1].split(',').collect::<Vec<_>>())?), &words[2..]),
+            name => (Target::Machines(vec![self.machine(name)?]), &words[1..]),
         })
     }
 }

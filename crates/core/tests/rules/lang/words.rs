@@ -62,16 +62,16 @@ impl World {
             "deallocate" => self.power(rest[0], Power::Deallocated)?,
             "start" => self.power(rest[0], Power::Running)?,
             "restart" => {
-                let machine = self.machine(rest[0])?;
-                self.request(Request::Restart { machine })
+                let machines = self.machines(rest)?;
+                self.request(Request::Restart { machines })
             }
             "redeploy" => {
-                let machine = self.machine(rest[0])?;
-                self.request(Request::Redeploy { machine })
+                let machines = self.machines(rest)?;
+                self.request(Request::Redeploy { machines })
             }
             "perform" => {
-                let machine = self.machine(rest[0])?;
-                self.request(Request::PerformMaintenance { machine })
+                let machines = self.machines(rest)?;
+                self.request(Request::PerformMaintenance { machines })
             }
             "evict" => {
                 let machine = self.machine(rest[0])?;
@@ -249,14 +249,18 @@ impl World {
 
     fn join(&mut self, words: &[&str]) -> Result<Command, String> {
         let id = self.group(words[0])?;
-        let service = match words.iter().find_map(|word| word.strip_prefix("as=")) {
-            Some(kind) => kind == "service",
-            None => self.region.group(id).is_some_and(|group| matches!(group.kind, GroupKind::CloudService)),
+        let kind = match words.iter().find_map(|word| word.strip_prefix("as=")) {
+            Some(kind) => kind,
+            None => match self.region.group(id).map(|group| &group.kind) {
+                Some(GroupKind::CloudService) => "service",
+                Some(GroupKind::ScaleSet(_)) => "instance",
+                Some(GroupKind::AvailabilitySet) | None => "avset",
+            },
         };
-        let place = if service {
-            Place::CloudService { service: id, role: "FrontEnd".into() }
-        } else {
-            Place::AvailabilitySet(id)
+        let place = match kind {
+            "service" => Place::CloudService { service: id, role: "FrontEnd".into() },
+            "instance" => Place::FlexibleSet(id),
+            _ => Place::AvailabilitySet(id),
         };
         Ok(Command::RegisterMachine(Box::new(self.new_machine(&words[1..], place)?)))
     }
