@@ -74,8 +74,10 @@ fn request(service: &Service, form: &Form) -> Result<Request, String> {
         action @ ("restart" | "redeploy" | "perform-maintenance" | "evict" | "start" | "stop" | "deallocate") => {
             post(format!("/machines/{target}/{action}"), json!({}))
         }
-        "fail" => post(format!("/machines/{target}/hardware-failure"), failure(form)),
-        "fail-host" => post(format!("/hosts/{target}/hardware-failure"), failure(form)),
+        "fail" => post(format!("/machines/{target}/hardware-failure"), json!({ "type": "Reboot" })),
+        "lose" => post(format!("/machines/{target}/hardware-failure"), json!({ "type": "Redeploy" })),
+        "fail-host" => post(format!("/hosts/{target}/hardware-failure"), json!({ "type": "Reboot" })),
+        "lose-host" => post(format!("/hosts/{target}/hardware-failure"), json!({ "type": "Redeploy" })),
         "remove-host" => delete(format!("/hosts/{target}")),
         "delete-machine" => delete(format!("/machines/{target}")),
         action @ ("approve" | "cancel") => post(format!("/events/{target}/{action}"), json!({})),
@@ -127,10 +129,6 @@ fn policy(form: &Form) -> Value {
         "approveUserRedeploy": form.is_ticked("redeploy"),
         "approveAllInstancesDown": form.is_ticked("down"),
     })
-}
-
-fn failure(form: &Form) -> Value {
-    json!({ "type": form.text("kind") })
 }
 
 pub fn number(text: &str, label: &str) -> Result<u32, String> {

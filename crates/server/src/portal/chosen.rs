@@ -1,5 +1,5 @@
 //! What is done with machines that were ticked on the page of their group: asked about first, with what will happen to
-//! each, then done one by one or, where the API can, together.
+//! each, then done: instances of a scale set together, others one by one.
 
 use askama::Template;
 use axum::extract::State;
@@ -179,7 +179,8 @@ impl Choice {
                 return machines.iter().map(told).collect();
             }
         };
-        Oracle::of(scene).machines(machines, asked)
+        let oracle = Oracle::of(scene);
+        if is_set(group) { oracle.together(machines, asked) } else { oracle.each(machines, asked) }
     }
 
     fn without_event(self, group: &Group, machine: &Machine) -> String {
@@ -211,8 +212,12 @@ impl Choice {
             machines.iter().map(|machine| machine.name.to_string()).zip(paths).collect()
         };
         match self {
-            Choice::Restart => each(&|path| Request::post(format!("{path}/restart"), json!({}))),
-            Choice::Redeploy => each(&|path| Request::post(format!("{path}/redeploy"), json!({}))),
+            Choice::Restart | Choice::Redeploy if is_set(group) => {
+                all(Request::post(format!("{set}/{}", self.word()), json!({ "instances": ids })))
+            }
+            Choice::Restart | Choice::Redeploy => {
+                each(&|path| Request::post(format!("{path}/{}", self.word()), json!({})))
+            }
             Choice::Delete if is_set(group) => {
                 all(Request::post(format!("{set}/delete-instances"), json!({ "instances": ids })))
             }

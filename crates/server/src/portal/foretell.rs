@@ -18,7 +18,7 @@ use super::page::{Look, Scene};
 use super::words::{self, escaped, few};
 use crate::span::span_text;
 use decisions::ended;
-pub use order::Stage;
+pub use order::{Stage, machines_of};
 
 /// The id of an operation that is tried and never happens.
 const TRIAL: OperationId = Guid(u128::MAX);
@@ -52,16 +52,16 @@ impl<'r> Oracle<'r> {
     }
 
     pub fn machine(&self, machine: &Machine, asked: Asked) -> String {
-        self.machines(&[machine], asked).pop().map_or_else(String::new, |(_, told)| told)
+        self.each(&[machine], asked).pop().map_or_else(String::new, |(_, told)| told)
     }
 
     /// Several, one after the other: limits count those before. Each with its name.
-    pub fn machines(&self, machines: &[&Machine], asked: Asked) -> Vec<(String, String)> {
+    pub fn each(&self, machines: &[&Machine], asked: Asked) -> Vec<(String, String)> {
         let mut region = self.region.clone();
         let mut told = Vec::new();
         for (number, machine) in machines.iter().enumerate() {
             let operation = TRIAL.derive(number as u64);
-            let sentence = match region.apply(&asked.command(operation, machine.id), self.now) {
+            let sentence = match region.apply(&asked.command(operation, vec![machine.id]), self.now) {
                 Ok(trial) => {
                     let sentence = Oracle { region: &region, ..*self }.of_machine(machine, asked, operation, &trial);
                     region = trial.region;
@@ -72,6 +72,18 @@ impl<'r> Oracle<'r> {
             told.push((machine.name.to_string(), sentence));
         }
         told
+    }
+
+    /// Several in one operation: all or none.
+    pub fn together(&self, machines: &[&Machine], asked: Asked) -> Vec<(String, String)> {
+        let ids = machines.iter().map(|machine| machine.id).collect();
+        match self.region.apply(&asked.command(TRIAL, ids), self.now) {
+            Ok(trial) => {
+                let told = |machine: &&Machine| self.of_machine(machine, asked, TRIAL, &trial);
+                machines.iter().map(|machine| (machine.name.to_string(), told(machine))).collect()
+            }
+            Err(rejection) => vec![("Refused".into(), escaped(rejection))],
+        }
     }
 
     pub fn host_failure(&self, host: &Host, kind: EventKind) -> String {
@@ -175,11 +187,13 @@ impl<'r> Oracle<'r> {
     }
 
     fn of_machine(&self, machine: &Machine, asked: Asked, operation: OperationId, trial: &Transition) -> String {
-        let mut told = vec![self.effect(machine, asked)];
+        let mut told = vec![self.effect(machine, asked, &trial.region)];
         match asked {
             Asked::Start | Asked::Stop | Asked::Deallocate => told.extend(consequences(trial)),
             Asked::Restart | Asked::Redeploy | Asked::Maintenance | Asked::Evict | Asked::Delete | Asked::Fail(_) => {
-                told.extend(made(trial, operation).into_iter().map(|event| self.event(&trial.region, event)));
+                let of_it = |event: &&Event| event.resources.iter().any(|resource| resource.machine == machine.id);
+                let events = made(trial, operation).into_iter().filter(of_it);
+                told.extend(events.map(|event| self.event(&trial.region, event)));
                 told.extend(pushed_aside(trial));
             }
         }
@@ -187,7 +201,7 @@ impl<'r> Oracle<'r> {
     }
 
     /// What it does to the machine, whenever that is.
-    fn effect(&self, machine: &Machine, asked: Asked) -> String {
+    fn effect(&self, machine: &Machine, asked: Asked, after: &Region) -> String {
         let name = escaped(&machine.name);
         match asked {
             Asked::Restart => format!("{name} restarts where it is and loses its memory."),
@@ -203,15 +217,11 @@ impl<'r> Oracle<'r> {
                 }
                 EvictionPolicy::Delete => format!("{name} is evicted and deleted."),
             },
-            Asked::Delete => match self.wanted(machine) {
-                Some((set, wanted)) => {
-                    format!(
-                        "{name} is deleted, and {} wants {} instead of {wanted}.",
-                        escaped(set),
-                        wanted.saturating_sub(1)
-                    )
+            Asked::Delete => match (wanted(self.region, machine), wanted(after, machine)) {
+                (Some((set, before)), Some((_, then))) if then < before => {
+                    format!("{name} is deleted, and {} wants {then} instead of {before}.", escaped(set))
                 }
-                None => format!("{name} is deleted."),
+                (Some(_) | None, _) => format!("{name} is deleted."),
             },
             Asked::Fail(kind) => format!("The hardware under {name} breaks: it {}.", broken(kind)),
             Asked::Start => format!("{name} is switched on. No event comes of it."),
@@ -219,16 +229,6 @@ impl<'r> Oracle<'r> {
             Asked::Deallocate => {
                 format!("{name} is switched off at once and gives up its place. No event comes of it.")
             }
-        }
-    }
-
-    /// The set that it is an instance of, and how many that wants.
-    fn wanted(&self, machine: &Machine) -> Option<(&'r Name, u32)> {
-        let Seat::Instance { set, .. } = machine.seat else { return None };
-        let group = self.region.group(set)?;
-        match &group.kind {
-            GroupKind::ScaleSet(set) => Some((&group.name, set.capacity)),
-            GroupKind::AvailabilitySet | GroupKind::CloudService => None,
         }
     }
 
@@ -314,14 +314,16 @@ impl<'r> Oracle<'r> {
 }
 
 impl Asked {
-    fn command(self, operation: OperationId, machine: MachineId) -> Command {
+    /// Only some can be asked for several machines in one breath; the others take the first.
+    fn command(self, operation: OperationId, machines: Vec<MachineId>) -> Command {
+        let machine = machines[0];
         let request = match self {
-            Asked::Restart => Request::Restart { machine },
-            Asked::Redeploy => Request::Redeploy { machine },
-            Asked::Maintenance => Request::PerformMaintenance { machine },
+            Asked::Restart => Request::Restart { machines },
+            Asked::Redeploy => Request::Redeploy { machines },
+            Asked::Maintenance => Request::PerformMaintenance { machines },
             Asked::Evict => Request::Evict { machine },
-            Asked::Delete => Request::Delete { machines: vec![machine], group: None },
-            Asked::Fail(kind) => Request::Fail { target: Target::Machine(machine), kind },
+            Asked::Delete => Request::Delete { machines, group: None },
+            Asked::Fail(kind) => Request::Fail { target: Target::Machines(machines), kind },
             Asked::Start => return Command::SetPower { machine, power: Power::Running },
             Asked::Stop => return Command::SetPower { machine, power: Power::Stopped },
             Asked::Deallocate => return Command::SetPower { machine, power: Power::Deallocated },
@@ -406,6 +408,16 @@ fn broken(kind: EventKind) -> &'static str {
         EventKind::Reboot | EventKind::Freeze | EventKind::Preempt | EventKind::Terminate => {
             "restarts and loses its memory"
         }
+    }
+}
+
+/// The set that it is an instance of, and how many that wants.
+fn wanted<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Name, u32)> {
+    let Seat::Instance { set, .. } = machine.seat else { return None };
+    let group = region.group(set)?;
+    match &group.kind {
+        GroupKind::ScaleSet(set) => Some((&group.name, set.capacity)),
+        GroupKind::AvailabilitySet | GroupKind::CloudService => None,
     }
 }
 

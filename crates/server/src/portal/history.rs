@@ -25,7 +25,7 @@ struct Line {
 
 /// What the query finds.
 pub async fn panel(scene: &Scene, query: HistoryQuery) -> Panel {
-    shown(read(scene, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await.iter())
+    shown(read(scene, HistoryQuery { limit: Some(ROWS_SHOWN as u32), ..query }).await.iter().rev())
 }
 
 /// What this says yes to, of the last rows of all.

@@ -12,7 +12,7 @@ use super::act::segment;
 use super::action::{Actions, Button, Tone};
 use super::field::{Field, Problems};
 use super::foretell::Oracle;
-use super::machine::{Facts, failure_kinds};
+use super::machine::Facts;
 use super::maintenance::operations_panel;
 use super::page::{self, Drawn, Fragment, Look, Missing, Panel, Scene};
 use super::visitor::Form;
@@ -136,11 +136,13 @@ fn actions(scene: &Scene, host: &Host, here: &str) -> Panel {
         let remove = Button::new("remove-host", "Remove", told, Role::Owner, Tone::Danger);
         return Actions::new(scene, &*host.name, HERE).button(remove).panel();
     }
-    let told = Oracle::of(scene).host_failure(host, EventKind::Reboot);
-    let fail = Button::new("fail-host", "Hardware failure", told, Role::Owner, Tone::Danger).with(failure_kinds());
+    let fails = |act, label, kind| {
+        Button::new(act, label, Oracle::of(scene).host_failure(host, kind), Role::Owner, Tone::Danger)
+    };
     Actions::new(scene, &*host.name, here)
         .link("plan", "Plan maintenance", &plan::prefilled("host", &host.name))
-        .button(fail)
+        .button(fails("fail-host", "Hardware failure: restart", EventKind::Reboot))
+        .button(fails("lose-host", "Hardware failure: another host", EventKind::Redeploy))
         .panel()
 }
 

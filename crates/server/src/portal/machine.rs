@@ -8,7 +8,6 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
 use super::action::{Actions, Button, Tone};
-use super::field::{Control, Field, Problems};
 use super::foretell::{Asked, Oracle};
 use super::page::{Drawn, Missing, Panel, Scene};
 use super::{history, plan, policy, timeline, words};
@@ -155,15 +154,17 @@ fn actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
             .button(button("deallocate", "Deallocate", Asked::Deallocate, Role::Owner, Tone::Danger)),
         Power::Deallocated => actions.button(button("start", "Start", Asked::Start, Role::Owner, Tone::Calm)),
     };
-    let fail = button("fail", "Hardware failure", Asked::Fail(EventKind::Reboot), Role::Owner, Tone::Danger);
-    let delete = button("delete-machine", "Delete", Asked::Delete, Role::Owner, Tone::Danger);
-    actions.button(fail.with(failure_kinds())).button(delete).panel()
-}
-
-/// What becomes of machines when their hardware breaks.
-pub fn failure_kinds() -> String {
-    let kinds = vec![("Reboot", "they restart where they are"), ("Redeploy", "they come up on another host")];
-    Field::new("kind", "Then", "Reboot", &Problems::default()).as_(Control::Choice(kinds)).html()
+    actions
+        .button(button("fail", "Hardware failure: restart", Asked::Fail(EventKind::Reboot), Role::Owner, Tone::Danger))
+        .button(button(
+            "lose",
+            "Hardware failure: another host",
+            Asked::Fail(EventKind::Redeploy),
+            Role::Owner,
+            Tone::Danger,
+        ))
+        .button(button("delete-machine", "Delete", Asked::Delete, Role::Owner, Tone::Danger))
+        .panel()
 }
 
 fn document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a str) -> Document<'a> {

@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use super::act::{self, after};
 use super::action::{Button, Tone};
-use super::foretell::{Oracle, Stage};
+use super::foretell::{Oracle, Stage, machines_of};
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::plan::Typed;
 use super::visitor::Form;
@@ -147,15 +147,12 @@ fn domain_of(region: &Region, event: &Event) -> u32 {
 }
 
 fn ahead(region: &Region, operation: &Operation) -> Vec<Row> {
-    let (Some(rollout), Request::Maintain { target: Target::Group(id), .. }) = (&operation.rollout, &operation.request)
-    else {
+    let (Some(rollout), Request::Maintain { target, .. }) = (&operation.rollout, &operation.request) else {
         return Vec::new();
     };
     let mut domains: BTreeMap<u32, Vec<&Machine>> = BTreeMap::new();
-    for machine in region.group(*id).into_iter().flat_map(|group| region.group_members(group)) {
-        if machine.update_domain >= rollout.next_domain {
-            domains.entry(machine.update_domain).or_default().push(machine);
-        }
+    for machine in machines_of(region, target).filter(|machine| machine.update_domain >= rollout.next_domain) {
+        domains.entry(machine.update_domain).or_default().push(machine);
     }
     let row = |(domain, machines): (u32, Vec<&Machine>)| Row {
         domain,
@@ -197,7 +194,7 @@ fn state(operation: &Operation) -> String {
             let over = operation.parts.iter().filter(|part| part.outcome.is_some()).count();
             match operation.rollout.as_ref().and_then(|rollout| rollout.resume) {
                 Some(at) => format!("pause until {}", words::time(at)),
-                None => format!("under way, {over} of {} over", words::events(operation.parts.len())),
+                None => format!("under way, {over} of {} over", operation.parts.len()),
             }
         }
         OperationState::Ended { result: OperationResult::Succeeded, .. } => "done".into(),

@@ -203,12 +203,10 @@ impl Typed {
     }
 
     fn machines(&self, region: &Region) -> Result<(Target, Value), String> {
-        let find = |name: &str| machine_named(region, name).map(|machine| machine.id).map_err(|error| error.message);
         let names: Vec<&str> = self.names().collect();
-        match names[..] {
-            [one] => Ok((Target::Machine(find(one)?), json!({ "machine": one }))),
-            _ => Err("One machine at a time.".into()),
-        }
+        let machines = names.iter().map(|name| machine_named(region, name).map(|machine| machine.id));
+        let machines: Result<Vec<_>, _> = machines.collect();
+        Ok((Target::Machines(machines.map_err(|error| error.message)?), json!({ "machines": names })))
     }
 
     fn event_kind(&self) -> Result<EventKind, String> {

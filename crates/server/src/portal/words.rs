@@ -124,10 +124,6 @@ pub fn group_kind(group: &Group) -> &'static str {
     }
 }
 
-pub fn events(count: usize) -> String {
-    if count == 1 { "one event".into() } else { format!("{count} events") }
-}
-
 pub fn role_needed(role: Role) -> String {
     format!("This needs the role {}.", role.word())
 }

@@ -1,9 +1,9 @@
 //! The order in which maintenance goes: what comes at once, as the rules would make it, and what follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, Status, Target, Timestamp};
+use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, ScopeId, Status, Target, Timestamp};
 
 use super::{Oracle, TRIAL, asking, made, names_of};
 use crate::portal::words::{self, escaped, few};
@@ -28,15 +28,10 @@ impl Oracle<'_> {
         let events = made(&trial, TRIAL);
         let together = events.len() > 1 && events.iter().all(|event| event.cohort.is_some());
         let mut stages: Vec<Stage> = events.iter().map(|event| self.stage(event, together)).collect();
-        if let (Target::Group(group), Some(first)) = (target, events.first()) {
-            let members = self.region.group(*group).map(|group| self.region.group_members(group));
-            let members = members.into_iter().flatten().map(|machine| &**machine);
-            let visited = trial
-                .region
-                .operation(TRIAL)
-                .and_then(|one| one.rollout.as_ref())
-                .map_or(u32::MAX, |one| one.next_domain);
-            stages.extend(self.later(members.filter(|machine| machine.update_domain >= visited), first, plan));
+        let rollout = trial.region.operation(TRIAL).and_then(|operation| operation.rollout.as_ref());
+        if let (Some(rollout), Some(first)) = (rollout, events.first()) {
+            let ahead = machines_of(self.region, target).filter(|machine| machine.update_domain >= rollout.next_domain);
+            stages.extend(self.later(ahead, first, plan));
         }
         Ok(stages)
     }
@@ -103,7 +98,20 @@ impl Oracle<'_> {
     }
 }
 
+/// The machines that a plan is for, those that are there.
+pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterator<Item = &'r Machine> + 'r> {
+    match target {
+        Target::Machines(ids) => Box::new(ids.iter().filter_map(|id| region.machine(*id)).map(|machine| &**machine)),
+        Target::Host(host) => Box::new(region.machines_on(host).map(|machine| &**machine)),
+        Target::Group(id) => {
+            let members = region.group(*id).into_iter().flat_map(|group| region.group_members(group));
+            Box::new(members.map(|machine| &**machine))
+        }
+    }
+}
+
 fn scopes_of(region: &Region, machines: &[&Machine]) -> String {
-    let scope = machines.first().and_then(|machine| region.scope(machine.scope));
-    scope.map_or_else(String::new, |scope| words::scope(region, scope).name)
+    let scopes: BTreeSet<ScopeId> = machines.iter().map(|machine| machine.scope).collect();
+    let scopes = scopes.into_iter().filter_map(|scope| region.scope(scope));
+    words::few_of(scopes.map(|scope| words::scope(region, scope).name))
 }

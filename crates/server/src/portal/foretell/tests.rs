@@ -61,8 +61,8 @@ impl World {
             ["maintain", "group", group] => {
                 self.ask(Request::Maintain { target: Target::Group(self.group(group).id), plan: freeze() });
             }
-            ["restart", name] => self.ask(Request::Restart { machine: self.named(name).id }),
-            ["redeploy", name] => self.ask(Request::Redeploy { machine: self.named(name).id }),
+            ["restart", name] => self.ask(Request::Restart { machines: vec![self.named(name).id] }),
+            ["redeploy", name] => self.ask(Request::Redeploy { machines: vec![self.named(name).id] }),
             ["delete", name] => self.ask(Request::Delete { machines: vec![self.named(name).id], group: None }),
             _ => panic!("{words:?}"),
         }
@@ -77,10 +77,13 @@ impl World {
             ["scale", name, capacity] => oracle.scale(&self.group(name), capacity.parse().unwrap()),
             ["delete-group", name] => oracle.group_delete(&self.group(name)),
             ["fail-host", host] => oracle.host_failure(self.region.host(host).unwrap(), EventKind::Reboot),
-            ["all", asked, ref names @ ..] => {
+            [how @ ("each" | "together"), asked, ref names @ ..] => {
                 let machines: Vec<Arc<Machine>> = names.iter().map(|name| self.named(name)).collect();
                 let machines: Vec<&Machine> = machines.iter().map(|machine| &**machine).collect();
-                let told = oracle.machines(&machines, asked_for(asked));
+                let told = match how {
+                    "each" => oracle.each(&machines, asked_for(asked)),
+                    _ => oracle.together(&machines, asked_for(asked)),
+                };
                 told.into_iter().map(|(name, told)| format!("{name}: {told}")).collect::<Vec<_>>().join(" | ")
             }
             [asked, name] => oracle.machine(&self.named(name), asked_for(asked)),
@@ -335,15 +338,29 @@ fn what_breaks_and_the_power_switch() {
 
 #[test]
 fn several_at_once() {
-    check(&[(
-        "set web 2 told 7; listen web_0",
-        "all delete web_0 web_1",
-        "web_0: web_0 is deleted, and web wants 1 instead of 2. Terminate not before 12:07 (7m from now); web_0 and web_1 share the document; it starts earlier if one of them approves. | web_1: web_1 is deleted, and web wants 0 instead of 1. Terminate not before 12:07 (7m from now); web_0 and web_1 share the document; it starts earlier if one of them approves. Once approved it waits for the deletions of the same document that are neither approved nor due: web_0.",
-    )]);
+    check(&[
+        (
+            "set web 2 told 7; listen web_0",
+            "together delete web_0 web_1",
+            "web_0: web_0 is deleted, and web wants 0 instead of 2. Terminate not before 12:07 (7m from now); web_0 and web_1 share the document; it starts earlier if one of them approves. Once approved it waits for the deletions of the same document that are neither approved nor due: web_1. | web_1: web_1 is deleted, and web wants 0 instead of 2. Terminate not before 12:07 (7m from now); web_0 and web_1 share the document; it starts earlier if one of them approves. Once approved it waits for the deletions of the same document that are neither approved nor due: web_0.",
+        ),
+        (
+            "set web 2; listen web_0; stop web_1",
+            "together restart web_0 web_1",
+            "Refused: Machine 'web_1' is not running. Start it first.",
+        ),
+        (
+            "set web 2; stop web_1",
+            "each restart web_0 web_1",
+            "web_0: web_0 restarts where it is and loses its memory. Nobody in its scope asks for events, so it happens at once, without notice. | web_1: Machine 'web_1' is not running. Start it first.",
+        ),
+    ]);
     let names: Vec<String> = (0..11).map(|number| format!("web_{number}")).collect();
-    let told = World::after("set web 11; listen web_0")
-        .told(&[&["all", "restart"], &names.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    assert!(told.ends_with("web_10: 10 restart or redeploy operations are waiting in this subscription already, which is the limit. Approve or cancel one, or wait."), "{told}");
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let world = World::after("set web 11; listen web_0");
+    let limit = "10 restart or redeploy operations are waiting in this subscription already";
+    assert!(world.told(&[&["each", "restart"], &names[..]].concat()).contains(&format!("web_10: {limit}")));
+    assert!(!world.told(&[&["together", "restart"], &names[..]].concat()).contains(limit));
 }
 
 #[test]
@@ -443,6 +460,14 @@ fn the_order_of_maintenance() {
         [
             "a UD 0 a: not before 12:15; all of them together, earlier when all are approved",
             "b UD 0 b: not before 12:15, with the others; nobody in its scope is told",
+        ]
+    );
+    let two = |world: &World| Target::Machines(vec![world.named("a").id, world.named("web_1").id]);
+    assert_eq!(
+        told("machine a; set web 2; listen web_0", two, freeze()).unwrap(),
+        [
+            "a UD 0 a: at once: nobody in its scope asks for events",
+            "web UD 1 web_1: 30m after the one before has ended, and 15m of notice: about 12:45:09 UTC, earlier when approvals are",
         ]
     );
     let at = Some(NOON + Duration::from_secs(3600));

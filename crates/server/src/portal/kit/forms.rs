@@ -6,6 +6,7 @@ use askama::Template;
 use serde_json::{Value, json};
 
 use crate::api::Refused;
+use crate::faults::{DELAY_MAX, FaultError};
 use crate::portal::act::{Request, number};
 use crate::portal::field::{Control, Field, Problems};
 use crate::portal::plan::{optional, seconds};
@@ -13,6 +14,19 @@ use crate::portal::sign_in::rendered;
 use crate::portal::visitor::Form;
 use crate::scenario::{Scenario, shipped};
 use crate::span::span;
+
+/// What goes wrong, as the API and as people call it.
+const KINDS: [(&str, &str); 9] = [
+    ("Status", "a status"),
+    ("Delay", "a delay"),
+    ("Reset", "a closed connection"),
+    ("Truncated", "half an answer"),
+    ("Malformed", "broken JSON"),
+    ("SlowFirstCall", "a slow first call"),
+    ("IncarnationRestart", "an incarnation that begins again"),
+    ("EventsVanish", "no events"),
+    ("UnknownType", "events of an unknown type"),
+];
 
 /// What is in the fields of all of them.
 #[derive(Clone, Debug)]
@@ -148,17 +162,6 @@ impl Typed {
     }
 
     pub fn fault_form(&self, csrf: &str) -> String {
-        let kinds = vec![
-            ("Status", "a status"),
-            ("Delay", "a delay"),
-            ("Reset", "a closed connection"),
-            ("Truncated", "half an answer"),
-            ("Malformed", "broken JSON"),
-            ("SlowFirstCall", "a slow first call"),
-            ("IncarnationRestart", "an incarnation that begins again"),
-            ("EventsVanish", "no events"),
-            ("UnknownType", "events of an unknown type"),
-        ];
         let statuses = vec![
             ("429", "429 Too many requests"),
             ("410", "410 Gone"),
@@ -167,7 +170,7 @@ impl Typed {
         ];
         let methods = vec![("", "GET and POST"), ("GET", "GET alone"), ("POST", "POST alone")];
         let fields = [
-            self.field("kind", "Answer with", &self.kind).as_(Control::Choice(kinds)),
+            self.field("kind", "Answer with", &self.kind).as_(Control::Choice(KINDS.to_vec())),
             self.field("status", "Status", &self.status).as_(Control::Choice(statuses)).only_for("Status"),
             self.field("retry_after", "Retry-After", &self.retry_after).hint("With 429 and 503.").only_for("Status"),
             self.field("delay", "Delay", &self.delay)
@@ -209,32 +212,48 @@ impl Typed {
     }
 
     fn fault(&self, problems: &mut Problems) -> Option<Request> {
-        let mut kind = json!({ "kind": self.kind });
-        match self.kind.as_str() {
-            "Status" => {
-                kind["status"] = json!(problems.take("status", number(&self.status, "The status"))?);
-                let retry =
-                    problems.take("retry_after", optional(&self.retry_after, |text| seconds("Retry-After", text)));
-                put(&mut kind, "retryAfterSeconds", retry.flatten());
-            }
-            "Delay" | "SlowFirstCall" => {
-                let delay = span(&self.delay).map_err(|must| format!("The delay must be {must}."));
-                kind["delaySeconds"] = json!(problems.take("delay", delay)?.as_secs_f64());
-            }
-            _ => {}
-        }
+        let kind = self.fault_kind(problems);
         let whole = |text: &str, label: &'static str| optional(text, |text| number(text, label));
-        let mut fault = json!({ "fault": kind, "documentsOnly": self.documents == "on" });
+        let mut fault = json!({ "documentsOnly": self.documents == "on" });
         put(&mut fault, "count", problems.take("count", whole(&self.count, "Requests")).flatten());
-        put(&mut fault, "percent", problems.take("percent", whole(&self.percent, "The share")).flatten());
+        let percent = problems.take("percent", whole(&self.percent, "The share")).flatten();
+        if percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
+            problems.add("percent", "The share of requests is from 1 to 100 percent.");
+        }
+        put(&mut fault, "percent", percent);
         let lasts = problems.take("lasts", optional(&self.lasts, |text| seconds("The time", text)));
         put(&mut fault, "forSeconds", lasts.flatten());
         put(&mut fault, "method", Some(&self.method).filter(|method| !method.is_empty()));
         put(&mut fault, "machine", Some(&self.machine).filter(|machine| !machine.is_empty()));
-        if self.percent.parse::<u32>().is_ok_and(|percent| !(1..=100).contains(&percent)) {
-            problems.add("percent", "The share of requests is from 1 to 100 percent.");
-        }
+        fault["fault"] = kind?;
         Some(Request::post("/faults", fault))
+    }
+
+    /// With the fields that the kind has; the others are not looked at.
+    fn fault_kind(&self, problems: &mut Problems) -> Option<Value> {
+        match self.kind.as_str() {
+            "Status" => {
+                let status = problems.take("status", number(&self.status, "The status"))?;
+                let retry =
+                    problems.take("retry_after", optional(&self.retry_after, |text| seconds("Retry-After", text)))?;
+                let mut kind = json!({ "kind": "Status", "status": status });
+                put(&mut kind, "retryAfterSeconds", retry);
+                Some(kind)
+            }
+            word @ ("Delay" | "SlowFirstCall") => {
+                let delay = span(&self.delay).map_err(|must| format!("The delay must be {must}."));
+                let delay = delay.and_then(|delay| match delay <= DELAY_MAX {
+                    true => Ok(delay),
+                    false => Err(FaultError::DelayRange.to_string()),
+                });
+                Some(json!({ "kind": word, "delaySeconds": problems.take("delay", delay)?.as_secs_f64() }))
+            }
+            word if KINDS.iter().any(|(known, _)| *known == word) => Some(json!({ "kind": word })),
+            other => {
+                problems.add("kind", format!("No fault is called '{other}'. Choose one of the list."));
+                None
+            }
+        }
     }
 }
 

@@ -1,0 +1,468 @@
+//! What people decide at the portal: maintenance, hosts, policies, machines that are ticked, the test kit. Each is seen to be
+//! said before, done after, and refused at the field that is wrong.
+
+mod api_support;
+mod portal_support;
+
+use api_support::{Answer, NONE, Server, check};
+use portal_support::*;
+use serde_json::{Value, json};
+
+/// A Uniform set whose first instance listens.
+fn with_set(capacity: u32, model: Value) -> (Server, String) {
+    let server = Server::start();
+    let set = json!({ "name": "web", "capacity": capacity, "orchestration": "Uniform", "model": model });
+    let made = check(&server, "POST /scale-sets", set, 201, json!({}));
+    server.listen_as("web_0");
+    let page = format!("/groups/{}", made["id"]);
+    (server, page)
+}
+
+fn told_in_7m() -> Value {
+    json!({ "terminateNotification": { "notBeforeTimeout": "PT7M" } })
+}
+
+#[track_caller]
+fn assert_has(answer: &Answer, status: u16, parts: &[&str]) {
+    let text = answer.text();
+    assert_eq!(answer.status, status, "{text}");
+    for part in parts {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+/// What a page says before this is done.
+fn foretold(page: &str, act: &str) -> String {
+    between(page, &format!("id=\"do-{act}\""), "</details>")
+}
+
+// --- the planner ---
+
+const PLAN: [(&str, &str); 8] = [
+    ("what", "group"),
+    ("name", "web"),
+    ("kind", "Freeze"),
+    ("cause", "LiveMigration"),
+    ("at", "2026-03-01T14:00"),
+    ("notice", "1h"),
+    ("duration", "5s"),
+    ("description", "Firmware"),
+];
+
+fn plan_with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let changed = |name: &str| changes.iter().find(|(changed, _)| *changed == name).copied();
+    let fields = PLAN.iter().map(|field| changed(field.0).unwrap_or(*field));
+    fields.chain(changes.iter().filter(|(name, _)| PLAN.iter().all(|field| field.0 != *name)).copied()).collect()
+}
+
+#[test]
+fn a_plan_is_shown_and_then_asked_for_with_everything_that_was_typed() {
+    let (server, _) = with_set(2, json!({}));
+    let browser = Browser::at_once(&server);
+    let preview = browser.post("/maintenance", &plan_with(&[("step", "preview")]));
+    assert_has(
+        &preview,
+        200,
+        &["<td>0</td><td>web_0</td><td>web</td>", "2026-03-01 14:00:00 UTC", "value=\"Firmware\""],
+    );
+    check(&server, "GET /operations", NONE, 200, json!({ "value": [] }));
+    let shown = between(&preview.text(), "name=\"shown\" value=\"", "\"");
+    let other = browser.post("/maintenance", &plan_with(&[("kind", "Reboot"), ("step", "start"), ("shown", &shown)]));
+    assert_has(&other, 200, &["Plan it", "<option value=\"Reboot\" selected>"]);
+    check(&server, "GET /operations", NONE, 200, json!({ "value": [] }));
+    let done = browser.post("/maintenance", &plan_with(&[("step", "start"), ("shown", &shown)]));
+    assert_eq!(done.status, 303, "{}", done.text());
+    let expected =
+        json!({ "kind": "Maintain", "type": "Freeze", "cause": "LiveMigration", "at": "2026-03-01T14:00:00Z" });
+    let operation = check(&server, "GET /operations", NONE, 200, json!({ "value": [expected] }));
+    let event = operation["value"][0]["events"][0]["id"].as_str().unwrap().to_owned();
+    let expected = json!({ "description": "Firmware", "durationSeconds": 5, "notBefore": "2026-03-01T14:00:00Z" });
+    check(&server, &format!("GET /events/{event}"), NONE, 200, expected);
+}
+
+#[test]
+fn several_machines_are_planned_by_name() {
+    let (server, _) = with_set(4, json!({}));
+    let browser = Browser::at_once(&server);
+    let fields = plan_with(&[("what", "machine"), ("name", "web_3, web_0"), ("step", "preview")]);
+    let preview = browser.post("/maintenance", &fields);
+    assert_has(&preview, 200, &["<td>0</td><td>web_0</td>", "<td>3</td><td>web_3</td>"]);
+    let shown = between(&preview.text(), "name=\"shown\" value=\"", "\"");
+    let start = plan_with(&[("what", "machine"), ("name", "web_3, web_0"), ("step", "start"), ("shown", &shown)]);
+    assert_eq!(browser.post("/maintenance", &start).status, 303);
+    check(
+        &server,
+        "GET /operations",
+        NONE,
+        200,
+        json!({ "value": [{ "kind": "Maintain", "machines": ["web_3", "web_0"] }] }),
+    );
+    let page = browser.page("/maintenance");
+    assert!(page.contains("Freeze of web_3 and web_0") && page.contains("UD 3"), "{page}");
+}
+
+#[test]
+fn what_is_wrong_with_a_plan_stands_at_its_field_and_what_was_typed_stays() {
+    let (server, _) = with_set(2, json!({}));
+    let browser = Browser::at_once(&server);
+    let long = "x".repeat(257);
+    for (field, typed, says) in [
+        ("name", "", "Name what shall be maintained."),
+        ("name", "wbe", "There is no"),
+        ("at", "tomorrow", "is not a time"),
+        ("at", "2026-03-01T11:00", "has passed"),
+        ("at", "2028-03-01T11:00", "400 days ahead"),
+        ("notice", "soon", "such as 90s"),
+        ("notice", "1m", "at least 900 seconds"),
+        ("notice", "1h1ms", "whole seconds"),
+        ("duration", "2d", "from 0 to 86400 seconds"),
+        ("duration", "x", "such as 90s"),
+        ("description", long.as_str(), "256 characters"),
+        ("kind", "Preempt", "a Freeze, a Reboot or a Redeploy"),
+        ("cause", "Whim", "host maintenance or live migration"),
+    ] {
+        let answer = browser.post("/maintenance", &plan_with(&[(field, typed), ("step", "start")]));
+        assert_has(&answer, 422, &[&format!("id=\"wrong-{field}\"")]);
+        let said = between(&answer.text(), &format!("id=\"wrong-{field}\">"), "</p>");
+        assert!(said.contains(says), "{field} {typed}: {said}");
+        let kept = if field == "description" { "value=\"1h\"" } else { "value=\"Firmware\"" };
+        assert!(answer.text().contains(kept), "{field}");
+    }
+    let several = browser.post("/maintenance", &plan_with(&[("notice", "x"), ("duration", "x"), ("name", "")]));
+    assert_has(&several, 422, &["id=\"wrong-notice\"", "id=\"wrong-duration\"", "id=\"wrong-name\""]);
+    check(&server, "GET /operations", NONE, 200, json!({ "value": [] }));
+}
+
+#[test]
+fn the_planner_is_filled_in_from_the_pages_of_machines_groups_and_hosts() {
+    let (server, group) = with_set(1, json!({}));
+    check(&server, "POST /machines", json!({ "name": "db", "host": "rack-4" }), 201, json!({}));
+    let browser = Browser::at_once(&server);
+    for (page, filled) in [
+        (group, "/maintenance?what=group&name=default~web"),
+        (format!("/machines/{}", vm_id(&server, "web_0")), "/maintenance?what=machine&name=web_0"),
+        ("/hosts/rack-4".into(), "/maintenance?what=host&name=rack-4"),
+    ] {
+        let link = filled.replace('&', "&#38;");
+        assert!(browser.page(&page).contains(&format!("href=\"{link}\">Plan maintenance</a>")), "{page}");
+        let (what, name) = filled.split_once("what=").unwrap().1.split_once("&name=").unwrap();
+        let planner = browser.page(filled);
+        assert!(planner.contains(&format!("<option value=\"{what}\" selected>")), "{filled}");
+        assert!(planner.contains(&format!("value=\"{name}\" list=\"known\"")), "{filled}: {planner}");
+    }
+}
+
+#[test]
+fn progress_is_shown_by_update_domain_until_it_is_stopped() {
+    let (server, _) = with_set(3, json!({}));
+    let browser = Browser::at_once(&server);
+    let asked = json!({ "target": { "group": "web" }, "type": "Freeze" });
+    let operation = check(&server, "POST /maintenance", asked, 202, json!({}));
+    let page = browser.page("/maintenance");
+    assert!(
+        page.contains("UD 0") && page.contains(">Scheduled</a>") && page.matches("waits its turn").count() == 2,
+        "{page}"
+    );
+    check(&server, "POST /clock/advance", json!({ "seconds": 1600 }), 200, json!({}));
+    let page = browser.page("/maintenance");
+    assert!(
+        page.contains(">Completed</a>") && page.contains("pause until") && page.contains("after the pause"),
+        "{page}"
+    );
+    let told = between(&page, "id=\"stop-", "</details>");
+    assert!(told.contains("Update domains from 1 on are left alone."), "{told}");
+    let id = operation["id"].as_str().unwrap();
+    let stop = [("act", "cancel-operation"), ("target", id), ("back", "/maintenance")];
+    assert_eq!(browser.post("/portal/act", &stop).status, 303);
+    let page = browser.page("/maintenance");
+    assert!(page.contains("stopped by owner") && !page.contains("waits its turn"), "{page}");
+}
+
+// --- hosts ---
+
+#[test]
+fn a_host_is_registered_shown_by_document_broken_and_removed() {
+    let server = Server::start();
+    let browser = Browser::at_once(&server);
+    for wrong in ["", "rack 4", "<b>"] {
+        let answer = browser.post("/hosts", &[("name", wrong)]);
+        assert_has(&answer, 422, &["id=\"wrong-name\"", "is not a name"]);
+    }
+    let made = browser.post("/hosts", &[("name", "rack-4")]);
+    assert_eq!((made.status, made.header("location")), (303, Some("/hosts/rack-4")), "{}", made.text());
+    assert!(browser.page("/hosts/rack-4").contains("No machine is on it."));
+    check(&server, "POST /availability-sets", json!({ "name": "db" }), 201, json!({}));
+    for (name, set) in [("db-1", Some("db")), ("db-2", Some("db")), ("web", None)] {
+        check(
+            &server,
+            "POST /machines",
+            json!({ "name": name, "availabilitySet": set, "host": "rack-4" }),
+            201,
+            json!({}),
+        );
+    }
+    server.listen_as("db-1");
+    let page = browser.page("/hosts/rack-4");
+    for part in ["<b>db</b>", "Availability set", ">db-2</a>", "<b>web</b>", "2, 1 listened to"] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    assert!(foretold(&page, "fail-host").contains("the documents of db-1 and db-2 show it"), "{page}");
+    assert!(!page.contains("do-remove-host"));
+    let fail = [("act", "lose-host"), ("target", "rack-4"), ("back", "/hosts/rack-4")];
+    assert_eq!(browser.post("/portal/act", &fail).status, 303);
+    assert_eq!(server.document("db-2")["Events"][0]["EventType"], "Redeploy");
+    assert!(browser.page("/hosts/rack-4").contains("Hardware failure of host rack-4"));
+    check(&server, "PUT /hosts/empty", NONE, 201, json!({}));
+    let remove = [("act", "remove-host"), ("target", "empty"), ("back", "/hosts")];
+    assert_eq!(browser.post("/portal/act", &remove).status, 303);
+    check(&server, "GET /hosts/empty", NONE, 404, json!({}));
+    assert_eq!(browser.get("/hosts/empty").status, 404);
+}
+
+#[test]
+fn the_hardware_of_one_machine_breaks() {
+    let server = Server::with_machines(&["web"]);
+    server.listen_as("web");
+    let browser = Browser::at_once(&server);
+    let target = vm_id(&server, "web");
+    let page = browser.page(&format!("/machines/{target}"));
+    assert!(foretold(&page, "fail").contains("Reboot starts at once, without notice"), "{page}");
+    let fail = [("act", "lose"), ("target", target.as_str()), ("back", "/")];
+    assert_eq!(browser.post("/portal/act", &fail).status, 303);
+    let event = &server.document("web")["Events"][0];
+    assert_eq!((event["EventType"].as_str(), event["EventStatus"].as_str()), (Some("Redeploy"), Some("Started")));
+}
+
+// --- groups ---
+
+#[test]
+fn every_kind_of_group_has_a_policy_a_history_and_an_end() {
+    let server = Server::start();
+    let browser = Browser::at_once(&server);
+    let body = |name: &str| json!({ "name": name, "capacity": 1, "orchestration": "Uniform" });
+    for (kind, path, body) in [
+        ("scale-set", "scale-sets", body("vmss")),
+        ("availability-set", "availability-sets", json!({ "name": "avset" })),
+        ("cloud-service", "cloud-services", json!({ "name": "service" })),
+    ] {
+        let name = body["name"].as_str().unwrap().to_owned();
+        let made = check(&server, &format!("POST /{path}"), body, 201, json!({}));
+        let page = format!("/groups/{}", made["id"]);
+        let target = format!("default~{name}");
+        let form = [("kind", kind), ("target", target.as_str()), ("back", page.as_str())];
+        let policy = [&form[..], &[("act", "policy"), ("reboot", "on")]].concat();
+        assert_eq!(browser.post("/portal/act", &policy).status, 303, "{kind}");
+        let expected =
+            json!({ "approveUserReboot": true, "approveUserRedeploy": false, "approveAllInstancesDown": false });
+        check(&server, &format!("GET /{path}/{name}"), NONE, 200, json!({ "policy": expected }));
+        let text = browser.page(&page);
+        assert!(text.contains("name=\"reboot\" value=\"on\" checked"), "{kind}: {text}");
+        assert!(text.contains(&format!("{kind}.change of {name} by owner")), "{kind}: {text}");
+        assert!(foretold(&text, "delete-group").contains("deleted"), "{kind}: {text}");
+        let delete = [&form[..2], &[("act", "delete-group"), ("back", "/")]].concat();
+        assert_eq!(browser.post("/portal/act", &delete).status, 303, "{kind}");
+        check(&server, &format!("GET /{path}/{name}"), NONE, 404, json!({}));
+    }
+}
+
+#[test]
+fn a_machine_on_its_own_has_a_policy() {
+    let server = Server::with_machines(&["web"]);
+    server.listen_as("web");
+    let browser = Browser::at_once(&server);
+    let target = vm_id(&server, "web");
+    let here = format!("/machines/{target}");
+    let policy = [("act", "machine-policy"), ("target", target.as_str()), ("redeploy", "on"), ("back", &here)];
+    assert_eq!(browser.post("/portal/act", &policy).status, 303);
+    let page = browser.page(&here);
+    assert!(foretold(&page, "redeploy").contains("The policy approves it: Redeploy starts at once."), "{page}");
+}
+
+#[test]
+fn machines_that_are_ticked_are_asked_about_and_then_done() {
+    let (server, group) = with_set(4, told_in_7m());
+    let browser = Browser::at_once(&server);
+    let ids: Vec<String> = (0..4).map(|number| vm_id(&server, &format!("web_{number}"))).collect();
+    let page = browser.page(&group);
+    assert!(
+        page.contains(&format!("form=\"chosen\" name=\"machine\" value=\"{}\" aria-label=\"Choose web_2\"", ids[2]))
+    );
+    let choose = |act: &'static str, which: &[usize], sure: &[(&'static str, &'static str)]| {
+        let mut fields = vec![("act", act), ("back", group.as_str())];
+        fields.extend(which.iter().map(|number| ("machine", ids[*number].as_str())));
+        fields.extend(sure);
+        browser.post("/portal/chosen", &fields)
+    };
+    let sure = [("sure", "on")];
+    assert_has(&choose("restart", &[], &[]), 422, &["Tick the machines first."]);
+    assert_has(
+        &choose("restart", &[0, 1], &[]),
+        200,
+        &["Restart web_0 and web_1?", "Reboot not before", "name=\"sure\""],
+    );
+    assert_eq!(server.document("web_0")["Events"], json!([]));
+    assert_eq!(choose("restart", &[0, 1], &sure).status, 303);
+    assert_eq!(server.document("web_0")["Events"].as_array().unwrap().len(), 2);
+    assert_eq!(choose("protect", &[3], &sure).status, 303);
+    check(&server, "GET /machines/web_3", NONE, 200, json!({ "protected": true }));
+    assert!(browser.page(&group).contains("protected from scale-in"));
+    assert_eq!(choose("unprotect", &[3], &sure).status, 303);
+    check(&server, "GET /machines/web_3", NONE, 200, json!({ "protected": false }));
+    assert_has(&choose("delete", &[2, 3], &[]), 200, &["Terminate not before", "neither approved nor due: web_3"]);
+    assert_eq!(choose("delete", &[2, 3], &sure).status, 303);
+    check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 2 }));
+    let plan = choose("plan", &[0, 1], &[]);
+    assert_eq!(plan.header("location"), Some("/maintenance?what=machine&name=web_0%2Cweb_1"), "{}", plan.text());
+    let location = plan.header("location").unwrap().to_owned();
+    assert!(browser.page(&location).contains("value=\"web_0,web_1\""));
+    check(&server, "POST /machines/web_1/stop", NONE, 200, json!({}));
+    assert_has(&choose("redeploy", &[0, 1], &[]), 200, &["Machine &#39;web_1&#39; is not running."]);
+    assert_has(
+        &choose("redeploy", &[0, 1], &sure),
+        409,
+        &["role=\"alert\">web: Machine &#39;web_1&#39; is not running."],
+    );
+}
+
+#[test]
+fn instances_without_the_latest_model_are_named_and_upgraded_one_by_one() {
+    let (server, group) = with_set(2, json!({}));
+    let browser = Browser::at_once(&server);
+    let form = [("target", "default~web"), ("back", group.as_str())];
+    let notify = [&form[..], &[("act", "notify"), ("notification", "on"), ("delay", "9")]].concat();
+    assert_eq!(browser.post("/portal/act", &notify).status, 303);
+    let page = browser.page(&group);
+    assert!(
+        page.contains("web_0 and web_1 do not have the latest model yet") && page.contains("Upgrade 2 instances"),
+        "{page}"
+    );
+    let first = vm_id(&server, "web_0");
+    let upgrade = [("act", "upgrade"), ("back", group.as_str()), ("machine", first.as_str())];
+    assert_has(
+        &browser.post("/portal/chosen", &upgrade),
+        200,
+        &["Its termination notification is PT9M then, instead of off."],
+    );
+    assert_eq!(browser.post("/portal/chosen", &[&upgrade[..], &[("sure", "on")]].concat()).status, 303);
+    check(&server, "GET /machines/web_0", NONE, 200, json!({ "latestModelApplied": true }));
+    check(&server, "GET /machines/web_1", NONE, 200, json!({ "latestModelApplied": false }));
+    assert!(browser.page(&group).contains("web_1 does not have the latest model yet"));
+}
+
+#[test]
+fn scaling_in_is_asked_about_first() {
+    let (server, group) = with_set(3, told_in_7m());
+    let browser = Browser::at_once(&server);
+    let form = |capacity: &'static str| {
+        [("act", "scale"), ("target", "default~web"), ("capacity", capacity), ("back", group.as_str())]
+    };
+    assert_has(
+        &browser.post("/portal/act", &form("1")),
+        200,
+        &["Scale web to 1?", "are deleted", "Terminate not before"],
+    );
+    check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 3 }));
+    assert_eq!(browser.post("/portal/act", &[&form("1")[..], &[("sure", "on")]].concat()).status, 303);
+    check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 1 }));
+    assert_eq!(browser.post("/portal/act", &form("5")).status, 303, "more is no danger");
+    assert_has(&browser.post("/portal/act", &form("many")), 422, &["whole number"]);
+}
+
+// --- events ---
+
+#[test]
+fn a_host_operation_says_who_is_missing_and_is_cancelled_as_a_whole() {
+    let server = Server::start();
+    for name in ["a", "b"] {
+        check(&server, "POST /machines", json!({ "name": name, "host": "rack" }), 201, json!({}));
+        server.listen_as(name);
+    }
+    let asked = json!({ "target": { "host": "rack" }, "type": "Freeze" });
+    let operation = check(&server, "POST /maintenance", asked, 202, json!({}));
+    let event = format!("/events/{}", operation["events"][0]["id"].as_str().unwrap());
+    let browser = Browser::at_once(&server);
+    let page = browser.page(&event);
+    assert!(foretold(&page, "approve").contains("starts when all are approved: missing b"), "{page}");
+    let cancel = foretold(&page, "cancel-operation");
+    assert!(cancel.contains("Freeze of a and Freeze of b go"), "{cancel}");
+    let id = operation["id"].as_str().unwrap();
+    assert!(cancel.contains(&format!("name=\"target\" value=\"{id}\"")), "{cancel}");
+    assert_eq!(
+        browser.post("/portal/act", &[("act", "cancel-operation"), ("target", id), ("back", &event)]).status,
+        303
+    );
+    assert_eq!(server.document("b")["Events"], json!([]));
+}
+
+// --- the test kit ---
+
+#[test]
+fn a_scenario_of_ones_own_is_refused_with_its_place_or_run() {
+    let server = Server::start();
+    let browser = Browser::at_once(&server);
+    let wrong = "title = \"Mine\"\r\n\r\n[[step]]\r\nrestrat = \"web_0\"\r\n";
+    let answer = browser.post("/test-kit", &[("form", "scenario"), ("text", wrong)]);
+    assert_has(
+        &answer,
+        422,
+        &["id=\"wrong-text\">Line 4, column 1: the key &#39;restrat&#39;", "restrat = &#34;web_0&#34;"],
+    );
+    let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nobody\"\n";
+    assert_has(&browser.post("/test-kit", &[("form", "scenario"), ("text", unfit)]), 422, &["line 2 of the file"]);
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
+    let right =
+        "title = \"Mine\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\n";
+    assert_eq!(browser.post("/test-kit", &[("form", "scenario"), ("text", right)]).status, 303);
+    check(&server, "GET /scenario-runs/1?wait=60", NONE, 200, json!({ "title": "Mine", "name": "own" }));
+    assert!(browser.page("/test-kit").contains("web_0 asks for its document"));
+}
+
+#[test]
+fn faults_take_what_their_kind_has() {
+    let server = Server::with_machines(&["web"]);
+    let browser = Browser::at_once(&server);
+    let add =
+        |fields: &[(&'static str, &'static str)]| browser.post("/test-kit", &[&[("form", "fault")], fields].concat());
+    for (fields, field) in [
+        (&[("kind", "Status"), ("status", "503"), ("retry_after", "soon")][..], "retry_after"),
+        (&[("kind", "Delay"), ("delay", "x")], "delay"),
+        (&[("kind", "Delay"), ("delay", "301s")], "delay"),
+        (&[("kind", "Reset"), ("count", "x")], "count"),
+        (&[("kind", "Reset"), ("count", "0")], "count"),
+        (&[("kind", "Reset"), ("percent", "101")], "percent"),
+        (&[("kind", "Reset"), ("lasts", "x")], "lasts"),
+        (&[("kind", "Reset"), ("machine", "nobody")], "machine"),
+        (&[("kind", "EventsVanish"), ("method", "POST")], "method"),
+        (&[("kind", "Explode")], "kind"),
+    ] {
+        assert_has(&add(fields), 422, &[&format!("id=\"wrong-{field}\"")]);
+    }
+    check(&server, "GET /faults", NONE, 200, json!({ "value": [] }));
+    let status =
+        [("kind", "Status"), ("status", "429"), ("retry_after", "9s"), ("delay", "ignored"), ("machine", "web")];
+    assert_eq!(add(&[&status[..], &[("count", "2"), ("method", "GET"), ("documents", "on")]].concat()).status, 303);
+    let slow = [("kind", "SlowFirstCall"), ("delay", "250ms"), ("status", "x"), ("lasts", "5m"), ("percent", "50")];
+    assert_eq!(add(&slow).status, 303);
+    let first = json!({ "fault": { "kind": "Status", "status": 429, "retryAfterSeconds": 9 }, "machine": "web", "count": 2, "method": "GET", "documentsOnly": true });
+    let second =
+        json!({ "fault": { "kind": "SlowFirstCall", "delaySeconds": 0.25 }, "forSeconds": 300, "percent": 50 });
+    check(&server, "GET /faults", NONE, 200, json!({ "value": [first, second] }));
+    let page = browser.page("/test-kit");
+    assert!(page.contains("Status 429, Retry-After 9s for web, GET alone, the document alone"), "{page}");
+    assert!(
+        page.contains("SlowFirstCall 250ms for all machines") && page.contains("50 % of requests, until"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_clock_goes_to_the_next_deadline() {
+    let server = Server::with_machines(&["web"]);
+    server.listen_as("web");
+    check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
+    let browser = Browser::at_once(&server);
+    assert!(browser.page("/test-kit").contains("Next deadline <time datetime=\"2026-03-01T12:15:00Z\""));
+    assert_eq!(browser.post("/portal/act", &[("act", "advance-next"), ("back", "/test-kit")]).status, 303);
+    check(&server, "GET /clock", NONE, 200, json!({ "now": "2026-03-01T12:15:00Z" }));
+    assert_eq!(server.document("web")["Events"][0]["EventStatus"], "Started");
+}
