@@ -192,3 +192,24 @@ fn what_is_over_is_read_once_and_then_as_it_grows() {
     let page = browser.page("/");
     assert!(!page.contains("id=\"strand-") && !page.contains("id=\"lane-"), "{page}");
 }
+
+#[test]
+fn domains_of_a_roll_out_that_are_still_to_come_are_drawn_as_expected() {
+    let server = Server::start();
+    let set = json!({ "name": "web", "capacity": 6, "orchestration": "Uniform" });
+    check(&server, "POST /scale-sets", set, 201, json!({}));
+    server.listen_as("web_0");
+    let plan = json!({ "target": { "group": "web" }, "type": "Reboot", "durationSeconds": 0 });
+    let operation = check(&server, "POST /maintenance", plan, 202, json!({}))["id"].as_str().unwrap().to_owned();
+    let browser = Browser::at_once(&server);
+    let page = browser.page("/");
+    // Each half an hour after the end of the one before, and then a quarter's notice.
+    for (domain, due) in [(1, "13:00"), (2, "13:45"), (3, "14:30")] {
+        let said = format!("update domain {domain}: expected about 2026-03-01 {due}:00 UTC");
+        assert!(page.contains(&said), "{said}: {page}");
+    }
+    assert!(page.contains("update domain 3, still to come; 1 more after it"), "{page}");
+    assert!(!browser.page("/?show=under-way").contains("still to come"));
+    check(&server, &format!("POST /operations/{operation}/cancel"), NONE, 200, json!({}));
+    assert!(!browser.page("/").contains("still to come"));
+}

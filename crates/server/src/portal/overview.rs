@@ -67,6 +67,11 @@ impl Wanted<'_> {
         self.show.has(life.stage()) && (self.names(&life.scope) || life.names.iter().any(|name| self.names(name)))
     }
 
+    /// Of what is expected in this scope.
+    pub fn is_ghost(&self, region: &Region, scope: ScopeId) -> bool {
+        self.show.has(Stage::Coming) && region.scope(scope).is_some_and(|scope| self.is_named(region, scope))
+    }
+
     fn is_scope(&self, region: &Region, scope: &Scope) -> bool {
         let is_shown = || match self.show {
             Show::All => true,
@@ -75,11 +80,13 @@ impl Wanted<'_> {
                 self.show.has(if is_started { Stage::UnderWay } else { Stage::Coming })
             }),
         };
-        let is_named = || {
-            self.names(&words::scope(region, scope).name)
-                || region.members(scope.id).any(|machine| self.names(&machine.name))
-        };
-        is_shown() && (self.search.is_empty() || is_named())
+        is_shown() && self.is_named(region, scope)
+    }
+
+    fn is_named(&self, region: &Region, scope: &Scope) -> bool {
+        self.search.is_empty()
+            || self.names(&words::scope(region, scope).name)
+            || region.members(scope.id).any(|machine| self.names(&machine.name))
     }
 
     fn names(&self, name: &str) -> bool {

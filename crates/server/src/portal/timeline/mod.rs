@@ -7,6 +7,7 @@
 //!   past: what is over ───┘       └──▶ strands: by scope, folded when there are many
 //! ```
 
+mod ghosts;
 mod lane;
 mod past;
 mod strands;
