@@ -2,6 +2,7 @@
 //! there are many lanes, scopes with several are folded to one picture until somebody opens them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use askama::Template;
 use forewarn_core::ScopeId;
@@ -16,7 +17,7 @@ use crate::portal::view::{Fold, View};
 use crate::portal::words;
 
 /// Scopes that are drawn together.
-const SHELF: usize = 20;
+pub const SHELF: usize = 20;
 
 /// With more lanes than this, scopes with several are folded.
 const LANES_OPEN_MAX: usize = 40;
@@ -31,7 +32,7 @@ const PICTURES_MAX: usize = 24;
 struct Strand {
     scope: Option<ScopeId>,
     sort: String,
-    lives: Vec<Life>,
+    lives: Vec<Arc<Life>>,
     /// Of roll-outs, what is expected.
     ghosts: Vec<Ghost>,
 }
@@ -75,13 +76,14 @@ pub async fn strands(scene: &Scene, wanted: &Wanted<'_>, view: &View, address: &
     let mut expected = ghosts(scene.region());
     expected.retain(|ghost| wanted.is_ghost(scene.region(), ghost.scope));
     let strands = by_scope(lives, expected);
-    let shelving = Shelving { list: "timeline", size: SHELF, view, noun: "Scopes with events,", address };
+    let shelving =
+        Shelving { list: "timeline", size: SHELF, view, noun: "Scopes with events,", address, field: "events" };
     let shelves = shelving.shelves(&strands, |strand| strand.fragments(scene, view, otherwise));
     frame(scene, Panel::new("timeline", "Time line", Vec::new()).shelved(shelves))
 }
 
-fn by_scope(lives: Vec<Life>, ghosts: Vec<Ghost>) -> Vec<Strand> {
-    let mut scopes: BTreeMap<Option<ScopeId>, (Vec<Life>, Vec<Ghost>)> = BTreeMap::new();
+fn by_scope(lives: Vec<Arc<Life>>, ghosts: Vec<Ghost>) -> Vec<Strand> {
+    let mut scopes: BTreeMap<Option<ScopeId>, (Vec<Arc<Life>>, Vec<Ghost>)> = BTreeMap::new();
     for life in lives {
         scopes.entry(life.scope_id).or_default().0.push(life);
     }
@@ -95,8 +97,8 @@ fn by_scope(lives: Vec<Life>, ghosts: Vec<Ghost>) -> Vec<Strand> {
 }
 
 impl Strand {
-    fn new(scope: Option<ScopeId>, mut lives: Vec<Life>, ghosts: Vec<Ghost>) -> Strand {
-        lives.sort_by_cached_key(Life::place);
+    fn new(scope: Option<ScopeId>, mut lives: Vec<Arc<Life>>, ghosts: Vec<Ghost>) -> Strand {
+        lives.sort_by_cached_key(|life| life.place());
         // The first one decides: the next deadline, or else the newest end.
         let first = lives.first().map(|life| format!("{}-{}", life.order(), life.scope));
         let first = first.or(ghosts.first().map(Ghost::order)).unwrap_or_default();
