@@ -10,6 +10,7 @@
 //!   approve    approvals by 64 clients, each durable, against one commit for each
 //!   hold       10,000 held requests in one scope
 //!   arm        scale sets of 100 and 10,000 instances through the ARM-shaped API; commits of a scale-in
+//!   portal     the overview of 5,000 machines in Chromium, against a small fleet
 //! ```
 //!
 //! Servers run on one core and whatever loads them on the other, on loopback only.
@@ -26,6 +27,7 @@ mod client;
 mod core;
 mod get;
 mod hold;
+mod portal;
 mod process;
 mod table;
 mod wrk;
@@ -40,6 +42,7 @@ const ALL: &[Bench] = &[
     ("approve", approve::run),
     ("hold", hold::run),
     ("arm", arm::run),
+    ("portal", portal::run),
 ];
 
 pub fn run(names: &[&str]) -> Result<()> {
@@ -68,9 +71,11 @@ pub struct Built {
 
 impl Built {
     fn new() -> Result<Built> {
-        let packages = ["build", "--profile", "bench-lto", "--package", "forewarn-cli", "--package", "forewarn-store"];
+        // While a benchmark is being written: `dev`, which is built sooner and says little.
+        let profile = std::env::var("FOREWARN_BENCH_PROFILE").unwrap_or_else(|_| "bench-lto".into());
+        let packages = ["build", "--profile", &profile, "--package", "forewarn-cli", "--package", "forewarn-store"];
         sh::cargo(&packages).args(&["--bin", "forewarn", "--example", "fleet_cost"]).run()?;
-        let dir = sh::target().join("bench-lto");
+        let dir = sh::target().join(if profile == "dev" { "debug" } else { &profile });
         let scratch = sh::target().join("tmp/bench");
         Ok(Built { forewarn: dir.join("forewarn"), fleet_cost: dir.join("examples/fleet_cost"), scratch })
     }

@@ -21,7 +21,8 @@ const observer = new IntersectionObserver(
   { rootMargin: NEAR, scrollMargin: NEAR },
 );
 
-const isFilled = (shelf) => shelf.firstElementChild && !shelf.querySelector(":scope > .more");
+// Beside the link that stands for its content.
+const isFilled = (shelf) => shelf.querySelector(":scope > [id]") !== null;
 
 // What is looked at, as the server reads it.
 export function looks() {
@@ -63,6 +64,7 @@ export function cut(lists) {
       const shelf = document.createElement("div");
       shelf.id = `${id}-${list.children.length}`;
       shelf.className = "shelf";
+      shelf.innerHTML = `<p class="more"><a href="#${shelf.id}">More</a></p>`;
       list.append(shelf);
       reserve(shelf);
       observer.observe(shelf);
@@ -74,11 +76,8 @@ export function cut(lists) {
 export function filled(shelf) {
   if (!shelf.matches(".shelf")) return;
   shelf.style.minHeight = "";
-  const more = shelf.querySelector(":scope > .more");
-  if (!more) return;
-  const hadFocus = more.contains(document.activeElement);
-  more.remove();
-  if (hadFocus) requestAnimationFrame(() => shelf.querySelector("a, button")?.focus());
+  const link = shelf.querySelector(":scope > .more a");
+  if (link && link === document.activeElement) requestAnimationFrame(() => shelf.querySelector(":scope > [id] :is(a, button)")?.focus());
 }
 
 // What has no content yet takes the room of one that has.

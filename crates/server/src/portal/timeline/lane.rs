@@ -92,6 +92,10 @@ impl Life {
     pub fn lane(&self, scene: &Scene, sort: &str, scope: Scope) -> Fragment {
         let id = words::event_name(self.id);
         let names = words::few(&self.names);
+        let place = match scope {
+            Scope::Told => "",
+            Scope::Known => " below",
+        };
         let scope = match scope {
             Scope::Told if self.scope != names => self.scope.as_str(),
             Scope::Told | Scope::Known => "",
@@ -100,7 +104,7 @@ impl Life {
             id: &id,
             sort,
             life: self,
-            class: format!("{} {}", self.kind.to_lowercase(), self.stage().class()),
+            class: format!("{} {}{place}", self.kind.to_lowercase(), self.stage().class()),
             names,
             scope,
             due_html: words::time(self.not_before),
