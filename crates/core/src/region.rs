@@ -243,7 +243,7 @@ impl Region {
         self.scopes.get(&id)
     }
 
-    pub fn scopes(&self) -> impl Iterator<Item = &Arc<Scope>> {
+    pub fn scopes(&self) -> impl ExactSizeIterator<Item = &Arc<Scope>> {
         self.scopes.values()
     }
 

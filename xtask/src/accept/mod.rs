@@ -11,7 +11,7 @@ mod netns;
 mod pacemaker;
 mod package;
 mod pinning;
-mod portal;
+pub mod portal;
 mod run;
 mod samples;
 mod schemathesis;

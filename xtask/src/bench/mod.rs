@@ -10,6 +10,7 @@
 //!   approve    approvals by 64 clients, each durable, against one commit for each
 //!   hold       10,000 held requests in one scope
 //!   arm        scale sets of 100 and 10,000 instances through the ARM-shaped API; commits of a scale-in
+//!   portal     the overview of 5,000 machines in Chromium, against a small fleet
 //! ```
 //!
 //! Servers run on one core and whatever loads them on the other, on loopback only.
@@ -26,6 +27,7 @@ mod client;
 mod core;
 mod get;
 mod hold;
+mod portal;
 mod process;
 mod table;
 mod wrk;
@@ -40,6 +42,7 @@ const ALL: &[Bench] = &[
     ("approve", approve::run),
     ("hold", hold::run),
     ("arm", arm::run),
+    ("portal", portal::run),
 ];
 
 pub fn run(names: &[&str]) -> Result<()> {

@@ -29,6 +29,10 @@ impl Process {
         Ok(Process(command.spawn().with_context(|| format!("cannot start {program}"))?))
     }
 
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// CPU time that it and its children have used so far, in seconds.
     pub fn cpu_secs(&self) -> Result<f64> {
         let pid = self.0.id();

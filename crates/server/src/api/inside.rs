@@ -14,6 +14,7 @@ use super::extract::BODY_BYTES_MAX;
 use super::{Access, Api, Doors, PREFIX, Service, routes};
 use crate::engine::Engine;
 use crate::identity::Principal;
+use crate::portal::Shared;
 use crate::scenario::Progress;
 
 /// A refusal of the API, as a page shows it.
@@ -46,6 +47,10 @@ impl Service {
 
     pub(crate) fn names(&self) -> Names {
         self.0.names
+    }
+
+    pub(crate) fn portal(&self) -> &Shared {
+        &self.0.portal
     }
 
     pub(crate) fn runs(&self) -> Vec<Progress> {

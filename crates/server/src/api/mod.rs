@@ -62,6 +62,7 @@ use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
 use crate::identity::Principal;
 use crate::metadata::DoorFacts;
+use crate::portal::Shared;
 use crate::random::random_guid;
 use crate::scenario::Runs;
 use crate::tls::Tls;
@@ -127,6 +128,8 @@ struct Inner {
     runs: Runs,
     /// How machine names are written in documents.
     names: Names,
+    /// What the portal's pages share.
+    portal: Shared,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
@@ -155,6 +158,7 @@ impl Service {
             locks: Locks::default(),
             runs: Runs::default(),
             names,
+            portal: Shared::default(),
         }))
     }
 }

@@ -1,11 +1,11 @@
-//! The stream that keeps a page current. It draws the page again when something was committed, and sends the fragments
-//! that differ from what it sent before; what is sent is remembered as a hash, not as text.
+//! The stream that keeps a page current. It draws what the viewer looks at again when something was committed, and sends
+//! the fragments that differ from what it sent before; what is sent is remembered as a hash, not as text.
 //!
 //! ```text
-//!   draw ─▶ compare ─▶ send what changed ─▶ a commit, a request of a machine, or a heartbeat ─▶ draw
+//!   draw ─▶ compare ─▶ send what changed ─▶ a commit, another view, a request of a machine, or a heartbeat ─▶ draw
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
@@ -19,11 +19,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::page::{Look, Missing, Page, Panel, Scene};
+use super::view::View;
 use super::visitor::Visitor;
 use crate::api::{Pages, Service};
 
 /// A page is drawn at most so often, however busy the fleet is: people do not read faster.
-const DRAW_EVERY: Duration = Duration::from_millis(250);
+const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 /// Drawing a large fleet takes its time; a viewer takes one part of this many of a core.
 const DRAW_SHARE: u32 = 10;
@@ -50,7 +51,12 @@ pub async fn stream(
     };
     let (messages, body) = mpsc::channel(1);
     let commits = service.engine().subscribe();
-    tokio::spawn(Feed { service, visitor, page, messages, commits, sent: HashMap::new(), _permit: permit }.run());
+    let since = query.get("since").and_then(|since| since.parse().ok());
+    let field = |name: &str| query.get(name).map_or("", String::as_str);
+    let view = query.get("shelves").map(|shelves| View::parse(shelves, field("opened"), field("closed")));
+    let (name, views) = service.portal().streams.open(&visitor.cookie, view);
+    let sent = Sent::default();
+    tokio::spawn(Feed { service, visitor, page, messages, commits, views, name, since, sent, _permit: permit }.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (headers, Body::new(Pages(body))).into_response()
 }
@@ -61,9 +67,28 @@ struct Feed {
     page: Page,
     messages: mpsc::Sender<Bytes>,
     commits: watch::Receiver<u64>,
-    /// The hash of each fragment that the browser has.
-    sent: HashMap<String, u64>,
+    views: watch::Receiver<Option<View>>,
+    /// By this the page says what it looks at.
+    name: String,
+    /// The revision that the page was drawn from, until the first message.
+    since: Option<u64>,
+    sent: Sent,
     _permit: OwnedSemaphorePermit,
+}
+
+/// What the browser has.
+#[derive(Default)]
+struct Sent {
+    /// The hash of each fragment.
+    fragments: HashMap<String, u64>,
+    /// How many stretches each long list has.
+    shelves: BTreeMap<&'static str, usize>,
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.service.portal().streams.close(&self.name);
+    }
 }
 
 impl Feed {
@@ -73,43 +98,66 @@ impl Feed {
     }
 
     async fn feed(&mut self) -> Option<Infallible> {
-        // Sends everything once: the page may be older than this stream.
+        self.send(&json!({ "stream": self.name }).to_string()).await?;
         loop {
             self.commits.borrow_and_update();
             // Signing out ends the stream of every tab.
             self.service.access().session(&self.visitor.cookie)?;
             let begun = Instant::now();
-            let scene = Scene::now(&self.service, &self.visitor, Look::Later);
+            let mut scene = Scene::now(&self.service, &self.visitor, Look::Later);
+            scene.view = self.views.borrow_and_update().clone();
             match self.page.draw(&scene).await {
-                Ok(drawn) => self.send_changes(&drawn.panels, scene.now.0).await?,
+                Ok(drawn) => self.send_changes(&drawn.panels, &scene).await?,
                 Err(Missing(_)) => self.send(&json!({ "gone": true }).to_string()).await?,
             }
-            sleep(DRAW_EVERY.max(begun.elapsed() * DRAW_SHARE)).await;
+            self.pause(begun.elapsed() * DRAW_SHARE).await?;
             self.wait().await?;
         }
     }
 
-    async fn send_changes(&mut self, panels: &[Panel], now: i64) -> Option<()> {
-        let mut kept = HashMap::new();
+    async fn send_changes(&mut self, panels: &[Panel], scene: &Scene) -> Option<()> {
+        let mut now = Sent::default();
         let mut put = Vec::new();
         for panel in panels {
-            for fragment in &panel.fragments {
-                let hash = hash_of(&fragment.html);
-                if self.sent.get(&fragment.id) != Some(&hash) {
-                    put.push(
-                        json!({ "list": panel.id, "id": fragment.id, "sort": fragment.sort, "html": fragment.html }),
-                    );
+            if !panel.shelves.is_empty() || self.sent.shelves.contains_key(panel.id) {
+                now.shelves.insert(panel.id, panel.shelves.len());
+            }
+            for (list, fragment) in panel.drawn() {
+                let hash = hash_of(list, &fragment.html);
+                if self.sent.fragments.get(&fragment.id) != Some(&hash) {
+                    put.push(json!({ "list": list, "id": fragment.id, "sort": fragment.sort, "html": fragment.html }));
                 }
-                kept.insert(fragment.id.clone(), hash);
+                now.fragments.insert(fragment.id.clone(), hash);
             }
         }
-        let gone: Vec<&String> = self.sent.keys().filter(|id| !kept.contains_key(*id)).collect();
-        // The first message says what there is at all, so that what has gone since the page was made goes.
-        let all: Option<Vec<&String>> = self.sent.is_empty().then(|| kept.keys().collect());
-        let message = json!({ "now": now, "put": put, "drop": gone, "all": all }).to_string();
-        let is_news = !put.is_empty() || !gone.is_empty() || all.is_some();
-        self.sent = kept;
-        if is_news { self.send(&message).await } else { Some(()) }
+        let gone: Vec<&String> = self.sent.fragments.keys().filter(|id| !now.fragments.contains_key(*id)).collect();
+        let shelves = (self.sent.shelves != now.shelves).then_some(&now.shelves);
+        // A page that was drawn from this very revision has it all; else the first message says what there is at all, so
+        // that what has gone since goes.
+        let is_first = self.sent.fragments.is_empty();
+        let has_all = self.since.take() == Some(scene.snapshot.revision) && !self.page.shows_requests();
+        let all: Option<Vec<&String>> = (is_first && !has_all).then(|| now.fragments.keys().collect());
+        let is_news = !put.is_empty() || !gone.is_empty() || shelves.is_some() || all.is_some();
+        let message = if has_all {
+            json!({ "now": scene.now.0 })
+        } else {
+            json!({ "now": scene.now.0, "put": put, "drop": gone, "all": all, "shelves": shelves })
+        };
+        self.sent = now;
+        if is_news { self.send(&message.to_string()).await } else { Some(()) }
+    }
+
+    /// So that drawing stays a small share of a core, and then, unless the viewer looks elsewhere, for as long as people
+    /// take to read.
+    async fn pause(&mut self, share: Duration) -> Option<()> {
+        sleep(share).await;
+        tokio::select! {
+            changed = self.views.changed() => {
+                self.views.mark_changed();
+                changed.ok()
+            }
+            () = sleep(DRAW_EVERY.saturating_sub(share)) => Some(()),
+        }
     }
 
     async fn wait(&mut self) -> Option<()> {
@@ -117,6 +165,7 @@ impl Feed {
         loop {
             tokio::select! {
                 changed = self.commits.changed() => return changed.ok(),
+                changed = self.views.changed() => return changed.ok(),
                 () = self.messages.closed() => return None,
                 () = sleep(LOOK_EVERY) => quiet += LOOK_EVERY,
             }
@@ -125,7 +174,7 @@ impl Feed {
                 self.send(&json!({ "now": now }).to_string()).await?;
                 return Some(());
             }
-            if matches!(self.page, Page::Machine { .. } | Page::Kit(_)) {
+            if self.page.shows_requests() {
                 return Some(());
             }
         }
@@ -137,8 +186,8 @@ impl Feed {
     }
 }
 
-fn hash_of(html: &str) -> u64 {
+fn hash_of(list: &str, html: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    html.hash(&mut hasher);
+    (list, html).hash(&mut hasher);
     hasher.finish()
 }

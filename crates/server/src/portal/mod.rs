@@ -1,9 +1,10 @@
 //! The portal: pages for people, rendered here and kept current by one stream. No framework, no build step; script
-//! and style are two files that are in the program.
+//! and style are some files that are in the program.
 //!
 //! ```text
 //!  request ─▶ door (Host, Origin) ─▶ visitor (cookie) ─▶ Page ─▶ panels of fragments ─▶ HTML
-//!                                        │                             └─▶ live: those that changed
+//!                                        │                             └─▶ live: those that changed, of what
+//!                                        │                                 the viewer looks at (view)
 //!                                        └─▶ act (CSRF token) ─▶ the native API, in the visitor's name
 //! ```
 //!
@@ -30,9 +31,13 @@ mod overview;
 mod page;
 mod plan;
 mod policy;
+mod scope;
 mod session;
+mod shared;
+mod shelf;
 mod sign_in;
 mod timeline;
+mod view;
 mod visitor;
 mod words;
 
@@ -45,6 +50,7 @@ use http::{HeaderValue, header};
 
 use crate::api::{ApiError, Service, check_door};
 pub(crate) use session::{CODE_LIFE, Session, Sessions};
+pub(crate) use shared::Shared;
 
 /// No script, style, picture or connection from anywhere else, and no frames. On every answer of the management
 /// listener, so that no path is forgotten.
@@ -67,6 +73,7 @@ pub fn routes(service: &Service) -> Router<Service> {
         .route("/hosts", get(page::show).post(hosts::submit))
         .route("/test-kit", get(page::show).post(kit::submit))
         .route("/portal/live", get(live::stream))
+        .route("/portal/look", post(view::look))
         .route("/portal/assets/{file}", get(assets::get))
         .layer(middleware::from_fn_with_state(service.clone(), door))
 }

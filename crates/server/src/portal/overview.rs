@@ -1,19 +1,91 @@
-//! Every scope with its machines, what is coming, what is under way.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+//! What is coming, what is under way, and every scope with its machines; of long lists what the viewer looks at.
 
 use askama::Template;
-use forewarn_core::{Event, Machine, Region, Scope, Status};
+use forewarn_core::{Region, Scope, ScopeId, Status};
 
-use super::page::{Drawn, Fragment, Panel, Scene};
-use super::{timeline, words};
+use super::page::{Drawn, Panel, Scene};
+use super::shelf::Shelving;
+use super::timeline::{Life, Stage};
+use super::view::View;
+use super::{scope, sign_in, timeline, words};
 
-/// Scopes on one page: what a browser draws and a person scans without waiting.
-const SCOPES_PER_PAGE: usize = 60;
+pub use super::scope::{Chip, chip};
 
-/// A scope with more machines is shown as numbers; its own page lists them.
-const CHIPS_MAX: usize = 48;
+/// Scopes that are drawn together: whole rows of one, two, three or four.
+const SHELF: usize = 12;
+
+/// What the page is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    All,
+    Coming,
+    UnderWay,
+}
+
+impl Show {
+    const EACH: [Show; 3] = [Show::All, Show::Coming, Show::UnderWay];
+
+    /// As addresses have it; what is not known is everything.
+    pub fn of(word: &str) -> Show {
+        Show::EACH.into_iter().find(|show| show.word() == word).unwrap_or(Show::All)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Show::All => "",
+            Show::Coming => "coming",
+            Show::UnderWay => "under-way",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Show::All => "All",
+            Show::Coming => "Coming",
+            Show::UnderWay => "Under way",
+        }
+    }
+
+    fn has(self, stage: Stage) -> bool {
+        match self {
+            Show::All => true,
+            Show::Coming => stage == Stage::Coming,
+            Show::UnderWay => stage == Stage::UnderWay,
+        }
+    }
+}
+
+/// What is looked for, in the time line and among the scopes.
+pub struct Wanted<'a> {
+    show: Show,
+    /// In lower case.
+    search: &'a str,
+}
+
+impl Wanted<'_> {
+    pub fn is_life(&self, life: &Life) -> bool {
+        self.show.has(life.stage()) && (self.names(&life.scope) || life.names.iter().any(|name| self.names(name)))
+    }
+
+    fn is_scope(&self, region: &Region, scope: &Scope) -> bool {
+        let is_shown = || match self.show {
+            Show::All => true,
+            Show::Coming | Show::UnderWay => scope.live.iter().filter_map(|id| region.event(*id)).any(|event| {
+                let is_started = matches!(event.status, Status::Started { .. });
+                self.show.has(if is_started { Stage::UnderWay } else { Stage::Coming })
+            }),
+        };
+        let is_named = || {
+            self.names(&words::scope(region, scope).name)
+                || region.members(scope.id).any(|machine| self.names(&machine.name))
+        };
+        is_shown() && (self.search.is_empty() || is_named())
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.search.is_empty() || name.to_lowercase().contains(self.search)
+    }
+}
 
 #[derive(Template)]
 #[template(path = "counts.html")]
@@ -24,157 +96,86 @@ struct Counts {
     scheduled: usize,
     started: usize,
     next: Option<String>,
-}
-
-#[derive(Template)]
-#[template(path = "scope.html")]
-struct Card {
-    id: u64,
-    sort: String,
-    name: words::ScopeName,
-    machines: usize,
-    listening: bool,
-    incarnation: u64,
-    scheduled: usize,
-    started: usize,
-    rows: Vec<Row>,
-    /// Too many machines to show each.
-    crowded: bool,
-}
-
-struct Row {
-    update_domain: u32,
-    cells: Vec<Cell>,
-}
-
-struct Cell {
-    fault_domain: u32,
-    chips: Vec<Chip>,
-    machines: usize,
-    busy: usize,
-}
-
-pub struct Chip {
-    pub name: String,
-    pub href: String,
-    pub class: &'static str,
-    pub about: String,
+    /// Scopes that are shown, when not all are wanted.
+    found: Option<usize>,
 }
 
 #[derive(Template)]
 #[template(path = "search.html")]
 struct Search<'a> {
     search: &'a str,
-    from: usize,
-    shown: usize,
-    all: usize,
-    next: usize,
-    before: usize,
+    show: &'static str,
+    /// Address, label, whether it is this one.
+    shows: Vec<(String, &'static str, bool)>,
 }
 
-pub async fn draw(scene: &Scene, search: &str, from: usize) -> Drawn {
+#[derive(Template)]
+#[template(path = "start.html")]
+struct Start;
+
+pub async fn draw(scene: &Scene, search: &str, show: Show, from: usize) -> Drawn {
     let region = scene.region();
-    let mut found: Vec<(bool, words::ScopeName, &Arc<Scope>)> = region
-        .scopes()
-        .map(|scope| (scope.live.is_empty(), words::scope(region, scope), scope))
-        .filter(|(_, name, scope)| search.is_empty() || is_found(region, name, scope, search))
-        .collect();
-    found.sort_by(|one, other| (one.0, &one.1.name, one.2.id).cmp(&(other.0, &other.1.name, other.2.id)));
-    let all = found.len();
-    let from = if from < all { from } else { 0 };
-    let cards: Vec<Fragment> =
-        found.into_iter().skip(from).take(SCOPES_PER_PAGE).map(|(_, name, scope)| card(region, name, scope)).collect();
-    let search = Search {
-        search,
-        from,
-        shown: cards.len(),
-        all,
-        next: from + SCOPES_PER_PAGE,
-        before: from.saturating_sub(SCOPES_PER_PAGE),
-    };
-    let lives = timeline::lives(scene, |_, _| true, |_| true).await;
-    let scopes = Panel::new("scopes", "Machines", cards).below(super::sign_in::rendered(&search).0);
-    let panels = vec![
-        Panel::one("counts", "At a glance", &counts(region)),
-        timeline::panel(scene, &lives),
-        scopes.or("No machine is found."),
+    let lowered = search.trim().to_lowercase();
+    let wanted = Wanted { show, search: &lowered };
+    let first = || View::of(["timeline-0".into(), shelf(from), shelf(from + SHELF)]);
+    let view = scene.view.clone().unwrap_or_else(first);
+    let address = |show: Show| address(search, show);
+    let shows = Show::EACH.map(|each| (address(each), each.label(), each == show)).into();
+    let search = Search { search, show: show.word(), shows };
+    let found = found(scene, &wanted);
+    let is_all = show == Show::All && lowered.is_empty();
+    let counts = counts(region, (!is_all).then_some(found.len()));
+    let mut panels = vec![
+        Panel::one("counts", "At a glance", &counts).below(sign_in::rendered(&search).0),
+        timeline::strands(scene, &wanted, &view, &address(show)).await,
+        scopes(region, &found, &view, &address(show)),
     ];
+    if region.machines().len() == 0 {
+        panels.insert(0, Panel::one("start", "To begin with", &Start));
+    }
     Drawn { title: "Overview".into(), lead: String::new(), panels }
 }
 
-fn is_found(region: &Region, name: &words::ScopeName, scope: &Scope, search: &str) -> bool {
-    let search = search.to_lowercase();
-    name.name.to_lowercase().contains(&search)
-        || region.members(scope.id).any(|machine| machine.name.to_lowercase().contains(&search))
+fn shelf(item: usize) -> String {
+    format!("scopes-{}", item / SHELF)
 }
 
-fn counts(region: &Region) -> Counts {
+/// Ends where one more field can follow.
+fn address(search: &str, show: Show) -> String {
+    let mut fields = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in [("search", search), ("show", show.word())] {
+        if !value.is_empty() {
+            fields.append_pair(name, value);
+        }
+    }
+    let fields = fields.finish();
+    if fields.is_empty() { "/?".into() } else { format!("/?{fields}&") }
+}
+
+fn found(scene: &Scene, wanted: &Wanted<'_>) -> Vec<ScopeId> {
+    let region = scene.region();
+    let is_wanted = |id: &&ScopeId| region.scope(**id).is_some_and(|scope| wanted.is_scope(region, scope));
+    scene.service.portal().order(&scene.snapshot).iter().filter(is_wanted).copied().collect()
+}
+
+fn scopes(region: &Region, found: &[ScopeId], view: &View, address: &str) -> Panel {
+    let shelving = Shelving { list: "scopes", size: SHELF, view, noun: "Scopes", address };
+    let card = |id: &ScopeId| region.scope(*id).map(|scope| scope::card(region, scope)).into_iter().collect();
+    Panel::new("scopes", "Machines", Vec::new()).shelved(shelving.shelves(found, card)).or("No machine is found.")
+}
+
+fn counts(region: &Region, found: Option<usize>) -> Counts {
     let live = || region.events().filter(|event| event.is_live());
     let started = live().filter(|event| matches!(event.status, Status::Started { .. })).count();
     let scheduled = || live().filter(|event| event.status == Status::Scheduled);
     let next = scheduled().map(|event| event.not_before).min();
     Counts {
         machines: region.machines().len(),
-        scopes: region.scopes().count(),
+        scopes: region.scopes().len(),
         listening: region.scopes().filter(|scope| region.is_on(scope.id)).count(),
         scheduled: scheduled().count(),
         started,
-        next: next.map(|at| format!(r#"<span data-until="{}">{}</span>"#, at.0, words::time(at))),
-    }
-}
-
-fn card(region: &Region, name: words::ScopeName, scope: &Scope) -> Fragment {
-    let members: Vec<&Arc<Machine>> = region.members(scope.id).collect();
-    let crowded = members.len() > CHIPS_MAX;
-    let mut grid: BTreeMap<u32, BTreeMap<u32, Cell>> = BTreeMap::new();
-    for machine in &members {
-        let row = grid.entry(machine.update_domain).or_default();
-        let fault_domain = machine.fault_domain;
-        let cell = row.entry(fault_domain).or_insert(Cell { fault_domain, chips: Vec::new(), machines: 0, busy: 0 });
-        cell.machines += 1;
-        cell.busy += usize::from(region.events_of(machine.id).next().is_some());
-        if !crowded {
-            cell.chips.push(chip(region, machine));
-        }
-    }
-    let rows =
-        grid.into_iter().map(|(update_domain, cells)| Row { update_domain, cells: cells.into_values().collect() });
-    let live = || scope.live.iter().filter_map(|id| region.event(*id));
-    let started = live().filter(|event| matches!(event.status, Status::Started { .. })).count();
-    let id = scope.id.0;
-    let sort = format!("{}-{}-{id:012}", u8::from(scope.live.is_empty()), name.name);
-    let card = Card {
-        id,
-        sort: sort.clone(),
-        name,
-        machines: members.len(),
-        listening: region.is_on(scope.id),
-        incarnation: scope.incarnation,
-        scheduled: live().count() - started,
-        started,
-        rows: rows.collect(),
-        crowded,
-    };
-    Fragment::of(format!("scope-{id}"), sort, &card)
-}
-
-pub fn chip(region: &Region, machine: &Machine) -> Chip {
-    let events: Vec<&Arc<Event>> = region.events_of(machine.id).collect();
-    let started = events.iter().find(|event| matches!(event.status, Status::Started { .. }));
-    let (class, what) = match (started, events.first()) {
-        (Some(event), _) => ("started", format!("{} under way", words::kind(event.kind))),
-        (None, Some(event)) => ("scheduled", format!("{} scheduled", words::kind(event.kind))),
-        (None, None) => match machine.power {
-            forewarn_core::Power::Running => ("running", "running".to_owned()),
-            forewarn_core::Power::Stopped | forewarn_core::Power::Deallocated => {
-                ("off", words::power(machine.power).to_owned())
-            }
-        },
-    };
-    Chip {
-        name: machine.name.to_string(),
-        href: words::machine_href(machine),
-        class,
-        about: format!("{}: {what}", machine.name),
+        next: next.map(|at| format!(r#"{} <span class="count" data-until="{}"></span>"#, words::time(at), at.0)),
+        found,
     }
 }

@@ -13,6 +13,9 @@ use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
 use super::field::Problems;
+use super::overview::Show;
+use super::shelf::Shelf;
+use super::view::View;
 use super::visitor::Visitor;
 use super::{add_set, event, group, hosts, kit, machine, maintenance, overview, plan, sign_in, words};
 use crate::api::{Refused, Service};
@@ -27,6 +30,7 @@ pub const PATHS: [&str; 6] =
 pub enum Page {
     Overview {
         search: String,
+        show: Show,
         from: usize,
     },
     Machine {
@@ -55,7 +59,11 @@ pub struct Panel {
     pub title: String,
     /// HTML above the list that does not change.
     pub before: String,
+    /// HTML that is in one frame with the list, above it.
+    pub inside: String,
     pub fragments: Vec<Fragment>,
+    /// Instead of fragments, when there may be very many.
+    pub shelves: Vec<Shelf>,
     /// What to say when there are none.
     pub empty: &'static str,
 }
@@ -77,7 +85,15 @@ impl Fragment {
 
 impl Panel {
     pub fn new(id: &'static str, title: impl Into<String>, fragments: Vec<Fragment>) -> Panel {
-        Panel { id, title: title.into(), before: String::new(), fragments, empty: "" }
+        Panel {
+            id,
+            title: title.into(),
+            before: String::new(),
+            inside: String::new(),
+            fragments,
+            shelves: Vec::new(),
+            empty: "",
+        }
     }
 
     /// One fragment, whose id is the panel's.
@@ -93,6 +109,23 @@ impl Panel {
     pub fn below(mut self, before: String) -> Panel {
         self.before = before;
         self
+    }
+
+    pub fn around(mut self, inside: String) -> Panel {
+        self.inside = inside;
+        self
+    }
+
+    pub fn shelved(mut self, shelves: Vec<Shelf>) -> Panel {
+        self.shelves = shelves;
+        self
+    }
+
+    /// Everything that is drawn of it, each with the id of the list that it is in.
+    pub fn drawn(&self) -> impl Iterator<Item = (&str, &Fragment)> {
+        let shelved = self.shelves.iter().filter_map(|shelf| Some((shelf.id.as_str(), shelf.fragments.as_ref()?)));
+        let lists = std::iter::once((self.id, &self.fragments)).chain(shelved);
+        lists.flat_map(|(list, fragments)| fragments.iter().map(move |fragment| (list, fragment)))
     }
 }
 
@@ -110,13 +143,16 @@ pub struct Scene {
     pub now: Timestamp,
     pub visitor: Visitor,
     pub look: Look,
+    /// What the viewer looks at; nothing is said of that at the first look.
+    pub view: Option<View>,
 }
 
 impl Scene {
     pub fn now(service: &Service, visitor: &Visitor, look: Look) -> Scene {
         // The snapshot first: nothing in it is later than the time.
         let snapshot = service.engine().snapshot();
-        Scene { snapshot, now: service.engine().now(), service: service.clone(), visitor: visitor.clone(), look }
+        let now = service.engine().now();
+        Scene { snapshot, now, service: service.clone(), visitor: visitor.clone(), look, view: None }
     }
 
     pub fn region(&self) -> &Region {
@@ -145,7 +181,7 @@ impl Page {
         let from = text("from").parse().unwrap_or(0);
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         match parts[..] {
-            [] => Some(Page::Overview { search: text("search"), from }),
+            [] => Some(Page::Overview { search: text("search"), show: Show::of(&text("show")), from }),
             ["machines", id] => {
                 let version = Version::ALL.into_iter().find(|version| version.as_str() == text("version"));
                 let version = version.unwrap_or(Version::ALL[Version::ALL.len() - 1]);
@@ -163,9 +199,24 @@ impl Page {
         }
     }
 
+    /// Whether it shows what machines ask, which is no commit.
+    pub fn shows_requests(&self) -> bool {
+        match self {
+            Page::Machine { .. } | Page::Kit(_) => true,
+            Page::Overview { .. }
+            | Page::Group { .. }
+            | Page::Event(_)
+            | Page::ScaleSets
+            | Page::AddSet
+            | Page::Hosts
+            | Page::Host(_)
+            | Page::Maintenance(_) => false,
+        }
+    }
+
     pub async fn draw(&self, scene: &Scene) -> Result<Drawn, Missing> {
         match self {
-            Page::Overview { search, from } => Ok(overview::draw(scene, search, *from).await),
+            Page::Overview { search, show, from } => Ok(overview::draw(scene, search, *show, *from).await),
             Page::Machine { vm_id, version } => machine::draw(scene, *vm_id, *version).await,
             Page::Group { id, from } => group::draw(scene, *id, *from).await,
             Page::Event(id) => event::draw(scene, *id).await,
@@ -197,6 +248,8 @@ struct Frame<'a> {
     /// The address of this page, for the stream.
     here: &'a str,
     now_ms: i64,
+    /// What the page was drawn from.
+    revision: u64,
     manual: bool,
     problem: &'a str,
     section: &'a str,
@@ -238,6 +291,7 @@ pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<S
         csrf: &scene.visitor.session.csrf,
         here,
         now_ms: scene.now.0,
+        revision: scene.snapshot.revision,
         manual: scene.service.engine().clock_kind() == Kind::Manual,
         problem,
         section: here.split(['/', '?']).nth(1).unwrap_or_default(),

@@ -5,7 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -67,8 +67,13 @@ impl<'s> Browser<'s> {
         client.send(self.server.management, &format!("POST {path}"), body.join("&").as_bytes())
     }
 
-    /// Messages of the stream, read on a thread of its own.
+    /// Messages of the stream of a page as it comes.
     pub fn live(&self, page: &str) -> mpsc::Receiver<Value> {
+        self.watch(page).1
+    }
+
+    /// The stream's name, and its messages, read on a thread of its own. Behind the page may stand more fields.
+    pub fn watch(&self, page: &str) -> (String, mpsc::Receiver<Value>) {
         let mut stream = TcpStream::connect(self.server.management).unwrap();
         let cookie = self.client.clone();
         let head = cookie.head(&format!("GET /portal/live?page={page}"));
@@ -82,7 +87,8 @@ impl<'s> Browser<'s> {
                 }
             }
         });
-        receiver
+        let first: Value = receiver.recv_timeout(PATIENCE).unwrap();
+        (first["stream"].as_str().unwrap_or_default().to_owned(), receiver)
     }
 }
 
@@ -98,12 +104,13 @@ pub fn between(text: &str, before: &str, after: &str) -> String {
 
 /// Until a message says this.
 pub fn await_html(messages: &mpsc::Receiver<Value>, what: &str) -> Value {
-    loop {
-        let message = messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("nobody says {what}"));
+    let until = Instant::now() + PATIENCE;
+    while let Ok(message) = messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
         if message["put"].to_string().contains(what) {
             return message;
         }
     }
+    panic!("nobody says {what}");
 }
 
 pub fn vm_id(server: &Server, name: &str) -> String {

@@ -1,5 +1,7 @@
-//! The portal in a real browser: Debian's Chromium, led by `portal.mjs`, which also starts the server, so that it can
-//! restart it. Accessibility is axe-core's judgement.
+//! The portal in a real browser: Debian's Chromium, led by `portal.mjs`, which runs the chapters one after the other. They
+//! also start the servers, so that they can restart them. Accessibility is axe-core's judgement.
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,15 +16,16 @@ const AXE: &str = "axe-core@4.14.0";
 /// A picture in the repository stays small.
 const PICTURE_BYTES_MAX: u64 = 150_000;
 
+/// Chromium, and node's packages that lead and judge it: where these are.
+pub fn modules() -> Result<PathBuf> {
+    setup::debian(&[("chromium", "chromium"), ("fonts-dejavu-core", FONT)])?;
+    Ok(setup::node("portal", &[PLAYWRIGHT, AXE])?.join("node_modules"))
+}
+
 pub fn run() -> Result<()> {
-    setup::debian(&[
-        ("chromium", "chromium"),
-        ("util-linux", "setpriv"),
-        ("curl", "curl"),
-        ("fonts-dejavu-core", FONT),
-    ])?;
-    let modules = setup::node("portal", &[PLAYWRIGHT, AXE])?.join("node_modules");
-    let program = sh::target().join("release/forewarn");
+    setup::debian(&[("util-linux", "setpriv"), ("curl", "curl")])?;
+    let modules = modules()?;
+    let program = sh::built_dir().join("forewarn");
     ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
     let pictures = sh::root().join("docs/portal");
     let is_asked = std::env::args().any(|word| word == WRITE);

@@ -1,37 +1,65 @@
-// The picture of time: shapes carry times, and this puts them where those are in the window that is shown.
+// The picture of time: shapes carry times, and this puts them where those are in the window that is shown. The window stands
+// still while the line of the present moves through it, and follows when that has come a quarter further.
+
+import { now } from "./time.js";
 
 const axis = document.getElementById("axis");
 const zoom = document.getElementById("zoom");
+const present = document.getElementById("present");
 let span = axis ? Number(axis.dataset.span) : 0;
 // How far the window is moved, in spans; zero follows the time.
 let moved = 0;
+// Where the window begins; what is on the page is laid out for this.
+let from = NaN;
 
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 720, 1440].map((minutes) => minutes * 60000);
+const MINUTE = 60_000;
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 2880].map((minutes) => minutes * MINUTE);
 
-export function layout(now, root = document) {
+const percent = (at) => Math.min(Math.max((((at === "now" ? now() : Number(at)) - from) / span) * 100, -1), 101);
+
+function begin() {
+  const step = span / 4;
+  return Math.floor((now() - step) / step) * step + moved * span;
+}
+
+// Once a second: the present, and what lasts until now.
+export function tickTimeline() {
   if (!axis) return;
-  const from = now - span / 4 + moved * span;
-  const percent = (at) => ((at === "now" ? now : Number(at)) - from) / span * 100;
-  const clamp = (value) => Math.min(Math.max(value, -1), 101);
-  for (const rect of root.querySelectorAll("rect[data-from]")) {
-    const [begin, end] = [clamp(percent(rect.dataset.from)), clamp(percent(rect.dataset.to))];
-    rect.setAttribute("x", begin + "%");
-    rect.setAttribute("width", Math.max(end - begin, 0.25) + "%");
-  }
+  if (begin() !== from) redraw();
+  const x = percent("now") + "%";
+  present.setAttribute("x1", x);
+  present.setAttribute("x2", x);
+  for (const rect of document.querySelectorAll('.track rect[data-to="now"]')) bar(rect);
+}
+
+function redraw() {
+  from = begin();
+  layout(document);
+  ticks();
+}
+
+export function layout(root) {
+  if (!axis || Number.isNaN(from)) return;
+  for (const rect of root.querySelectorAll("rect[data-from]")) bar(rect);
   for (const line of root.querySelectorAll("line[data-at]")) {
-    const x = clamp(percent(line.dataset.at)) + "%";
+    const x = percent(line.dataset.at) + "%";
     line.setAttribute("x1", x);
     line.setAttribute("x2", x);
   }
-  for (const mark of root.querySelectorAll("circle[data-at]")) mark.setAttribute("cx", clamp(percent(mark.dataset.at)) + "%");
-  ticks(from, percent);
+  for (const mark of root.querySelectorAll("circle[data-at]")) mark.setAttribute("cx", percent(mark.dataset.at) + "%");
 }
 
-function ticks(from, percent) {
+function bar(rect) {
+  const [begin, end] = [percent(rect.dataset.from), percent(rect.dataset.to)];
+  rect.setAttribute("x", begin + "%");
+  rect.setAttribute("width", Math.max(end - begin, 0.25) + "%");
+}
+
+function ticks() {
   const wanted = axis.clientWidth < 420 ? 3 : 7;
   const step = STEPS.find((step) => span / step <= wanted) || STEPS.at(-1);
   // Whole steps of the reader's own day.
-  const offset = new Date(from).getTimezoneOffset() * 60000;
+  const offset = new Date(from).getTimezoneOffset() * MINUTE;
   let text = "";
   for (let at = Math.ceil((from - offset) / step) * step + offset; at < from + span; at += step) {
     const x = percent(at).toFixed(2);
@@ -41,22 +69,83 @@ function ticks(from, percent) {
 }
 
 function label(at, step) {
-  const shown = step >= 720 * 60000 ? { weekday: "short", day: "numeric", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" };
+  const shown = step >= 720 * MINUTE ? { weekday: "short", day: "numeric", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" };
   return new Date(at).toLocaleString([], { ...shown, hour12: false });
 }
 
-export function controls(redraw) {
+// --- what the reader does ---
+
+function move(by) {
+  moved = by === 0 ? 0 : moved + by / 4;
+  tickTimeline();
+}
+
+// One step closer or farther, the present where it is as long as it is followed.
+function scale(by) {
+  const at = Math.min(Math.max(zoom.selectedIndex + by, 0), zoom.options.length - 1);
+  zoom.selectedIndex = at;
+  choose();
+}
+
+function choose() {
+  const before = span;
+  span = Number(zoom.value);
+  moved = (moved * before) / span;
+  tickTimeline();
+}
+
+const KEYS = {
+  ArrowLeft: () => move(-1),
+  ArrowRight: () => move(1),
+  "+": () => scale(-1),
+  "=": () => scale(-1),
+  "-": () => scale(1),
+  0: () => move(0),
+};
+
+export function controls() {
   if (!axis) return;
-  zoom.addEventListener("change", () => {
-    span = Number(zoom.value);
-    redraw();
+  zoom.addEventListener("change", choose);
+  for (const button of document.querySelectorAll("[data-move]")) button.addEventListener("click", () => move(Number(button.dataset.move)));
+  for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => scale(Number(button.dataset.zoom)));
+  document.getElementById("panel-timeline").addEventListener("keydown", (event) => {
+    const act = !event.ctrlKey && !event.metaKey && !event.altKey && event.target !== zoom && KEYS[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
   });
-  for (const button of document.querySelectorAll("[data-move]")) {
-    button.addEventListener("click", () => {
-      const by = Number(button.dataset.move);
-      moved = by === 0 ? 0 : moved + by / 2;
-      redraw();
-    });
-  }
-  addEventListener("resize", redraw);
+  addEventListener("resize", () => ticks());
+  tips();
+}
+
+// --- the facts of a lane, beside it and never beyond the window's edge ---
+
+function tips() {
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  tip.setAttribute("aria-hidden", "true");
+  document.body.append(tip);
+  const show = ({ target }) => {
+    const facts = target.closest?.(".track")?.parentElement.querySelector(".facts");
+    if (!facts) return;
+    tip.replaceChildren(facts.cloneNode(true));
+    tip.hidden = false;
+    beside(tip, target.closest(".track").getBoundingClientRect());
+  };
+  const hide = () => (tip.hidden = true);
+  const panel = document.getElementById("panel-timeline");
+  for (const kind of ["pointerover", "focusin"]) panel.addEventListener(kind, show);
+  for (const kind of ["pointerout", "focusout"]) panel.addEventListener(kind, hide);
+  addEventListener("scroll", hide, { capture: true, passive: true });
+  panel.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+}
+
+function beside(tip, lane) {
+  const { width, height } = tip.getBoundingClientRect();
+  const gap = 8;
+  const below = lane.bottom + gap + height <= innerHeight;
+  const x = Math.min(lane.left + lane.width / 3, innerWidth - width - gap);
+  tip.style.left = Math.max(gap, x) + "px";
+  tip.style.top = Math.max(gap, below ? lane.bottom + gap : lane.top - height - gap) + "px";
 }

@@ -1,0 +1,51 @@
+// The server's time, carried on by our own clock between messages; times in the reader's zone; countdowns.
+
+const body = document.body;
+export const manual = body.dataset.clock === "manual";
+
+let base = Number(body.dataset.now);
+let since = performance.now();
+
+export const now = () => (manual ? base : base + performance.now() - since);
+
+export function setNow(ms) {
+  base = ms;
+  since = performance.now();
+}
+
+const pad = (number) => String(number).padStart(2, "0");
+export const clockTime = (date) => `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
+
+export function localTimes(root) {
+  for (const time of root.querySelectorAll("time[data-ms]")) {
+    const date = new Date(Number(time.dataset.ms));
+    const today = date.toDateString() === new Date(now()).toDateString();
+    const day = today ? "" : date.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" }) + " ";
+    time.textContent = day + clockTime(date);
+    time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+  }
+}
+
+// Times that would be, were it decided now.
+export function timesAhead() {
+  for (const time of document.querySelectorAll("time[data-ahead]")) {
+    const date = new Date(Math.ceil((now() + Number(time.dataset.ahead)) / 1000) * 1000);
+    time.textContent = clockTime(date);
+    time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+  }
+}
+
+export function countdowns(root = document) {
+  for (const count of root.querySelectorAll(".count[data-until]")) {
+    const text = left(Number(count.dataset.until));
+    if (count.textContent !== text) count.textContent = text;
+  }
+}
+
+function left(until) {
+  const left = Math.max(0, Math.round((until - now()) / 1000));
+  const [days, hours, minutes, seconds] = [Math.floor(left / 86400), Math.floor(left / 3600) % 24, Math.floor(left / 60) % 60, left % 60];
+  if (left === 0) return "due";
+  if (days > 0) return `in ${days} d ${hours} h`;
+  return hours > 0 ? `in ${hours} h ${minutes} min` : `in ${minutes}:${pad(seconds)}`;
+}

@@ -1,0 +1,149 @@
+//! One lane: who, the picture, the facts.
+
+use askama::Template;
+
+use super::window::Window;
+use super::{Life, Stage};
+use crate::portal::page::{Fragment, Look, Scene};
+use crate::portal::words;
+
+/// Whether a lane names its scope, or stands below the name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Told,
+    Known,
+}
+
+#[derive(Template)]
+#[template(path = "lane.html")]
+struct Lane<'a> {
+    id: &'a str,
+    sort: &'a str,
+    life: &'a Life,
+    class: String,
+    names: String,
+    /// Empty: it is known.
+    scope: &'a str,
+    due_html: String,
+    appeared_html: String,
+    approved_html: Option<(String, &'a str)>,
+    started_html: Option<String>,
+    ended_html: Option<String>,
+    facts: String,
+    shapes: Shapes,
+}
+
+/// The picture of one event, also a part of that of many.
+#[derive(Template)]
+#[template(path = "shapes.html")]
+pub struct Shapes {
+    from: i64,
+    /// Where notice ends: at the start, or as announced.
+    to: i64,
+    due: i64,
+    approved: Option<i64>,
+    started: Option<i64>,
+    ended: Option<i64>,
+    now: i64,
+    /// For the first look; later script knows better.
+    window: Option<Window>,
+}
+
+impl Lane<'_> {
+    fn is_coming(&self) -> bool {
+        self.life.stage() == Stage::Coming
+    }
+}
+
+impl Shapes {
+    pub fn of(life: &Life, scene: &Scene) -> Shapes {
+        Shapes {
+            from: life.appeared.0,
+            to: life.started.or(life.ended).unwrap_or(life.not_before).0,
+            due: life.not_before.0,
+            approved: life.approved.as_ref().map(|(at, _)| at.0),
+            started: life.started.map(|at| at.0),
+            ended: life.ended.map(|at| at.0),
+            now: scene.now.0,
+            window: (scene.look == Look::First).then(|| Window::first(scene.now)),
+        }
+    }
+
+    /// What can be told apart in the picture.
+    pub fn key(&self) -> [i64; 6] {
+        let or = |at: Option<i64>| at.unwrap_or(-1);
+        [self.from, self.to, self.due, or(self.approved), or(self.started), or(self.ended)]
+    }
+
+    fn bar(&self, begin: &i64, end: &i64) -> String {
+        self.window.map_or_else(String::new, |window| window.bar(*begin, *end))
+    }
+
+    fn line(&self, at: &i64) -> String {
+        self.window.map_or_else(String::new, |window| window.line(*at))
+    }
+
+    fn mark(&self, at: &i64) -> String {
+        self.window.map_or_else(String::new, |window| window.mark(*at))
+    }
+}
+
+impl Life {
+    pub fn lane(&self, scene: &Scene, sort: &str, scope: Scope) -> Fragment {
+        let id = words::event_name(self.id);
+        let names = words::few(&self.names);
+        let place = match scope {
+            Scope::Told => "",
+            Scope::Known => " below",
+        };
+        let scope = match scope {
+            Scope::Told if self.scope != names => self.scope.as_str(),
+            Scope::Told | Scope::Known => "",
+        };
+        let lane = Lane {
+            id: &id,
+            sort,
+            life: self,
+            class: format!("{} {}{place}", self.kind.to_lowercase(), self.stage().class()),
+            names,
+            scope,
+            due_html: words::time(self.not_before),
+            appeared_html: words::time(self.appeared),
+            approved_html: self.approved.as_ref().map(|(at, by)| (words::time(*at), by.as_str())),
+            started_html: self.started.map(words::time),
+            ended_html: self.ended.map(words::time),
+            facts: self.facts(),
+            shapes: Shapes::of(self, scene),
+        };
+        Fragment::of(format!("lane-{id}"), sort, &lane)
+    }
+
+    /// For those who cannot see the picture.
+    fn facts(&self) -> String {
+        let mut facts = format!(
+            "{} of {}, {}: appeared {}, not before {}",
+            self.kind,
+            words::few(&self.names),
+            self.status.to_lowercase(),
+            words::utc(self.appeared),
+            words::utc(self.not_before)
+        );
+        if let Some((at, by)) = &self.approved {
+            facts += &format!(", approved by {by} {}", words::utc(*at));
+        }
+        for (word, at) in [("started", self.started), ("ended", self.ended)] {
+            facts += &at.map_or_else(String::new, |at| format!(", {word} {}", words::utc(at)));
+        }
+        facts
+    }
+}
+
+impl Stage {
+    fn class(self) -> &'static str {
+        match self {
+            Stage::Coming => "coming",
+            Stage::UnderWay => "underway",
+            Stage::Over => "over",
+        }
+    }
+}

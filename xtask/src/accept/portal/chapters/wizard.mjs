@@ -1,0 +1,33 @@
+// A scale set along the steps of the original's portal.
+
+import assert from "node:assert/strict";
+import { shows, signedIn } from "../lib/browser.mjs";
+import { Server } from "../lib/server.mjs";
+
+export async function theStepsEndInAScaleSet() {
+  const server = await Server.start();
+  const { context, page } = await signedIn(server);
+  await page.click("nav >> text=Scale sets");
+  await page.click("main >> text=Add");
+  await page.getByLabel("Name").fill("web");
+  await page.getByRole("tab", { name: "Management" }).click();
+  const ending = page.getByRole("group", { name: "Instance termination notification" });
+  await ending.getByLabel("On").check();
+  await page.getByLabel("Termination delay (minutes)").fill("16");
+  await page.getByRole("button", { name: "Review + create" }).click();
+  await shows(page, "#wrong-delay", "from 5 to 15");
+  await page.getByLabel("Termination delay (minutes)").fill("7");
+  await page.getByRole("button", { name: "Review + create" }).click();
+  await shows(page, "main", "On, 7 minutes");
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.waitForURL(/\/groups\/\d+/);
+  const set = await server.api("GET", "/scale-sets/web");
+  assert.equal(set.model.terminateNotification.notBeforeTimeout, "PT7M");
+  await page.getByLabel("Termination delay (minutes)").fill("9");
+  await page.getByRole("button", { name: "Update" }).click();
+  await page.getByRole("button", { name: "Upgrade 2 instances" }).click();
+  await shows(page, "#manage", "Every instance has the latest model.");
+  assert.equal((await server.api("GET", "/machines/web_0")).terminateNotification.notBeforeTimeout, "PT9M");
+  await context.close();
+  await server.end();
+}

@@ -1,0 +1,229 @@
+// Measures the portal's overview in Chromium: a large fleet and a small one by turns. Prints one JSON object. Arguments: where
+// node's packages are, then for each fleet its server's management address, metadata address and process id.
+
+import { readFileSync, readdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const [modules, ...words] = process.argv.slice(2);
+const { chromium } = createRequire(join(modules, "x.js"))("playwright-core");
+
+const ROUNDS = 7;
+const UPDATES = 30;
+const PATIENCE = 120_000;
+// Events that are there before: this far off, so that none starts meanwhile.
+const NOTICE_SECS = 4 * 3600;
+
+// Sets, machines in each; machines on their own; events.
+const LARGE = { uniform: [60, 40], flexible: [40, 25], availability: [60, 26], alone: 40, events: 300 };
+const SMALL = { uniform: [1, 25], flexible: [0, 0], availability: [1, 25], alone: 0, events: 3 };
+
+const clock = () => performance.timeOrigin + performance.now();
+const median = (numbers) => [...numbers].sort((one, other) => one - other)[Math.floor(numbers.length / 2)];
+
+class Fleet {
+  constructor([management, metadata, pid], shape) {
+    Object.assign(this, { management: `http://${management}`, metadata: `http://${metadata}`, pid, shape });
+  }
+
+  async api(method, path, body = {}) {
+    const headers = { "Content-Type": "application/json" };
+    const answer = await fetch(`${this.management}/api/v1${path}`, { method, headers, body: method === "GET" ? undefined : JSON.stringify(body) });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${text}`);
+    return text ? JSON.parse(text) : null;
+  }
+
+  async make() {
+    const { uniform, flexible, availability, alone, events } = this.shape;
+    const two = (number) => String(number).padStart(3, "0");
+    await this.api("DELETE", "/machines/vm");
+    for (const [orchestration, [sets, each]] of [["Uniform", uniform], ["Flexible", flexible]]) {
+      for (let n = 0; n < sets; n++) {
+        const name = `${orchestration.toLowerCase()}-${two(n)}`;
+        await this.api("POST", "/scale-sets", { name, capacity: each, orchestration });
+      }
+    }
+    for (let n = 0; n < availability[0]; n++) {
+      await this.api("POST", "/availability-sets", { name: `availability-${two(n)}` });
+      for (let m = 0; m < availability[1]; m++) await this.api("POST", "/machines", { name: `availability-${two(n)}-${two(m)}`, availabilitySet: `availability-${two(n)}` });
+    }
+    const single = Array.from({ length: alone }, (_, n) => `alone-${two(n)}`);
+    for (const name of single) await this.api("POST", "/machines", { name });
+    // The first two of each set, which have all the events; the others only hear of them.
+    const all = await this.machines();
+    const sets = new Map();
+    for (const { name } of all) {
+      const set = name.match(/^((uniform|flexible|availability)-\d+)/)?.[1];
+      if (set) sets.set(set, [...(sets.get(set) || []), name]);
+    }
+    for (const name of [...[...sets.values()].map((names) => names[0]), ...single]) await this.listen(name);
+    const told = [...[...sets.values()].map((names) => names[0]), ...[...sets.values()].map((names) => names[1])].slice(0, events);
+    for (const machine of told) await this.api("POST", "/maintenance", { target: { machine }, type: "Reboot", noticeSeconds: NOTICE_SECS });
+    // Whom the updates are about: machines without an event.
+    this.targets = [...single, ...[...sets.values()].flatMap((names) => names.slice(2))].slice(0, UPDATES);
+    this.machineCount = all.length;
+    this.scopes = sets.size + alone;
+  }
+
+  async machines() {
+    const all = [];
+    for (let next = "/machines?limit=1000"; next; ) {
+      const page = await this.api("GET", next);
+      all.push(...page.value);
+      next = page.next ? `/machines?limit=1000&after=${encodeURIComponent(page.next)}` : null;
+    }
+    return all;
+  }
+
+  async listen(name) {
+    const answer = await fetch(`${this.metadata}/vm/${name}/metadata/scheduledevents?api-version=2020-07-01`, { headers: { Metadata: "true" } });
+    if (!answer.ok) throw new Error(await answer.text());
+  }
+
+  // Milliseconds of CPU time, from every thread.
+  cpu() {
+    const threads = readdirSync(`/proc/${this.pid}/task`);
+    const spent = (thread) => Number(readFileSync(`/proc/${this.pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
+    return threads.reduce((sum, thread) => sum + spent(thread), 0) / 1e6;
+  }
+}
+
+// --- what is measured ---
+
+async function signedIn(browser, fleet) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  await page.goto(fleet.management + "/");
+  await page.click("text=Sign in");
+  await page.waitForURL(fleet.management + "/");
+  fleet.state = await context.storageState();
+  await context.close();
+}
+
+const live = (page) => page.waitForSelector('#connection[data-state="live"]', { timeout: PATIENCE });
+
+// With nothing in the cache: a context of its own.
+async function open(browser, fleet, act) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, storageState: fleet.state });
+  const page = await context.newPage();
+  const result = await act(page);
+  await context.close();
+  return result;
+}
+
+function firstView(browser, fleet) {
+  return open(browser, fleet, async (page) => {
+    await page.goto(fleet.management + "/", { waitUntil: "load" });
+    await live(page);
+    return page.evaluate(() => {
+      const [navigation] = performance.getEntriesByType("navigation");
+      const paint = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+      return { paint, complete: navigation.domComplete, bytes: navigation.decodedBodySize, elements: document.querySelectorAll("*").length };
+    });
+  });
+}
+
+// From the top to where the last scope has its machines, all that lies between never drawn.
+function scroll(browser, fleet) {
+  return open(browser, fleet, async (page) => {
+    await page.goto(fleet.management + "/");
+    await live(page);
+    return page.evaluate(() => {
+      const last = () => document.querySelector("#scopes > .shelf:last-child .scope:last-child");
+      const begun = performance.now();
+      scrollTo(0, document.body.scrollHeight);
+      return new Promise((resolve) => {
+        const look = () => (last() ? resolve(performance.now() - begun) : requestAnimationFrame(look));
+        look();
+      });
+    });
+  });
+}
+
+// From the API's answer to the lane on the page.
+function updates(browser, fleet) {
+  return open(browser, fleet, async (page) => {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Network.enable");
+    let bytes = 0;
+    session.on("Network.eventSourceMessageReceived", ({ data }) => (bytes += data.length));
+    await page.goto(fleet.management + "/");
+    await live(page);
+    await page.evaluate(() => {
+      window.seen = {};
+      new MutationObserver((records) => {
+        for (const { addedNodes } of records) {
+          for (const { id } of addedNodes) if (id) requestAnimationFrame(() => (window.seen[id] ??= performance.timeOrigin + performance.now()));
+        }
+      }).observe(document.getElementById("timeline"), { childList: true, subtree: true });
+    });
+    bytes = 0;
+    const [took, before] = [[], fleet.cpu()];
+    for (let n = 0; n < UPDATES; n++) {
+      const operation = await fleet.api("POST", `/machines/${fleet.targets[n]}/restart`);
+      const answered = clock();
+      const id = `lane-${operation.events[0].id}`;
+      const seen = await (await page.waitForFunction((id) => window.seen[id], id, { timeout: PATIENCE, polling: 10 })).jsonValue();
+      took.push(Math.max(0, seen - answered));
+    }
+    const cpu = (fleet.cpu() - before) / UPDATES;
+    // The same by loading the page again.
+    const begun = clock();
+    await page.reload({ waitUntil: "load" });
+    await live(page);
+    const reload = clock() - begun;
+    return { median: median(took), worst: Math.max(...took), bytes_update: bytes / UPDATES, cpu, reload };
+  });
+}
+
+// The same requests with nobody who watches; what was asked before is taken back first.
+async function unwatched(fleet) {
+  await takeBack(fleet);
+  const before = fleet.cpu();
+  for (let n = 0; n < UPDATES; n++) await fleet.api("POST", `/machines/${fleet.targets[n]}/restart`);
+  const cpu = (fleet.cpu() - before) / UPDATES;
+  await takeBack(fleet);
+  return cpu;
+}
+
+async function takeBack(fleet) {
+  for (let n = 0; n < UPDATES; n++) {
+    const { value } = await fleet.api("GET", `/events?machine=${fleet.targets[n]}`);
+    for (const { id } of value) await fleet.api("POST", `/events/${id}/cancel`);
+  }
+}
+
+// --- by turns ---
+
+const fleets = [new Fleet(words.slice(0, 3), LARGE), new Fleet(words.slice(3, 6), SMALL)];
+for (const fleet of fleets) {
+  const begun = clock();
+  await fleet.make();
+  console.error(`   ${fleet.machineCount} machines in ${fleet.scopes} scopes, ${fleet.shape.events} events: ${((clock() - begun) / 1000).toFixed(1)} s`);
+}
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+try {
+  const figures = [[], []];
+  for (const fleet of fleets) await signedIn(browser, fleet);
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const turn of round % 2 ? [1, 0] : [0, 1]) {
+      const view = await firstView(browser, fleets[turn]);
+      const scrolled = await scroll(browser, fleets[turn]);
+      // The first one is to warm up.
+      if (round > 0) figures[turn].push({ ...view, scrolled });
+    }
+    console.error(`   round ${round}`);
+  }
+  const of = (turn, name) => median(figures[turn].map((figure) => figure[name]));
+  const result = [];
+  for (const turn of [0, 1]) {
+    const alone = await unwatched(fleets[turn]);
+    const update = await updates(browser, fleets[turn]);
+    const view = Object.fromEntries(["paint", "complete", "bytes", "elements", "scrolled"].map((name) => [name, of(turn, name)]));
+    result.push({ machines: fleets[turn].machineCount, scopes: fleets[turn].scopes, ...view, ...update, unwatched: alone });
+  }
+  console.log(JSON.stringify({ large: result[0], small: result[1] }));
+} finally {
+  await browser.close();
+}
