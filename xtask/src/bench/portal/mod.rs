@@ -31,7 +31,8 @@ fn print(figures: &Value) -> Result<()> {
         figures[fleet][name].as_f64().with_context(|| format!("no {name} of the {fleet} fleet"))
     };
     let (large, small) = (|name: &str| figure("large", name), |name: &str| figure("small", name));
-    let mut table = Table::new("The portal's overview: 5,000 machines in 200 scopes with 300 events, against a small fleet");
+    let mut table =
+        Table::new("The portal's overview: 5,000 machines in 200 scopes with 300 events, against a small fleet");
     table.tell("large fleet", format!("{} machines, {} scopes", large("machines")?, large("scopes")?));
     table.tell("small fleet", format!("{} machines, {} scopes", small("machines")?, small("scopes")?));
     for (name, what, target) in [
