@@ -77,6 +77,16 @@ class Forewarn:
     def advance(self, seconds):
         self.call("POST", "/clock/advance", {"seconds": seconds})
 
+    def fault(self, kind, count=None, seconds=None, percent=None, method=None, machine=None, **given):
+        """Let requests of all machines go wrong: fault("Status", status=503, count=2), fault("Delay", delaySeconds=2),
+        fault("Reset"); all kinds are in docs/faults.md. Without count and seconds until `clear_faults`."""
+        limits = {"count": count, "forSeconds": seconds, "percent": percent, "method": method, "machine": machine}
+        body = {"fault": {"kind": kind, **given}, **{key: value for key, value in limits.items() if value is not None}}
+        self.call("POST", "/faults", body)
+
+    def clear_faults(self):
+        self.call("DELETE", "/faults")
+
 
 class Machine:
     def __init__(self, server, name):
@@ -90,7 +100,12 @@ class Machine:
             return json.loads(answer.read())
 
     def schedule(self, kind):
-        """Freeze, Reboot or Redeploy, by the platform."""
+        """Freeze, Reboot or Redeploy, by the platform; Preempt is `evict`, Terminate is `delete` with notice."""
+        if kind == "Preempt":
+            return self.evict()
+        if kind == "Terminate":
+            self._announce_deletion()
+            return self.delete()
         self.document()
         body = {"target": {"machine": self.name}, "type": kind}
         return self._event(self.server.call("POST", "/maintenance", body))
@@ -102,11 +117,36 @@ class Machine:
         return self._act("redeploy")
 
     def evict(self):
+        """The machine must have been made with priority="Spot"."""
         return self._act("evict")
+
+    def fail(self):
+        """The hardware breaks: no notice, the event is Started from the beginning."""
+        return self._act("hardware-failure")
+
+    def delete(self):
+        """Announced when the machine was made with terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise it is gone
+        at once, and None comes back."""
+        self.document()
+        event = self._event(self.server.call("DELETE", f"/machines/{self.name}"))
+        return event if event.facts()["shown"] else None
+
+    def fault(self, kind, **more):
+        """Let requests of this machine go wrong; as `Forewarn.fault`."""
+        self.server.fault(kind, machine=self.name, **more)
+
+    def requests(self):
+        """What the machine has asked, oldest first: method, path, status, approved, faults."""
+        return self.server.call("GET", f"/machines/{self.name}/requests")["value"]
 
     def _act(self, action):
         self.document()
         return self._event(self.server.call("POST", f"/machines/{self.name}/{action}", {}))
+
+    def _announce_deletion(self):
+        if "terminateNotification" not in self.server.call("GET", f"/machines/{self.name}"):
+            notice = {"terminateNotification": {"notBeforeTimeout": "PT5M"}}
+            self.server.call("PATCH", f"/machines/{self.name}", notice)
 
     def _event(self, operation):
         return Event(self.server, operation["events"][0]["id"])
@@ -118,6 +158,10 @@ class Event:
 
     def facts(self):
         return self.server.call("GET", f"/events/{self.id}")
+
+    def approve(self):
+        """From outside, in place of a machine."""
+        self.server.call("POST", f"/events/{self.id}/approve", {})
 
     def cancel(self):
         self.server.call("POST", f"/events/{self.id}/cancel", {})
@@ -136,6 +180,7 @@ class Event:
     def _wait(self, what, look):
         end = time.monotonic() + PATIENCE_SECS
         while not (found := look(facts := self.facts())):
+            assert "outcome" not in facts, f"the event is over and was not {what}: {facts}"
             assert time.monotonic() < end, f"the event was not {what}: {facts}"
             time.sleep(0.01)
         return found

@@ -4,6 +4,9 @@ import pathlib
 import subprocess
 import sys
 import threading
+import urllib.error
+
+import pytest
 
 import handler
 
@@ -45,6 +48,44 @@ def test_what_concerns_another_machine_is_left_alone(forewarn):
 def test_an_eviction_does_not_wait_for_anybody(forewarn_in_a_hurry):
     batch = forewarn_in_a_hurry.machine("batch_0", priority="Spot")
     assert batch.evict().wait_gone() == "Completed"
+
+
+def test_deletions_are_announced_where_machines_have_that(forewarn):
+    pool = forewarn.machine("pool_0", terminateNotification={"notBeforeTimeout": "PT10M"})
+    event = pool.delete()
+    assert [event["EventType"] for event in pool.document()["Events"]] == ["Terminate"]
+    event.approve()
+    assert event.wait_gone() == "Completed"
+    assert forewarn.machine("web_0").schedule("Terminate").facts()["status"] == "Scheduled"
+    assert forewarn.machine("web_1").delete() is None
+
+
+def test_broken_hardware_gives_no_notice(forewarn):
+    event = forewarn.machine("web_0").fail()
+    assert event.facts()["status"] == "Started"
+    forewarn.advance(3600)
+    assert event.wait_gone() == "Completed"
+
+
+def test_wrong_answers_are_recorded_and_end(forewarn):
+    web = forewarn.machine("web_0")
+    web.fault("Status", status=503, count=1)
+    forewarn.fault("Delay", delaySeconds=0.01, seconds=60)
+    with pytest.raises(urllib.error.HTTPError):
+        web.document()
+    assert web.document()["Events"] == []
+    met = [[fault["kind"] for fault in request["faults"]] for request in web.requests()]
+    assert [sorted(kinds) for kinds in met] == [["Delay", "Status"], ["Delay"]]
+    forewarn.clear_faults()
+    web.document()
+    assert web.requests()[-1]["faults"] == []
+
+
+def test_what_cannot_come_any_more_is_not_waited_for(forewarn):
+    event = forewarn.machine("web_0").restart()
+    event.cancel()
+    with pytest.raises(AssertionError, match="is over and was not approved"):
+        event.wait_approved()
 
 
 def test_the_program_asks_at_the_fixed_address():

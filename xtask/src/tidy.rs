@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("forewarn-client", &["forewarn-wire"]),
     ("forewarn-agent", &["forewarn-client", "forewarn-wire"]),
     ("forewarn-cli", &["forewarn-server", "forewarn-store", "forewarn-wire"]),
-    ("forewarn-testing", &["forewarn-server"]),
+    ("forewarn-testing", &["forewarn-client", "forewarn-server"]),
     ("xtask", &[]),
 ];
 

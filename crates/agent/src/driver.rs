@@ -43,6 +43,7 @@ pub fn run(config: Config) -> Result<()> {
     let state = State::open(&config.state)?;
     let records = state.load()?;
     records.iter().for_each(stop_left_behind);
+    let known = records.iter().filter(|record| record.over.is_none()).map(|record| record.event.id.clone()).collect();
     let plan = Plan::resume(rules(&config, &toolbox), records);
     // At the start rather than at the first event.
     state.save(plan.records())?;
@@ -56,7 +57,7 @@ pub fn run(config: Config) -> Result<()> {
         metrics::serve(address, board.clone());
     }
     let poller_sender = sender.clone();
-    thread::spawn(move || poller::run(&config, &poller_sender));
+    thread::spawn(move || poller::run(&config, &poller_sender, known));
     let driver = Driver {
         plan,
         state,

@@ -1,10 +1,14 @@
 //! The thread that asks the service: where it is, who this machine is, what is going to happen.
 //! It never gives up, and never asks more often than it should.
+//!
+//! That an event is not in a document any more is the only sign that it is over, and `restore` cannot be taken back. So a
+//! document that lacks an event is told only when the next answer says the same.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use forewarn_client::{Asking, Client, Discovery, Document, Endpoint, HOLD, Options, Poll, Retry};
+use forewarn_client::{Asking, Client, Discovery, Document, Endpoint, EventId, HOLD, Options, Poll, Retry};
 
 use crate::config::Config;
 use crate::driver::Message;
@@ -38,12 +42,12 @@ const RETRY: Retry = Retry {
 /// Nobody listens any more.
 struct Deaf;
 
-/// Runs until nobody listens any more.
-pub fn run(config: &Config, inbox: &Sender<Message>) {
-    let _: Result<(), Deaf> = watch(config, inbox);
+/// Runs until nobody listens any more. These events were there when the agent last looked.
+pub fn run(config: &Config, inbox: &Sender<Message>, known: BTreeSet<EventId>) {
+    let _: Result<(), Deaf> = watch(config, inbox, known);
 }
 
-fn watch(config: &Config, inbox: &Sender<Message>) -> Result<(), Deaf> {
+fn watch(config: &Config, inbox: &Sender<Message>, mut known: BTreeSet<EventId>) -> Result<(), Deaf> {
     let endpoint = find(config, inbox)?;
     let mut client = Client::with(Options::new(endpoint).retry(RETRY).timeout(config.timeout));
     let name = name(config, &mut client, inbox)?;
@@ -54,13 +58,42 @@ fn watch(config: &Config, inbox: &Sender<Message>) -> Result<(), Deaf> {
         tell(
             inbox,
             match answer {
-                Ok(Poll::Changed(document)) => News::Document(document),
+                Ok(Poll::Changed(document)) => {
+                    let document = confirmed(document, &known, &mut client, config, inbox)?;
+                    known = ids(&document);
+                    News::Document(document)
+                }
                 Ok(Poll::Unchanged) => News::Unchanged,
                 Err(error) => News::Trouble(error.to_line()),
             },
         )?;
         std::thread::sleep(config.interval.saturating_sub(begun.elapsed()));
     }
+}
+
+/// The document, or, where it lacks an event, what the next answer says.
+fn confirmed(
+    document: Document,
+    known: &BTreeSet<EventId>,
+    client: &mut Client,
+    config: &Config,
+    inbox: &Sender<Message>,
+) -> Result<Document, Deaf> {
+    if known.is_subset(&ids(&document)) {
+        return Ok(document);
+    }
+    loop {
+        std::thread::sleep(config.interval);
+        match client.poll() {
+            Ok(Poll::Unchanged) => return Ok(document),
+            Ok(Poll::Changed(next)) => return Ok(next),
+            Err(error) => tell(inbox, News::Trouble(error.to_line()))?,
+        }
+    }
+}
+
+fn ids(document: &Document) -> BTreeSet<EventId> {
+    document.events.iter().map(|event| event.id.clone()).collect()
 }
 
 fn find(config: &Config, inbox: &Sender<Message>) -> Result<Endpoint, Deaf> {

@@ -6,6 +6,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forewarn_core::{Cause, EventKind, MachineId, Place, Plan, Request, Target, Timestamp};
+use forewarn_server::faults::{Kind, Life, NewFault};
 use support::{Guest, World, exists, name, until};
 
 #[test]
@@ -86,6 +87,28 @@ fn a_cancelled_event_is_restored() {
     guest.wait_for_marks(&["prepare Reboot Scheduled", "restore Reboot Scheduled"]);
     guest.wait_for_log(": cancelled");
     assert_eq!(world.posts(machine), 0);
+}
+
+#[test]
+fn an_event_that_one_document_lacks_is_not_over() {
+    let world = World::new();
+    let (machine, url) = world.machine("web", |_| {});
+    let mut guest = Guest::new(&url);
+    guest.config("wait = false\n[approve]\nreboot = { user = 'never' }");
+    guest.mark_all_phases();
+    guest.start();
+    world.wait_until_on(machine);
+    world.restart(machine, 0xE1);
+    guest.wait_for_log("hook prepare succeeded");
+    let life = Life { count: Some(1), ..Life::default() };
+    world.block_on(world.engine().add_fault(&NewFault { life, ..NewFault::new(Kind::EventsVanish) }, "test")).unwrap();
+    until("the fault is met", || world.engine().faults().is_empty().then_some(()));
+    let polls = || world.engine().request_log_of(machine, u64::MAX).summary.polls;
+    let met = polls();
+    until("the agent asks again", || (polls() > met + 2).then_some(()));
+    world.cancel(0xE1);
+    guest.wait_for_marks(&["prepare Reboot Scheduled", "restore Reboot Scheduled"]);
+    assert_eq!(guest.log_count("is back in the document"), 0, "{}", guest.log());
 }
 
 #[test]

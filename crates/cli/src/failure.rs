@@ -13,6 +13,8 @@ pub enum Failure {
     Ended(String),
     /// What was waited for did not come true in time.
     TimedOut(String),
+    /// What was waited for cannot come true any more.
+    Missed(String),
     /// Nobody reads our output any more: `forewarn history | head`.
     NobodyReads,
     /// A program was to be run, and was not; with an exit code that programs seldom use themselves.
@@ -32,6 +34,7 @@ impl Failure {
             Failure::Unreachable(_) => 3,
             Failure::Ended(_) => 4,
             Failure::TimedOut(_) => 5,
+            Failure::Missed(_) => 6,
             Failure::NobodyReads => 0,
             Failure::NotRun(code, _) => *code,
         }
@@ -44,8 +47,26 @@ impl Failure {
             | Failure::Unreachable(text)
             | Failure::Ended(text)
             | Failure::TimedOut(text)
+            | Failure::Missed(text)
             | Failure::NotRun(_, text) => Some(text),
             Failure::NobodyReads => None,
+        }
+    }
+}
+
+impl Failure {
+    /// The same with one sentence more.
+    pub fn and(self, more: &str) -> Failure {
+        let longer = |text: String| format!("{text} {more}");
+        match self {
+            Failure::Refused(text) => Failure::Refused(longer(text)),
+            Failure::Usage(text) => Failure::Usage(longer(text)),
+            Failure::Unreachable(text) => Failure::Unreachable(longer(text)),
+            Failure::Ended(text) => Failure::Ended(longer(text)),
+            Failure::TimedOut(text) => Failure::TimedOut(longer(text)),
+            Failure::Missed(text) => Failure::Missed(longer(text)),
+            Failure::NotRun(code, text) => Failure::NotRun(code, longer(text)),
+            Failure::NobodyReads => Failure::NobodyReads,
         }
     }
 }

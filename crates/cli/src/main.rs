@@ -24,7 +24,7 @@ mod words;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = args::Args::typed();
+    let args = args::Args::typed(commands::not_understood);
     match commands::run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -55,7 +55,7 @@ fn mention(effective: &Effective) {
         tracing::info!(file = %path.display(), "configuration is read");
     }
     for name in &effective.strange_variables {
-        tracing::warn!(name, "this environment variable is not a setting and is left alone");
+        tracing::warn!(%name, "this environment variable is not a setting and is left alone");
     }
 }
 
@@ -107,7 +107,13 @@ impl Signals {
 /// Tells people, in a form that scripts can read too, and the log.
 fn announce(running: &Running, config: &Config) {
     let (http, https) = (running.management, running.management_tls);
-    tracing::info!(management = %http, management_tls = ?https, metadata = ?running.metadata, "serving");
+    let shown = |addresses: Vec<String>| if addresses.is_empty() { "none".to_owned() } else { addresses.join(", ") };
+    tracing::info!(
+        management = %http,
+        https = %shown(https.iter().map(ToString::to_string).collect()),
+        metadata = %shown(running.metadata.iter().map(ToString::to_string).collect()),
+        "serving"
+    );
     for text in announcement(&running.metadata, http, https, &running.portal_link(), config) {
         // Nobody needs to read it.
         let _ = output::line(&text);
@@ -137,8 +143,8 @@ fn announcement(
 
 fn url(address: &BoundAddress) -> String {
     match address {
-        BoundAddress::Tcp(address) => format!("http://{address}"),
-        BoundAddress::Unix(path) => format!("unix:{}", path.display()),
+        BoundAddress::Tcp(_) => format!("http://{address}"),
+        BoundAddress::Unix(_) => address.to_string(),
     }
 }
 

@@ -52,7 +52,13 @@ fn a_good_handler_passes_and_what_it_did_is_told() {
 
 #[test]
 fn without_marks_it_says_what_could_not_be_seen() {
-    check("--only user-reboot", "", 0, &["not observed: preparation before approval; restoring after the end"]);
+    check("--only user-reboot", "", 0, &["Not observed: preparation before approval; restoring after the end. Say"]);
+}
+
+#[test]
+fn a_deletion_that_waits_for_another_is_a_case_too() {
+    check("--only terminate-gate", "", 0, &["approved its own Terminate", "left another machine's Terminate alone"]);
+    check("--only terminate-gate --profile never", "", 2, &["approve their own events"]);
 }
 
 #[test]

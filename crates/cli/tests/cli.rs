@@ -56,6 +56,71 @@ fn the_transcript_of_the_readme_is_true() {
     transcript::run("README.md", &document("README.md"), &server);
 }
 
+#[test]
+fn help_and_the_version_can_be_asked_for_as_commands() {
+    let run = |words: &str| clean_command().args(words.split_whitespace()).output().unwrap();
+    for (asked, flag) in [("help", "--help"), ("help vm restart", "vm restart --help"), ("help serve", "serve --help")]
+    {
+        assert_eq!(text(&run(asked).stdout).trim_end(), text(&run(flag).stdout).trim_end(), "{asked}");
+    }
+    assert_eq!(run("version").stdout, run("--version").stdout);
+    let slip = "error: unrecognized subcommand 'restrat'\n\n  tip: [..]'restart'\n…";
+    expect("help vm restrat", &run("help vm restrat"), 2, "", slip);
+}
+
+#[test]
+fn flags_of_the_connection_may_stand_before_the_command() {
+    let server = Server::start();
+    let before = format!("--server {} -o json vm list", server.management);
+    let listed = clean_command().args(before.split_whitespace()).output().unwrap();
+    assert_eq!(listed.stdout, server.run("vm list -o json").stdout);
+    assert!(listed.status.success());
+}
+
+#[test]
+fn who_cannot_start_is_told_which_flag_helps_and_the_log_is_in_plain_words() {
+    let server = Server::start();
+    let taken = server.management.trim_start_matches("http://");
+    let serve = |words: String| clean_command().args(["serve"]).args(words.split_whitespace()).output().unwrap();
+    for flag in ["--metadata", "--management", "--management-tls"] {
+        let others: String = ["--metadata", "--management", "--management-tls"]
+            .iter()
+            .filter(|other| **other != flag)
+            .map(|other| format!(" {other} 127.0.0.1:0"))
+            .collect();
+        let complaint = format!(
+            "[..]forewarn: The [..] listener cannot be opened at {taken} ([..]). Another program has it: end that, or choose another address with {flag} ADDR; port 0 is any that is free."
+        );
+        let output = serve(format!("--memory --no-auth {flag} {taken}{others}"));
+        let said = text(&output.stderr);
+        assert!(support::transcript::line_matches(&complaint, said.lines().last().unwrap()), "{said}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().display().to_string();
+    let mut first = clean_command();
+    first.args([
+        "serve",
+        "--metadata",
+        "127.0.0.1:0",
+        "--management",
+        "127.0.0.1:0",
+        "--management-tls",
+        "127.0.0.1:0",
+    ]);
+    let mut first = first.args(["--data", &data]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    read_until(&mut BufReader::new(first.stdout.take().unwrap()), "try ");
+    let second = serve(format!("--metadata 127.0.0.1:0 --management 127.0.0.1:0 --data {data}"));
+    let said = text(&second.stderr);
+    assert!(said.trim_end().ends_with("Stop it, or choose another directory with --data DIR."), "{said}");
+    Command::new("kill").args(["-TERM", &first.id().to_string()]).status().unwrap();
+    let log = text(&first.wait_with_output().unwrap().stderr);
+    let serving = log.lines().find(|line| line.contains("serving")).unwrap();
+    assert!(serving.contains("https=127.0.0.1:") && serving.contains("metadata=127.0.0.1:"), "{log}");
+    for form in ["Some(", "None", "Tcp(", "[Tcp", "=\""] {
+        assert!(!log.contains(form), "{form}: {log}");
+    }
+}
+
 /// The driver of docs/operators.md, with a `virsh` that only writes down what it is told.
 #[test]
 fn the_driver_of_the_manual_does_what_was_announced() {
@@ -107,7 +172,13 @@ fn a_restart_is_announced_approved_and_waited_for() {
         server.command(&format!("operation wait {ID}")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let told = read_until(&mut BufReader::new(waiting.stderr.take().unwrap()), "Reboot of web_1");
     assert_eq!(told, [format!("Reboot of web_1: event {ID}, Scheduled, NotBefore 2026-07-28 10:15:00")]);
-    check(&server, "clock advance 12s", 0, "2026-07-28 10:00:12 (manual clock, next deadline [..])", "");
+    check(
+        &server,
+        "clock advance 12s",
+        0,
+        "2026-07-28 10:00:12 (manual clock; 2026-07-28 10:15:00: NotBefore of a Reboot of web_1)",
+        "",
+    );
     check(
         &server,
         &format!("events approve {ID}"),
@@ -115,7 +186,9 @@ fn a_restart_is_announced_approved_and_waited_for() {
         "602D[..]: Scheduled 10:00:00 · approved by [..] 10:00:12 · Started 10:00:12",
         "",
     );
-    check(&server, "clock advance 10m", 0, "2026-07-28 10:10:12 (manual clock[..])", "");
+    let next = "(manual clock; 2026-07-28 10:10:12: the end of a Reboot of web_1)";
+    check(&server, "clock show", 0, &format!("2026-07-28 10:00:12 {next}"), "");
+    check(&server, "clock advance 10m", 0, "2026-07-28 10:10:12 (manual clock)", "");
     let over = "Scheduled 10:00:00 · approved by [..] 10:00:12 · Started 10:00:12 · Completed 10:10:12";
     expect("operation wait", &waiting.wait_with_output().unwrap(), 0, over, "");
     check(&server, &format!("operation wait {ID}"), 0, over, "");
@@ -293,7 +366,7 @@ fn machines_are_switched_deleted_and_listed() {
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
     check(&server, "vm start web_1", 0, "web_1 is running.", "");
     check(&server, "history --vm nobody", 0, "Nothing matches.", "");
-    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default  Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
+    check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default       Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
     check(
         &server,
         "vm evict web_1",

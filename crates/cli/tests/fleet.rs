@@ -251,7 +251,7 @@ fn a_machine_is_shown_and_changed() {
         "",
     );
     check(&server, "vm deallocate db", 0, "db is deallocated.", "");
-    check(&server, "vm list -g rg -o tsv", 0, "db\trg\tDeallocated\tno\t0\t\t10.9.8.7\t00000000[..]", "");
+    check(&server, "vm list -g rg -o tsv", 0, "db\trg\t\tDeallocated\tno\t0\t\t10.9.8.7\t00000000[..]", "");
     check(&server, "vm show db -n db", 2, "", "error: [..]\n…");
 }
 
@@ -270,7 +270,13 @@ fn every_format_shows_the_same_things() {
     check(&server, "events list -o tsv", 0, &format!("{ID}\tReboot\tScheduled\t2026-07-28 10:15:00\ta\t"), "");
     check(&server, "events list -o yaml", 0, "- appeared: \"2026-07-28T10:00:00Z\"\n…\n  type: Reboot", "");
     check(&server, "vm show a -o yaml", 0, "…\ntags:\n  x: \"yes\"\n…", "");
-    check(&server, "clock show -o tsv", 0, "2026-07-28 10:00:00\tManual\t1\t2026-07-28 10:15:00", "");
+    check(
+        &server,
+        "clock show -o tsv",
+        0,
+        "2026-07-28 10:00:00\tManual\t1\t2026-07-28 10:15:00\tNotBefore of a Reboot of a",
+        "",
+    );
     check(&server, "clock show -o yaml", 0, "kind: Manual\n…", "");
     check(
         &server,
@@ -283,6 +289,59 @@ fn every_format_shows_the_same_things() {
     check(&server, "operation list", 0, "ID[..]\n[..]  Restart of a  Running  [..]", "");
     check(&server, "events list -o xml", 2, "", "error: invalid value 'xml'[..]\n…");
     assert!(!text(&server.run("vm list").stdout).contains('\x1b'));
+}
+
+#[test]
+fn the_columns_of_a_list_can_be_typed_elsewhere() {
+    let server = Server::start();
+    check(&server, "cloud-service create east/shop", 0, "…", "");
+    check(&server, "vm create east/web_IN_0 --cloud-service shop --no-address", 0, "…", "");
+    check(&server, "vmss create west/web --instance-count 1 --orchestration-mode Uniform", 0, "…", "");
+    let listed = text(&server.run("vm list -o tsv").stdout);
+    let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split('\t').collect()).collect();
+    let columns: Vec<_> = rows.iter().skip(1).map(|row| (row[0], row[1], row[2])).collect();
+    assert_eq!(columns, [("web_IN_0", "shop", "shop"), ("web_0", "west", "web")]);
+    for (name, group, set) in columns {
+        assert!(server.run(&format!("vm show {group}/{name}")).status.success());
+        let both = text(&server.run(&format!("vm list -g {group} -o tsv")).stdout);
+        assert!(both.starts_with(name), "{both}");
+        assert!(server.run(&format!("maintenance start --group {set} --no-wait")).status.success());
+    }
+}
+
+#[test]
+fn names_are_said_as_they_are_typed() {
+    let server = Server::start();
+    for group in ["east", "west"] {
+        check(&server, &format!("vm create {group}/web --no-address"), 0, "web is registered.", "");
+    }
+    let which = "forewarn: More than one machine is named 'web': east/web ([..]), west/web ([..]). Say which, as group/name or by its id.";
+    check(&server, "vm restart web", 1, "", which);
+    check(&server, "vm show east/web", 0, "name            web\n…\nresource group  east\n…", "");
+    check(&server, "vm show -g west -n web", 0, "…\nresource group  west\n…", "");
+    let missing = "forewarn: There is no machine 'east/wbe'. [..] Did you mean 'east/web'?";
+    check(&server, "vm show -g east -n wbe", 1, "", missing);
+    check(&server, "maintenance start --vm east/wbe", 1, "", missing);
+    check(&server, "fault add --reset --vm east/web", 0, "Fault 1: Reset for web, until cleared.", "");
+    check(&server, "vmss show east/web", 1, "", "forewarn: There is no scale set 'east/web'. [..]");
+}
+
+#[test]
+fn what_the_server_cannot_read_is_said_in_words_of_the_typist() {
+    let server = Server::start();
+    check(
+        &server,
+        "vm create a --address nonsense",
+        1,
+        "",
+        "forewarn: 'nonsense' is not an address. Write one like 10.0.0.4 or fd00::4.",
+    );
+    check(&server, "vm create a+b", 1, "", "forewarn: 'a+b' is not a name. Write 1 to 128 letters, [..]");
+    check(&server, "vm restart vm --event-id x", 1, "", "forewarn: [..]x[..]");
+    for words in ["vm create a --address nonsense", "vm create a+b", "vm restart vm --event-id x"] {
+        let said = text(&server.run(words).stderr);
+        assert!(!said.contains("column") && !said.contains("body"), "{said}");
+    }
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn what_was_mistyped_is_told_with_the_nearest() {
         ("fault add --status 404", "[possible values: 429, 410, 500, 503]"),
         ("fault add --reset --malformed", "cannot be used with"),
         ("fault add --reset --retry-after 2s", "--status"),
+        ("fault add --status 500 --retry-after 2s", "a 500 says nothing of when to come back"),
         ("fault add", "--status <CODE>"),
         ("fault clear", "--all"),
         ("events wait --status appoved", "a similar value exists: 'approved'"),
@@ -115,8 +116,11 @@ fn waiting_ends_when_it_comes_true_and_says_so_by_its_exit_code() {
         expect(&format!("{wait} {status}"), &waiting.wait_with_output().unwrap(), 0, &told, "");
     }
     for (words, complaint) in [
-        ("--vm web_0 --status gone", "No event of web_0 ended within 0s."),
-        ("--type Freeze --status started", "No Freeze started within 0s."),
+        (
+            "--vm web_0 --status gone",
+            "No event of web_0 ended within 0s. The clock stands still; `forewarn clock advance [..]` lets time pass.",
+        ),
+        ("--type Freeze --status started", "No Freeze started within 0s. The clock stands still; [..]"),
         (
             "--event C7061BAC-AFDC-4513-B24B-AA5F13A16123 --status scheduled",
             "Event C7061BAC-[..] did not appear within 0s.",
@@ -124,6 +128,32 @@ fn waiting_ends_when_it_comes_true_and_says_so_by_its_exit_code() {
     ] {
         check(&server, &format!("events wait --timeout 0 {words}"), 5, "", &format!("forewarn: {complaint}"));
     }
+}
+
+#[test]
+fn what_cannot_come_true_any_more_is_not_waited_for() {
+    let server = with_web_0();
+    server.document("web_0");
+    check(&server, &format!("vm restart web_0 --no-wait --event-id {ID}"), 0, "…", "");
+    let mut waiting = server
+        .command("events wait --vm web_0 --type Reboot --timeout 300s --since 2026-07-28T10:00:00Z --status approved");
+    let waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
+    check(&server, &format!("events cancel {ID}"), 0, "…", "");
+    let life = "Reboot of web_0, Scheduled 10:00:00 · Canceled by owner 10:00:00";
+    let missed = format!("forewarn: {ID}: {life}. It is over and was not approved.");
+    let by_id = format!("events wait --event {ID} --timeout 300s --status");
+    check(&server, &format!("{by_id} approved"), 6, "", &missed);
+    check(&server, &format!("{by_id} started"), 6, "", &format!("forewarn: {ID}: [..]. It is over and did not start."));
+    check(&server, &format!("{by_id} gone"), 0, "…", "");
+    assert_eq!(json_of(&server, &format!("{by_id} approved"), 6)["missed"], true);
+    let done = waiting.wait_with_output().unwrap();
+    expect("events wait --vm web_0", &done, 6, "", &missed);
+}
+
+fn json_of(server: &Server, words: &str, code: i32) -> serde_json::Value {
+    let output = server.run(&format!("{words} -o json"));
+    assert_eq!(output.status.code(), Some(code), "{words}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]

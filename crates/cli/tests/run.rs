@@ -208,6 +208,20 @@ fn an_event_can_be_there_when_the_program_begins() {
 }
 
 #[test]
+fn evictions_and_deletions_can_be_there_too() {
+    for (kind, seen) in [("preempt", "Preempt"), ("Terminate", "Terminate")] {
+        let document = format!("{{\"DocumentIncarnation\":2,\"Events\":[[..]\"EventType\":\"{seen}\"[..]");
+        expect(&Forewarn::of(User::Nobody).sh(&format!("-q --schedule {kind}"), DOCUMENT), 0, &document, "");
+    }
+    let server = Server::start();
+    assert!(server.run("vm register web_1 --no-address").status.success());
+    let without = format!("-q --schedule terminate --vm web_1 --server {}", server.management);
+    let sentence = "forewarn: web_1 would be deleted at once, without an event. [..] forewarn vm update web_1 --terminate-notification-time 5.";
+    expect(&Forewarn::of(User::Nobody).sh(&without, DOCUMENT), 125, "", sentence);
+    assert!(server.run("vm show web_1").status.success(), "it is still there");
+}
+
+#[test]
 fn exit_codes_are_the_programs_own() {
     for user in USERS {
         let forewarn = Forewarn::of(user);

@@ -179,14 +179,48 @@ fn az_says_what_is_missing() {
     assert_eq!(plain.run("ca show").status.code(), Some(1));
 
     let thrown_away = support::Server::start_with(&format!("{} --management-tls 127.0.0.1:0", support::THROW_AWAY));
-    let prepared = thrown_away.run(&format!("az --data {}", empty.display()));
+    let mut az = thrown_away.command(&format!("az --data {}", empty.display()));
+    let prepared = az.env("XDG_RUNTIME_DIR", server.dir.path()).output().unwrap();
     assert!(prepared.status.success(), "any secret will do there: {prepared:?}");
+    assert!(!empty.exists(), "the directory is another server's");
+    let said = text(&prepared.stderr);
+    let dir = said.split(" is in ").nth(1).unwrap().split(". Throw").next().unwrap();
+    assert!(Path::new(dir).starts_with(server.dir.path().join("forewarn")), "{said}");
+    assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(text(&prepared.stdout).contains(&format!("export AZURE_CONFIG_DIR='{dir}'")), "{prepared:?}");
+}
+
+#[test]
+fn an_eval_of_a_failure_fails_and_leaves_az_nowhere() {
+    for words in ["az --server 127.0.0.1:1", "az --rol reader"] {
+        let script = format!("eval \"$({} {words})\"; echo \"$? $AZURE_CONFIG_DIR\"", support::FOREWARN);
+        let shell = Command::new("sh").args(["-c", &script]).env("HOME", "/nonexistent").output().unwrap();
+        assert_eq!(text(&shell.stdout), "1 /dev/null/forewarn-az-has-failed\n", "{shell:?}");
+        assert!(!shell.stderr.is_empty());
+    }
+    let help = support::clean_command().args(["az", "--help"]).output().unwrap();
+    assert!(!text(&help.stdout).contains("has-failed"));
 }
 
 #[test]
 fn the_authority_is_shown() {
     let server = Guarded::start();
     assert_eq!(done(&server.run(&["ca", "show"])), server.read("ca.pem"));
+}
+
+#[test]
+fn a_machine_is_given_an_identity_and_loses_it() {
+    let server = Guarded::start();
+    done(&server.run(&["vm", "register", "web", "--no-address"]));
+    let none = server.run(&["vm", "identity", "show", "web"]);
+    assert!(text(&none.stderr).contains("has no identity. `forewarn vm identity assign`"), "{none:?}");
+    let given = done(&server.run(&["vm", "identity", "assign", "web", "--role", "operator"]));
+    assert_eq!(given, "web has an identity, with the role operator.\n");
+    let shown: Value =
+        serde_json::from_str(&done(&server.run(&["vm", "identity", "show", "web", "-o", "json"]))).unwrap();
+    assert_eq!(shown["role"], "operator");
+    assert_eq!(done(&server.run(&["vm", "identity", "remove", "web"])), "web has no identity any more.\n");
+    assert_eq!(server.run(&["vm", "identity", "show", "web"]).status.code(), Some(1));
 }
 
 #[test]

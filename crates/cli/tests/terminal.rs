@@ -178,11 +178,14 @@ fn lines_can_be_had_in_a_terminal_too() {
 fn who_waits_sees_the_time_that_is_left_and_who_approved() {
     let server = server_with_event();
     let mut waiting = Terminal::start(server.command(&format!("operation wait {ID}")));
+    waiting.until("The clock stands still; `forewarn clock advance 15m` lets time pass.");
     waiting.until("Reboot of web_1: 15:00 left");
+    check(&server, "clock advance 1m", 0, "…", "");
+    waiting.until("Reboot of web_1: 14:00 left");
     check(&server, &format!("events approve {ID}"), 0, "…", "");
     waiting.until("Reboot of web_1 is Started, approved by owner");
     check(&server, "clock advance 1h", 0, "…", "");
-    waiting.until("Scheduled 10:00:00 · approved by owner 10:00:00 · Started 10:00:00 · Completed 10:10:00");
+    waiting.until("Scheduled 10:00:00 · approved by owner 10:01:00 · Started 10:01:00 · Completed 10:11:00");
     assert_eq!(waiting.exit_code(), Some(0));
 }
 

@@ -33,7 +33,7 @@ fn what_is_wrong_on_the_command_line_is_said_there() {
         "webhook create a --url nowhere",
         1,
         "",
-        "forewarn: The body: url: write a URL like https://example.org/hook[..].",
+        "forewarn: The field 'url': write a URL like https://example.org/hook[..].",
     );
     let made = server.run("webhook create a --url http://127.0.0.1:9/ --disabled -o json");
     let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();

@@ -26,6 +26,8 @@ pub struct Config {
     /// Show machine names without the `_` that version 2017-03-01 puts before them.
     pub plain_names: bool,
     pub history_days: u32,
+    /// From the resolution of a web hook's name to the head of its receiver's answer.
+    pub webhook_timeout: Duration,
     pub driver: DriverChoice,
     /// The machine that loopback callers are when nothing else says who they are; a name as in `/vm/…`.
     /// None: the one that an empty store starts with.
@@ -163,6 +165,8 @@ impl Default for Config {
             rate_limit: None,
             plain_names: false,
             history_days: 30,
+            // The specification of the signatures wants 15 to 30 seconds.
+            webhook_timeout: Duration::from_secs(20),
             driver: DriverChoice::Simulated(Impacts::default()),
             default_machine: None,
             first_machine: None,

@@ -1,7 +1,7 @@
 //! The rest of the program's view of the single writer: submit a command, look at the newest snapshot.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
@@ -159,6 +159,8 @@ pub(crate) struct Inner {
 pub(crate) struct Health {
     pub stopping: AtomicBool,
     pub store_fails: AtomicBool,
+    /// When the simulated driver ends the next event; 0: nothing is under way there.
+    pub simulated_end_ms: AtomicI64,
 }
 
 impl Engine {
@@ -199,6 +201,12 @@ impl Engine {
     /// The time on the program's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.clock.now()
+    }
+
+    /// When the simulated driver ends the next event.
+    pub(crate) fn next_simulated_end(&self) -> Option<Timestamp> {
+        let end = self.inner.health.simulated_end_ms.load(Ordering::Relaxed);
+        (end != 0).then_some(Timestamp(end))
     }
 
     pub fn clock_kind(&self) -> clock::Kind {

@@ -12,6 +12,7 @@ pub mod faults;
 pub mod identity;
 mod metadata;
 pub mod nearest;
+pub mod plain;
 mod portal;
 mod publish;
 mod random;
@@ -37,4 +38,4 @@ pub use requests::{
 pub use secret_file::SecretFileError;
 pub use start::{BoundAddress, Running, start, start_with};
 pub use telemetry::Telemetry;
-pub use waiting::{Milestone, Reached, WaitFor, Waited, Whose};
+pub use waiting::{Milestone, Outcome as WaitOutcome, Reached, WaitFor, Waited, Whose};

@@ -1,6 +1,7 @@
 //! From a configuration to a server that runs, and from there to one that has stopped.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +39,15 @@ use crate::writer::{Rest, Writer};
 pub enum BoundAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
+}
+
+impl fmt::Display for BoundAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BoundAddress::Tcp(address) => write!(f, "{address}"),
+            BoundAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// A server that serves.
@@ -194,7 +204,7 @@ fn bind_metadata(config: &Config) -> anyhow::Result<Vec<Bound>> {
 async fn bind_management(config: &Config) -> anyhow::Result<tokio::net::TcpListener> {
     let address = config.management;
     let opened = tokio::net::TcpListener::bind(address).await;
-    opened.map_err(|error| metadata::cannot_open("management", address, &error))
+    opened.map_err(|error| metadata::cannot_open("management", "--management", address, &error))
 }
 
 /// Loads the store and sets the writer to work.
@@ -222,10 +232,10 @@ async fn open(
         telemetry: telemetry.clone(),
         requests: Requests::new(config.rate_limit),
         faults: Faults::new(),
-        webhooks: Webhooks::default(),
+        webhooks: Webhooks::new(config.webhook_timeout),
         health: health.clone(),
     });
-    let (driver, runner) = driver(config, &engine, clock.kind(), reruns);
+    let (driver, runner) = driver(config, &engine, clock.kind(), health.clone(), reruns);
     let writer = Writer {
         store,
         settings: config.rules.clone(),
@@ -259,12 +269,12 @@ fn check_clock(config: &Config, store: &mut dyn Store) -> anyhow::Result<()> {
         (Some(stored), asked) if stored == asked => Ok(()),
         (Some(Stored::Real), _) => {
             bail!(
-                "This store was made with the real clock. Start without --clock manual, or choose another data directory."
+                "This store was made with the real clock. Start without --clock manual, or choose another data directory with --data DIR."
             )
         }
         (Some(Stored::Manual), _) => {
             bail!(
-                "This store was made with a manual clock. Start with --clock manual, or choose another data directory."
+                "This store was made with a manual clock. Start with --clock manual, or choose another data directory with --data DIR."
             )
         }
     }
@@ -274,10 +284,11 @@ fn driver(
     config: &Config,
     engine: &Engine,
     clock: clock::Kind,
+    health: Arc<Health>,
     reruns: HashSet<Guid>,
 ) -> (Box<dyn Driver>, Option<CommandRunner>) {
     match &config.driver {
-        DriverChoice::Simulated(impacts) => (Box::new(Simulated::new(impacts.clone(), clock)), None),
+        DriverChoice::Simulated(impacts) => (Box::new(Simulated::new(impacts.clone(), clock, health)), None),
         DriverChoice::Command(command) => {
             let signal = Arc::new(Notify::new());
             let runner = CommandRunner {

@@ -7,6 +7,7 @@
 //!                     ┌── read the rows after that ◀┘
 //!                     ▼                     ▲
 //!              one that fits? ─no─▶ a commit, or the time is over
+//!                     └── one that ended without, and none is left that could: missed
 //! ```
 
 use std::sync::Arc;
@@ -89,12 +90,20 @@ impl Whose {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited {
-    /// None: the time is over.
-    pub reached: Option<Reached>,
+    pub outcome: Outcome,
     /// Where history stood: the next wait begins there and misses nothing.
     pub after: u64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Reached(Reached),
+    /// This event was over without it, and no other that is meant is there.
+    Missed(Reached),
+    TimeIsOver,
+}
+
+/// When what became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     pub event: EventId,
@@ -111,29 +120,31 @@ impl Engine {
             None => self.newest_row().await?,
         };
         if let Some(reached) = there(&self.snapshot().region, wait) {
-            return Ok(Waited { reached: Some(reached), after });
+            return Ok(Waited { outcome: Outcome::Reached(reached), after });
         }
         loop {
             commits.borrow_and_update();
-            if let Some(reached) = self.scan(wait, &mut after).await? {
-                return Ok(Waited { reached: Some(reached), after });
+            if let Some(outcome) = self.scan(wait, &mut after).await? {
+                return Ok(Waited { outcome, after });
             }
             match timeout_at(until, commits.changed()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return Ok(Waited { reached: None, after }),
+                Ok(Err(_)) | Err(_) => return Ok(Waited { outcome: Outcome::TimeIsOver, after }),
             }
         }
     }
 
-    /// The first row after `after` that fits; `after` follows.
-    async fn scan(&self, wait: &WaitFor, after: &mut u64) -> Result<Option<Reached>, StoreError> {
+    /// The first row after `after` that fits; `after` follows. Where there is none, an event that ended, when it
+    /// was the last that could still have come so far.
+    async fn scan(&self, wait: &WaitFor, after: &mut u64) -> Result<Option<Outcome>, StoreError> {
+        let mut over = None;
         loop {
             let rows = self
                 .history(HistoryQuery {
                     after: Some(*after),
                     event: wait.event,
                     machine: wait.machine.as_ref().map(|whose| whose.name.clone()),
-                    kinds: vec![wait.milestone.row().to_owned()],
+                    kinds: vec![wait.milestone.row().to_owned(), Milestone::Gone.row().to_owned()],
                     since: wait.since,
                     limit: Some(ROWS_MAX),
                     ..HistoryQuery::default()
@@ -142,14 +153,31 @@ impl Engine {
             let is_last = rows.len() < ROWS_MAX as usize;
             for row in &rows {
                 *after = row.number;
-                if let Some(event) = row.event.filter(|_| fits(row, wait)) {
-                    return Ok(Some(Reached { event, at: row.at }));
+                let Some(event) = row.event.filter(|_| fits(row, wait)) else { continue };
+                let found = Reached { event, at: row.at };
+                if row.kind == wait.milestone.row() {
+                    return Ok(Some(Outcome::Reached(found)));
                 }
+                over = Some(found);
             }
             if is_last {
-                return Ok(None);
+                break;
             }
         }
+        match over {
+            Some(over) if !self.may_still_come(wait, over.event).await? => Ok(Some(Outcome::Missed(over))),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Whether another event that is meant is there, or this one had come so far before that counted.
+    async fn may_still_come(&self, wait: &WaitFor, over: EventId) -> Result<bool, StoreError> {
+        if meant(&self.snapshot().region, wait).any(|event| event.is_live()) {
+            return Ok(true);
+        }
+        let kinds = vec![wait.milestone.row().to_owned()];
+        let rows = HistoryQuery { event: Some(over), kinds, limit: Some(1), ..HistoryQuery::default() };
+        Ok(!self.history(rows).await?.is_empty())
     }
 
     async fn newest_row(&self) -> Result<u64, StoreError> {
@@ -160,18 +188,22 @@ impl Engine {
 
 /// An event that is not over, or that is asked for by its id, and has come so far already.
 fn there(region: &Region, wait: &WaitFor) -> Option<Reached> {
-    let mut events: Box<dyn Iterator<Item = &Arc<Event>>> = match (wait.event, &wait.machine) {
+    meant(region, wait).filter(|event| event.is_live() || wait.event.is_some()).find_map(|event| {
+        let at = reached_at(event, wait.milestone)?;
+        wait.since.is_none_or(|since| at >= since).then_some(Reached { event: event.id, at })
+    })
+}
+
+/// The events of the region that are waited for, however far they are.
+fn meant<'a>(region: &'a Region, wait: &'a WaitFor) -> impl Iterator<Item = &'a Arc<Event>> {
+    let events: Box<dyn Iterator<Item = &Arc<Event>>> = match (wait.event, &wait.machine) {
         (Some(id), _) => Box::new(region.event(id).into_iter()),
         (None, Some(Whose { known: Some((machine, _)), .. })) => Box::new(region.events_of(*machine)),
-        (None, Some(Whose { known: None, .. })) => return None,
+        (None, Some(Whose { known: None, .. })) => Box::new(std::iter::empty()),
         (None, None) => Box::new(region.events()),
     };
-    events.find_map(|event| {
-        let is_meant = wait.kind.is_none_or(|kind| event.kind == kind)
-            && (event.is_live() || wait.event.is_some())
-            && wait.machine.as_ref().is_none_or(|whose| is_of(event, whose));
-        let at = is_meant.then(|| reached_at(event, wait.milestone)).flatten()?;
-        wait.since.is_none_or(|since| at >= since).then_some(Reached { event: event.id, at })
+    events.filter(|event| {
+        wait.kind.is_none_or(|kind| event.kind == kind) && wait.machine.as_ref().is_none_or(|whose| is_of(event, whose))
     })
 }
 

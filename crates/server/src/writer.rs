@@ -280,7 +280,7 @@ impl Writer {
             }
             Err(error) => {
                 self.telemetry.commits_failed.inc();
-                tracing::error!(error = chain(&error), "a commit failed");
+                tracing::error!(error = %chain(&error), "a commit failed");
                 match error {
                     CommitError::Refused(_) => {}
                     CommitError::Conflict { .. } | CommitError::Doubt(_) => {
@@ -310,7 +310,7 @@ impl Writer {
             }
             Err(error) => {
                 tracing::error!(
-                    error = chain(&error),
+                    error = %chain(&error),
                     "the store cannot be loaded again; nothing is changed until it can"
                 );
                 Err(Lost)
@@ -328,7 +328,7 @@ impl Writer {
         if now >= self.rest.forget_at {
             let before = self.clock.now() - self.history_kept;
             let gone = self.store.forget_history(before, FORGET_ROWS).unwrap_or_else(|error| {
-                tracing::warn!(error = chain(&error), "old history could not be removed");
+                tracing::warn!(error = %chain(&error), "old history could not be removed");
                 0
             });
             self.rest.forget_at = now + if gone == FORGET_ROWS { FORGET_AGAIN } else { FORGET_EVERY };

@@ -190,8 +190,13 @@ fn a_name_that_two_machines_have_is_refused_with_both() {
         check(&server, "POST /machines", json!({"name": "web", "resourceGroup": group}), 201, json!({}));
     }
     let message = refused(&server, "GET /machines/web", NONE, 409, "AmbiguousName");
-    assert!(message.contains("east~web") && message.contains("west~web"), "{message}");
-    check(&server, "GET /machines/east~web", NONE, 200, json!({"resourceGroup": "east"}));
+    assert!(
+        message.contains("east/web") && message.contains("west/web") && message.contains("group/name"),
+        "{message}"
+    );
+    for path in ["east~web", "east%2Fweb"] {
+        check(&server, &format!("GET /machines/{path}"), NONE, 200, json!({"resourceGroup": "east"}));
+    }
     check(&server, "GET /machines?name=WEB", NONE, 200, json!({"value": [{}, {}]}));
     check(&server, "GET /machines?name=web&group=west", NONE, 200, json!({"value": [{"resourceGroup": "west"}]}));
 }

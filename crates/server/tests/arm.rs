@@ -319,3 +319,21 @@ fn an_availability_set_spreads_its_machines_and_goes_when_it_is_empty() {
     body["properties"]["availabilitySet"] = json!({ "id": path("AS/set") });
     refused(&server, "PUT VM/late", body, 404, "ResourceNotFound");
 }
+
+#[test]
+fn a_network_card_that_is_changed_while_a_machine_takes_it_loses_neither() {
+    let server = server();
+    for n in 0..40 {
+        let (card, machine) = (format!("NET/networkInterfaces/card{n}"), format!("VM/vm{n}"));
+        arm(&server, &format!("PUT {card}"), json!({ "location": "westeurope" }), 201, json!({}));
+        let cards = json!([{ "id": path(&card) }]);
+        let body =
+            json!({ "location": "westeurope", "properties": { "networkProfile": { "networkInterfaces": cards } } });
+        std::thread::scope(|scope| {
+            scope.spawn(|| arm(&server, &format!("PUT {machine}"), body.clone(), 201, json!({})));
+            scope.spawn(|| arm(&server, &format!("PATCH {card}"), json!({ "tags": { "a": "b" } }), 200, json!({})));
+        });
+        let both = json!({ "tags": { "a": "b" }, "properties": { "virtualMachine": { "id": path(&machine) } } });
+        arm(&server, &format!("GET {card}"), NONE, 200, both);
+    }
+}

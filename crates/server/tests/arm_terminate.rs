@@ -91,9 +91,10 @@ fn with_manual_upgrades_an_old_model_is_deleted_without_notice() {
     applied(1, true);
     applied(2, false);
 
-    let operation = long(&server, "POST SET/su/delete", json!({ "instanceIds": ["1", "2"] }));
+    let operation = long(&server, "PATCH SET/su", capacity(1));
     assert_eq!(instances(&server, "su"), ["su_0", "su_1"], "the one with the old model is gone at once");
-    assert_eq!(deletions(&server, "su_0").len(), 1);
+    let leaving = deletions(&server, "su_0");
+    assert_eq!(leaving.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["su_1"]);
     check_status(&server, &operation, "InProgress");
     advance(&server, 300);
     assert_eq!(instances(&server, "su"), ["su_0"]);

@@ -58,6 +58,31 @@ fn another_machine_takes_the_subjects_place() {
 }
 
 #[test]
+fn a_machine_that_cannot_take_the_subjects_place_is_refused_and_nothing_is_made() {
+    let server = Server::with_machines(&["mine"]);
+    let before = check(&server, "GET /machines", NONE, 200, json!({}));
+    for (scenario, subject, status, code, part) in [
+        ("user-reboot", "mien", 404, "MachineNotFound", "There is no machine 'mien'"),
+        ("terminate", "mine", 409, "InvalidScenario", "'pool_2' of the scenario is made by a scale set"),
+    ] {
+        let body = json!({ "scenario": scenario, "subject": subject });
+        let message = refused(&server, "POST /scenario-runs", body, status, code);
+        assert!(message.contains(part), "{message}");
+    }
+    let message = refused(
+        &server,
+        "POST /scenario-runs",
+        json!({ "text": "title = \"t\"", "subject": "mine" }),
+        409,
+        "InvalidScenario",
+    );
+    assert!(message.contains("says of no machine"), "{message}");
+    assert_eq!(check(&server, "GET /machines", NONE, 200, json!({})), before);
+    let id = begin(&server, json!({ "scenario": "user-reboot", "subject": "web_0" }));
+    assert_eq!(ended(&server, id)["state"], "Passed", "the scenario's own machine is made");
+}
+
+#[test]
 fn a_run_fails_at_the_step_that_is_not_as_expected() {
     let server = Server::start();
     let steps = "[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\nas = \"r\"\n\

@@ -1,19 +1,16 @@
 //! The https listener: whose certificate it shows, whom it lets talk, and what it keeps on disk.
 
 mod api_support;
+mod https;
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::sync::Arc;
 
 use api_support::{Answer, Client, Server, open};
 use forewarn_server::{Certificate, Config, ManagementTls, StoreChoice, start};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use https::authority_in;
 
 /// A request over https by a client that trusts this authority and calls the server by this name.
 fn ask(server: &Server, authority: &str, name: &str, client: &Client, line: &str) -> Result<Answer, String> {
@@ -21,25 +18,7 @@ fn ask(server: &Server, authority: &str, name: &str, client: &Client, line: &str
 }
 
 fn ask_at(address: SocketAddr, authority: &str, name: &str, client: &Client, line: &str) -> Result<Answer, String> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut socket = TcpStream::connect(address).unwrap();
-    while connection.is_handshaking() {
-        connection.complete_io(&mut socket).map_err(|error| error.to_string())?;
-    }
-    Ok(client.send_over(StreamOwned::new(connection, socket), line, b""))
-}
-
-fn authority_in(directory: &Path) -> String {
-    fs::read_to_string(directory.join("ca.pem")).unwrap()
+    Ok(client.send_over(https::connect(address, authority, name)?, line, b""))
 }
 
 const HEALTH: &str = "GET /healthz";

@@ -4,13 +4,16 @@ mod api_support;
 mod receiver;
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use api_support::{NONE, START, Server, check, open, refused};
+use api_support::{NONE, START, Server, check, contains, open, refused};
 use forewarn_core::Timestamp;
 use forewarn_server::{ClockKind, Config, StoreChoice};
 use receiver::{Delivery, Receiver};
 use serde_json::{Value, json};
+
+const A_REBOOT: [&str; 3] = ["Reboot Scheduled", "Reboot Started", "Reboot Completed"];
 
 /// A server with the machine `m1`, which listens.
 fn listening() -> Server {
@@ -63,10 +66,7 @@ fn the_life_of_an_event_is_told_in_order_and_signed() {
     let event = restart(&server, "m1");
     advance(&server, 3600);
     let told: Vec<Delivery> = (0..3).map(|_| receiver.next()).collect();
-    assert_eq!(
-        told.iter().map(Delivery::gist).collect::<Vec<_>>(),
-        ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]
-    );
+    assert_eq!(told.iter().map(Delivery::gist).collect::<Vec<_>>(), A_REBOOT);
     for delivery in &told {
         delivery.verify(&secret);
         assert_eq!(delivery.line, "POST /hook HTTP/1.1");
@@ -134,7 +134,7 @@ fn a_web_hook_is_told_what_its_filter_takes() {
         until(&server, name, |state| state["behind"] == 0);
     }
     let all = |receiver: &Receiver| receiver.rest().iter().map(Delivery::gist).collect::<Vec<_>>();
-    assert_eq!(all(&of_m2), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+    assert_eq!(all(&of_m2), A_REBOOT);
     assert_eq!(all(&of_shop), ["Reboot Scheduled"]);
     assert_eq!(all(&redeploys), ["Redeploy Scheduled", "Redeploy Started", "Redeploy Completed"]);
     let started = all(&started);
@@ -171,7 +171,7 @@ fn a_receiver_that_was_away_gets_what_happened_meanwhile() {
     assert_eq!(state["behind"], 1);
     let receiver = Receiver::at(address);
     advance(&server, 3600);
-    assert_eq!(gists(&receiver, 3), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+    assert_eq!(gists(&receiver, 3), A_REBOOT);
 }
 
 #[test]
@@ -182,10 +182,10 @@ fn a_receiver_that_takes_its_time_holds_up_nobody_else() {
     let held = slow.hold();
     restart(&server, "m1");
     advance(&server, 3600);
-    assert_eq!(gists(&quick, 3), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+    assert_eq!(gists(&quick, 3), A_REBOOT);
     assert_eq!(until(&server, "slow", |_| true)["delivered"], 0);
     drop(held);
-    assert_eq!(gists(&slow, 3), ["Reboot Scheduled", "Reboot Started", "Reboot Completed"]);
+    assert_eq!(gists(&slow, 3), A_REBOOT);
 }
 
 #[test]
@@ -241,6 +241,149 @@ fn a_restart_of_the_server_loses_nothing_and_repeats_nothing_that_it_knew_of() {
     assert!(receiver.rest().is_empty());
     let shown = check(&server, "GET /webhooks/ops", NONE, 200, json!({ "types": ["Reboot"], "retrySeconds": 86_400 }));
     assert!(shown.get("secret").is_none());
+}
+
+/// Type, status and failure of what was given up.
+fn given_up(server: &Server, name: &str) -> Vec<[String; 3]> {
+    let list = check(server, &format!("GET /webhooks/{name}/given-up"), NONE, 200, json!({}));
+    let text = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
+    let rows = list["value"].as_array().unwrap().iter();
+    rows.map(|one| ["type", "status", "failure"].map(|key| text(one, key))).collect()
+}
+
+/// A server in this directory whose web hook `ops` has given up a whole Reboot.
+fn with_a_reboot_given_up(directory: &Path, receiver: &Receiver) -> (Server, String) {
+    let server = Server::kept_in(directory);
+    check(&server, "POST /machines", json!({ "name": "m1" }), 201, json!({}));
+    server.listen_as("m1");
+    let secret = hook(&server, "ops", receiver, json!({ "retrySeconds": 0 }));
+    receiver.answer_next(&[503, 503, 500]);
+    restart(&server, "m1");
+    advance(&server, 3600);
+    until(&server, "ops", |state| state["givenUp"] == 3 && state["behind"] == 0);
+    (server, secret)
+}
+
+#[test]
+fn what_was_given_up_is_listed_survives_a_restart_and_is_sent_again_in_order() {
+    let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
+    let (server, secret) = with_a_reboot_given_up(directory.path(), &receiver);
+    let first: Vec<Value> = receiver.rest().iter().map(Delivery::json).collect();
+    assert_eq!(first.len(), 3);
+    server.stop();
+    drop(server);
+
+    let server = Server::kept_in(directory.path());
+    let row =
+        |status: &str, code: u16| ["Reboot".to_owned(), status.to_owned(), format!("The receiver answered {code}.")];
+    let expected = [row("Scheduled", 503), row("Started", 503), row("Completed", 500)];
+    assert_eq!(given_up(&server, "ops"), expected);
+    let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}));
+    let shown = json!({ "id": first[0]["id"], "machines": ["m1"], "happened": START });
+    contains(&list["value"][0], &shown).unwrap();
+
+    check(&server, "POST /webhooks/ops/resend", NONE, 202, json!({ "messages": 3 }));
+    let again: Vec<Delivery> = (0..3).map(|_| receiver.next()).collect();
+    again.iter().for_each(|delivery| delivery.verify(&secret));
+    assert_eq!(again.iter().map(Delivery::json).collect::<Vec<_>>(), first, "the same, under the same ids");
+    let state = until(&server, "ops", |state| state["delivered"] == 3);
+    assert_eq!((&state["givenUp"], &state["again"]), (&json!(0), &json!(0)));
+    assert_eq!(given_up(&server, "ops"), [] as [[String; 3]; 0]);
+    let history = check(&server, "GET /history?kind=audit", NONE, 200, json!({}));
+    assert!(history.to_string().contains("webhook.resend"), "{history}");
+    assert!(receiver.rest().is_empty());
+}
+
+#[test]
+fn what_fails_again_is_given_up_again_and_holds_back_what_is_behind_it() {
+    let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
+    let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
+    receiver.rest();
+    receiver.answer_next(&[204, 404]);
+    check(&server, "POST /webhooks/ops/resend", NONE, 202, json!({ "messages": 3 }));
+    assert_eq!(gists(&receiver, 2), A_REBOOT[..2]);
+    let state = until(&server, "ops", |state| state["again"] == 0);
+    assert_eq!((&state["delivered"], &state["givenUp"]), (&json!(1), &json!(2)));
+    let left = given_up(&server, "ops");
+    let words: Vec<_> = left.iter().map(|[_, status, failure]| (status.as_str(), failure.as_str())).collect();
+    assert_eq!(words, [("Started", "The receiver answered 404."), ("Completed", "The receiver answered 500.")]);
+    assert!(receiver.rest().is_empty());
+
+    // What is new is told all the same.
+    restart(&server, "m1");
+    assert_eq!(gists(&receiver, 1), ["Reboot Scheduled"]);
+}
+
+#[test]
+fn one_of_those_that_were_given_up_is_sent_again_when_the_web_hook_is_on() {
+    let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
+    let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
+    receiver.rest();
+    let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}));
+    let id = list["value"][1]["id"].as_str().unwrap().to_owned();
+    check(&server, "PATCH /webhooks/ops", json!({ "enabled": false }), 200, json!({}));
+    let ids = |ids: &[&str]| json!({ "ids": ids });
+    refused(&server, "POST /webhooks/ops/resend", ids(&[&id, "x"]), 404, "MessageNotGivenUp");
+    refused(&server, "POST /webhooks/ops/resend", ids(&["x"; 101]), 400, "InvalidField");
+    refused(&server, "POST /webhooks/none/resend", NONE, 404, "WebhookNotFound");
+    refused(&server, "GET /webhooks/none/given-up", NONE, 404, "WebhookNotFound");
+    until(&server, "ops", |state| state["again"] == 0);
+    check(&server, "POST /webhooks/ops/resend", ids(&[&id]), 202, json!({ "messages": 1 }));
+    server.stop();
+    drop(server);
+
+    let server = Server::kept_in(directory.path());
+    until(&server, "ops", |state| state["again"] == 1);
+    check(&server, "PATCH /webhooks/ops", json!({ "enabled": true }), 200, json!({}));
+    assert_eq!(receiver.next().json()["id"], id);
+    until(&server, "ops", |state| state["again"] == 0 && state["givenUp"] == 2);
+    assert_eq!(server.call("DELETE /webhooks/ops", &NONE).status, 204);
+    hook(&server, "ops", &receiver, json!({}));
+    assert_eq!(given_up(&server, "ops").len(), 0, "another web hook of the same name has none");
+}
+
+#[test]
+fn only_the_last_hundred_that_were_given_up_are_kept() {
+    let (server, receiver) = (listening(), Receiver::start());
+    hook(&server, "ops", &receiver, json!({ "retrySeconds": 0, "statuses": ["Scheduled", "Canceled"] }));
+    receiver.answer_next(&[500; 104]);
+    let mut first = None;
+    for _ in 0..52 {
+        let event = restart(&server, "m1");
+        check(&server, &format!("POST /events/{event}/cancel"), NONE, 200, json!({}));
+        first = first.or(Some(event));
+    }
+    for count in 1..=104 {
+        until(&server, "ops", |state| state["givenUp"] == count);
+        // A change tries at once what would have to wait.
+        check(&server, "PATCH /webhooks/ops", json!({ "enabled": true }), 200, json!({}));
+    }
+    let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}))["value"].take();
+    let list = list.as_array().unwrap();
+    assert_eq!(list.len(), 100);
+    assert!(list.iter().all(|one| one["eventId"] != first.clone().unwrap()));
+}
+
+#[test]
+fn a_receiver_that_never_answers_costs_its_own_web_hook_some_time_and_nobody_else() {
+    let clock = ClockKind::Manual { start: Some(Timestamp::from_secs(1_772_366_400)) };
+    let server = Server::new(Config { clock, webhook_timeout: Duration::from_millis(250), ..open() });
+    check(&server, "POST /machines", json!({ "name": "m1" }), 201, json!({}));
+    server.listen_as("m1");
+    let (silent, quick) = (Receiver::start(), Receiver::start());
+    hook(&server, "silent", &silent, json!({}));
+    let held = silent.hold();
+    let sentence = "The receiver did not answer within 0.25 seconds.";
+    let expected = json!({ "delivered": false, "message": sentence });
+    check(&server, "POST /webhooks/silent/test", NONE, 200, expected);
+    hook(&server, "quick", &quick, json!({}));
+    restart(&server, "m1");
+    assert_eq!(gists(&quick, 1), ["Reboot Scheduled"]);
+    let state = until(&server, "silent", |state| state["failures"].as_u64() > Some(1));
+    assert_eq!(state["lastFailure"]["message"], sentence);
+    assert_eq!((&state["delivered"], &state["behind"]), (&json!(0), &json!(1)));
+    drop(held);
+    until(&server, "silent", |state| state["delivered"] == 1);
 }
 
 #[test]

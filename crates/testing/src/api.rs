@@ -34,6 +34,12 @@ impl Api {
     }
 
     #[track_caller]
+    pub fn patch(&self, path: &[&str], body: &Value) -> Value {
+        let answer = self.agent.patch(self.url(path)).header("Content-Type", "application/json").send(body.to_string());
+        success("PATCH", path, read(answer))
+    }
+
+    #[track_caller]
     pub fn delete(&self, path: &[&str]) -> Value {
         success("DELETE", path, read(self.agent.delete(self.url(path)).call()))
     }

@@ -4,40 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::Forewarn;
+use crate::{Forewarn, Kind};
 
 /// How often the server is asked while somebody waits.
 const STEP: Duration = Duration::from_millis(5);
-
-/// What an event does to its machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// They pause for some seconds.
-    Freeze,
-    /// They restart where they are.
-    Reboot,
-    /// They restart on another host.
-    Redeploy,
-    /// They are evicted.
-    Preempt,
-    /// They are deleted.
-    Terminate,
-}
-
-const KINDS: [Kind; 5] = [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate];
-
-impl Kind {
-    /// As `EventType` has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Freeze => "Freeze",
-            Kind::Reboot => "Reboot",
-            Kind::Redeploy => "Redeploy",
-            Kind::Preempt => "Preempt",
-            Kind::Terminate => "Terminate",
-        }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -73,14 +43,18 @@ impl Event {
 
     #[track_caller]
     pub fn kind(&self) -> Kind {
-        let facts = self.facts();
-        let found = KINDS.into_iter().find(|kind| facts["type"] == kind.word());
-        found.unwrap_or_else(|| panic!("an event of a type that is not known here: {facts}"))
+        Kind::parse(self.facts()["type"].as_str().unwrap_or_default())
     }
 
     #[track_caller]
     pub fn status(&self) -> Status {
         status(&self.facts())
+    }
+
+    /// Whether the machine is told of it.
+    #[track_caller]
+    pub(crate) fn is_shown(&self) -> bool {
+        self.facts()["shown"] == true
     }
 
     #[track_caller]
@@ -126,7 +100,7 @@ impl Event {
     }
 
     /// Waits until somebody approves it. The time is real time, and longer than the handler ever needs: it is only
-    /// reached when the test fails.
+    /// reached when the test fails. An event that is over and was not approved fails it at once.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -174,6 +148,9 @@ impl Event {
             let facts = self.facts();
             if let Some(found) = look(&facts) {
                 return found;
+            }
+            if let Status::Ended(how) = status(&facts) {
+                panic!("Event {} is over ({how}) and was not {what}: {facts}", self.id);
             }
             assert!(begun.elapsed() < timeout, "Event {} was not {what} within {timeout:?}: {facts}", self.id);
             std::thread::sleep(STEP);

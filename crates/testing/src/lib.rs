@@ -58,8 +58,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 pub use builder::Builder;
-pub use event::{Approval, Event, Kind, Status};
+pub use event::{Approval, Event, Status};
 pub use fault::Fault;
+/// What an event does to its machines.
+pub use forewarn_client::Kind;
 pub use machine::{Machine, RequestMade};
 
 use api::Api;

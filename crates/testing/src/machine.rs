@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::event::{Event, Kind};
+use crate::event::Event;
 use crate::fault::Fault;
-use crate::{Forewarn, api::Api};
+use crate::{Forewarn, Kind, api::Api};
 
 /// Made by [`Forewarn::machine`] and its like. Clones are the same machine.
 #[derive(Clone)]
@@ -54,7 +54,8 @@ impl Machine {
         self.api().document(&self.endpoint)
     }
 
-    /// Maintenance by the platform: a Freeze, a Reboot or a Redeploy.
+    /// A Freeze, a Reboot or a Redeploy by the platform; a Preempt is an [eviction](Machine::evict), a Terminate a
+    /// [deletion](Machine::delete) with five minutes of notice, or what the machine was made with.
     ///
     /// As everywhere here, a machine that has never asked is taken for one whose handler is about to: it asks once,
     /// because nobody is told of events before.
@@ -63,12 +64,29 @@ impl Machine {
     /// # use forewarn_testing::{Forewarn, Kind};
     /// let event = Forewarn::start().machine("web_0").schedule(Kind::Freeze);
     /// assert_eq!(event.kind(), Kind::Freeze);
+    /// let event = Forewarn::start().machine("web_0").schedule(Kind::Terminate);
+    /// assert_eq!(event.kind(), Kind::Terminate);
     /// ```
     #[track_caller]
     pub fn schedule(&self, kind: Kind) -> Event {
-        self.listen();
-        let body = json!({ "target": { "machine": self.name }, "type": kind.word() });
-        self.announced(&self.api().post(&["maintenance"], &body))
+        match kind {
+            Kind::Preempt => self.evict(),
+            Kind::Terminate => self.delete_with_notice(),
+            Kind::Freeze | Kind::Reboot | Kind::Redeploy | Kind::Other(_) => {
+                self.listen();
+                let body = json!({ "target": { "machine": self.name }, "type": kind.as_str() });
+                self.announced(&self.api().post(&["maintenance"], &body))
+            }
+        }
+    }
+
+    #[track_caller]
+    fn delete_with_notice(&self) -> Event {
+        if self.facts()["terminateNotification"].is_null() {
+            let notice = json!({ "terminateNotification": { "notBeforeTimeout": "PT5M" } });
+            self.api().patch(&["machines", &self.name], &notice);
+        }
+        self.delete().unwrap_or_else(|| panic!("{} was deleted without an event", self.name))
     }
 
     /// A restart that somebody asked for.
@@ -105,7 +123,7 @@ impl Machine {
     #[track_caller]
     pub fn delete(&self) -> Option<Event> {
         self.listen();
-        self.forewarn.event(&self.api().delete(&["machines", &self.name]))
+        self.forewarn.event(&self.api().delete(&["machines", &self.name])).filter(Event::is_shown)
     }
 
     /// Lets requests of this machine go wrong.

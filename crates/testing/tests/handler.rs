@@ -134,6 +134,32 @@ fn what_cannot_be_done_fails_the_test_with_a_sentence() {
 }
 
 #[test]
+fn evictions_and_deletions_are_scheduled_like_everything_else() {
+    let forewarn = Forewarn::start();
+    for (machine, kind) in [
+        (forewarn.spot_machine("batch_0"), Kind::Preempt),
+        (forewarn.machine("web_0"), Kind::Terminate),
+        (forewarn.machine_with_terminate_notice("web_1", Duration::from_secs(600)), Kind::Terminate),
+    ] {
+        let event = machine.schedule(kind.clone());
+        let seen = Client::new(machine.endpoint().parse().unwrap()).document().unwrap().events[0].clone();
+        assert_eq!((seen.kind, seen.id.as_str()), (kind, event.id()));
+        handle(machine.endpoint(), machine.name());
+        forewarn.advance(Duration::from_secs(60));
+        assert_eq!(event.wait_gone(PATIENCE), "Completed");
+    }
+    assert!(forewarn.machine("web_2").delete().is_none());
+}
+
+#[test]
+#[should_panic(expected = "is over (Canceled) and was not approved")]
+fn an_event_that_is_over_is_not_waited_for() {
+    let event = Forewarn::start().machine("web_0").restart();
+    event.cancel();
+    event.wait_approved(PATIENCE);
+}
+
+#[test]
 #[should_panic(expected = "was not approved within")]
 fn what_does_not_happen_fails_the_test() {
     Forewarn::start().machine("web_0").restart().wait_approved(Duration::from_millis(1));

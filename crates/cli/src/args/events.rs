@@ -2,6 +2,18 @@
 
 use clap::Subcommand;
 
+use super::Connection;
+
+/// `forewarn watch`, which is `forewarn events watch`.
+#[derive(Debug, clap::Args)]
+pub struct WatchArgs {
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Lines, also in a terminal.
+    #[arg(long)]
+    pub lines: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum EventsCommand {
     /// Events that are not over.

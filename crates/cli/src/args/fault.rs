@@ -45,7 +45,7 @@ pub struct FaultArgs {
     pub vm: Option<String>,
     #[command(flatten)]
     pub kind: FaultKindArgs,
-    /// What Retry-After says with 429 and 503; 1s without it.
+    /// What Retry-After says, with --status 429 or 503 only; 1s without it.
     #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, conflicts_with_all = WITHOUT_STATUS)]
     pub retry_after: Option<u64>,
     /// For so many requests.

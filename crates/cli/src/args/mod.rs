@@ -14,6 +14,7 @@ mod host;
 mod maintenance;
 mod named;
 mod operation;
+mod order;
 mod portal;
 mod run;
 mod scenario;
@@ -25,6 +26,8 @@ mod vmss;
 mod wait;
 mod webhook;
 
+use std::ffi::OsString;
+
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use check::{CheckArgs, Profile};
@@ -32,13 +35,13 @@ pub use clock::ClockCommand;
 pub use completions::CompletionsCommand;
 pub use connection::{Asking, Client, Connection, Output};
 pub use data::{ArchiveArgs, TokenCommand};
-pub use events::EventsCommand;
+pub use events::{EventsCommand, WatchArgs};
 pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus};
 pub use group::{CreateGroupArgs, GroupCommand};
 pub use history::HistoryArgs;
 pub use host::HostCommand;
-pub use maintenance::{MaintenanceArgs, MaintenanceCommand, MaintenanceType, TargetArgs};
-pub use named::{HostName, Named, Within, segment};
+pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
+pub use named::{HostName, Named, Within};
 pub use operation::OperationCommand;
 pub use portal::PortalArgs;
 pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
@@ -46,10 +49,10 @@ pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use sign_in::{AzArgs, CaCommand, IssueArgs};
 pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
-pub use vm::{CreateVmArgs, FailureArgs, OneVm, UpdateVmArgs, VmCommand};
+pub use vm::{CreateVmArgs, FailureArgs, IdentityCommand, OneVm, UpdateVmArgs, VmCommand};
 pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
-pub use wait::{RequestsArgs, WaitArgs, WaitStatus};
-pub use webhook::{CreateWebhookArgs, OneWebhook, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
+pub use wait::{EventType, RequestsArgs, WaitArgs, WaitStatus};
+pub use webhook::{CreateWebhookArgs, OneWebhook, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done
@@ -58,6 +61,7 @@ const EXIT_CODES: &str = "Exit codes:
     3  the server cannot be reached
     4  the operation that was waited for failed or was cancelled
     5  what was waited for did not come true in time
+    6  what was waited for cannot come true any more
   130  ended by Ctrl-C; an operation that was waited for goes on";
 
 const SERVE_EXIT_CODES: &str = "Exit codes:
@@ -72,20 +76,32 @@ const RUN_EXIT_CODES: &str = "Exit codes:
   126  the program cannot be run
   127  there is no such program";
 
+/// The flags of the connection are the commands' own; see [`order`].
+const USAGE: &str = "forewarn [--server URL] [--data DIR] [--token TOKEN] [-o FORMAT] <COMMAND>";
+
 /// Scheduled Events for any fleet of virtual machines.
 #[derive(Debug, Parser)]
-#[command(name = "forewarn", version, disable_help_subcommand = true)]
+#[command(name = "forewarn", version, disable_help_subcommand = true, override_usage = USAGE)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Args {
-    /// What was typed; help and complaints end the process.
-    pub fn typed() -> Args {
+    /// What was typed; help ends the process, and so do complaints, which `complained` may hear of before.
+    pub fn typed(complained: impl Fn(&[OsString])) -> Args {
         let mut command = described();
-        let args = Args::from_arg_matches(&command.get_matches_mut());
-        args.unwrap_or_else(|error| error.format(&mut command).exit())
+        let words = order::commands_first(std::env::args_os().collect());
+        let end = |error: clap::Error| -> Args {
+            if error.use_stderr() {
+                complained(&words);
+            }
+            error.exit()
+        };
+        match command.try_get_matches_from_mut(&words) {
+            Ok(matches) => Args::from_arg_matches(&matches).unwrap_or_else(|error| end(error.format(&mut command))),
+            Err(error) => end(error),
+        }
     }
 }
 
@@ -112,6 +128,8 @@ pub enum Command {
     RunCompanion(Box<CompanionArgs>),
     /// Open the portal in a browser.
     Portal(PortalArgs),
+    /// The live view of events; the same as events watch.
+    Watch(WatchArgs),
     /// See, approve and cancel events.
     Events(Client<EventsCommand>),
     /// Announce and carry out maintenance.
@@ -157,6 +175,14 @@ pub enum Command {
     /// Completion for a shell, and manual pages.
     #[command(subcommand)]
     Completions(CompletionsCommand),
+    /// The help of a command: forewarn help vm restart.
+    Help {
+        /// A command; without it the help of all.
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+    /// The version of this program.
+    Version,
 }
 
 #[cfg(test)]

@@ -27,11 +27,11 @@ impl Named {
         }
     }
 
-    /// How the API's paths name it.
+    /// As one word, which is one segment of the API's paths.
     pub fn segment(&self) -> String {
         match &self.resource_group {
-            Some(group) => format!("{group}~{}", self.name()),
-            None => segment(self.name()),
+            Some(group) => format!("{group}/{}", self.name()),
+            None => self.name().to_owned(),
         }
     }
 }
@@ -59,9 +59,4 @@ pub struct Within {
     /// Only those of this resource group.
     #[arg(short = 'g', long, value_name = "GROUP")]
     pub resource_group: Option<String>,
-}
-
-/// `group/name` on the command line is `group~name` in a path of the API.
-pub fn segment(name: &str) -> String {
-    name.replacen('/', "~", 1)
 }

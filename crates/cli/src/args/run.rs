@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
-use super::MaintenanceType;
+use super::EventType;
 use super::serve::{flag, given};
 use crate::config::{Given, SETTINGS, Setting, Typed};
 
@@ -71,7 +71,7 @@ pub struct CompanionArgs {
 pub struct RunOptions {
     pub vm: Option<String>,
     pub reach: Vec<u16>,
-    pub schedule: Option<MaintenanceType>,
+    pub schedule: Option<EventType>,
     pub server: Option<String>,
     pub metadata: Option<String>,
     pub data: Option<PathBuf>,
@@ -87,9 +87,9 @@ struct Typing {
     /// Let the program reach this port of 127.0.0.1 outside, at the same address; may be repeated.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     reach: Vec<u16>,
-    /// Announce an event before the program starts, with the notice that its type has.
+    /// Announce an event before the program starts, with the notice that its type has; a Terminate has five minutes.
     #[arg(long, value_name = "TYPE", ignore_case = true)]
-    schedule: Option<MaintenanceType>,
+    schedule: Option<EventType>,
     /// The management address of a server that runs; without it one is started for the program.
     #[arg(long, help_heading = "A server that runs", env = "FOREWARN_SERVER", value_name = "URL")]
     server: Option<String>,

@@ -14,7 +14,8 @@ use super::data::DataArgs;
 pub struct AzArgs {
     #[command(flatten)]
     pub connection: Connection,
-    /// The configuration directory; without it `azure` in the data directory.
+    /// The configuration directory; without it `azure` in the data directory, or, for a server that keeps nothing, one in
+    /// $XDG_RUNTIME_DIR or ~/.cache.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// What az may do.
@@ -47,7 +48,7 @@ pub enum CaCommand {
 }
 
 /// One of the words for roles.
-fn role() -> impl TypedValueParser<Value = Role> {
+pub(super) fn role() -> impl TypedValueParser<Value = Role> {
     let words = PossibleValuesParser::new(Role::ALL.map(Role::word));
     words.map(|word| Role::parse(&word).expect("only words of roles are taken"))
 }

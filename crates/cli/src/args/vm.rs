@@ -1,6 +1,7 @@
 //! `forewarn vm`.
 
 use clap::{Subcommand, ValueEnum};
+use forewarn_server::identity::Role;
 
 use super::traits::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
 use super::{Asking, Named, Within};
@@ -17,6 +18,9 @@ pub enum VmCommand {
     Create(Box<CreateVmArgs>),
     /// Change what is given; the rest stays.
     Update(Box<UpdateVmArgs>),
+    /// Its identity, with which it gets tokens for this API from its metadata endpoint.
+    #[command(subcommand)]
+    Identity(IdentityCommand),
     /// What it asked of the metadata endpoint lately, and how often it polls.
     Requests(super::RequestsArgs),
     /// Restart it, after the notice.
@@ -45,6 +49,22 @@ pub enum VmCommand {
     },
     /// Switch it off and give up its place on its host.
     Deallocate(Named),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum IdentityCommand {
+    /// Who its tokens say that it is, and what they let it do.
+    Show(Named),
+    /// Give it one, or another role.
+    Assign {
+        #[command(flatten)]
+        vm: Named,
+        /// What its tokens let it do.
+        #[arg(long, value_name = "ROLE", default_value = "reader", value_parser = super::sign_in::role())]
+        role: Role,
+    },
+    /// Take it away.
+    Remove(Named),
 }
 
 #[derive(Debug, clap::Args)]
@@ -79,16 +99,35 @@ pub enum FailureType {
     Redeploy,
 }
 
+/// Where a machine is and asks from, when it is made and later.
 #[derive(Debug, clap::Args)]
-pub struct CreateVmArgs {
-    #[command(flatten)]
-    pub vm: Named,
-    /// Where it asks from; may be repeated. Without it, it gets one from the pool.
+pub struct PlaceArgs {
+    /// Where it asks from, instead of what it had; may be repeated. A new machine without it gets one from the pool.
     #[arg(long = "address", value_name = "[NETWORK=]IP")]
     pub addresses: Vec<String>,
     /// It is known by its listener or its path.
     #[arg(long, conflicts_with = "addresses")]
     pub no_address: bool,
+    /// The host that it is on; "" for none that is known.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Its update domain; a new machine without it gets the next in turn.
+    #[arg(long, value_name = "N")]
+    pub update_domain: Option<u32>,
+    /// Its fault domain; a new machine without it gets the next in turn.
+    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain")]
+    pub fault_domain: Option<u32>,
+    /// Its availability zone; "" for none.
+    #[arg(short, long, value_name = "ZONE")]
+    pub zone: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CreateVmArgs {
+    #[command(flatten)]
+    pub vm: Named,
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// The id by which it knows itself; without it a new one.
     #[arg(long, value_name = "ID")]
     pub vm_id: Option<String>,
@@ -101,18 +140,6 @@ pub struct CreateVmArgs {
     /// The cloud service that it belongs to; its name is ROLE_IN_NUMBER then.
     #[arg(long, value_name = "NAME")]
     pub cloud_service: Option<String>,
-    /// The host that it is on.
-    #[arg(long, value_name = "NAME")]
-    pub host: Option<String>,
-    /// Its update domain; without it the next in turn.
-    #[arg(long, value_name = "N")]
-    pub update_domain: Option<u32>,
-    /// Its fault domain; without it the next in turn.
-    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain")]
-    pub fault_domain: Option<u32>,
-    /// Its availability zone.
-    #[arg(short, long, value_name = "ZONE")]
-    pub zone: Option<String>,
     /// Spot machines may be evicted.
     #[arg(long, value_name = "PRIORITY", ignore_case = true)]
     pub priority: Option<Priority>,
@@ -145,24 +172,8 @@ pub struct CreateVmArgs {
 pub struct UpdateVmArgs {
     #[command(flatten)]
     pub vm: Named,
-    /// Where it asks from, instead of what it had; may be repeated.
-    #[arg(long = "address", value_name = "[NETWORK=]IP")]
-    pub addresses: Vec<String>,
-    /// It is known by its listener or its path.
-    #[arg(long, conflicts_with = "addresses")]
-    pub no_address: bool,
-    /// The host that it is on; "" for none that is known.
-    #[arg(long, value_name = "NAME")]
-    pub host: Option<String>,
-    /// Its update domain.
-    #[arg(long, value_name = "N")]
-    pub update_domain: Option<u32>,
-    /// Its fault domain.
-    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain")]
-    pub fault_domain: Option<u32>,
-    /// Its availability zone; "" for none.
-    #[arg(short, long, value_name = "ZONE")]
-    pub zone: Option<String>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// An instance of a scale set: scale-in leaves it alone.
     #[arg(long, value_name = "true|false", value_parser = words::yes_or_no)]
     pub protect_from_scale_in: Option<bool>,

@@ -17,7 +17,7 @@ pub struct WaitArgs {
     pub vm: Option<String>,
     /// An event of this type.
     #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
-    pub kind: Option<WaitType>,
+    pub kind: Option<EventType>,
     /// The event with this id, also when it is over already.
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
@@ -43,7 +43,7 @@ pub enum WaitStatus {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "PascalCase")]
-pub enum WaitType {
+pub enum EventType {
     Freeze,
     Reboot,
     Redeploy,

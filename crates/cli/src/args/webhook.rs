@@ -20,6 +20,10 @@ pub enum WebhookCommand {
     Delete(OneWebhook),
     /// Send a message that is about nothing, and say what the receiver answers.
     Test(OneWebhook),
+    /// The last messages that were given up, and why.
+    GivenUp(OneWebhook),
+    /// Send messages again that were given up, each once; all of them, unless some are named.
+    Resend(ResendArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -27,6 +31,15 @@ pub struct OneWebhook {
     /// The name of the web hook.
     #[arg(value_name = "NAME")]
     pub name: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ResendArgs {
+    #[command(flatten)]
+    pub which: OneWebhook,
+    /// Only this message, as `webhook given-up` names it; may be given several times.
+    #[arg(long = "id", value_name = "ID")]
+    pub ids: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

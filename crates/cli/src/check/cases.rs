@@ -2,6 +2,7 @@
 
 use forewarn_server::nearest::unknown;
 
+use crate::args::Profile;
 use crate::failure::{Failure, sentence};
 
 /// One case: a scenario that ships, or, without one, some time in which nothing happens.
@@ -15,6 +16,8 @@ pub struct Case {
     pub scale: u32,
     /// Whether the subject is gone at the end, so that nothing more is asked of the handler then.
     pub ends_machine: bool,
+    /// The only profile that it says something of; None: every one.
+    pub profile: Option<Profile>,
 }
 
 /// 15 minutes become 30 seconds: a handler that polls as seldom as Preempt allows still sees every event.
@@ -23,8 +26,11 @@ const SCALE: u32 = 30;
 /// 30 seconds become 10.
 const SCALE_PREEMPT: u32 = 3;
 
+/// 15 minutes become 60 seconds: who polls as seldom as Preempt allows has approved long before, and is held.
+const SCALE_GATE: u32 = 15;
+
 const fn case(name: &'static str, subject: &'static str) -> Case {
-    Case { name, scenario: Some(name), subject, scale: SCALE, ends_machine: false }
+    Case { name, scenario: Some(name), subject, scale: SCALE, ends_machine: false, profile: None }
 }
 
 pub const ALL: &[Case] = &[
@@ -38,6 +44,13 @@ pub const ALL: &[Case] = &[
     case("cancelled-maintenance", "node_0"),
     Case { scale: SCALE_PREEMPT, ends_machine: true, ..case("eviction", "spot_0") },
     Case { ends_machine: true, ..case("terminate", "pool_2") },
+    Case {
+        scale: SCALE_GATE,
+        ends_machine: true,
+        // Who approves for others, or never, is not held by the gate.
+        profile: Some(Profile::Own),
+        ..case("terminate-gate", "gate_1")
+    },
     case("someone-else", "pair_0"),
     case("unknown-type", "web_0"),
     case("throttled", "web_0"),
@@ -52,19 +65,24 @@ pub const ALL: &[Case] = &[
     case("incarnation-restart", "web_0"),
 ];
 
-/// Those that were asked for, in the order of the report; all when none was.
-pub fn chosen(names: &[String]) -> Result<Vec<Case>, Failure> {
+/// Those that were asked for, in the order of the report; when none was, all that say something of the profile.
+pub fn chosen(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
     if let Some(stranger) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Failure::Usage(sentence(&unknown("case", stranger, &known))));
     }
-    let wanted = |case: &&Case| names.is_empty() || names.iter().any(|name| name == case.name);
-    Ok(ALL.iter().filter(wanted).copied().collect())
+    let fits = |case: &&Case| case.profile.is_none_or(|only| only == profile);
+    let named = |case: &&Case| names.iter().any(|name| name == case.name);
+    if let Some(other) = ALL.iter().filter(named).find(|case| !fits(case)) {
+        let why = "is about handlers that approve their own events. Leave --profile out, or the case";
+        return Err(Failure::Usage(format!("The case '{}' {why}.", other.name)));
+    }
+    Ok(ALL.iter().filter(|case| fits(case) && (names.is_empty() || named(case))).copied().collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use forewarn_server::scenario::{Scenario, shipped};
+    use forewarn_server::scenario::{SHIPPED, Scenario, shipped};
 
     use super::*;
 
@@ -77,7 +95,23 @@ mod tests {
     }
 
     #[test]
+    fn every_scenario_that_is_listed_is_a_case() {
+        for shipped in SHIPPED {
+            assert!(chosen(&[shipped.name.into()], Profile::Own).is_ok(), "{}", shipped.name);
+        }
+    }
+
+    #[test]
+    fn a_case_that_says_nothing_of_a_profile_is_left_out() {
+        let gate = ["terminate-gate".to_owned()];
+        let Err(Failure::Usage(message)) = chosen(&gate, Profile::Never) else { panic!("it fits") };
+        assert!(message.contains("approve their own events"), "{message}");
+        assert_eq!(chosen(&[], Profile::All).unwrap().len() + 1, chosen(&[], Profile::Own).unwrap().len());
+    }
+
+    #[test]
     fn an_unknown_case_is_named_with_the_one_that_was_meant() {
+        let chosen = |names: &[String]| chosen(names, Profile::Own);
         let Err(Failure::Usage(message)) = chosen(&["evicton".into()]) else { panic!("it is not known") };
         assert!(message.starts_with("There is no case 'evicton'. Did you mean 'eviction'?"), "{message}");
         assert_eq!(chosen(&["reset".into(), "gone".into()]).unwrap().len(), 2);

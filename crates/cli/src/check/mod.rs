@@ -31,7 +31,7 @@ use stage::Starting;
 
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let marks = Marks::typed(&args.mark)?;
-    let cases = cases::chosen(&args.only)?;
+    let cases = cases::chosen(&args.only, args.profile)?;
     let seen = stage::all(args, &cases, &marks)?;
     let verdicts: Vec<Verdict> =
         cases.iter().zip(&seen).map(|(case, seen)| judge::judge(case, seen, args.profile, &marks)).collect();

@@ -12,7 +12,25 @@ use crate::failure::Failure;
 use crate::output::{self, Cell, Colour, Shown};
 
 pub fn show(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
-    output::list::<Row>(&values(verdicts), output)
+    output::list::<Row>(&values(verdicts), output)?;
+    match (output, not_observed(verdicts)) {
+        (Output::Table, Some(text)) => output::line(&text),
+        _ => Ok(()),
+    }
+}
+
+/// What no case could see, said once.
+fn not_observed(verdicts: &[Verdict]) -> Option<String> {
+    let findings = verdicts.iter().flat_map(|verdict| &verdict.findings);
+    let unseen = findings.filter(|finding| finding.weight == Weight::NotObserved);
+    let mut texts: Vec<&str> = Vec::new();
+    for finding in unseen {
+        if !texts.contains(&finding.text.as_str()) {
+            texts.push(&finding.text);
+        }
+    }
+    let how = "Say what your handler writes then, with --mark prepared=REGEX and --mark restored=REGEX.";
+    (!texts.is_empty()).then(|| format!("Not observed: {}. {how}", texts.join("; ")))
 }
 
 /// A verdict as it is told.
@@ -52,7 +70,7 @@ impl Shown for Row {
 const PASSED: &str = "passed";
 const FAILED: &str = "FAILED";
 
-/// What is wrong, if anything is; else everything that was seen.
+/// What is wrong, if anything is; else what was seen.
 fn summary(verdict: &Verdict) -> String {
     let of = |wanted: Weight| verdict.findings.iter().filter(move |finding| finding.weight == wanted);
     let texts = |findings: Vec<&Finding>| findings.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("; ");
@@ -60,12 +78,7 @@ fn summary(verdict: &Verdict) -> String {
     if !bad.is_empty() {
         return texts(bad);
     }
-    let mut text = texts(of(Weight::Good).chain(of(Weight::Remark)).collect());
-    let unseen = texts(of(Weight::NotObserved).collect());
-    if !unseen.is_empty() {
-        let _ = write!(text, "{}not observed: {unseen}", if text.is_empty() { "" } else { "; " });
-    }
-    text
+    texts(of(Weight::Good).chain(of(Weight::Remark)).collect())
 }
 
 fn values(verdicts: &[Verdict]) -> Vec<Value> {
@@ -147,5 +160,16 @@ mod tests {
         assert_eq!(xml.matches("<testcase").count(), xml.matches("</testcase>").count());
         assert_eq!(summary(&verdicts[1]), "approved \"<another>'s\" & \u{1}");
         assert_eq!(values(&verdicts)[0]["verdict"], "passed");
+    }
+
+    #[test]
+    fn what_was_not_observed_is_said_once() {
+        let finding = |text: &str| Finding { weight: Weight::NotObserved, text: text.into() };
+        let verdict = |case| Verdict { case, numbers: Numbers::default(), findings: vec![finding("a"), finding("b")] };
+        let verdicts = [verdict("idle"), verdict("reset")];
+        assert_eq!(summary(&verdicts[0]), "");
+        let told = not_observed(&verdicts).unwrap();
+        assert!(told.starts_with("Not observed: a; b. Say what"), "{told}");
+        assert_eq!(not_observed(&[]), None);
     }
 }

@@ -12,7 +12,7 @@ use ureq::{Agent, Body};
 use super::suggest;
 use crate::args::Connection;
 use crate::config::data_directory;
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -201,6 +201,7 @@ impl Api {
         }
         match body["error"]["message"].as_str() {
             Some(message) => {
+                let message = for_typists(message);
                 let question = suggest::question(self, path, body).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
             }
@@ -241,6 +242,17 @@ impl Api {
             "The answer of {} is not understood: {what}. Is that the management address of a forewarn server?",
             self.server
         ))
+    }
+}
+
+/// Who typed a command wrote no body: what the server says of it is said of what was typed.
+fn for_typists(message: &str) -> String {
+    let Some(rest) = message.strip_prefix("The body: ") else { return message.to_owned() };
+    match rest.split_once(": ") {
+        // What quotes the value needs no name of a field that nobody typed.
+        Some((_, what)) if what.starts_with('\'') => what.to_owned(),
+        Some((field, what)) if !field.contains(' ') => format!("The field '{field}': {what}"),
+        Some(_) | None => sentence(rest),
     }
 }
 
@@ -285,6 +297,17 @@ mod tests {
         let call =
             Call::to(&["machines", "../a b/ü", "restart"]).with("eventId", Some("x&y")).with("group", None::<&str>);
         assert_eq!(call.url("http://s"), "http://s/api/v1/machines/..%2Fa%20b%2F%C3%BC/restart?eventId=x%26y");
+    }
+
+    #[test]
+    fn nobody_hears_of_a_body_that_they_did_not_write() {
+        for (said, told) in [
+            ("The body: name: 'a b' is not a name. Write letters.", "'a b' is not a name. Write letters."),
+            ("The body: count: there must be a number here.", "The field 'count': there must be a number here."),
+            ("There is no machine 'x'.", "There is no machine 'x'."),
+        ] {
+            assert_eq!(for_typists(said), told);
+        }
     }
 
     #[test]

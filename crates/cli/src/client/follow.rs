@@ -69,16 +69,21 @@ fn until_over(api: &Api, operation_id: &str) -> Result<(Look, Value), Failure> {
             return Ok((look, value));
         }
         look.announce(&mut status);
-        next_change(&mut changes, &look, &mut status)?;
+        look.mention_clock(&mut status);
+        next_change(api, &mut changes, &mut look, &mut status)?;
     }
 }
 
-fn next_change(changes: &mut Changes<'_>, look: &Look, status: &mut StatusLine) -> Result<(), Failure> {
+fn next_change(api: &Api, changes: &mut Changes<'_>, look: &mut Look, status: &mut StatusLine) -> Result<(), Failure> {
     status.show(&look.status_text());
     loop {
         match changes.next(TICK)? {
             Next::Row(row) if look.concerns(&read(&row)?) => return Ok(()),
-            Next::Row(_) | Next::Nothing => status.show(&look.status_text()),
+            Next::Row(_) => {}
+            Next::Nothing => {
+                look.follow_manual_clock(api)?;
+                status.show(&look.status_text());
+            }
             Next::Gone => status.show_gone(),
             Next::Again => return Ok(()),
         }
@@ -103,19 +108,31 @@ struct Look {
     events: BTreeMap<usize, Event>,
     clock: Option<(Clock, Instant)>,
     announced: Vec<String>,
+    clock_mentioned: bool,
 }
 
 impl Look {
     fn new(operation: Operation) -> Look {
-        Look { operation, events: BTreeMap::new(), clock: None, announced: Vec::new() }
+        Look { operation, events: BTreeMap::new(), clock: None, announced: Vec::new(), clock_mentioned: false }
     }
 
     fn refresh(&mut self, api: &Api) -> Result<Value, Failure> {
         let value = api.get(&Call::to(&["operations", &self.operation.id]))?;
         self.operation = read(&value)?;
         self.refresh_events(api)?;
-        self.clock = Some((read(&api.get(&Call::to(&["clock"]))?)?, Instant::now()));
+        self.refresh_clock(api)?;
         Ok(value)
+    }
+
+    fn refresh_clock(&mut self, api: &Api) -> Result<(), Failure> {
+        self.clock = Some((read(&api.get(&Call::to(&["clock"]))?)?, Instant::now()));
+        Ok(())
+    }
+
+    /// Nobody says when a manual clock is moved past nothing.
+    fn follow_manual_clock(&mut self, api: &Api) -> Result<(), Failure> {
+        let is_manual = self.clock.as_ref().is_some_and(|(clock, _)| clock.is_manual());
+        if is_manual { self.refresh_clock(api) } else { Ok(()) }
     }
 
     /// An event that is over does not change, and is forgotten by the server after a while.
@@ -149,6 +166,16 @@ impl Look {
                 output::aside(&introduction(event));
                 self.announced.push(event.id.clone());
             }
+        }
+    }
+
+    /// Time that does not pass by itself is mentioned once: who does not know waits for ever.
+    fn mention_clock(&mut self, status: &mut StatusLine) {
+        let advice = self.clock.as_ref().and_then(|(clock, _)| clock.advice());
+        if let Some(advice) = advice.filter(|_| !self.clock_mentioned) {
+            status.clear();
+            output::aside(&advice);
+            self.clock_mentioned = true;
         }
     }
 

@@ -3,12 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use forewarn_server::plain::{Written, plainly};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
+use crate::words::span_text;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -102,8 +104,13 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// What stands before the slash where its name alone is not enough.
+    pub fn group(&self) -> &String {
+        self.cloud_service.as_ref().unwrap_or(&self.resource_group)
+    }
+
     /// The set or service that it is in.
-    pub fn group(&self) -> Option<&String> {
+    pub fn set(&self) -> Option<&String> {
         self.availability_set.as_ref().or(self.cloud_service.as_ref()).or(self.scale_set.as_ref())
     }
 }
@@ -188,12 +195,31 @@ pub struct Clock {
     pub now: Timestamp,
     pub notice_scale: u32,
     pub next_deadline: Option<Timestamp>,
+    /// What that is of.
+    pub next_deadline_of: Option<String>,
 }
 
 impl Clock {
+    pub fn is_manual(&self) -> bool {
+        self.kind == "Manual"
+    }
+
+    /// When something happens next that people wait for, and what.
+    pub fn next(&self) -> Option<(Timestamp, &str)> {
+        let of = self.next_deadline_of.as_deref().filter(|of| *of != "housekeeping")?;
+        Some((self.next_deadline?, of))
+    }
+
+    /// What lets time pass that does not pass by itself, when it does not.
+    pub fn advice(&self) -> Option<String> {
+        let next = self.next().and_then(|(at, _)| Duration::try_from(at.duration_since(self.now)).ok());
+        let span = next.filter(|span| !span.is_zero()).map_or("15m".into(), |span| span_text(whole_secs(span)));
+        self.is_manual().then(|| format!("The clock stands still; `forewarn clock advance {span}` lets time pass."))
+    }
+
     /// The server's time, when this was seen then. A manual clock stands still while nobody advances it.
     pub fn now_since(&self, seen: Instant) -> Option<Timestamp> {
-        let passed = if self.kind == "Manual" { Duration::ZERO } else { seen.elapsed() };
+        let passed = if self.is_manual() { Duration::ZERO } else { seen.elapsed() };
         self.now.checked_add(passed).ok()
     }
 }
@@ -214,11 +240,17 @@ pub struct HistoryRow {
     pub detail: Value,
 }
 
+/// No less, in whole seconds.
+pub fn whole_secs(span: Duration) -> Duration {
+    Duration::from_secs(span.as_secs() + u64::from(span.subsec_nanos() > 0))
+}
+
 /// Reads an answer; a server that answers otherwise is of another version.
 pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
     T::deserialize(value).map_err(|error| {
         Failure::Refused(format!(
-            "The server's answer is not understood ({error}). Is it of another version than this command?"
+            "The server's answer is not understood ({}). Is it of another version than this command?",
+            plainly(&error.to_string(), Written::Json)
         ))
     })
 }

@@ -10,18 +10,19 @@ const NAMES_MAX: u32 = 1000;
 
 const GROUPS: [&str; 3] = ["scale-sets", "availability-sets", "cloud-services"];
 
-/// The question that ends a refusal with this body, when there is one.
+/// The question that ends a refusal with this body, when there is one. What was typed as GROUP/NAME is
+/// answered so.
 pub fn question(api: &Api, asked_path: &str, body: &Value) -> Option<String> {
     let error = &body["error"];
     let typed = error["target"].as_str()?;
-    let name = typed.rsplit('~').next()?;
-    let names = names(api, &lists(error["code"].as_str()?, asked_path));
-    nearest(name, names.iter().map(String::as_str)).map(|near| format!("Did you mean '{near}'?"))
+    let label = if typed.contains('/') { in_group } else { alone };
+    let names = names(api, &lists(error["code"].as_str()?, asked_path), label);
+    nearest(typed, names.iter().map(String::as_str)).map(|near| format!("Did you mean '{near}'?"))
 }
 
 /// Where the names are that this refusal speaks of.
 fn lists(code: &str, asked_path: &str) -> Vec<&'static str> {
-    let kind = GROUPS.iter().copied().find(|list| asked_path.split('/').next() == Some(list));
+    let kind = GROUPS.iter().copied().find(|list| asked_path.split('/').any(|segment| segment == *list));
     match (code, kind) {
         ("MachineNotFound", _) => vec!["machines"],
         ("HostNotFound", _) => vec!["hosts"],
@@ -32,11 +33,20 @@ fn lists(code: &str, asked_path: &str) -> Vec<&'static str> {
 }
 
 /// Without them there is no suggestion, and that is all.
-fn names(api: &Api, lists: &[&str]) -> Vec<String> {
+fn names(api: &Api, lists: &[&str], label: fn(&Value) -> Option<String>) -> Vec<String> {
     let of_list = |list: &&str| {
         let page = api.get(&Call::to(&[list]).with("limit", Some(NAMES_MAX))).unwrap_or_default();
-        let values = page["value"].as_array().cloned().unwrap_or_default();
-        values.into_iter().filter_map(|value| value["name"].as_str().map(String::from)).collect::<Vec<_>>()
+        page["value"].as_array().into_iter().flatten().filter_map(label).collect::<Vec<_>>()
     };
     lists.iter().flat_map(of_list).collect()
+}
+
+fn alone(value: &Value) -> Option<String> {
+    value["name"].as_str().map(String::from)
+}
+
+/// A role instance is in its service, everything else in its resource group.
+fn in_group(value: &Value) -> Option<String> {
+    let group = value["cloudService"].as_str().or(value["resourceGroup"].as_str())?;
+    Some(format!("{group}/{}", value["name"].as_str()?))
 }

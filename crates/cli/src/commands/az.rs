@@ -7,8 +7,9 @@
 //!  server ── https address, authority ───┘        service_principal_entries.json, ca-bundle.pem
 //! ```
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -40,21 +41,83 @@ const SYSTEM_BUNDLES: [&str; 4] = [
 /// What the Azure CLI remembers of earlier sign-ins. Worth nothing when whom to sign in as has changed.
 const CACHES: [&str; 3] = ["msal_token_cache.json", "msal_token_cache.bin", "msal_http_cache.bin"];
 
+/// Where az is sent when this fails: nothing can be there, so az fails, too, instead of speaking to Azure itself.
+const NOWHERE: &str = "/dev/null/forewarn-az-has-failed";
+
 pub fn run(args: &AzArgs) -> Result<(), Failure> {
+    if !args.az.is_empty() {
+        return run_az(args, prepare(args)?);
+    }
+    match prepare(args) {
+        Ok(variables) => variables.iter().try_for_each(|(name, value)| output::line(&export(name, value))),
+        Err(failure) => Err(stop_eval(failure)),
+    }
+}
+
+/// An `eval` of nothing would go well, and the next az would be of whatever the user is signed in to.
+fn stop_eval(failure: Failure) -> Failure {
+    if io::stdout().is_terminal() {
+        return failure;
+    }
+    let told = failure.and(
+        "AZURE_CONFIG_DIR is set to nowhere, so that az does not speak to Azure instead; `unset AZURE_CONFIG_DIR` ends that.",
+    );
+    output::line(&stop_lines()).err().unwrap_or(told)
+}
+
+fn stop_lines() -> String {
+    format!("{}\nfalse", export("AZURE_CONFIG_DIR", NOWHERE))
+}
+
+/// The same where what was typed is not understood.
+pub fn not_understood(words: &[OsString]) {
+    let runs_az = words.iter().any(|word| word == "--");
+    if words.get(1).is_some_and(|word| word == "az") && !runs_az && !io::stdout().is_terminal() {
+        // The complaint is next, and says more.
+        let _ = output::line(&stop_lines());
+    }
+}
+
+/// Makes the directory; what az must find in its environment.
+fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     let data = data_directory(args.connection.data.clone())?;
-    let dir = match &args.dir {
-        Some(dir) => dir.clone(),
-        None => data.join("azure"),
-    };
-    let dir = std::path::absolute(&dir).map_err(|error| cannot_write(&dir, &error))?;
     let api = Api::new(&args.connection)?;
     let server = Server::ask(&api)?;
-    let account = Account::find(&api, &data, args.role, &server)?;
+    let kept = client_in(&data, args.role).map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
+    let kept = kept.filter(|(tenant, _)| *tenant == server.tenant);
+    let kept = kept.map(|(_, client)| (client.client_id, client.secret));
+    let dir = match (&args.dir, &kept) {
+        (Some(dir), _) => dir.clone(),
+        (None, Some(_)) => data.join("azure"),
+        (None, None) => beside(&server)?,
+    };
+    let dir = std::path::absolute(&dir).map_err(|error| cannot_write(&dir, &error))?;
+    let account = Account::find(&api, &data, args.role, kept)?;
     write_all(&dir, &server, &account)?;
-    let variables = variables(&dir, &server);
-    if args.az.is_empty() {
-        return variables.iter().try_for_each(|(name, value)| output::line(&export(name, value)));
+    if args.dir.is_none() && !dir.starts_with(std::path::absolute(&data).unwrap_or(data)) {
+        output::aside(&format!(
+            "The data directory is not this server's, so what az needs is in {}. Throw it away with the server.",
+            dir.display()
+        ));
     }
+    Ok(variables(&dir, &server))
+}
+
+/// A place of the user's own for a server that keeps nothing.
+fn beside(server: &Server) -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let base = absolute("XDG_RUNTIME_DIR").or_else(cache).ok_or_else(|| {
+        Failure::Usage(
+            "Neither XDG_RUNTIME_DIR nor HOME says where files may be. Choose a place with --dir DIR.".into(),
+        )
+    })?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    let address: String = server.https.trim_start_matches("https://").chars().map(plain).collect();
+    Ok(base.join("forewarn").join(format!("azure-{address}")))
+}
+
+fn run_az(args: &AzArgs, variables: Variables) -> Result<(), Failure> {
     let error = Command::new("az").args(&args.az).envs(variables).exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => Failure::Refused(
@@ -117,13 +180,9 @@ struct Account {
 }
 
 impl Account {
-    fn find(api: &Api, data: &Path, role: Role, server: &Server) -> Result<Account, Failure> {
-        let kept = client_in(data, role).map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
-        let (client, secret) = match kept {
-            Some((tenant, client)) if tenant == server.tenant => (client.client_id, client.secret),
-            // A server that asks for no token takes any secret.
-            Some(_) | None => (role.word().to_owned(), "none".to_owned()),
-        };
+    fn find(api: &Api, data: &Path, role: Role, kept: Option<(String, String)>) -> Result<Account, Failure> {
+        // A server that asks for no token takes any secret.
+        let (client, secret) = kept.unwrap_or_else(|| (role.word().to_owned(), "none".to_owned()));
         if !api.can_sign_in(&client, &secret)? {
             return Err(Failure::Refused(format!(
                 "The server does not know the {} whose secret is in {}. Name the server's data directory with --data DIR.",
@@ -146,7 +205,9 @@ fn subscriptions(api: &Api) -> Vec<(String, String)> {
     if found.is_empty() { vec![(SUBSCRIPTION_DEFAULT.to_owned(), CLOUD.to_owned())] } else { found }
 }
 
-fn variables(dir: &Path, server: &Server) -> Vec<(&'static str, String)> {
+type Variables = Vec<(&'static str, String)>;
+
+fn variables(dir: &Path, server: &Server) -> Variables {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let mut variables = vec![("AZURE_CONFIG_DIR", text(dir.to_owned()))];
     if server.authority.is_some() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::args::{EventsCommand, Output, segment};
+use crate::args::{EventsCommand, Output};
 use crate::client::{Api, Call, Event, day_time, event_facts, timeline};
 use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, Colour, Shown};
@@ -15,16 +15,19 @@ pub fn run(api: &Api, command: &EventsCommand, output: Output) -> Result<(), Fai
             let words = |event: &Event| output::facts(&event_facts(event));
             output::one(&api.get(&Call::to(&["events", id]))?, output, words)
         }
-        EventsCommand::Watch { lines: true } => watch::run(api, Style::Lines, output),
-        EventsCommand::Watch { lines: false } => watch::run(api, Style::View, output),
+        EventsCommand::Watch { lines } => watch(api, *lines, output),
         EventsCommand::Wait(args) => super::wait::run(api, args, output),
         EventsCommand::Approve { ids } => approve(api, ids, output),
         EventsCommand::Cancel { id } => cancel(api, id, output),
     }
 }
 
+pub fn watch(api: &Api, lines: bool, output: Output) -> Result<(), Failure> {
+    watch::run(api, if lines { Style::Lines } else { Style::View }, output)
+}
+
 fn list(api: &Api, all: bool, vm: Option<&str>, output: Output) -> Result<(), Failure> {
-    let call = Call::to(&["events"]).with("all", all.then_some("true")).with("machine", vm.map(segment));
+    let call = Call::to(&["events"]).with("all", all.then_some("true")).with("machine", vm);
     output::list::<Event>(&api.list(call)?, output)
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::bodies::object;
 use super::sentence;
-use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output, segment};
+use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output};
 use crate::client::{Api, Call, day_time};
 use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, Shown};
@@ -37,9 +37,12 @@ struct Kind {
 
 pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Failure> {
     match command {
-        FaultCommand::Add(args) => added(&api.post(&Call::to(&["faults"]), &new_fault(args))?, output),
+        FaultCommand::Add(args) => {
+            check_retry_after(args)?;
+            added(&api.post(&Call::to(&["faults"]), &new_fault(args))?, output)
+        }
         FaultCommand::List { vm } => {
-            let call = Call::to(&["faults"]).with("machine", vm.as_deref().map(segment));
+            let call = Call::to(&["faults"]).with("machine", vm.as_ref());
             output::list::<Fault>(&api.list(call)?, output)
         }
         FaultCommand::Show { id } => {
@@ -53,9 +56,21 @@ pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Fail
     }
 }
 
+fn check_retry_after(args: &FaultArgs) -> Result<(), Failure> {
+    match (args.kind.status, args.retry_after) {
+        (Some(status @ (FaultStatus::Gone | FaultStatus::InternalServerError)), Some(_)) => {
+            Err(Failure::Usage(format!(
+                "--retry-after goes with --status 429 and 503; a {} says nothing of when to come back. Leave one of them out.",
+                code(status)
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn new_fault(args: &FaultArgs) -> Value {
     object(&[
-        ("machine", json!(args.vm.as_deref().map(segment))),
+        ("machine", json!(args.vm)),
         ("fault", kind(&args.kind, args.retry_after)),
         ("count", json!(args.count)),
         ("forSeconds", json!(args.seconds)),
@@ -116,7 +131,7 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
     let cleared = match args.id {
         Some(id) => vec![api.delete(&Call::to(&["faults", &id.to_string()]))?],
         None => {
-            let call = Call::to(&["faults"]).with("machine", args.vm.as_deref().map(segment));
+            let call = Call::to(&["faults"]).with("machine", args.vm.as_ref());
             api.delete(&call)?["value"].as_array().cloned().unwrap_or_default()
         }
     };

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::bodies::object;
 use super::follow;
-use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs, segment};
+use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
 
@@ -28,8 +28,6 @@ fn body(args: &MaintenanceArgs) -> Value {
 }
 
 fn target(target: &TargetArgs) -> Value {
-    let machines: Vec<String> = target.vm.iter().map(|name| segment(name)).collect();
-    let machines = if machines.is_empty() { Value::Null } else { json!(machines) };
-    let group = json!(target.group.as_deref().map(segment));
-    object(&[("machines", machines), ("host", json!(target.host)), ("group", group)])
+    let machines = if target.vm.is_empty() { Value::Null } else { json!(target.vm) };
+    object(&[("machines", machines), ("host", json!(target.host)), ("group", json!(target.group))])
 }

@@ -8,8 +8,10 @@ mod completions;
 mod events;
 mod fault;
 mod group;
+mod help;
 mod history;
 mod host;
+mod identity;
 mod maintenance;
 mod operation;
 mod portal;
@@ -21,6 +23,7 @@ mod vmss;
 mod wait;
 mod webhook;
 
+pub use az::not_understood;
 pub use history::sentence as history_sentence;
 use serde_json::Value;
 
@@ -36,6 +39,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::run(*args),
         Command::RunCompanion(args) => run::companion(*args),
         Command::Portal(args) => portal::run(&args),
+        Command::Watch(args) => events::watch(&Api::new(&args.connection)?, args.lines, args.connection.output),
         Command::Events(args) => with_api(&args, events::run),
         Command::Maintenance(args) => with_api(&args, maintenance::run),
         Command::Vm(args) => with_api(&args, vm::run),
@@ -60,6 +64,8 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Export(args) => archive::export(args),
         Command::Import(args) => archive::import(args),
         Command::Completions(command) => completions::run(command),
+        Command::Help { words } => help::run(&words),
+        Command::Version => output::line(&format!("forewarn {}", env!("CARGO_PKG_VERSION"))),
     }
 }
 

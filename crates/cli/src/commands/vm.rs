@@ -24,6 +24,7 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
             let value = api.patch(&machine(&args.vm), &change(args)?)?;
             output::one(&value, output, |machine: &Machine| sentence(format!("{} is changed.", machine.name)))
         }
+        VmCommand::Identity(command) => super::identity::run(api, command, output),
         VmCommand::Requests(args) => super::requests::run(api, args, output),
         VmCommand::Restart(vm) => ask(api, vm, "restart", output),
         VmCommand::Redeploy(vm) => ask(api, vm, "redeploy", output),
@@ -72,13 +73,14 @@ fn delete(api: &Api, vm: &OneVm, output: Output) -> Result<(), Failure> {
 
 impl Shown for Machine {
     const HEAD: &'static [&'static str] =
-        &["NAME", "GROUP", "POWER", "LISTENS", "DOMAIN", "HOST", "ADDRESSES", "VM ID"];
+        &["NAME", "GROUP", "SET", "POWER", "LISTENS", "DOMAIN", "HOST", "ADDRESSES", "VM ID"];
     const NONE: &'static str = "There are no machines.";
 
     fn row(&self) -> Vec<Cell> {
         vec![
             Cell::new(&self.name),
-            Cell::new(self.group().unwrap_or(&self.resource_group)),
+            Cell::new(self.group()),
+            Cell::new(self.set().cloned().unwrap_or_default()),
             power_cell(self),
             Cell::new(yes_or_no(self.listening)),
             Cell::new(self.update_domain.to_string()),
@@ -151,21 +153,23 @@ pub fn yes_or_no(yes: bool) -> String {
 
 fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
     let (group, name) = args.vm.parts();
+    let place = &args.place;
+    let named = |text: &Option<String>| text.as_deref().map_or(Value::Null, text_or_null);
     let spot = args.spot.then_some("Spot".to_owned()).or(args.priority.map(|priority| format!("{priority:?}")));
     let seconds = args.terminate_notice.map(|seconds| format!("PT{seconds}S"));
     let notice = args.terminate_notification_time.as_ref().or(seconds.as_ref());
     Ok(object(&[
         ("name", json!(name)),
         ("vmId", json!(args.vm_id)),
-        ("addresses", addresses(&args.addresses, args.no_address)),
+        ("addresses", addresses(&place.addresses, place.no_address)),
         ("resourceGroup", json!(group)),
         ("availabilitySet", json!(args.availability_set)),
         ("scaleSet", json!(args.vmss)),
         ("cloudService", json!(args.cloud_service)),
-        ("host", json!(args.host)),
-        ("updateDomain", json!(args.update_domain)),
-        ("faultDomain", json!(args.fault_domain)),
-        ("zone", json!(args.zone)),
+        ("host", named(&place.host)),
+        ("updateDomain", json!(place.update_domain)),
+        ("faultDomain", json!(place.fault_domain)),
+        ("zone", named(&place.zone)),
         ("priority", json!(spot)),
         ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
         ("terminateNotification", json!(notice.map(|text| terminate_notification(text)))),
@@ -176,10 +180,11 @@ fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
 }
 
 fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
+    let place = &args.place;
     let mut body = object(&[
-        ("addresses", addresses(&args.addresses, args.no_address)),
-        ("updateDomain", json!(args.update_domain)),
-        ("faultDomain", json!(args.fault_domain)),
+        ("addresses", addresses(&place.addresses, place.no_address)),
+        ("updateDomain", json!(place.update_domain)),
+        ("faultDomain", json!(place.fault_domain)),
         ("protected", json!(args.protect_from_scale_in)),
         ("policy", policy(&args.policy)),
         ("details", details(&args.details)),
@@ -187,8 +192,8 @@ fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
     ]);
     // Here `null` means something: it takes away.
     let taken = [
-        ("host", args.host.as_deref().map(text_or_null)),
-        ("zone", args.zone.as_deref().map(text_or_null)),
+        ("host", place.host.as_deref().map(text_or_null)),
+        ("zone", place.zone.as_deref().map(text_or_null)),
         ("terminateNotification", terminate_change(&args.terminate)?),
     ];
     for (name, value) in taken {

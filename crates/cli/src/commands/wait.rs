@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::args::{Output, WaitArgs, WaitStatus, segment};
-use crate::client::{self, Api, Call, past, timeline};
+use crate::args::{Output, WaitArgs, WaitStatus};
+use crate::client::{self, Api, Call, Clock, past, timeline, whole_secs};
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
 use crate::words::span_text;
@@ -19,44 +19,66 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
     let mut after = None;
     loop {
         let left = args.timeout.saturating_sub(begun.elapsed());
-        status_line.show(&format!("Waiting until {}, {} left (Ctrl-C: stop)", wish(args), span_text(whole(left))));
+        status_line.show(&format!("Waiting until {}, {} left (Ctrl-C: stop)", wish(args), span_text(whole_secs(left))));
         let answer = api.get(&call(args, left.min(ONE_REQUEST), after))?;
         after = answer["after"].as_u64();
         if answer["met"] == true {
             drop(status_line);
             return met(api, &answer, output);
         }
+        if answer["missed"] == true {
+            drop(status_line);
+            return Err(missed(api, args, &answer, output)?);
+        }
         if begun.elapsed() >= args.timeout {
             drop(status_line);
-            if is_for_programs(output) {
-                output::value(&answer, output)?;
-            }
-            let text = format!("{} within {}.", complaint(args), span_text(args.timeout));
-            return Err(Failure::TimedOut(output::tame(&text)));
+            return Err(timed_out(api, args, &answer, output)?);
         }
     }
+}
+
+fn timed_out(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Result<Failure, Failure> {
+    if is_for_programs(output) {
+        output::value(answer, output)?;
+    }
+    let advice = match args.status {
+        WaitStatus::Started | WaitStatus::Gone => client::read::<Clock>(&api.get(&Call::to(&["clock"]))?)?.advice(),
+        WaitStatus::Scheduled | WaitStatus::Approved => None,
+    };
+    let advice = advice.map_or(String::new(), |advice| format!(" {advice}"));
+    let text = format!("{} within {}.{advice}", complaint(args), span_text(args.timeout));
+    Ok(Failure::TimedOut(output::tame(&text)))
+}
+
+fn missed(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Result<Failure, Failure> {
+    if is_for_programs(output) {
+        output::value(answer, output)?;
+    }
+    let (_, did_not) = deeds(args.status);
+    let text = format!("{}. It is over and {did_not}.", told(api, answer)?);
+    Ok(Failure::Missed(output::tame(&text)))
 }
 
 fn call(args: &WaitArgs, left: Duration, after: Option<u64>) -> Call {
     Call::to(&["events", "wait"])
         .with("status", Some(status_word(args.status)))
-        .with("machine", args.vm.as_deref().map(segment))
+        .with("machine", args.vm.as_ref())
         .with("type", args.kind.map(|kind| format!("{kind:?}")))
         .with("event", args.event.as_ref())
         .with("since", args.since)
         .with("after", after)
-        .with("timeout", Some(whole(left).as_secs()))
-}
-
-/// The server counts in seconds.
-fn whole(span: Duration) -> Duration {
-    Duration::from_secs(span.as_secs() + u64::from(span.subsec_nanos() > 0))
+        .with("timeout", Some(whole_secs(left).as_secs()))
 }
 
 fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
     if is_for_programs(output) {
         return output::value(answer, output);
     }
+    output::line(&output::tame(&told(api, answer)?))
+}
+
+/// `602D…: Reboot of web_0, Scheduled 10:05:00 · Canceled by owner 10:06:00`.
+fn told(api: &Api, answer: &Value) -> Result<String, Failure> {
     let id = answer["id"].as_str().unwrap_or_default();
     let event = match &answer["event"] {
         Value::Null => past::event(api, id)?,
@@ -65,7 +87,7 @@ fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
     let told = event.map_or(String::new(), |event| {
         format!(": {} of {}, {}", event.kind, event.resources.join(", "), timeline(&event))
     });
-    output::line(&output::tame(&format!("{id}{told}")))
+    Ok(format!("{id}{told}"))
 }
 
 fn is_for_programs(output: Output) -> bool {
@@ -92,15 +114,20 @@ fn wish(args: &WaitArgs) -> String {
     format!("{what}{of} is {}", status_word(args.status))
 }
 
-/// `No Reboot of web_0 was approved`.
-fn complaint(args: &WaitArgs) -> String {
-    let of = args.vm.as_ref().map_or(String::new(), |vm| format!(" of {vm}"));
-    let (did, did_not) = match args.status {
+/// What an event did, and what it did not.
+fn deeds(status: WaitStatus) -> (&'static str, &'static str) {
+    match status {
         WaitStatus::Scheduled => ("appeared", "did not appear"),
         WaitStatus::Approved => ("was approved", "was not approved"),
         WaitStatus::Started => ("started", "did not start"),
         WaitStatus::Gone => ("ended", "did not end"),
-    };
+    }
+}
+
+/// `No Reboot of web_0 was approved`.
+fn complaint(args: &WaitArgs) -> String {
+    let of = args.vm.as_ref().map_or(String::new(), |vm| format!(" of {vm}"));
+    let (did, did_not) = deeds(args.status);
     match (&args.event, args.kind) {
         (Some(id), _) => format!("Event {id}{of} {did_not}"),
         (None, Some(kind)) => format!("No {kind:?}{of} {did}"),

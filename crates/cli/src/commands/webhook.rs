@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::bodies::{object, something};
 use super::sentence;
-use crate::args::{CreateWebhookArgs, OneWebhook, Output, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
+use crate::args::{CreateWebhookArgs, OneWebhook, Output, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
 use crate::client::{Api, Call, day_time};
 use crate::failure::Failure;
 use crate::output::{self, Cell, Colour, Shown};
@@ -48,6 +48,24 @@ struct Trouble {
     message: String,
 }
 
+/// A message that was given up.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GivenUp {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    machines: Vec<String>,
+    happened: Timestamp,
+    failure: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resent {
+    messages: u64,
+}
+
 #[derive(Debug, Deserialize)]
 struct Trial {
     delivered: bool,
@@ -78,7 +96,23 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
             }
         }
         WebhookCommand::Test(which) => test(api, which, output),
+        WebhookCommand::GivenUp(which) => {
+            let page = api.get(&one(which, Some("given-up")))?;
+            output::list::<GivenUp>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+        }
+        WebhookCommand::Resend(args) => resend(api, args, output),
     }
+}
+
+fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
+    let answer = api.post(&one(&args.which, Some("resend")), &object(&[("ids", given(&args.ids))]))?;
+    output::one(&answer, output, |resent: &Resent| {
+        sentence(match resent.messages {
+            0 => "There is nothing to send again.".to_owned(),
+            1 => "1 message is sent again.".to_owned(),
+            count => format!("{count} messages are sent again."),
+        })
+    })
 }
 
 fn one<'a>(which: &'a OneWebhook, verb: Option<&'a str>) -> Call {
@@ -162,6 +196,31 @@ impl Shown for Webhook {
             Cell::new(self.state.behind.to_string()),
             Cell::new(self.state.given_up.to_string()),
         ]
+    }
+}
+
+impl Shown for GivenUp {
+    const HEAD: &'static [&'static str] = &["ID", "TYPE", "STATUS", "MACHINES", "HAPPENED", "FAILURE"];
+    const NONE: &'static str = "Nothing was given up.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(&self.id),
+            Cell::new(&self.kind),
+            Cell::new(&self.status),
+            Cell::new(self.machines.join(", ")),
+            Cell::new(day_time(self.happened)),
+            Cell::new(&self.failure),
+        ]
+    }
+}
+
+impl Shown for Resent {
+    const HEAD: &'static [&'static str] = &["MESSAGES"];
+    const NONE: &'static str = "";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![Cell::new(self.messages.to_string())]
     }
 }
 

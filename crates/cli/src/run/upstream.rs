@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use super::companion::Ready;
 use super::relay::Upstream;
-use crate::args::{Connection, MaintenanceType, Output, RunOptions};
+use crate::args::{Connection, EventType, Output, RunOptions};
 use crate::client::{Api, Call};
 use crate::config::{self, Given, Place, Sources, Typed};
 use crate::failure::{Failure, sentence};
@@ -64,12 +64,50 @@ pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
 }
 
 /// The machine asks once, as the program will: before that nobody would be told of the event.
-fn announce(way: &Way, options: &RunOptions, kind: MaintenanceType) -> Result<(), Failure> {
-    ask(&way.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
+fn announce(way: &Way, options: &RunOptions, kind: EventType) -> Result<(), Failure> {
     let api = Api::new(&connection(options, &way.management))?;
-    let target = json!({ "machine": crate::args::segment(&way.machine) });
-    api.post(&Call::to(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") })).map(|_| ())
+    if way.throw_away.is_some() {
+        fit(&api, &way.machine, kind)?;
+    }
+    let machine = Call::to(&["machines", &way.machine]);
+    let ends_without_notice = |found: &Value| found["terminateNotification"].is_null();
+    if matches!(kind, EventType::Terminate) && ends_without_notice(&api.get(&machine)?) {
+        return Err(Failure::Refused(format!(
+            "{0} would be deleted at once, without an event. Let its deletion be announced first: forewarn vm update {0} \
+             --terminate-notification-time 5.",
+            way.machine
+        )));
+    }
+    ask(&way.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
+    let asked = match kind {
+        EventType::Freeze | EventType::Reboot | EventType::Redeploy => {
+            let target = json!({ "machine": way.machine });
+            api.post(&Call::to(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") }))
+        }
+        EventType::Preempt => api.post(&Call::to(&["machines", &way.machine, "evict"]), &json!({})),
+        EventType::Terminate => api.delete(&machine),
+    };
+    asked.map(|_| ())
 }
+
+/// Makes the machine of a server of ours one that such an event can happen to.
+fn fit(api: &Api, name: &str, kind: EventType) -> Result<(), Failure> {
+    let machine = Call::to(&["machines", name]);
+    let made = match kind {
+        EventType::Freeze | EventType::Reboot | EventType::Redeploy => return Ok(()),
+        EventType::Preempt => {
+            api.delete(&machine)?;
+            api.post(&Call::to(&["machines"]), &json!({ "name": name, "addresses": [], "priority": "Spot" }))
+        }
+        EventType::Terminate => {
+            api.patch(&machine, &json!({ "terminateNotification": { "notBeforeTimeout": TERMINATE_NOTICE } }))
+        }
+    };
+    made.map(|_| ())
+}
+
+/// The least there is.
+const TERMINATE_NOTICE: &str = "PT5M";
 
 fn connection(options: &RunOptions, server: &str) -> Connection {
     Connection {
@@ -134,7 +172,7 @@ fn start(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
 fn named(options: &RunOptions, server: &str) -> Result<Way, Failure> {
     let api = Api::new(&connection(options, server))?;
     let machine = machine_name(options);
-    let found = api.get(&Call::to(&["machines", &crate::args::segment(&machine)])).map_err(|failure| {
+    let found = api.get(&Call::to(&["machines", &machine])).map_err(|failure| {
         let message = failure.message().unwrap_or_default().to_owned();
         match failure {
             Failure::Refused(_) => Failure::Refused(format!(

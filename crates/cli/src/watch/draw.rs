@@ -1,5 +1,5 @@
 //! The live view as a function of what is known: a head, one list, a foot, and a box above them where facts,
-//! help or a question stand. Readable from 80 columns and 24 lines on; smaller ones see less of it.
+//! help or a question stand. Made for 80 columns and 24 lines; in 50 there are no bars, but every name.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -15,13 +15,43 @@ use crate::output::tame;
 const GREY: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Widths of columns: indentation and type, status, bar, time.
-const KIND: usize = 12;
-const STATUS: usize = 13;
+/// Widths of columns: indentation and type, bar, time.
+const KIND: usize = 14;
 const BAR: usize = 12;
 const TIME: usize = 9;
 
+/// From here on there is room for a bar and for who approved.
+const WIDE: usize = 72;
+
+/// Below this a status would leave no room for names; colours and times say it too.
+const SLIM: usize = 44;
+
+/// How the columns of an event share a line. Names come before everything that is only nicer.
+struct Columns {
+    status: usize,
+    names: usize,
+    bar: usize,
+    approval: usize,
+}
+
+impl Columns {
+    fn of(width: usize) -> Columns {
+        let (status, bar, gaps) = match width {
+            WIDE.. => (13, BAR, 2),
+            SLIM.. => (10, 0, 1),
+            _ => (0, 0, 1),
+        };
+        let rest = width.saturating_sub(KIND + status + bar + TIME + gaps);
+        let names = if width >= WIDE { rest * 11 / 20 } else { rest.saturating_sub(MARK) };
+        Columns { status, names, bar, approval: rest.saturating_sub(names) }
+    }
+}
+
+/// A space and a tick.
+const MARK: usize = 2;
+
 const KEYS: &str = " ↑↓ move · enter facts · a approve · c cancel · / filter · ? help · q quit";
+const KEYS_SHORT: &str = " enter facts · a approve · c cancel · ? help · q";
 
 const HELP: &[&str] = &[
     "↑ ↓ or k j       move; PgUp PgDn Home End",
@@ -42,7 +72,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
     frame.render_widget(head_line(state, head.width.into()), head);
     frame.render_widget(Line::styled("─".repeat(rule.width.into()), GREY), rule);
     draw_list(frame, body, state);
-    frame.render_widget(foot_line(state), foot);
+    frame.render_widget(foot_line(state, foot.width.into()), foot);
     match &state.mode {
         Mode::List | Mode::Filter => {}
         Mode::Facts => draw_facts(frame, state),
@@ -64,17 +94,21 @@ fn head_line(state: &State, width: usize) -> Line<'static> {
         1 => "1 machine".to_owned(),
         many => format!("{many} machines"),
     };
-    let right = format!("{} open · {machines} · {}{manual} ", state.open_count(), day_time(state.now));
-    let left_width = width.saturating_sub(right.chars().count() + 13);
+    let (name, right) = if width >= WIDE {
+        (" forewarn ", format!("{} open · {machines} · {}{manual} ", state.open_count(), day_time(state.now)))
+    } else {
+        (" ", format!("{} open · {}{manual} ", state.open_count(), state.now.strftime("%H:%M:%S")))
+    };
+    let left_width = width.saturating_sub(right.chars().count() + name.len() + 3);
     Line::from(vec![
-        Span::styled(" forewarn ", BOLD),
+        Span::styled(name, BOLD),
         Span::styled(format!("{mark} "), Style::new().fg(colour)),
         Span::styled(format!("{} ", padded(&words, left_width)), Style::new().fg(colour)),
         Span::styled(right, GREY),
     ])
 }
 
-fn foot_line(state: &State) -> Line<'static> {
+fn foot_line(state: &State, width: usize) -> Line<'static> {
     match (&state.mode, &state.message, &state.link) {
         (Mode::Filter, _, _) => Line::from(vec![
             Span::styled(" Only: ", BOLD),
@@ -85,7 +119,9 @@ fn foot_line(state: &State) -> Line<'static> {
         (_, None, Link::Away(why)) => {
             Line::styled(format!(" Trying again. {}", tame(why)), Style::new().fg(Color::Red))
         }
-        (_, None, Link::Live) if state.filter.is_empty() => Line::styled(KEYS, GREY),
+        (_, None, Link::Live) if state.filter.is_empty() => {
+            Line::styled(if width >= WIDE { KEYS } else { KEYS_SHORT }, GREY)
+        }
         (_, None, Link::Live) => Line::from(vec![
             Span::styled(format!(" Only: {}", tame(&state.filter)), BOLD),
             Span::styled("  esc all · / change", GREY),
@@ -126,27 +162,32 @@ fn scope_line(scope: &Scope, width: usize) -> Line<'static> {
         (kind, many) => format!("{kind}, {many} machines"),
     };
     let listens = if scope.listening { "listens" } else { "does not listen" };
+    let facts = if width >= WIDE { format!("{count} · {listens}") } else { format!("{listens} · {count}") };
     let label = padded(&scope.label, (width / 3).max(12));
     Line::from(vec![
         Span::styled(format!("  {label} "), BOLD),
-        Span::styled(padded(&format!("{count} · {listens}"), width.saturating_sub(label.chars().count() + 3)), GREY),
+        Span::styled(padded(&facts, width.saturating_sub(label.chars().count() + 3)), GREY),
     ])
 }
 
 fn event_line(event: &Event, place: Place, now: Timestamp, width: usize) -> Line<'static> {
     let status = event.outcome.as_ref().unwrap_or(&event.status);
-    let rest = width.saturating_sub(KIND + STATUS + BAR + TIME + 4);
-    let names_width = rest * 11 / 20;
+    let columns = Columns::of(width);
     let (bar, time) = progress(event, now);
     let indent = if place == Place::InGroup { "    " } else { "  " };
     let mut spans = vec![
-        Span::raw(padded(&format!("{indent}{}", event.kind), KIND + 2)),
-        Span::styled(padded(status, STATUS), status_style(status)),
-        Span::raw(format!("{} ", padded(&event.resources.join(", "), names_width))),
+        Span::raw(padded(&format!("{indent}{}", event.kind), KIND)),
+        Span::styled(padded(status, columns.status), status_style(status)),
+        Span::raw(format!("{} ", padded(&event.resources.join(", "), columns.names))),
     ];
+    if columns.bar == 0 {
+        spans.push(Span::styled(format!("{time:>TIME$}"), status_style(status)));
+        spans.push(Span::styled(if event.approval.is_some() { " ✓" } else { "" }, GREY));
+        return Line::from(spans);
+    }
     spans.extend(bar);
     spans.push(Span::raw(format!("{time:>TIME$}  ")));
-    spans.push(Span::styled(padded(&approval(event), rest.saturating_sub(names_width)), GREY));
+    spans.push(Span::styled(padded(&approval(event), columns.approval), GREY));
     Line::from(spans)
 }
 

@@ -12,11 +12,18 @@ use crate::failure::Failure;
 /// Machines that are looked at: a screen shows a hundred, and a filter finds the rest of these.
 const MACHINES_MAX: usize = 5000;
 
-/// How long the stream is waited for before the clock is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often the clock is looked at: a manual one may have been moved past nothing.
+const CLOCK_EVERY: Duration = Duration::from_secs(1);
 
-/// A change of the fleet is a look at all of it, which costs the server something.
-const EVERYTHING_EVERY: Duration = Duration::from_secs(2);
+/// That a manual clock is moved is said just before it is.
+const CLOCK_SOON: Duration = Duration::from_millis(100);
+
+/// A change of the fleet is a look at all of it. The next one comes after so many times what the last one took, so that
+/// a small fleet is shown at once and a large one is not asked for all the time.
+const LOOK_REST: u32 = 10;
+
+/// More changes of events than this without a pause are told by one look at everything.
+const BURST: usize = 16;
 
 /// A server that is away is asked so often.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -68,23 +75,22 @@ fn said(answer: Result<serde_json::Value, Failure>, done: &str) -> News {
 /// Ends well when nobody listens any more.
 fn follow(api: &Api, to: &SyncSender<News>) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
-    let mut stale = true;
-    let mut looked: Option<Instant> = None;
+    let mut due = Due::now();
     loop {
-        if stale && looked.is_none_or(|at| at.elapsed() >= EVERYTHING_EVERY) {
-            let [clock, everything] = first_look(api)?;
-            if to.send(clock).and_then(|()| to.send(everything)).is_err() {
+        for news in due.take(api)? {
+            if to.send(news).is_err() {
                 return Ok(());
             }
-            (stale, looked) = (false, Some(Instant::now()));
         }
-        let news = match changes.next(LOOK)? {
-            Next::Row(row) => change(api, &client::read(&row)?, &mut stale)?,
-            // A manual clock may have been moved past nothing.
-            Next::Nothing => Some(clock(api)?),
+        let news = match changes.next(due.patience())? {
+            Next::Row(row) => change(api, &client::read(&row)?, &mut due)?,
+            Next::Nothing => {
+                due.in_a_row = 0;
+                None
+            }
             Next::Gone => Some(News::Away("the server cannot be reached".into())),
             Next::Again => {
-                (stale, looked) = (true, None);
+                due = Due::now();
                 None
             }
         };
@@ -94,11 +100,62 @@ fn follow(api: &Api, to: &SyncSender<News>) -> Result<(), Failure> {
     }
 }
 
-fn change(api: &Api, row: &HistoryRow, stale: &mut bool) -> Result<Option<News>, Failure> {
+/// What must be looked at again, and when.
+struct Due {
+    clock: Instant,
+    everything: Option<Instant>,
+    /// When the server may be asked for everything again.
+    rested: Instant,
+    /// Changes of events that came without a pause.
+    in_a_row: usize,
+}
+
+impl Due {
+    fn now() -> Due {
+        let now = Instant::now();
+        Due { clock: now, everything: Some(now), rested: now, in_a_row: 0 }
+    }
+
+    fn everything(&mut self) {
+        self.everything = Some(self.rested);
+    }
+
+    fn patience(&self) -> Duration {
+        let first = self.everything.map_or(self.clock, |at| at.min(self.clock));
+        first.saturating_duration_since(Instant::now())
+    }
+
+    fn take(&mut self, api: &Api) -> Result<Vec<News>, Failure> {
+        let begun = Instant::now();
+        let mut news = Vec::new();
+        if self.clock <= begun {
+            news.push(clock(api)?);
+            self.clock = begun + CLOCK_EVERY;
+        }
+        if self.everything.is_some_and(|at| at <= begun) {
+            news.push(everything(api)?);
+            self.everything = None;
+            self.rested = Instant::now() + begun.elapsed() * LOOK_REST;
+        }
+        Ok(news)
+    }
+}
+
+fn change(api: &Api, row: &HistoryRow, due: &mut Due) -> Result<Option<News>, Failure> {
     let Some(id) = &row.event else {
-        *stale |= matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "scope-on" | "scope-off" | "audit");
+        if row.target.as_deref() == Some("clock") {
+            due.clock = Instant::now() + CLOCK_SOON;
+        } else if matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "scope-on" | "scope-off" | "audit")
+        {
+            due.everything();
+        }
         return Ok(None);
     };
+    due.in_a_row += 1;
+    if due.in_a_row > BURST {
+        due.everything();
+        return Ok(None);
+    }
     match api.get(&Call::to(&["events", id])) {
         Ok(value) => {
             let event = past::with_start(api, client::read(&value)?)?;

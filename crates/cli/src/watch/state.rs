@@ -38,6 +38,15 @@ pub struct State {
     events: Vec<Event>,
     scopes: BTreeMap<u64, Scope>,
     selected: Option<Key>,
+    cursor: Cursor,
+}
+
+/// Whether somebody has moved the cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cursor {
+    /// Nobody has: it is on the first row, whatever that is.
+    First,
+    Chosen,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +94,15 @@ pub enum Key {
     Scope(u64),
 }
 
+impl Key {
+    fn into_event(self) -> Option<String> {
+        match self {
+            Key::Event(id) => Some(id),
+            Key::Scope(_) => None,
+        }
+    }
+}
+
 pub enum Row<'a> {
     Heading(&'static str),
     Scope(u64, &'a Scope),
@@ -121,11 +139,13 @@ impl State {
             events: Vec::new(),
             scopes: BTreeMap::new(),
             selected: None,
+            cursor: Cursor::First,
         }
     }
 
     /// Everything, as it is now.
     pub fn replace(&mut self, events: Vec<Event>, machines: Vec<Machine>) {
+        let open = self.open_ids();
         self.events = events;
         self.forget();
         self.scopes.clear();
@@ -135,17 +155,41 @@ impl State {
             scope.machines.push(machine);
         }
         self.link = Link::Live;
+        self.leave_what_ended(&open);
         self.settle();
     }
 
     /// One event, new or as it is now.
     pub fn put(&mut self, event: Event) {
+        let open = self.open_ids();
         match self.events.iter_mut().find(|known| known.id == event.id) {
             Some(known) => *known = event,
             None => self.events.push(event),
         }
         self.forget();
+        self.leave_what_ended(&open);
         self.settle();
+    }
+
+    /// Events that are not over, in the order in which they are shown.
+    fn open_ids(&self) -> Vec<String> {
+        let rows = self.open_rows();
+        rows.iter().filter_map(Row::key).filter_map(Key::into_event).collect()
+    }
+
+    /// Who has chosen an event that is coming wants the next one when it is over, not its grave. Facts that somebody
+    /// reads stay.
+    fn leave_what_ended(&mut self, open_before: &[String]) {
+        let Some(Key::Event(id)) = &self.selected else { return };
+        let Some(place) = open_before.iter().position(|known| known == id).filter(|_| self.mode != Mode::Facts) else {
+            return;
+        };
+        let is_open = |id: &&String| self.events.iter().any(|event| event.id == **id && event.ended.is_none());
+        if !is_open(&id) {
+            let after = open_before[place..].iter().find(is_open);
+            let next = after.or_else(|| open_before[..place].iter().rev().find(is_open));
+            self.selected = next.map(|id| Key::Event(id.clone()));
+        }
     }
 
     pub fn pass_to(&mut self, now: Timestamp) {
@@ -307,18 +351,22 @@ impl State {
         let last = keys.len().saturating_sub(1);
         let to = at.saturating_add_signed(steps).min(last);
         self.selected = keys.get(to).cloned();
+        self.cursor = Cursor::Chosen;
     }
 
     /// Something is selected as long as there is something.
     fn settle(&mut self) {
         let rows = self.rows();
-        if self.selected_index(&rows).is_none() {
+        let is_gone = self.selected_index(&rows).is_none();
+        let follows = self.cursor == Cursor::First && self.mode == Mode::List;
+        if is_gone || follows {
             let first = rows.iter().find_map(Row::key);
             // Facts of what is gone are not those of another.
-            if matches!(self.mode, Mode::Facts) {
+            if self.mode == Mode::Facts {
                 self.mode = Mode::List;
             }
             self.selected = first;
+            self.cursor = Cursor::First;
         }
     }
 

@@ -162,6 +162,57 @@ fn the_selection_stays_with_its_event() {
 }
 
 #[test]
+fn names_are_shown_in_50_columns_and_fewer() {
+    let shown = format!("\n{}", screen(&sample(), 50, 24).join("\n"));
+    let expected = "
+ ● 127.0.0.1:8170        3 open · 10:05:00 manual
+──────────────────────────────────────────────────
+ COMING AND UNDER WAY
+  web              listens · scale set, 2 machines
+    Terminate Scheduled web_1               5:00
+    Reboot    Scheduled web_0              10:00
+  Freeze      Started   db                  0:30 ✓";
+    assert!(shown.starts_with(expected), "{shown}");
+    assert!(shown.contains("enter facts · a approve · c cancel · ? help · q"), "{shown}");
+    for width in 32..200 {
+        let shown = screen(&sample(), width, 24);
+        let of = |kind: &str| shown.iter().find(|line| line.contains(kind)).unwrap().clone();
+        assert!(of("Terminate").contains("web_1") && of("Freeze").contains("db"), "{width}: {shown:?}");
+        assert!(of("Terminate").contains("5:00"), "{width}: {shown:?}");
+    }
+}
+
+#[test]
+fn the_cursor_leaves_an_event_that_ends_for_the_next() {
+    let ended = json!({"status": "Ended", "outcome": "Completed", "ended": "2026-07-28T10:05:00Z"});
+    let mut state = sample();
+    press(&mut state, "j");
+    check_selected(&state, Some("E2"));
+    state.put(event("E2", "Terminate", 1, "web_1", ended.clone()));
+    check_selected(&state, Some("E1"));
+    press(&mut state, "\n");
+    state.put(event("E1", "Reboot", 1, "web_0", ended.clone()));
+    check_selected(&state, Some("E1"));
+    assert_eq!(state.mode, Mode::Facts, "facts that are read stay");
+    press(&mut state, "\x1bg");
+    check_selected(&state, Some("E3"));
+    state.put(event("E3", "Freeze", 2, "db", ended));
+    assert_ne!(state.selected_event().map(|event| event.id.as_str()), Some("E3"));
+}
+
+#[test]
+fn a_cursor_that_nobody_moved_is_on_what_comes_first() {
+    let mut state = sample();
+    state.replace(Vec::new(), vec![machine("a", 1, None), machine("b", 2, None)]);
+    check_selected(&state, None);
+    state.put(event("E1", "Reboot", 2, "b", json!({})));
+    check_selected(&state, Some("E1"));
+    press(&mut state, "g");
+    state.put(event("E0", "Reboot", 1, "a", json!({"notBefore": "2026-07-28T10:06:00Z"})));
+    check_selected(&state, Some("E1"));
+}
+
+#[test]
 fn facts_of_an_event_that_is_forgotten_close() {
     let mut state = sample();
     press(&mut state, "jjjj\n");

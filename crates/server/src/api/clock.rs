@@ -1,9 +1,10 @@
 //! The program's clock: shown always, moved only when it is manual.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
-use forewarn_core::Timestamp;
+use forewarn_core::{Event, Group, GroupKind, Operation, OperationState, Region, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,6 +25,9 @@ pub struct Clock {
     /// When time alone changes something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_deadline: Option<When>,
+    /// What that is, in words: `NotBefore of a Reboot of web_0`; `housekeeping` where no machine notices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_deadline_of: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -86,6 +90,7 @@ fn is_shown(time: Timestamp) -> bool {
 
 fn shown(api: &Api) -> Response {
     let snapshot = api.engine().snapshot();
+    let next = next(&snapshot.region, api.engine().next_simulated_end());
     extract::ok(Clock {
         kind: match api.engine().clock_kind() {
             Kind::Real => ClockWord::Real,
@@ -93,9 +98,60 @@ fn shown(api: &Api) -> Response {
         },
         now: When(api.engine().now()),
         notice_scale: snapshot.region.settings().notice_scale,
-        next_deadline: snapshot.region.next_deadline().map(When),
+        next_deadline: next.as_ref().map(|(at, _)| When(*at)),
+        next_deadline_of: next.map(|(_, what)| what),
     })
 }
+
+/// The next deadline, of the rules or of the simulated driver, and what it is of.
+fn next(region: &Region, simulated_end: Option<Timestamp>) -> Option<(Timestamp, String)> {
+    match (region.next_deadline(), simulated_end) {
+        (rules, Some(end)) if rules.is_none_or(|rules| end <= rules) => Some((end, end_words(region))),
+        (rules, _) => rules.map(|at| (at, rules_words(region, at))),
+    }
+}
+
+fn end_words(region: &Region) -> String {
+    let mut under_way = region.wanted_effects();
+    match (under_way.next(), under_way.next()) {
+        (Some(event), None) => format!("the end of {}", words(event)),
+        _ => "the end of an event that is under way".into(),
+    }
+}
+
+fn rules_words(region: &Region, at: Timestamp) -> String {
+    let due = |event: &&Arc<Event>| event.status == Status::Scheduled && event.not_before == at;
+    if let Some(event) = region.events().find(due) {
+        return format!("NotBefore of {}", words(event));
+    }
+    let resumes = |operation: &Arc<Operation>| {
+        let resume = operation.rollout.as_ref().and_then(|rollout| rollout.resume);
+        operation.state == OperationState::Running && resume == Some(at)
+    };
+    if region.operations().any(resumes) {
+        return "the next update domain of a group under maintenance".into();
+    }
+    let upgrades = |group: &&Arc<Group>| match &group.kind {
+        GroupKind::ScaleSet(set) => set.next_batch == Some(at),
+        GroupKind::AvailabilitySet | GroupKind::CloudService => false,
+    };
+    match region.groups().find(upgrades) {
+        Some(set) => format!("the next batch of the upgrade of {}", set.name),
+        None => "housekeeping".into(),
+    }
+}
+
+fn words(event: &Event) -> String {
+    let names: Vec<&str> = event.resources.iter().take(NAMED_MAX).map(|resource| &*resource.name).collect();
+    let more = match event.resources.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("a {:?} of {}{more}", event.kind, names.join(", "))
+}
+
+/// Machines that are named of an event; a host may have hundreds.
+const NAMED_MAX: usize = 3;
 
 impl From<AdvanceError> for ApiError {
     fn from(error: AdvanceError) -> Self {

@@ -3,9 +3,8 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use forewarn_core::Rejection;
+use forewarn_wire::arm::error::ArmError;
 use http::{HeaderValue, StatusCode, header};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::engine::SubmitError;
 
@@ -20,23 +19,6 @@ pub struct ApiError {
     pub code: &'static str,
     pub message: String,
     /// The field, parameter or thing that it is about.
-    pub target: Option<String>,
-}
-
-/// The body of every refusal.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorBody {
-    pub error: ErrorDetail,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorDetail {
-    /// One word for programs.
-    pub code: String,
-    /// What is wrong and what to do, for people.
-    pub message: String,
-    /// The field, parameter or thing that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 
@@ -60,6 +42,7 @@ pub enum Refusal {
     EventNotFound,
     FaultNotFound,
     WebhookNotFound,
+    MessageNotGivenUp,
     MethodNotAllowed,
     RequestTimeout,
     AmbiguousName,
@@ -119,6 +102,7 @@ impl Refusal {
             Refusal::EventNotFound => (StatusCode::NOT_FOUND, "EventNotFound"),
             Refusal::FaultNotFound => (StatusCode::NOT_FOUND, "FaultNotFound"),
             Refusal::WebhookNotFound => (StatusCode::NOT_FOUND, "WebhookNotFound"),
+            Refusal::MessageNotGivenUp => (StatusCode::NOT_FOUND, "MessageNotGivenUp"),
             Refusal::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             Refusal::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "RequestTimeout"),
             Refusal::AmbiguousName => (StatusCode::CONFLICT, "AmbiguousName"),
@@ -224,6 +208,11 @@ impl ApiError {
         self
     }
 
+    /// As the wire has it.
+    pub fn shown(&self) -> ArmError {
+        ArmError { target: self.target.clone(), ..ArmError::new(self.code, self.message.as_str()) }
+    }
+
     /// A field of the body that says something impossible.
     pub fn field(name: &str, message: impl std::fmt::Display) -> Self {
         ApiError::new(Refusal::InvalidField, format!("The field '{name}': {message}.")).about(name)
@@ -256,8 +245,7 @@ impl From<SubmitError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let detail = ErrorDetail { code: self.code.into(), message: self.message, target: self.target };
-        let mut response = (self.status, Json(ErrorBody { error: detail })).into_response();
+        let mut response = (self.status, Json(self.shown().body())).into_response();
         // What HTTP wants beside these two.
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());

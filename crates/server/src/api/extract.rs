@@ -17,6 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::error::{ApiError, Refusal};
 use super::object::Object;
 use super::text::NUMBER_MAX;
+use crate::plain::{Written, plainly};
 
 /// The most bytes of a body. The largest one that is useful, an approval of every event of a full
 /// document, has some 80 KB.
@@ -95,7 +96,12 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         Err(JsonRejection::JsonDataError(error)) => with_whole_numbers(bytes)
             .and_then(|bytes| Some(axum::Json::<Object<T>>::from_bytes(&bytes).ok()?.0.0))
             .ok_or_else(|| explained(Refusal::InvalidField, "The body", &error.body_text())),
-        Err(error) => Err(explained(Refusal::InvalidJson, "The body is not JSON", &error.body_text())),
+        // Here the position says something: it is in what somebody wrote.
+        Err(error) => {
+            let reason = error.body_text();
+            let reason = reason.split_once(": ").map_or(reason.as_str(), |(_, reason)| reason);
+            Err(ApiError::new(Refusal::InvalidJson, format!("The body is not JSON: {reason}.")))
+        }
     }
 }
 
@@ -122,10 +128,12 @@ fn with_whole_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
 /// Takes `…: path: what is wrong` apart, so that the path becomes the target.
 fn explained(refusal: Refusal, subject: &str, text: &str) -> ApiError {
     let reason = text.split_once(": ").map_or(text, |(_, reason)| reason);
-    let error = ApiError::new(refusal, format!("{subject}: {reason}."));
-    match reason.split_once(": ") {
-        Some((path, _)) if is_path(path) => error.about(path),
-        Some(_) | None => error,
+    match reason.split_once(": ").filter(|(path, _)| is_path(path)) {
+        Some((path, what)) => {
+            let what = plainly(what, Written::Json);
+            ApiError::new(refusal, format!("{subject}: {path}: {what}.")).about(path)
+        }
+        None => ApiError::new(refusal, format!("{subject}: {}.", plainly(reason, Written::Json))),
     }
 }
 

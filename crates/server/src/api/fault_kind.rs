@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::object;
 use super::values::Patch;
-use crate::faults::{DELAY_MAX, Kind, RETRY_AFTER_SECS_MAX, Status};
+use crate::faults::{DELAY_MAX, Given, Kind, RETRY_AFTER_SECS_MAX, Status};
 use crate::nearest::unknown;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,18 +20,13 @@ pub struct FaultKind(pub Kind);
 const RETRY_AFTER_SECS_DEFAULT: u32 = 1;
 
 const DELAYS: [&str; 2] = ["Delay", "SlowFirstCall"];
-const PLAIN: [&str; 6] = ["Reset", "Truncated", "Malformed", "IncarnationRestart", "EventsVanish", "UnknownType"];
-const ALL: [&str; 9] = [
-    "Status",
-    "Delay",
-    "Reset",
-    "Truncated",
-    "Malformed",
-    "SlowFirstCall",
-    "IncarnationRestart",
-    "EventsVanish",
-    "UnknownType",
-];
+fn plain_words() -> Vec<&'static str> {
+    Kind::PLAIN.map(Kind::word).to_vec()
+}
+
+fn all_words() -> Vec<&'static str> {
+    ["Status"].into_iter().chain(DELAYS).chain(plain_words()).collect()
+}
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -55,36 +50,40 @@ impl<'de> Deserialize<'de> for FaultKind {
 
 impl Keys {
     fn meant(self) -> Result<Kind, String> {
-        use Patch::{Absent, Null, Value};
+        use Patch::{Absent, Value};
         let Keys { kind, status, retry_after_seconds, delay_seconds } = self;
-        match (kind.as_str(), status, retry_after_seconds, delay_seconds) {
-            ("Status", Value(code), retry, Absent) => Ok(Kind::Status {
-                status: status_of(code)?,
-                retry_after_secs: match retry {
-                    Absent => RETRY_AFTER_SECS_DEFAULT,
-                    Value(secs) => secs,
-                    Null => return Err("'retryAfterSeconds' is a number; leave it out otherwise".into()),
-                },
-            }),
-            ("Delay", Absent, Absent, Value(secs)) => Ok(Kind::Delay(delay_of(secs)?)),
-            ("SlowFirstCall", Absent, Absent, Value(secs)) => Ok(Kind::SlowFirstCall(delay_of(secs)?)),
-            ("Reset", Absent, Absent, Absent) => Ok(Kind::Reset),
-            ("Truncated", Absent, Absent, Absent) => Ok(Kind::Truncated),
-            ("Malformed", Absent, Absent, Absent) => Ok(Kind::Malformed),
-            ("IncarnationRestart", Absent, Absent, Absent) => Ok(Kind::IncarnationRestart),
-            ("EventsVanish", Absent, Absent, Absent) => Ok(Kind::EventsVanish),
-            ("UnknownType", Absent, Absent, Absent) => Ok(Kind::UnknownType),
+        let plain = Kind::PLAIN.into_iter().find(|plain| plain.word() == kind);
+        match (kind.as_str(), plain, status, retry_after_seconds, delay_seconds) {
+            ("Status", _, Value(code), retry, Absent) => {
+                let status = status_of(code)?;
+                Ok(Kind::Status { status, retry_after_secs: retry_after(status, retry)? })
+            }
+            ("Delay", _, Absent, Absent, Value(secs)) => Ok(Kind::Delay(delay_of(secs)?)),
+            ("SlowFirstCall", _, Absent, Absent, Value(secs)) => Ok(Kind::SlowFirstCall(delay_of(secs)?)),
+            (_, Some(plain), Absent, Absent, Absent) => Ok(plain),
             (kind, ..) => Err(complaint(kind)),
+        }
+    }
+}
+
+fn retry_after(status: Status, given: Patch<u32>) -> Result<u32, String> {
+    match given {
+        Patch::Absent => Ok(RETRY_AFTER_SECS_DEFAULT),
+        Patch::Null => Err("'retryAfterSeconds' is a number; leave it out otherwise".into()),
+        Patch::Value(secs) if status.has_retry_after() => Ok(secs),
+        Patch::Value(_) => {
+            let code = status.code();
+            Err(format!("'retryAfterSeconds' goes with 429 and 503; a {code} says nothing of when to come back"))
         }
     }
 }
 
 fn complaint(kind: &str) -> String {
     match kind {
-        "Status" => "a Status has 'status', may have 'retryAfterSeconds', and nothing else".to_owned(),
+        "Status" => "a Status has 'status', with 429 and 503 may have 'retryAfterSeconds', and nothing else".to_owned(),
         kind if DELAYS.contains(&kind) => format!("a {kind} has 'delaySeconds', and nothing else"),
-        kind if PLAIN.contains(&kind) => format!("{kind} has nothing but its 'kind'"),
-        kind => unknown("kind", kind, &ALL),
+        kind if plain_words().contains(&kind) => format!("{kind} has nothing but its 'kind'"),
+        kind => unknown("kind", kind, &all_words()),
     }
 }
 
@@ -102,20 +101,15 @@ impl Serialize for FaultKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", self.0.word())?;
-        match self.0 {
-            Kind::Status { status, retry_after_secs } => {
+        match self.0.given() {
+            Given::Status { status, retry_after_secs } => {
                 map.serialize_entry("status", &status.code())?;
-                map.serialize_entry("retryAfterSeconds", &retry_after_secs)?;
+                if let Some(secs) = retry_after_secs {
+                    map.serialize_entry("retryAfterSeconds", &secs)?;
+                }
             }
-            Kind::Delay(delay) | Kind::SlowFirstCall(delay) => {
-                map.serialize_entry("delaySeconds", &delay.as_secs_f64())?;
-            }
-            Kind::Reset
-            | Kind::Truncated
-            | Kind::Malformed
-            | Kind::IncarnationRestart
-            | Kind::EventsVanish
-            | Kind::UnknownType => {}
+            Given::Delay(delay) => map.serialize_entry("delaySeconds", &delay.as_secs_f64())?,
+            Given::Nothing => {}
         }
         map.end()
     }
@@ -130,21 +124,23 @@ impl PartialSchema for FaultKind {
                 .required("kind")
                 .additional_properties(Some(AdditionalProperties::FreeForm(false)))
         };
-        let codes = Status::ALL.map(Status::code);
-        let status = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(codes));
+        let of_status = |retry_after: bool| {
+            let codes = Status::ALL.into_iter().filter(|status| status.has_retry_after() == retry_after);
+            let status = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(codes.map(Status::code)));
+            of_kind(&["Status"]).property("status", status).required("status")
+        };
         let retry = ObjectBuilder::new()
             .schema_type(Type::Integer)
             .minimum(Some(0))
             .maximum(Some(RETRY_AFTER_SECS_MAX))
-            .description(Some("With 429 and 503; 1 when left out."));
+            .description(Some("1 when left out."));
         let delay =
             ObjectBuilder::new().schema_type(Type::Number).minimum(Some(0)).maximum(Some(DELAY_MAX.as_secs() as u32));
         OneOfBuilder::new()
-            .item(
-                of_kind(&["Status"]).property("status", status).required("status").property("retryAfterSeconds", retry),
-            )
+            .item(of_status(true).property("retryAfterSeconds", retry))
+            .item(of_status(false))
             .item(of_kind(&DELAYS).property("delaySeconds", delay).required("delaySeconds"))
-            .item(of_kind(&PLAIN))
+            .item(of_kind(&plain_words()))
             .into()
     }
 }
@@ -168,10 +164,16 @@ mod tests {
             _ if DELAYS.contains(&word) => json!({"kind": word, "delaySeconds": 0.25}),
             _ => json!({ "kind": word }),
         };
-        for word in ALL {
+        for word in all_words() {
             let kind: FaultKind = from_value(of(word)).unwrap();
             assert_eq!(serde_json::to_value(kind).unwrap(), of(word));
         }
+    }
+
+    #[test]
+    fn a_status_that_says_nothing_of_coming_back_has_no_time_for_it() {
+        let gone = json!({"kind": "Status", "status": 410});
+        assert_eq!(serde_json::to_value(from_value::<FaultKind>(gone.clone()).unwrap()).unwrap(), gone);
     }
 
     #[test]
@@ -180,6 +182,8 @@ mod tests {
         assert!(complaint(json!({"kind": "reset"})).contains("Did you mean 'Reset'"));
         assert!(complaint(json!({"kind": "Status"})).contains("'status'"));
         assert!(complaint(json!({"kind": "Status", "status": 404})).contains("429, 410, 500 or 503"));
+        let retry = complaint(json!({"kind": "Status", "status": 500, "retryAfterSeconds": 2}));
+        assert!(retry.contains("goes with 429 and 503"), "{retry}");
         assert!(complaint(json!({"kind": "Delay", "delaySeconds": 301})).contains("300"));
         assert!(complaint(json!({"kind": "Delay", "delaySeconds": -1})).contains("from 0"));
         assert!(complaint(json!({"kind": "Reset", "status": 500})).contains("nothing but"));

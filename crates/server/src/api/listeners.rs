@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 use super::Api;
 use super::extract::{self, NoQuery, Params};
 use crate::metadata::DoorFacts;
-use crate::start::BoundAddress;
 
 /// All of them: a server has as many as its configuration names.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,9 +33,10 @@ pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
 }
 
 fn shown(door: &DoorFacts) -> Listener {
-    let address = match &door.address {
-        BoundAddress::Tcp(address) => address.to_string(),
-        BoundAddress::Unix(path) => format!("unix:{}", path.display()),
-    };
-    Listener { address, machine: door.machine.clone(), network: door.network.clone(), prefix: door.prefix }
+    Listener {
+        address: door.address.to_string(),
+        machine: door.machine.clone(),
+        network: door.network.clone(),
+        prefix: door.prefix,
+    }
 }

@@ -78,7 +78,8 @@ async fn read(api: &Api, machine: MachineId) -> Result<Option<MachineIdentity>, 
 }
 
 fn none(machine: &str) -> ApiError {
-    let message = format!("The machine '{machine}' has no identity. PUT gives it one.");
+    let message =
+        format!("The machine '{machine}' has no identity. `forewarn vm identity assign`, or a PUT here, gives it one.");
     ApiError::new(Refusal::NotFound, message).about(machine)
 }
 

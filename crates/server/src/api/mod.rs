@@ -44,6 +44,7 @@ pub(crate) mod text;
 mod token;
 pub(crate) mod values;
 mod waits;
+mod webhook_messages;
 mod webhooks;
 
 use std::convert::Infallible;

@@ -1,7 +1,7 @@
 //! What the names in paths and bodies stand for.
 //!
-//! A machine is a `vmId`, `group~name`, or a name that is unique; a group of machines is
-//! `resourceGroup~name` or a name that is unique among those of its kind.
+//! A machine is a `vmId`, `group/name`, or a name that is unique; a group of machines is
+//! `resourceGroup/name` or a name that is unique among those of its kind.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use forewarn_wire::guid;
 use super::error::{ApiError, Refusal};
 use super::values::parse_guid;
 
-/// Separates a group from the name in it, because a slash would end the path segment.
-const SEPARATOR: char = '~';
+/// What separates a group from the name in it. A slash would end the segment of a path, unless it is
+/// written `%2F`; `~` needs no such care.
+const SEPARATORS: [char; 2] = ['/', '~'];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -46,7 +47,7 @@ pub fn machine(region: &Region, text: &str, within: Option<&str>) -> Result<Arc<
         None => region.machine_by_name(text, within),
     };
     // Names may have the separator in them, so the whole is tried first.
-    let found = match (found, text.split_once(SEPARATOR)) {
+    let found = match (found, text.split_once(SEPARATORS)) {
         (Found::Nothing, Some((group, name))) if within.is_none() => region.machine_by_name(name, Some(group)),
         (found, _) => found,
     };
@@ -64,16 +65,16 @@ pub fn machines(region: &Region, named: &[String]) -> Result<Vec<Arc<Machine>>, 
     named.iter().map(|name| machine(region, name, None)).collect()
 }
 
-/// The name itself in `group~name`.
+/// The name itself in `group/name`.
 pub fn without_group(text: &str) -> &str {
-    text.split_once(SEPARATOR).map_or(text, |(_, name)| name)
+    text.split_once(SEPARATORS).map_or(text, |(_, name)| name)
 }
 
 pub fn group(region: &Region, text: &str, within: Option<&str>, kind: Kind) -> Result<Arc<Group>, ApiError> {
     let (named, others): (Vec<_>, Vec<_>) =
         groups(region, text, within).into_iter().partition(|group| Kind::of(group) == kind);
     if let (true, Some(other)) = (named.is_empty(), others.first()) {
-        let message = format!("'{text}' is a {}, not a {}.", Kind::of(other).words(), kind.words());
+        let message = format!("'{}' is a {}, not a {}.", said(text), Kind::of(other).words(), kind.words());
         return Err(ApiError::new(Refusal::GroupNotFound, message).about(text));
     }
     the_one(named, text, kind.words())
@@ -89,7 +90,7 @@ fn groups(region: &Region, text: &str, within: Option<&str>) -> Vec<Arc<Group>> 
         region.groups_named(name).filter(is_there).cloned().collect()
     };
     let found = named(text, within);
-    match text.split_once(SEPARATOR) {
+    match text.split_once(SEPARATORS) {
         Some((group, name)) if found.is_empty() && within.is_none() => named(name, Some(group)),
         Some(_) | None => found,
     }
@@ -99,11 +100,12 @@ fn the_one(mut found: Vec<Arc<Group>>, text: &str, words: &str) -> Result<Arc<Gr
     if found.len() > 1 {
         let candidates = found.iter().map(|group| {
             let home = &group.home;
-            format!("{}{SEPARATOR}{} (subscription {})", home.resource_group, group.name, home.subscription)
+            format!("{}/{} (subscription {})", home.resource_group, group.name, home.subscription)
         });
         return Err(ambiguous(words, text, candidates.take(Region::CANDIDATES_MAX)));
     }
     found.pop().ok_or_else(|| {
+        let text = said(text);
         let message = format!("There is no {words} '{text}'. List them to see which there are, or create it first.");
         ApiError::new(Refusal::GroupNotFound, message).about(text)
     })
@@ -132,10 +134,16 @@ pub fn label(region: &Region, machine: &Machine) -> String {
         Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
     };
     let within = within.unwrap_or_else(|| machine.home.resource_group.clone());
-    format!("{within}{SEPARATOR}{} ({})", machine.name, machine.vm_id)
+    format!("{within}/{} ({})", machine.name, machine.vm_id)
+}
+
+/// As people write it, however it stood in the path.
+fn said(text: &str) -> String {
+    text.split_once(SEPARATORS).map_or_else(|| text.to_owned(), |(group, name)| format!("{group}/{name}"))
 }
 
 fn no_machine(text: &str) -> ApiError {
+    let text = said(text);
     let message =
         format!("There is no machine '{text}'. List the machines to see which there are, or register it first.");
     ApiError::new(Refusal::MachineNotFound, message).about(text)
@@ -143,6 +151,7 @@ fn no_machine(text: &str) -> ApiError {
 
 fn ambiguous(words: &str, text: &str, candidates: impl Iterator<Item = String>) -> ApiError {
     let list = candidates.collect::<Vec<_>>().join(", ");
-    let message = format!("More than one {words} is named '{text}': {list}. Say which, as group~name or by its id.");
+    let text = said(text);
+    let message = format!("More than one {words} is named '{text}': {list}. Say which, as group/name or by its id.");
     ApiError::new(Refusal::AmbiguousName, message).about(text)
 }

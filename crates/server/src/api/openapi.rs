@@ -5,18 +5,18 @@ use http::{Method, StatusCode};
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ArrayBuilder, ComponentsBuilder, ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ComponentsBuilder, Object, ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathsBuilder, RefOr, Required, ResponseBuilder};
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::ErrorBody;
 use super::routes::{Route, table};
 use super::service::HEALTH_PATH;
 use super::text::Word;
 
 const JSON: &str = "application/json";
 const SCHEME: &str = "token";
+const ERROR: &str = "ErrorBody";
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
@@ -144,7 +144,7 @@ impl Doc {
             operation = operation.response(status.as_str(), response);
         }
         for status in self.refusals(route) {
-            let error = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
+            let error = RefOr::Ref(Ref::from_schema_name(ERROR));
             let content = ContentBuilder::new().schema(Some(error)).build();
             let reason = status.canonical_reason().unwrap_or_default();
             operation =
@@ -161,7 +161,7 @@ pub fn document() -> OpenApi {
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let mut components = ComponentsBuilder::new().security_scheme(SCHEME, SecurityScheme::Http(scheme));
     let mut schemas = Schemas::new();
-    refer::<ErrorBody>(&mut schemas);
+    schemas.push((ERROR.to_owned(), RefOr::T(Schema::Object(error_body()))));
     let mut paths = PathsBuilder::new().build();
     for route in table() {
         let method = http_method(&route.method);
@@ -183,6 +183,18 @@ pub fn document() -> OpenApi {
         .build()
 }
 
+/// The body of every refusal, which `wire` writes.
+fn error_body() -> Object {
+    let text = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+    let error = ObjectBuilder::new()
+        .property("code", text("One word for programs."))
+        .property("message", text("What is wrong and what to do, for people."))
+        .property("target", text("The field, parameter or thing that it is about."))
+        .required("code")
+        .required("message");
+    ObjectBuilder::new().property("error", error).required("error").build()
+}
+
 fn refer<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     schemas.push((T::name().into_owned(), T::schema()));
     T::schemas(schemas);
@@ -201,13 +213,13 @@ fn path_parameters(path: &str) -> Vec<Parameter> {
 
 fn path_parameter(name: &str) -> Parameter {
     let (description, format) = match name {
-        "machine" => ("A vmId, group~name, or a name that is unique.", None),
+        "machine" => ("A vmId, group~name (or group%2Fname), or a name that is unique.", None),
         "event" => ("The id of an event.", Some("uuid")),
         "operation" => ("The id of an operation.", Some("uuid")),
         "host" => ("The name of a host.", None),
         "webhook" => ("The name of a web hook.", None),
         "fault" => ("The number of a fault.", None),
-        _ => ("resourceGroup~name, or a name that is unique.", None),
+        _ => ("resourceGroup~name (or resourceGroup%2Fname), or a name that is unique.", None),
     };
     let mut schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
     schema = match format {

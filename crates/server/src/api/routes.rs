@@ -26,6 +26,7 @@ use super::operations::Operation;
 use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, SomeInstances, Upgrade,
 };
+use super::webhook_messages::{self, GivenUpMessage, Resend, Resent};
 use super::webhooks::{self, NewWebhook, Webhook, WebhookChange, WebhookTest};
 use super::{
     Api, Service, changes, clock, guard, history, hosts, listeners, machine_actions, machine_identity, machines,
@@ -314,6 +315,8 @@ fn webhook_routes() -> Vec<Route> {
         patch("/api/v1/webhooks/{webhook}", webhooks::change, doc("changeWebhook", "Changes a web hook; what is left out stays").body::<WebhookChange>().answer::<Webhook>(OK)),
         delete("/api/v1/webhooks/{webhook}", webhooks::delete, doc("deleteWebhook", "Deletes a web hook").no_content()),
         post("/api/v1/webhooks/{webhook}/test", webhooks::test, doc("testWebhook", "Sends a message that is about nothing, once").may_body::<Nothing>().answer::<WebhookTest>(OK)),
+        get("/api/v1/webhooks/{webhook}/given-up", webhook_messages::given_up, doc("listGivenUp", "The last messages that a web hook was not told, oldest first").page::<GivenUpMessage>()),
+        post("/api/v1/webhooks/{webhook}/resend", webhook_messages::resend, doc("resendGivenUp", "Sends messages again that were given up, each once").may_body::<Resend>().answer::<Resent>(ACCEPTED)),
     ]
 }
 

@@ -12,7 +12,7 @@ use super::extract::{self, Body, NoQuery, Page, Params, Segment};
 use super::routes::inside;
 use super::text::Word;
 use super::values::When;
-use super::{Api, Note};
+use super::{Api, Note, names};
 use crate::nearest::hint;
 use crate::scenario::{
     BeginError, Handler, Inside, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, shipped,
@@ -139,8 +139,10 @@ pub async fn begin(
             return Err(ApiError::new(Refusal::InvalidScenario, message).about("scenario"));
         }
     };
-    let scenario = parsed(text)?;
-    let scenario = body.subject.iter().fold(scenario, |scenario, subject| scenario.with_subject(&subject.0));
+    let scenario = match &body.subject {
+        Some(subject) => with_subject(&api, parsed(text)?, &subject.0)?,
+        None => parsed(text)?,
+    };
     let note = Note::new("scenario.run", name.as_str()).with(serde_json::json!({ "title": scenario.title }));
     let handler = if body.handler { Handler::Asks } else { Handler::Absent };
     let server = Inside { engine: api.engine().clone(), routes: inside(api.clone()), by: api.by() };
@@ -189,6 +191,15 @@ fn parsed(text: &str) -> Result<Scenario, ApiError> {
         let place = format!("line {}, column {}", problem.line, problem.column);
         ApiError::new(Refusal::InvalidScenario, format!("The scenario cannot be run: {problem}.")).about(place)
     })
+}
+
+/// A machine of the scenario's own is made where it is not there; another one that is not there was mistyped.
+fn with_subject(api: &Api, scenario: Scenario, subject: &str) -> Result<Scenario, ApiError> {
+    if !scenario.subject.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(subject)) {
+        names::machine(&api.engine().snapshot().region, subject, None)?;
+    }
+    let unfit = |why: String| ApiError::new(Refusal::InvalidScenario, format!("{why}.")).about("subject");
+    scenario.with_subject(subject).map_err(unfit)
 }
 
 fn number(id: &str) -> Option<u64> {

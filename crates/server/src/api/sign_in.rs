@@ -77,7 +77,7 @@ async fn token(
     let subject = service.subject(field("client_id"), field("client_secret"))?;
     let audience = audience(&service.0.doors, field("scope"), field("resource"))?;
     let issued = service.0.access.sign_in().issue(&subject, &audience, now(), TOKEN_SECS);
-    tracing::info!(client = subject.name, role = subject.role.word(), "a client has signed in");
+    tracing::info!(client = %subject.name, role = %subject.role.word(), "a client has signed in");
     let body = wire::token(&issued.token, TOKEN_SECS);
     Ok(([(header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response())
 }

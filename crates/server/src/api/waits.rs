@@ -16,7 +16,7 @@ use super::values::{EventName, EventType, When};
 use super::{Api, history, names};
 use crate::engine::SubmitError;
 use crate::telemetry::OneMore;
-use crate::waiting::{Milestone, WaitFor, Waited, Whose};
+use crate::waiting::{Milestone, Outcome, WaitFor, Waited, Whose};
 
 /// How long a request may be held, as on the metadata endpoint.
 pub const WAIT_SECS_MAX: u64 = 300;
@@ -61,11 +61,14 @@ pub enum MilestoneWord {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitAnswer {
-    /// Whether it came true; false: the time is over.
+    /// Whether it came true; false: the time is over, or it was missed.
     pub met: bool,
+    /// The event ended without it, and no other that is meant is there; left out otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub missed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<EventName>,
-    /// When it came true.
+    /// When it came true, or was missed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<When>,
     /// The event as it is now, unless it is over for more than an hour.
@@ -91,11 +94,17 @@ pub async fn wait(api: Api, Params(query): Params<WaitQuery>) -> Result<Response
 
 fn answer(api: &Api, waited: &Waited) -> WaitAnswer {
     let snapshot = api.engine().snapshot();
-    let event = waited.reached.and_then(|reached| snapshot.region.event(reached.event));
+    let (met, missed, found) = match waited.outcome {
+        Outcome::Reached(found) => (true, false, Some(found)),
+        Outcome::Missed(found) => (false, true, Some(found)),
+        Outcome::TimeIsOver => (false, false, None),
+    };
+    let event = found.and_then(|found| snapshot.region.event(found.event));
     WaitAnswer {
-        met: waited.reached.is_some(),
-        id: waited.reached.map(|reached| EventName(reached.event)),
-        at: waited.reached.map(|reached| When(reached.at)),
+        met,
+        missed,
+        id: found.map(|found| EventName(found.event)),
+        at: found.map(|found| When(found.at)),
         event: event.map(|event| Event::of(event)),
         after: waited.after,
     }

@@ -100,8 +100,10 @@ pub struct Webhook {
 pub struct WebhookState {
     /// Deliveries that the receiver took.
     pub delivered: u64,
-    /// Deliveries that it did not take in time.
+    /// Messages that it did not take in time, and not since; the last of them are kept.
     pub given_up: u64,
+    /// Messages that were given up and are waiting to be sent again.
+    pub again: usize,
     /// Rows of history about events that are not dealt with; at most 1000 are counted.
     pub behind: usize,
     /// Failures since the last success or the start of the server.
@@ -267,14 +269,14 @@ pub async fn test(
     }))
 }
 
-fn found(api: &Api, name: &str) -> Result<std::sync::Arc<Hook>, ApiError> {
+pub fn found(api: &Api, name: &str) -> Result<std::sync::Arc<Hook>, ApiError> {
     Ok(api.engine().webhooks().find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?)
 }
 
 async fn shown(api: &Api, hook: &Hook, secret: Option<String>) -> Result<Webhook, ApiError> {
     let (definition, status) = (hook.definition(), hook.status());
     let behind = api.engine().webhook_behind(&status).await?;
-    Ok(Webhook::of(&definition, secret, WebhookState::of(status, behind)))
+    Ok(Webhook::of(&definition, secret, WebhookState::of(status, hook.kept().again.len(), behind)))
 }
 
 /// One that we make is shown, once.
@@ -353,10 +355,11 @@ impl Webhook {
 }
 
 impl WebhookState {
-    fn of(status: Status, behind: usize) -> WebhookState {
+    fn of(status: Status, again: usize, behind: usize) -> WebhookState {
         WebhookState {
             delivered: status.position.delivered,
             given_up: status.position.given_up,
+            again,
             behind,
             failures: status.failures,
             last_success: status.last_success.map(When),
@@ -393,6 +396,7 @@ impl From<WebhookError> for ApiError {
         match error {
             WebhookError::Exists(name) => ApiError::new(Refusal::WebhookExists, message).about(name),
             WebhookError::NotFound(name) => ApiError::new(Refusal::WebhookNotFound, message).about(name),
+            WebhookError::NotGivenUp(id) => ApiError::new(Refusal::MessageNotGivenUp, message).about(id),
             WebhookError::TooMany => ApiError::new(Refusal::TooManyWebhooks, message),
             WebhookError::Store(_) => ApiError::new(Refusal::StoreUnreadable, message),
             WebhookError::Submit(error) => error.into(),

@@ -3,22 +3,18 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{
-    Answer, Command, Group, GroupChange, GroupId, GroupKind, Home, NewGroup, NewGroupKind, Region, Request,
-};
+use forewarn_core::{Answer, Command, Group, GroupChange, GroupId, Home, NewGroup, NewGroupKind, Region, Rejection};
 use forewarn_store::Owner;
 use forewarn_wire::arm::id::ResourceId;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::call::{Arm, Call, home_of, is_in_group};
+use super::call::{Arm, Call};
 use super::fields::{at, invalid, missing, number, tags, text};
-use super::machines::{fixed, last_name, not_found};
-use super::operations::Ticket;
-use super::page::{self, Wanted};
-use super::resource_groups::{self, is_home};
+use super::groups::{self, Kind};
+use super::machines::{fixed, last_name};
 use super::write::{How, Written, stored};
-use super::{profile, render};
+use super::{page, profile, render};
 use crate::api::Note;
 use crate::api::error::{ApiError, Refusal};
 use crate::api::text::Word;
@@ -35,13 +31,10 @@ pub async fn patch(call: Call) -> Result<Response, ApiError> {
 }
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Result<Written, ApiError> {
-    let home = resource_groups::home(arm, id).await?;
-    let _lock = arm.lock(id).await;
-    let snapshot = arm.snapshot();
-    match (find(&snapshot.region, id), how) {
-        (Ok(group), _) => change(arm, &group, given, how).await,
-        (Err(error), How::Patch) => Err(error),
-        (Err(_), How::Put) => create(arm, home, last_name(id), given).await,
+    let turn = arm.turn(id).await?;
+    match how.found(find(&arm.snapshot().region, id))? {
+        Some(group) => change(arm, &group, given, how).await,
+        None => create(arm, turn.home.clone(), last_name(id), given).await,
     }
 }
 
@@ -60,11 +53,11 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         salt: random_guid(),
     };
     let attach = move |answers: &[Answer]| {
-        group_made(answers).map(|group| stored(Owner::Group(group), &body)).into_iter().collect()
+        groups::made(answers).map(|group| stored(Owner::Group(group), &body)).into_iter().collect()
     };
     let note = Note::new("availability-set.create", name);
     let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
-    let made = group_made(&done.answers).ok_or(forewarn_core::Rejection::UnknownGroup)?;
+    let made = groups::made(&done.answers).ok_or(Rejection::UnknownGroup)?;
     written(arm, &done.snapshot.region, made, true).await
 }
 
@@ -95,17 +88,9 @@ async fn change(arm: &Arm, group: &Group, given: &Value, how: How) -> Result<Wri
 }
 
 async fn written(arm: &Arm, region: &Region, id: GroupId, is_new: bool) -> Result<Written, ApiError> {
-    let group = region.group(id).ok_or(forewarn_core::Rejection::UnknownGroup)?;
+    let group = region.group(id).ok_or(Rejection::UnknownGroup)?;
     let resource = render::availability_set(region, group, arm.body(Owner::Group(id)).await?);
     Ok(Written { is_new, resource, pending: None })
-}
-
-/// The group that a command has just made.
-pub fn group_made(answers: &[Answer]) -> Option<GroupId> {
-    match answers.first() {
-        Some(Answer::Group { group, .. }) => Some(*group),
-        Some(Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Scaled { .. }) | None => None,
-    }
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
@@ -116,47 +101,25 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
 }
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
-    let (found, next) = groups_of(&call, |group| matches!(group.kind, GroupKind::AvailabilitySet))?;
+    let (found, next) = groups::list(&call, Kind::AvailabilitySet)?;
     let bodies = call.arm.bodies(found.iter().map(|group| Owner::Group(group.id)).collect()).await?;
     let region = &call.arm.snapshot().region;
     let shown = found.iter().zip(bodies).map(|(group, (body, _))| render::availability_set(region, group, body));
     Ok(page::shown(&call, shown.collect(), next))
 }
 
-/// The groups of a kind that a list shows, of a resource group or of the whole subscription.
-pub fn groups_of(call: &Call, kind: fn(&Group) -> bool) -> Result<(Vec<Arc<Group>>, Option<String>), ApiError> {
-    let wanted = Wanted::of(call)?;
-    let after = wanted.after_number()?.map(GroupId);
-    let snapshot = call.arm.snapshot();
-    let home = call.home();
-    let in_group = is_in_group(call.id());
-    let is_wanted = |group: &&Arc<Group>| {
-        kind(group)
-            && after.is_none_or(|after| group.id > after)
-            && group.home.subscription.eq_ignore_ascii_case(&home.subscription)
-            && (!in_group || is_home(&group.home, &home))
-    };
-    let mut found: Vec<_> = snapshot.region.groups().filter(is_wanted).take(wanted.limit + 1).cloned().collect();
-    let next = wanted.cut(&mut found, |group| group.id.0.to_string());
-    Ok((found, next))
-}
-
 /// Only an empty one goes.
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
-    let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(groups::nothing_to_delete()) };
     if let Some(member) = snapshot.region.group_members(&group).next() {
         let message = format!("'{}' still has machines, '{}' for one. Delete them first.", group.name, member.name);
         return Err(ApiError::new(Refusal::OperationNotAllowed, message).about(group.name.as_ref()));
     }
-    let request = Request::Delete { machines: Vec::new(), group: Some(group.id) };
-    let (_, commands) = Ticket::of_requests(&call.arm, vec![request]);
-    call.arm.commit(commands, Note::new("availability-set.delete", group.name.as_ref()), |_| Vec::new()).await?;
+    groups::delete(&call, &group, "availability-set.delete").await?;
     Ok(StatusCode::OK.into_response())
 }
 
 pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Group>, ApiError> {
-    let id = id.base();
-    let found = region.group_by_name(&home_of(&id), last_name(&id)).and_then(|group| region.group(group));
-    found.filter(|group| matches!(group.kind, GroupKind::AvailabilitySet)).cloned().ok_or_else(|| not_found(&id))
+    groups::find(region, id, Kind::AvailabilitySet)
 }

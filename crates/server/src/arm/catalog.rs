@@ -242,50 +242,17 @@ pub fn provider(subscription: &str, namespace: &str, location: &str) -> Option<V
     }))
 }
 
+/// What can be done to machines, wherever they are.
+const ON_MACHINES: &[&str] =
+    &["start", "powerOff", "restart", "redeploy", "reimage", "deallocate", "performMaintenance"];
+
 /// What can be done to a type of resource beside reading, writing and deleting it.
-const ACTIONS: &[(&str, &[&str])] = &[
-    (
-        "Microsoft.Compute/virtualMachines",
-        &[
-            "start",
-            "powerOff",
-            "restart",
-            "redeploy",
-            "reimage",
-            "deallocate",
-            "performMaintenance",
-            "simulateEviction",
-        ],
-    ),
-    (
-        "Microsoft.Compute/virtualMachineScaleSets",
-        &[
-            "start",
-            "powerOff",
-            "restart",
-            "redeploy",
-            "reimage",
-            "deallocate",
-            "performMaintenance",
-            "manualUpgrade",
-            "delete",
-        ],
-    ),
-    (
-        "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
-        &[
-            "start",
-            "powerOff",
-            "restart",
-            "redeploy",
-            "reimage",
-            "deallocate",
-            "performMaintenance",
-            "simulateEviction",
-        ],
-    ),
+const ACTIONS: &[(&str, &[&[&str]])] = &[
+    ("Microsoft.Compute/virtualMachines", &[ON_MACHINES, &["simulateEviction"]]),
+    ("Microsoft.Compute/virtualMachineScaleSets", &[ON_MACHINES, &["manualUpgrade", "delete"]]),
+    ("Microsoft.Compute/virtualMachineScaleSets/virtualMachines", &[ON_MACHINES, &["simulateEviction"]]),
     ("Microsoft.Compute/availabilitySets", &[]),
-    ("Microsoft.Maintenance/scheduledevents", &["acknowledge"]),
+    ("Microsoft.Maintenance/scheduledevents", &[&["acknowledge"]]),
 ];
 
 /// The operations of a provider, in any case. None: there is no such provider.
@@ -299,7 +266,8 @@ pub fn operations(namespace: &str) -> Option<Value> {
         .filter(|(kind, _)| in_namespace(kind))
         .flat_map(|(kind, actions)| {
             let plain = ["read", "write", "delete"].into_iter().map(|verb| operation(kind, verb.to_owned()));
-            plain.chain(actions.iter().map(|action| operation(kind, format!("{action}/action")))).collect::<Vec<_>>()
+            let actions = actions.iter().copied().flatten().map(|action| operation(kind, format!("{action}/action")));
+            plain.chain(actions).collect::<Vec<_>>()
         })
         .collect();
     Some(json!({ "value": items }))

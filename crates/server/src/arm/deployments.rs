@@ -131,10 +131,9 @@ async fn write(arm: &Arm, resource: &PlannedResource) -> Result<Written, ApiErro
 }
 
 fn failed(resource: &PlannedResource, error: &ApiError) -> ArmError {
-    let inner = ArmError { target: error.target.clone(), ..ArmError::new(error.code, error.message.as_str()) };
     let message =
         format!("The deployment stopped at '{}': {} What was made before it stays.", resource.id, error.message);
-    ArmError::new("DeploymentFailed", message).about(resource.id.to_string()).with_details(vec![inner])
+    ArmError::new("DeploymentFailed", message).about(resource.id.to_string()).with_details(vec![error.shown()])
 }
 
 /// What has to go so that one more has room.

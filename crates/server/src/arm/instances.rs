@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Response};
-use forewarn_core::{Command, Group, Home, Machine, MachineChange, MachineId, Orchestration, Region, Request, Seat};
+use axum::response::Response;
+use forewarn_core::{Command, Group, Home, Machine, MachineChange, MachineId, Orchestration, Region, Seat};
 use forewarn_wire::arm::id::ResourceId;
-use http::StatusCode;
 use serde_json::Value;
 
 use super::call::Call;
 use super::fields::{boolean, invalid};
-use super::machines::not_found;
-use super::operations::Ticket;
+use super::machines::{self, not_found};
 use super::page::{self, Wanted};
 use super::render::{self, Form, View};
 use super::scale_sets::{self, set_of};
@@ -33,26 +31,16 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     // Placement groups come one after the other; pages go by registration.
     found.sort_unstable_by_key(|machine| machine.id);
     let next = wanted.cut(&mut found, |machine| machine.id.0.to_string());
-    let value = render::machines(&call.arm, region, &found, Form::Instance, view(&call)).await?;
+    let value = render::machines(&call.arm, region, &found, Form::Instance, View::asked(&call)).await?;
     Ok(page::shown(&call, value, next))
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
-    let snapshot = call.arm.snapshot();
-    let machine = find(&snapshot.region, call.id())?;
-    let shown = render::machine(&call.arm, &snapshot.region, &machine, Form::Instance, view(&call)).await?;
-    Ok(axum::Json(shown).into_response())
-}
-
-fn view(call: &Call) -> View {
-    let asked = |what: &str| call.query(what).is_some_and(|what| what.to_ascii_lowercase().contains("instanceview"));
-    if asked("$expand") || asked("$select") { View::With } else { View::Without }
+    machines::shown(&call, find, Form::Instance).await
 }
 
 pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
-    let snapshot = call.arm.snapshot();
-    let machine = find(&snapshot.region, call.id())?;
-    Ok(axum::Json(render::instance_view(&snapshot.region, &machine)).into_response())
+    machines::view_shown(&call, find)
 }
 
 /// What can be set of one instance is its protection.
@@ -73,12 +61,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
 }
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
-    let snapshot = call.arm.snapshot();
-    let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let request = Request::Delete { machines: vec![machine.id], group: None };
-    let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
-    call.arm.commit(commands, Note::new("delete", machine.name.as_ref()), |_| Vec::new()).await?;
-    Ok(ticket.accepted(&call))
+    machines::delete_found(&call, find).await
 }
 
 pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Machine>, ApiError> {

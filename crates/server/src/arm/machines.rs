@@ -10,18 +10,17 @@ use forewarn_core::{
 };
 use forewarn_store::Owner;
 use forewarn_wire::arm::id::ResourceId;
-use http::StatusCode;
 use serde_json::Value;
 
 use super::call::{Arm, Call, home_of};
 use super::fields::{self, at, invalid, missing, text, word};
-use super::network;
 use super::operations::Ticket;
 use super::page::{self, Wanted};
 use super::profile::{self, EVICTIONS, PRIORITIES};
 use super::render::{self, Form, View};
-use super::resource_groups::{self, is_home, same_location};
+use super::resource_groups::{is_home, same_location};
 use super::write::{How, Identity, Written, stored};
+use super::{groups, network};
 use crate::api::Note;
 use crate::api::error::{ApiError, Refusal};
 use crate::api::text::Word;
@@ -38,10 +37,9 @@ pub async fn patch(call: Call) -> Result<Response, ApiError> {
 
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Result<Written, ApiError> {
     profile::check_version(&arm.version, at(given, "properties"), "VirtualMachineProperties")?;
-    let home = resource_groups::home(arm, id).await?;
-    let _lock = arm.lock(id).await;
+    let turn = arm.turn(id).await?;
     let name = last_name(id);
-    let existing = arm.snapshot().region.machine_at(&home, name).cloned();
+    let existing = arm.snapshot().region.machine_at(&turn.home, name).cloned();
     match existing {
         Some(machine) if is_virtual_machine(&machine) => change(arm, &machine, given, how).await,
         Some(machine) => {
@@ -49,7 +47,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Resul
             Err(ApiError::new(Refusal::OperationNotAllowed, message).about(name))
         }
         None if how == How::Patch => Err(not_found(id)),
-        None => create(arm, home, name, given).await,
+        None => create(arm, turn.home.clone(), name, given).await,
     }
 }
 
@@ -76,7 +74,9 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         details: Arc::new(details(&body, &properties, &Details::default())?),
     };
     let identity = Identity::wanted(arm, &body, None, new.vm_id)?;
-    let mut attachments = network::attached_to(arm, &properties, &new.home, &new.name).await?;
+    let cards = network::cards_of(&properties);
+    let _cards_held = arm.api.locks().of_cards(&cards).await;
+    let mut attachments = network::attached_to(arm, &cards, &new.home, &new.name).await?;
     let note = Note::new("vm.create", name);
     let attach = move |answers: &[Answer]| {
         let Some(Answer::Machine(id)) = answers.first() else { return Vec::new() };
@@ -181,15 +181,24 @@ fn details(body: &Value, properties: &Value, before: &Details) -> Result<Details
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
-    let expanded = call.query("$expand").is_some_and(|what| what.to_ascii_lowercase().contains("instanceview"));
-    let view = if expanded { View::With } else { View::Without };
-    let snapshot = call.arm.snapshot();
-    let machine = find(&snapshot.region, call.id())?;
-    Ok(axum::Json(render::machine(&call.arm, &snapshot.region, &machine, Form::VirtualMachine, view).await?)
-        .into_response())
+    shown(&call, find, Form::VirtualMachine).await
 }
 
 pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
+    view_shown(&call, find)
+}
+
+/// How a machine is found by the id that it has here: on its own, or as an instance.
+pub type Find = fn(&Region, &ResourceId) -> Result<Arc<Machine>, ApiError>;
+
+pub async fn shown(call: &Call, find: Find, form: Form) -> Result<Response, ApiError> {
+    let snapshot = call.arm.snapshot();
+    let machine = find(&snapshot.region, call.id())?;
+    let shown = render::machine(&call.arm, &snapshot.region, &machine, form, View::asked(call)).await?;
+    Ok(axum::Json(shown).into_response())
+}
+
+pub fn view_shown(call: &Call, find: Find) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let machine = find(&snapshot.region, call.id())?;
     Ok(axum::Json(render::instance_view(&snapshot.region, &machine)).into_response())
@@ -234,12 +243,17 @@ fn set_of_filter(region: &Region, filter: &str) -> Result<GroupId, ApiError> {
 }
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
+    delete_found(&call, find).await
+}
+
+/// With notice where there is some to give.
+pub async fn delete_found(call: &Call, find: Find) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
-    let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(groups::nothing_to_delete()) };
     let request = Request::Delete { machines: vec![machine.id], group: None };
     let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
     call.arm.commit(commands, Note::new("delete", machine.name.as_ref()), |_| Vec::new()).await?;
-    Ok(ticket.accepted(&call))
+    Ok(ticket.accepted(call))
 }
 
 /// The machine that an id names.

@@ -19,6 +19,7 @@ mod call;
 pub mod catalog;
 mod deployments;
 mod fields;
+mod groups;
 mod instances;
 mod locks;
 mod lookups;
@@ -38,6 +39,7 @@ mod write;
 pub(crate) use call::answer;
 pub(crate) use locks::Locks;
 pub(crate) use render::group_id;
+pub use routes::shapes;
 
 /// Where clients find which image a short name stands for. They ask before they have a token.
 pub(crate) const ALIASES_PATH: &str = "/aliases.json";

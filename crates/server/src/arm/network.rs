@@ -165,20 +165,29 @@ impl Arm {
     }
 }
 
-/// The network cards that a new machine's body names come to know their machine.
-pub async fn attached_to(arm: &Arm, properties: &Value, home: &Home, name: &Name) -> Result<Vec<Attachment>, ApiError> {
+/// The network cards that a machine's body names.
+pub fn cards_of(properties: &Value) -> Vec<ResourceId> {
     let cards = at(properties, "networkProfile.networkInterfaces").and_then(Value::as_array);
-    let cards = cards.into_iter().flatten().take(CARDS_MAX).filter_map(|card| card.get("id")?.as_str());
+    let ids = cards.into_iter().flatten().take(CARDS_MAX).filter_map(|card| card.get("id")?.as_str());
+    ids.filter_map(|id| ResourceId::parse(id).ok()).collect()
+}
+
+/// These cards come to know their new machine. Their locks must be held until that is written.
+pub async fn attached_to(
+    arm: &Arm,
+    cards: &[ResourceId],
+    home: &Home,
+    name: &Name,
+) -> Result<Vec<Attachment>, ApiError> {
     let mut attachments = Vec::new();
-    for card in cards {
-        let Ok(id) = ResourceId::parse(card) else { continue };
-        let Some(mut body) = arm.attached(Owner::Region, record_of(&id)).await? else { continue };
+    for id in cards {
+        let Some(mut body) = arm.attached(Owner::Region, record_of(id)).await? else { continue };
         let machine = format!(
             "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute/virtualMachines/{name}",
             home.subscription, home.resource_group
         );
         fields::put(&mut body, "properties.virtualMachine", json!({ "id": machine }));
-        attachments.push(Attachment::put(Owner::Region, record_of(&id), body.to_string()));
+        attachments.push(Attachment::put(Owner::Region, record_of(id), body.to_string()));
     }
     Ok(attachments)
 }

@@ -10,7 +10,7 @@ use forewarn_core::{
 use forewarn_store::Owner;
 use serde_json::{Map, Value, json};
 
-use super::call::Arm;
+use super::call::{Arm, Call};
 use super::fields::{self, at, put};
 use super::profile::{EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, power, said, show_policy, show_terminate};
 use super::write::show_identity;
@@ -23,6 +23,14 @@ use crate::metadata::{LOCATION, SIZE, resource_id};
 pub enum View {
     Without,
     With,
+}
+
+impl View {
+    /// Instances are asked for in the second way.
+    pub fn asked(call: &Call) -> View {
+        let is_in = |what: &str| call.query(what).is_some_and(|it| it.to_ascii_lowercase().contains("instanceview"));
+        if is_in("$expand") || is_in("$select") { View::With } else { View::Without }
+    }
 }
 
 /// What a machine is shown as.

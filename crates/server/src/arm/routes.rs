@@ -122,7 +122,6 @@ table! {
     PATCH "G/Microsoft.Compute/availabilitySets/*" => availability_sets::patch,
     DELETE "G/Microsoft.Compute/availabilitySets/*" => availability_sets::delete,
 
-
     GET "G/Microsoft.Resources/deployments" => deployments::list,
     GET "G/Microsoft.Resources/deployments/*" => deployments::get,
     PUT "G/Microsoft.Resources/deployments/*" => deployments::put,
@@ -147,6 +146,11 @@ table! {
     PUT "network" => network::put,
     PATCH "network" => network::patch,
     DELETE "network" => network::delete,
+}
+
+/// Method and shape of every route, for who wants to try them all.
+pub fn shapes() -> impl Iterator<Item = (Method, &'static str)> {
+    TABLE.iter().map(|route| (route.method.clone(), route.shape))
 }
 
 pub async fn answer(call: Call) -> Result<Response, ApiError> {

@@ -5,23 +5,22 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{
     Answer, Command, Details, Group, GroupChange, GroupId, GroupKind, Home, MachineId, NewGroup, NewGroupKind,
-    OperationState, Orchestration, Region, Rejection, Request, ScaleSet, UpgradeMode,
+    OperationState, Orchestration, Region, Rejection, ScaleSet, UpgradeMode,
 };
 use forewarn_core::{Name, Scale};
 use forewarn_store::{Attachment, Owner};
-use forewarn_wire::arm::id::{Provider, ResourceId};
-use http::StatusCode;
+use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
 
-use super::availability_sets::{group_made, groups_of};
-use super::call::{Arm, Call, home_of};
+use super::call::{Arm, Call};
 use super::fields::{self, at, boolean, invalid, missing, number, text, word};
-use super::machines::{fixed, not_found};
+use super::groups::{self, Kind};
+use super::machines::{fixed, last_name};
 use super::operations::Ticket;
 use super::page;
 use super::profile::{self, ORCHESTRATIONS, UPGRADES};
 use super::render;
-use super::resource_groups::{self, same_location};
+use super::resource_groups::same_location;
 use super::write::{How, Identity, Written, stored};
 use crate::api::error::ApiError;
 use crate::api::text::Word;
@@ -40,13 +39,10 @@ pub async fn patch(call: Call) -> Result<Response, ApiError> {
 pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Result<Written, ApiError> {
     let profile = at(given, "properties.virtualMachineProfile");
     profile::check_version(&arm.version, profile, "VirtualMachineProfile")?;
-    let home = resource_groups::home(arm, id).await?;
-    let _lock = arm.lock(id).await;
-    let snapshot = arm.snapshot();
-    match (find(&snapshot.region, id), how) {
-        (Ok(group), _) => change(arm, &group, given, how).await,
-        (Err(error), How::Patch) => Err(error),
-        (Err(_), How::Put) => create(arm, home, set_name(id), given).await,
+    let turn = arm.turn(id).await?;
+    match how.found(find(&arm.snapshot().region, id))? {
+        Some(group) => change(arm, &group, given, how).await,
+        None => create(arm, turn.home.clone(), last_name(id), given).await,
     }
 }
 
@@ -64,14 +60,14 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
     };
     let identity = Identity::wanted(arm, &body, None, new.salt)?;
     let attach = move |answers: &[Answer]| {
-        let Some(group) = group_made(answers) else { return Vec::new() };
+        let Some(group) = groups::made(answers) else { return Vec::new() };
         let mut attachments = vec![stored(Owner::Group(group), &body)];
         attachments.extend(identities(&identity, group, made_by(answers)));
         attachments
     };
     let note = Note::new("scale-set.create", name);
     let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
-    let made = group_made(&done.answers).ok_or(Rejection::UnknownGroup)?;
+    let made = groups::made(&done.answers).ok_or(Rejection::UnknownGroup)?;
     written(arm, &done.snapshot.region, made, true, None).await
 }
 
@@ -203,7 +199,7 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
 }
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
-    let (found, next) = groups_of(&call, |group| matches!(group.kind, GroupKind::ScaleSet(_)))?;
+    let (found, next) = groups::list(&call, Kind::ScaleSet)?;
     let snapshot = call.arm.snapshot();
     let mut value = Vec::with_capacity(found.len());
     for group in &found {
@@ -220,18 +216,13 @@ pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
-    let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let request = Request::Delete { machines: Vec::new(), group: Some(group.id) };
-    let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
-    call.arm.commit(commands, Note::new("scale-set.delete", group.name.as_ref()), |_| Vec::new()).await?;
-    Ok(ticket.accepted(&call))
+    let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(groups::nothing_to_delete()) };
+    Ok(groups::delete(&call, &group, "scale-set.delete").await?.accepted(&call))
 }
 
 /// The set that an id names, or the one that it is an instance of.
 pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Group>, ApiError> {
-    let found = region.group_by_name(&home_of(id), set_name(id)).and_then(|group| region.group(group));
-    let is_set = |group: &&Arc<Group>| matches!(group.kind, GroupKind::ScaleSet(_));
-    found.filter(is_set).cloned().ok_or_else(|| not_found(&set_id(id)))
+    groups::find(region, id, Kind::ScaleSet)
 }
 
 /// `find` has made sure that it is one.
@@ -240,15 +231,4 @@ pub fn set_of(group: &Group) -> Result<&ScaleSet, ApiError> {
         GroupKind::ScaleSet(set) => Ok(set),
         GroupKind::AvailabilitySet | GroupKind::CloudService => Err(Rejection::NotAScaleSet(group.name.clone()).into()),
     }
-}
-
-fn set_name(id: &ResourceId) -> &str {
-    let pair = id.provider.as_ref().and_then(|provider| provider.pairs.first());
-    pair.map_or("", |pair| pair.name.as_str())
-}
-
-fn set_id(id: &ResourceId) -> ResourceId {
-    let cut =
-        |provider: &Provider| Provider { pairs: provider.pairs.iter().take(1).cloned().collect(), ..provider.clone() };
-    ResourceId { provider: id.provider.as_ref().map(cut), extension: None, ..id.clone() }
 }

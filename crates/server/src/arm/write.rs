@@ -1,15 +1,17 @@
 //! What the writing of every resource has in common, whether a request or a template asks for it.
 
 use axum::response::{IntoResponse, Response};
-use forewarn_core::Guid;
+use forewarn_core::{Guid, Home};
 use forewarn_store::{Attachment, Owner};
+use forewarn_wire::arm::id::ResourceId;
 use forewarn_wire::arm::merge;
 use http::StatusCode;
 use serde_json::Value;
+use tokio::sync::MutexGuard;
 
 use super::call::{Arm, BODY, Call};
-use super::fields;
 use super::operations::Ticket;
+use super::{fields, resource_groups};
 use crate::api::error::ApiError;
 use crate::identity::{MACHINE_ATTACHMENT, MachineIdentity};
 
@@ -22,11 +24,34 @@ pub enum How {
 }
 
 impl How {
+    /// What there is to be changed; None: it is to be made.
+    pub fn found<T>(self, found: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+        match (found, self) {
+            (Ok(found), _) => Ok(Some(found)),
+            (Err(error), How::Patch) => Err(error),
+            (Err(_), How::Put) => Ok(None),
+        }
+    }
+
     pub fn merged(self, existing: &Value, given: &Value) -> Value {
         match self {
             How::Put => merge::put(existing, given),
             How::Patch => merge::patch(existing, given),
         }
+    }
+}
+
+/// Leave to write one resource: nobody else does as long as this lives.
+pub struct Turn<'a> {
+    /// The resource group, as it is spelt.
+    pub home: Home,
+    _lock: MutexGuard<'a, ()>,
+}
+
+impl Arm {
+    pub async fn turn(&self, id: &ResourceId) -> Result<Turn<'_>, ApiError> {
+        let home = resource_groups::home(self, id).await?;
+        Ok(Turn { home, _lock: self.lock(id).await })
     }
 }
 

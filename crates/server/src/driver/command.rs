@@ -135,7 +135,7 @@ async fn perform(job: Job, slots: Arc<Semaphore>, engine: Engine) {
     let mut failures = Vec::new();
     while let Some(run) = runs.join_next().await {
         if let Err(reason) = run.unwrap_or_else(|_| Err("the run was lost".into())) {
-            tracing::warn!(%event, reason, "the command failed");
+            tracing::warn!(%event, %reason, "the command failed");
             failures.push(reason);
         }
     }

@@ -2,6 +2,8 @@
 //! nothing of its own, so after a restart an event goes on with what remains.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use forewarn_core::{Cause, Effect, Event, EventId, EventKind, Region, Report, Status, Timestamp};
@@ -9,6 +11,7 @@ use forewarn_core::{Cause, Effect, Event, EventId, EventKind, Region, Report, St
 use super::Driver;
 use crate::clock;
 use crate::config::Impacts;
+use crate::engine::Health;
 
 /// On a real clock an event is Started for so long at least, so that a client that polls each second
 /// sees it.
@@ -19,15 +22,17 @@ pub(crate) struct Simulated {
     least: Duration,
     ends: HashMap<EventId, Timestamp>,
     queue: BTreeSet<(Timestamp, EventId)>,
+    /// Where it says when the next event ends.
+    health: Arc<Health>,
 }
 
 impl Simulated {
-    pub fn new(impacts: Impacts, clock: clock::Kind) -> Simulated {
+    pub fn new(impacts: Impacts, clock: clock::Kind, health: Arc<Health>) -> Simulated {
         let least = match clock {
             clock::Kind::Real => STARTED_MIN,
             clock::Kind::Manual => Duration::ZERO,
         };
-        Simulated { impacts, least, ends: HashMap::new(), queue: BTreeSet::new() }
+        Simulated { impacts, least, ends: HashMap::new(), queue: BTreeSet::new(), health }
     }
 
     fn begin(&mut self, event: &Event) {
@@ -35,6 +40,11 @@ impl Simulated {
         if self.ends.insert(event.id, end).is_none() {
             self.queue.insert((end, event.id));
         }
+    }
+
+    fn tell_next(&self) {
+        let next = self.next().map_or(0, |end| end.0);
+        self.health.simulated_end_ms.store(next, Ordering::Relaxed);
     }
 
     fn end_of(&self, event: &Event) -> Option<Timestamp> {
@@ -73,6 +83,7 @@ impl Driver for Simulated {
                 Effect::Stop(event) => self.reported(*event),
             }
         }
+        self.tell_next();
     }
 
     fn reconcile(&mut self, region: &Region) {
@@ -81,6 +92,7 @@ impl Driver for Simulated {
         for event in region.wanted_effects() {
             self.begin(event);
         }
+        self.tell_next();
     }
 
     fn next(&self) -> Option<Timestamp> {
@@ -96,5 +108,6 @@ impl Driver for Simulated {
         if let Some(end) = self.ends.remove(&event) {
             self.queue.remove(&(end, event));
         }
+        self.tell_next();
     }
 }

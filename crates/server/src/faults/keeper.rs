@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::shelf::{Facts, Hit, Shelf};
-use super::{Fault, FaultError, FaultId, Kind, Method, NewFault, Over, Path};
+use super::{Fault, FaultError, FaultId, Given, Method, NewFault, Over, Path};
 use crate::clock;
 use crate::engine::{Asked, Engine, SubmitError};
 
@@ -174,18 +174,15 @@ fn asked(fault: &Fault, action: &str, by: &str, detail: Value) -> Asked {
 /// What history says of a fault.
 fn detail(fault: &Fault) -> Value {
     let mut detail = json!({ "fault": fault.id.0, "kind": fault.kind.word(), "met": fault.met });
-    match fault.kind {
-        Kind::Status { status, retry_after_secs } => {
+    match fault.kind.given() {
+        Given::Status { status, retry_after_secs } => {
             detail["status"] = json!(status.code());
-            detail["retry_after_secs"] = json!(retry_after_secs);
+            if let Some(secs) = retry_after_secs {
+                detail["retry_after_secs"] = json!(secs);
+            }
         }
-        Kind::Delay(delay) | Kind::SlowFirstCall(delay) => detail["delay_secs"] = json!(delay.as_secs_f64()),
-        Kind::Reset
-        | Kind::Truncated
-        | Kind::Malformed
-        | Kind::IncarnationRestart
-        | Kind::EventsVanish
-        | Kind::UnknownType => {}
+        Given::Delay(delay) => detail["delay_secs"] = json!(delay.as_secs_f64()),
+        Given::Nothing => {}
     }
     if let Some(method) = fault.only.method {
         detail["method"] = json!(match method {

@@ -85,9 +85,35 @@ impl Status {
             Status::ServiceUnavailable => 503,
         }
     }
+
+    /// Whether the original says with it when to come back.
+    pub fn has_retry_after(self) -> bool {
+        match self {
+            Status::TooManyRequests | Status::ServiceUnavailable => true,
+            Status::Gone | Status::InternalServerError => false,
+        }
+    }
+}
+
+/// What a kind is given beside its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    Status { status: Status, retry_after_secs: Option<u32> },
+    Delay(Duration),
+    Nothing,
 }
 
 impl Kind {
+    /// Those that are given nothing.
+    pub const PLAIN: [Kind; 6] = [
+        Kind::Reset,
+        Kind::Truncated,
+        Kind::Malformed,
+        Kind::IncarnationRestart,
+        Kind::EventsVanish,
+        Kind::UnknownType,
+    ];
+
     /// One word for it, in history, in the record of requests and in the API.
     pub fn word(self) -> &'static str {
         match self {
@@ -111,16 +137,18 @@ impl Kind {
         }
     }
 
-    fn delay(self) -> Duration {
+    pub fn given(self) -> Given {
         match self {
-            Kind::Delay(delay) | Kind::SlowFirstCall(delay) => delay,
-            Kind::Status { .. }
-            | Kind::Reset
+            Kind::Status { status, retry_after_secs } => {
+                Given::Status { status, retry_after_secs: status.has_retry_after().then_some(retry_after_secs) }
+            }
+            Kind::Delay(delay) | Kind::SlowFirstCall(delay) => Given::Delay(delay),
+            Kind::Reset
             | Kind::Truncated
             | Kind::Malformed
             | Kind::IncarnationRestart
             | Kind::EventsVanish
-            | Kind::UnknownType => Duration::ZERO,
+            | Kind::UnknownType => Given::Nothing,
         }
     }
 }
@@ -174,13 +202,12 @@ impl NewFault {
     }
 
     fn check(&self) -> Result<(), FaultError> {
-        let retry_after = match self.kind {
-            Kind::Status { retry_after_secs, .. } => retry_after_secs,
-            _ if self.kind.delay() > DELAY_MAX => return Err(FaultError::DelayRange),
-            _ => 0,
-        };
-        if retry_after > RETRY_AFTER_SECS_MAX {
-            return Err(FaultError::RetryAfterRange);
+        match self.kind.given() {
+            Given::Status { retry_after_secs: Some(secs), .. } if secs > RETRY_AFTER_SECS_MAX => {
+                return Err(FaultError::RetryAfterRange);
+            }
+            Given::Delay(delay) if delay > DELAY_MAX => return Err(FaultError::DelayRange),
+            Given::Status { .. } | Given::Delay(_) | Given::Nothing => {}
         }
         if self.life.percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
             return Err(FaultError::PercentRange);

@@ -52,7 +52,8 @@ impl Bound {
     pub fn new(listener: &MetadataListener, default: &DefaultMachine) -> anyhow::Result<Bound> {
         let (socket, is_local) = match &listener.address {
             ListenAddress::Tcp(address) => {
-                let socket = bind_tcp(*address).map_err(|error| cannot_open("metadata", *address, &error))?;
+                let socket =
+                    bind_tcp(*address).map_err(|error| cannot_open("metadata", "--metadata", *address, &error))?;
                 (Socket::Tcp(socket), address.ip().is_loopback())
             }
             ListenAddress::Unix(path) => (Socket::Unix(bind_unix(path)?, path.clone()), true),
@@ -144,17 +145,20 @@ impl Drop for Counted {
     }
 }
 
-/// Why a listener cannot be opened, and what helps.
-pub(crate) fn cannot_open(what: &str, address: std::net::SocketAddr, error: &io::Error) -> anyhow::Error {
+/// Why a listener cannot be opened, and what helps. `flag` is the one that says where it is.
+pub(crate) fn cannot_open(what: &str, flag: &str, address: std::net::SocketAddr, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => "Another program has it: end that, or choose another address.",
-        io::ErrorKind::AddrNotAvailable => "This machine does not have that address: give it one, or choose another.",
+        io::ErrorKind::AddrInUse => "Another program has it: end that, or",
+        io::ErrorKind::AddrNotAvailable => "This machine does not have that address: give it one, or",
         io::ErrorKind::PermissionDenied => {
-            "Ports below 1024 need the right to open them (CAP_NET_BIND_SERVICE): grant it, or choose another port."
+            "Ports below 1024 need the right to open them (CAP_NET_BIND_SERVICE): grant it, or"
         }
-        _ => "Choose another address.",
+        _ => "You may",
     };
-    anyhow::anyhow!("The {what} listener cannot be opened at {address} ({error}). {advice}")
+    anyhow::anyhow!(
+        "The {what} listener cannot be opened at {address} ({error}). {advice} choose another address with {flag} \
+         ADDR; port 0 is any that is free."
+    )
 }
 
 fn bind_tcp(address: std::net::SocketAddr) -> io::Result<TcpListener> {
@@ -169,10 +173,13 @@ fn bind_unix(path: &Path) -> anyhow::Result<UnixListener> {
     if let Ok(found) = std::fs::symlink_metadata(path) {
         use std::os::unix::fs::FileTypeExt;
         if !found.file_type().is_socket() {
-            bail!("{} is there and is not a socket. Choose another path for the metadata listener.", path.display());
+            bail!("{} is there and is not a socket. Choose another path with --metadata unix:PATH.", path.display());
         }
         if StdUnixStream::connect(path).is_ok() {
-            bail!("Another program listens at {}. End it, or choose another path.", path.display());
+            bail!(
+                "Another program listens at {}. End it, or choose another path with --metadata unix:PATH.",
+                path.display()
+            );
         }
         std::fs::remove_file(path)
             .with_context(|| format!("{} is left from an earlier run and cannot be removed", path.display()))?;

@@ -13,6 +13,7 @@ use toml::Spanned;
 use super::step::{Action, Does, EventState, Expectation, MachineState, Step, Switch, rename_in};
 use crate::api::bodies;
 use crate::nearest::hint;
+use crate::plain::{Written, plainly};
 use crate::span::span;
 
 /// A file. The largest that ships has 2 KB.
@@ -96,12 +97,18 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// The same with another machine in the subject's place.
-    pub fn with_subject(mut self, other: &str) -> Scenario {
+    /// The same with another machine in the subject's place, or why that cannot be.
+    pub fn with_subject(mut self, other: &str) -> Result<Scenario, String> {
         let Some(subject) = self.subject.replace(other.to_string()) else {
-            self.subject = None;
-            return self;
+            return Err(
+                "The scenario says of no machine that a handler may be it, so another cannot take its place".into()
+            );
         };
+        if !subject.eq_ignore_ascii_case(other) && is_instance_of(&subject, &self.fleet) {
+            return Err(format!(
+                "The machine '{subject}' of the scenario is made by a scale set of the file, so another cannot take its place"
+            ));
+        }
         let rename = |name: &mut String| {
             if name.eq_ignore_ascii_case(&subject) {
                 *name = other.to_string();
@@ -112,7 +119,7 @@ impl Scenario {
             rename_in(&mut made.body, &rename);
         }
         self.steps.iter_mut().for_each(|step| step.does.rename(&rename));
-        self
+        Ok(self)
     }
 }
 
@@ -414,19 +421,8 @@ impl Places<'_> {
 
     /// What TOML or the shapes complain of. Unknown keys and words come with the one that was meant.
     fn of_toml(&self, error: &toml::de::Error) -> Problem {
-        let message = error.message();
-        self.problem(&error.span().unwrap_or(0..0), unknown(message).unwrap_or_else(|| message.to_string()))
+        self.problem(&error.span().unwrap_or(0..0), plainly(error.message(), Written::Toml))
     }
-}
-
-/// serde's `unknown field` and `unknown variant` with the nearest of those that it expected.
-fn unknown(message: &str) -> Option<String> {
-    let (what, rest) = [("field", "key"), ("variant", "word")]
-        .iter()
-        .find_map(|(said, meant)| message.strip_prefix(&format!("unknown {said} `")).map(|rest| (*meant, rest)))?;
-    let (word, expected) = rest.split_once('`')?;
-    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-    Some(format!("the {what} '{word}' is not known here.{} {}", hint(word, known.iter().copied()), one_of(&known)))
 }
 
 #[cfg(test)]

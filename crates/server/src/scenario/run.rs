@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use super::file::{Kind, Made, Scenario};
 use super::runs::Reporter;
-use super::step::{Action, Does, Expectation, MachineState, Step};
+use super::step::{Action, Does, EventState, Expectation, MachineState, Step};
 use super::verdict::{self, Verdict};
 use crate::clock;
 use crate::engine::{Advance, Engine};
@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub report: Reporter,
 }
 
-/// Who asks for the subject's document.
+/// Who asks for the subject's document, and approves in its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handler {
     /// A handler under test, which is waited for.
@@ -149,6 +149,11 @@ impl Run {
     }
 
     async fn approve(&self, of: &str, by: Option<&str>, machine: Option<&str>) -> Result<(), Failed> {
+        if by.is_some_and(|by| self.is_handlers(by)) {
+            let machine = machine.map(str::to_owned);
+            let what = Expectation::Event { of: of.into(), machine, state: EventState::Approved };
+            return self.expect(&what, HANDLER_WITHIN).await;
+        }
         let snapshot = self.engine.snapshot();
         let region = &snapshot.region;
         let events = self.live_events(region, of, machine)?;
@@ -177,12 +182,17 @@ impl Run {
     }
 
     async fn poll(&self, machine: &str) -> Result<(), Failed> {
-        if self.handler == Handler::Asks && self.scenario.subject.as_deref() == Some(machine) {
+        if self.is_handlers(machine) {
             let what = Expectation::Machine { machine: machine.into(), state: MachineState::Polling };
             return self.expect(&what, HANDLER_WITHIN).await;
         }
         let machine = self.machine(&self.engine.snapshot().region, machine)?;
         self.submit(Command::Seen { machine }).await
+    }
+
+    /// Whether what this machine does is left to a handler under test.
+    fn is_handlers(&self, machine: &str) -> bool {
+        self.handler == Handler::Asks && self.scenario.subject.as_deref() == Some(machine)
     }
 
     async fn submit(&self, command: Command) -> Result<(), Failed> {
@@ -291,7 +301,8 @@ impl Run {
     }
 }
 
-/// What a handler has to ask for the first time: it may have to be started, and its first call may be slow.
+/// What a handler has to ask for the first time, or to approve: it may have to be started, and its first call may
+/// be slow.
 const HANDLER_WITHIN: Duration = Duration::from_secs(60);
 
 /// How far a manual clock is moved at a time: what is looked for lasts longer.

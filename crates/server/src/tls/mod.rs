@@ -77,7 +77,9 @@ pub(crate) async fn open(config: &Config) -> anyhow::Result<Option<Secure>> {
     };
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
-        Err(error) if must => return Err(metadata::cannot_open("management https", address, &error)),
+        Err(error) if must => {
+            return Err(metadata::cannot_open("management https", "--management-tls", address, &error));
+        }
         Err(error) => {
             tracing::warn!(%address, %error, "no https: the address cannot be opened. Choose another with --management-tls, or say --management-tls off");
             return Ok(None);
@@ -129,7 +131,7 @@ impl Tls {
             let tls = self.clone();
             let looked = tokio::task::spawn_blocking(move || tls.look_again()).await;
             if let Ok(Err(error)) = looked {
-                tracing::warn!(error = format!("{error:#}"), "the certificate cannot be renewed");
+                tracing::warn!(error = %format!("{error:#}"), "the certificate cannot be renewed");
             }
         }
     }
@@ -148,10 +150,13 @@ impl Source {
             }
             Source::Kept { dir, names } => {
                 let (made, plan) = made::renewed(made::read(dir)?, names, now())?;
-                if plan != Plan::Keep {
-                    made::write(dir, &made)?;
-                    tracing::info!(what = ?plan, "certificates for https are made");
-                }
+                let told = match plan {
+                    Plan::Keep => return made_current(&made),
+                    Plan::Leaf => "a new certificate for https is made",
+                    Plan::All => "an authority and a certificate for https are made",
+                };
+                made::write(dir, &made)?;
+                tracing::info!("{told}");
                 made_current(&made)
             }
             Source::Memory { made, names } => {

@@ -1,5 +1,6 @@
 //! One web hook: what it is for, how far it has come, how it fares.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,7 +40,16 @@ pub struct Position {
     /// The last row of history that is dealt with.
     pub after: u64,
     pub delivered: u64,
+    /// And not delivered since.
     pub given_up: u64,
+}
+
+/// The messages that were given up and can still be sent again, as rows of history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    pub rows: BTreeSet<u64>,
+    /// Those that somebody wants to have sent again.
+    pub again: BTreeSet<u64>,
 }
 
 /// How it fares, for people.
@@ -62,17 +72,19 @@ pub struct Trouble {
 pub struct Hook {
     definition: ArcSwap<Definition>,
     status: Mutex<Status>,
-    /// The definition is another one.
+    kept: Mutex<Kept>,
+    /// The definition is another one, or something is to be sent again.
     pub changed: Notify,
     pub gone: CancellationToken,
     running: AtomicBool,
 }
 
 impl Hook {
-    pub fn new(definition: Definition, position: Position) -> Hook {
+    pub fn new(definition: Definition, position: Position, kept: Kept) -> Hook {
         Hook {
             definition: ArcSwap::from_pointee(definition),
             status: Mutex::new(Status { position, ..Status::default() }),
+            kept: Mutex::new(kept),
             changed: Notify::new(),
             gone: CancellationToken::new(),
             running: AtomicBool::new(false),
@@ -85,6 +97,14 @@ impl Hook {
 
     pub fn status(&self) -> Status {
         self.lock().clone()
+    }
+
+    pub fn kept(&self) -> Kept {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn keep(&self, kept: Kept) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
     }
 
     pub(super) fn redefine(&self, definition: Definition) {
@@ -105,14 +125,19 @@ impl Hook {
         let mut status = self.lock();
         status.position.after = row;
         status.position.delivered += 1;
+        drop(status);
+        self.succeeded(at);
+    }
+
+    pub(super) fn succeeded(&self, at: Timestamp) {
+        let mut status = self.lock();
         status.last_success = Some(at);
         status.failures = 0;
     }
 
-    pub(super) fn gave_up(&self, row: u64) {
-        let mut status = self.lock();
-        status.position.after = row;
-        status.position.given_up += 1;
+    /// The position is this one, and stored.
+    pub(super) fn moved(&self, position: Position) {
+        self.lock().position = position;
     }
 
     /// How many failures there have been in a row.

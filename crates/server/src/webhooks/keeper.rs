@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::hook::{Position, Status};
+use super::given_up;
+use super::hook::{Kept, Position, Status};
 use super::runner::Runner;
 use super::sender::{SendError, Sender};
 use super::telling::{self, ROW_KINDS};
@@ -25,7 +26,6 @@ use crate::random::random_guid;
 
 const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all of them are read at once");
 
-#[derive(Default)]
 pub(crate) struct Webhooks {
     /// By their names in lower case.
     shelf: Mutex<BTreeMap<String, Arc<Hook>>>,
@@ -66,7 +66,8 @@ pub(crate) async fn open(engine: &Engine) -> Result<(), StoreError> {
             let definition = record::read_definition(&text)?;
             let position = reader.attachment(Owner::Region, &record::position_name(&definition.name))?;
             let position = position.map_or_else(|| Ok(Position::default()), |text| record::read_position(&text))?;
-            hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position)));
+            let kept = given_up::load(&*reader, &definition.name)?;
+            hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, kept)));
         }
         Ok(hooks)
     });
@@ -94,28 +95,51 @@ pub(crate) async fn run(engine: Engine, stop: CancellationToken) {
 
 /// Remembers how far a web hook came, if it is still there.
 pub(super) async fn save_position(engine: &Engine, hook: &Hook) -> Result<(), SubmitError> {
-    let _turn = engine.webhooks().changing.lock().await;
-    let definition = hook.definition();
-    let is_there = engine.webhooks().find(&definition.name).is_some_and(|it| it.definition().id == definition.id);
-    if !is_there {
+    let _turn = engine.webhooks().turn().await;
+    if !engine.webhooks().is_there(hook) {
         return Ok(());
     }
-    let position = record::put_position(&definition.name, hook.status().position);
+    let position = record::put_position(&hook.definition().name, hook.status().position);
     attach(engine, vec![position], None).await
 }
 
-async fn attach(engine: &Engine, attachments: Vec<Attachment>, asked: Option<Asked>) -> Result<(), SubmitError> {
+pub(super) async fn attach(
+    engine: &Engine,
+    attachments: Vec<Attachment>,
+    asked: Option<Asked>,
+) -> Result<(), SubmitError> {
     let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
     engine.submit_all(Bundle { commands: Vec::new(), asked, attach }).await.map(drop)
 }
 
 impl Webhooks {
+    /// A receiver has this long to begin its answer.
+    pub fn new(timeout: Duration) -> Webhooks {
+        Webhooks {
+            shelf: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            added: Notify::new(),
+            sender: Sender::new(timeout),
+        }
+    }
+
+    /// Who changes what is stored of web hooks has it.
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
     pub fn list(&self) -> Vec<Arc<Hook>> {
         self.shelf().values().cloned().collect()
     }
 
     pub fn find(&self, name: &str) -> Option<Arc<Hook>> {
         self.shelf().get(&record::key(name)).cloned()
+    }
+
+    /// Whether it is the one of its name that there is now.
+    pub(super) fn is_there(&self, hook: &Hook) -> bool {
+        let definition = hook.definition();
+        self.find(&definition.name).is_some_and(|it| it.definition().id == definition.id)
     }
 
     pub(super) fn sender(&self) -> &Sender {
@@ -150,7 +174,7 @@ impl Engine {
     /// It is told what happens from now on.
     pub(crate) async fn add_webhook(&self, new: NewHook, asked: Asked) -> Result<Arc<Hook>, WebhookError> {
         let webhooks = self.webhooks();
-        let _turn = webhooks.changing.lock().await;
+        let _turn = webhooks.turn().await;
         if webhooks.find(&new.name).is_some() {
             return Err(WebhookError::Exists(new.name));
         }
@@ -166,7 +190,7 @@ impl Engine {
         let stored = vec![record::put_definition(&definition), record::put_position(&definition.name, position)];
         attach(self, stored, Some(asked)).await?;
         let key = record::key(&definition.name);
-        let hook = Arc::new(Hook::new(definition, position));
+        let hook = Arc::new(Hook::new(definition, position, Kept::default()));
         webhooks.shelf().insert(key, hook.clone());
         webhooks.added.notify_one();
         Ok(hook)
@@ -179,7 +203,7 @@ impl Engine {
         asked: Asked,
     ) -> Result<Arc<Hook>, WebhookError> {
         let webhooks = self.webhooks();
-        let _turn = webhooks.changing.lock().await;
+        let _turn = webhooks.turn().await;
         let hook = webhooks.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
         let definition = change.of(Definition::clone(&hook.definition()));
         attach(self, vec![record::put_definition(&definition)], Some(asked)).await?;
@@ -189,9 +213,9 @@ impl Engine {
 
     pub(crate) async fn remove_webhook(&self, name: &str, asked: Asked) -> Result<(), WebhookError> {
         let webhooks = self.webhooks();
-        let _turn = webhooks.changing.lock().await;
+        let _turn = webhooks.turn().await;
         let hook = webhooks.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
-        attach(self, record::remove(name), Some(asked)).await?;
+        attach(self, record::remove(name, &hook.kept().rows), Some(asked)).await?;
         webhooks.shelf().remove(&record::key(name));
         hook.gone.cancel();
         Ok(())
@@ -216,7 +240,7 @@ impl Engine {
     }
 }
 
-fn unreadable(error: StoreError) -> WebhookError {
+pub(super) fn unreadable(error: StoreError) -> WebhookError {
     tracing::error!(%error, "history cannot be read");
     WebhookError::Store(error)
 }

@@ -8,11 +8,12 @@
 //!
 //! There is no queue: history is the queue, and each web hook remembers the number of the row that it has dealt with. So
 //! nothing is lost by `kill -9`, what was sent and not yet remembered is sent again under the same id, and the
-//! order of history is the order of deliveries.
+//! order of history is the order of deliveries. What was given up is kept apart (`given_up`).
 //!
 //! It decides no rule and waits for no receiver: a receiver that is away costs its own web hook time, nobody else.
 
 mod filter;
+mod given_up;
 mod hook;
 mod keeper;
 mod record;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use crate::engine::SubmitError;
 
 pub(crate) use filter::Filter;
+pub(crate) use given_up::{GIVEN_UP_MAX, GivenUp};
 pub(crate) use hook::{Definition, Hook, Status, Switch};
 pub(crate) use keeper::{Change, NewHook, Webhooks, open, run};
 pub(crate) use secret::Secret;
@@ -56,6 +58,10 @@ pub enum WebhookError {
     Exists(String),
     #[error("There is no web hook '{0}'. List the web hooks to see which there are.")]
     NotFound(String),
+    #[error(
+        "No message '{0}' of this web hook was given up, or it is not kept any more. List those that were given up."
+    )]
+    NotGivenUp(String),
     #[error("There may be {WEBHOOKS_MAX} web hooks. Delete one that is not needed any more.")]
     TooMany,
     #[error("The web hooks cannot be read. The server's log says why.")]

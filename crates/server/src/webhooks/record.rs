@@ -1,6 +1,7 @@
-//! Web hooks as attachments of the region: what an owner has said, and apart from that, because it changes often, the
-//! position.
+//! Web hooks as attachments of the region: what an owner has said; apart from that, because it changes often, the
+//! position; and each message that was given up.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use forewarn_core::{Guid, Timestamp};
@@ -10,12 +11,16 @@ use forewarn_wire::document::Kind;
 use forewarn_wire::guid;
 use serde::{Deserialize, Serialize};
 
+use super::given_up::GivenUp;
 use super::hook::Position;
+use super::telling::Message;
 use super::{Definition, Filter, Secret, Switch, Target};
 
 /// What the names of attachments begin with.
 pub const DEFINITIONS: &str = "webhook/";
 const POSITIONS: &str = "webhook-position/";
+const GIVEN_UP: &str = "webhook-given-up/";
+const AGAIN: &str = "webhook-again/";
 
 const VERSION: u32 = 1;
 
@@ -41,6 +46,23 @@ struct PositionRecord {
     after: u64,
     delivered: u64,
     given_up: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct GivenUpRecord {
+    v: u32,
+    row: u64,
+    id: String,
+    body: String,
+    happened_ms: i64,
+    given_up_ms: i64,
+    why: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AgainRecord {
+    v: u32,
+    rows: BTreeSet<u64>,
 }
 
 /// Names are unique without regard to case.
@@ -80,9 +102,52 @@ pub fn put_position(name: &str, position: Position) -> Attachment {
     )
 }
 
-/// Both go.
-pub fn remove(name: &str) -> Vec<Attachment> {
-    let names = [format!("{DEFINITIONS}{}", key(name)), position_name(name)];
+/// What the names of a web hook's messages begin with that were given up.
+pub fn given_up_below(name: &str) -> String {
+    format!("{GIVEN_UP}{}/", key(name))
+}
+
+/// In the order of history, which is that of names.
+pub fn given_up_name(name: &str, row: u64) -> String {
+    format!("{}{row:020}", given_up_below(name))
+}
+
+pub fn put_given_up(name: &str, given_up: &GivenUp) -> Attachment {
+    let GivenUp { row, message, at, why } = given_up;
+    let record = GivenUpRecord {
+        v: VERSION,
+        row: *row,
+        id: message.id.clone(),
+        body: message.body.clone(),
+        happened_ms: message.at.0,
+        given_up_ms: at.0,
+        why: why.clone(),
+    };
+    Attachment::put(Owner::Region, given_up_name(name, *row), text(&record))
+}
+
+pub fn remove_given_up(name: &str, row: u64) -> Attachment {
+    Attachment::remove(Owner::Region, given_up_name(name, row))
+}
+
+pub fn again_name(name: &str) -> String {
+    format!("{AGAIN}{}", key(name))
+}
+
+pub fn put_again(name: &str, rows: &BTreeSet<u64>) -> Attachment {
+    match rows.is_empty() {
+        true => Attachment::remove(Owner::Region, again_name(name)),
+        false => {
+            let record = AgainRecord { v: VERSION, rows: rows.clone() };
+            Attachment::put(Owner::Region, again_name(name), text(&record))
+        }
+    }
+}
+
+/// All of it goes.
+pub fn remove(name: &str, given_up: &BTreeSet<u64>) -> Vec<Attachment> {
+    let mut names = vec![format!("{DEFINITIONS}{}", key(name)), position_name(name), again_name(name)];
+    names.extend(given_up.iter().map(|row| given_up_name(name, *row)));
     names.into_iter().map(|name| Attachment::remove(Owner::Region, name)).collect()
 }
 
@@ -112,6 +177,19 @@ pub fn read_position(text: &str) -> Result<Position, StoreError> {
     let PositionRecord { v, after, delivered, given_up } = parsed(text)?;
     check_version(v)?;
     Ok(Position { after, delivered, given_up })
+}
+
+pub fn read_given_up(text: &str) -> Result<GivenUp, StoreError> {
+    let GivenUpRecord { v, row, id, body, happened_ms, given_up_ms, why } = parsed(text)?;
+    check_version(v)?;
+    let message = Message { id, body, at: Timestamp(happened_ms) };
+    Ok(GivenUp { row, message, at: Timestamp(given_up_ms), why })
+}
+
+pub fn read_again(text: &str) -> Result<BTreeSet<u64>, StoreError> {
+    let AgainRecord { v, rows } = parsed(text)?;
+    check_version(v)?;
+    Ok(rows)
 }
 
 fn text(record: &impl Serialize) -> String {
@@ -158,11 +236,21 @@ mod tests {
         assert_eq!(read_definition(&written.value.unwrap()).unwrap(), definition);
         let position = Position { after: 7, delivered: 3, given_up: 1 };
         assert_eq!(read_position(&put_position("Ops", position).value.unwrap()).unwrap(), position);
+        let message = Message { id: "m".into(), body: "{}".into(), at: Timestamp(5) };
+        let given_up = GivenUp { row: 7, message, at: Timestamp(9), why: "It did not answer.".into() };
+        let written = put_given_up("Ops", &given_up);
+        assert_eq!(written.name, "webhook-given-up/ops/00000000000000000007");
+        assert_eq!(read_given_up(&written.value.unwrap()).unwrap(), given_up);
+        let rows = BTreeSet::from([7, 9]);
+        assert_eq!(read_again(&put_again("Ops", &rows).value.unwrap()).unwrap(), rows);
+        assert_eq!(put_again("Ops", &BTreeSet::new()).value, None);
     }
 
     #[test]
     fn a_record_of_another_version_is_an_error() {
         assert!(read_position(r#"{"v":2,"after":1,"delivered":0,"given_up":0}"#).is_err());
         assert!(read_definition("{}").is_err());
+        assert!(read_again(r#"{"v":2,"rows":[]}"#).is_err());
+        assert!(read_given_up("{}").is_err());
     }
 }

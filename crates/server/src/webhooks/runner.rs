@@ -1,6 +1,7 @@
 //! One task for each web hook: reads history after the position, delivers in order, remembers how far it came.
 //!
 //! ```text
+//!   to be sent again ─▶ send once, before what is new
 //!   read a page ─▶ for each row: none of ours ─▶ passed
 //!        ▲                       ours ─▶ send ─▶ 2xx ─▶ delivered
 //!        │                                └─▶ else: too old ─▶ given up · not yet ─▶ wait, longer each time ─▶ send
@@ -17,7 +18,9 @@ use forewarn_store::{HistoryQuery, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::given_up::{self, GivenUp};
 use super::hook::{Hook, Switch, Trouble};
+use super::sender::SendError;
 use super::telling::{self, Message};
 use super::{Definition, keeper};
 use crate::engine::Engine;
@@ -79,9 +82,38 @@ impl Runner {
             let definition = self.hook.definition();
             match definition.switch {
                 Switch::Off => self.hook.changed.notified().await,
-                Switch::On => self.deliver_page(&definition).await,
+                Switch::On => match self.deliver_again(&definition).await {
+                    Again::Nothing => self.deliver_page(&definition).await,
+                    Again::Done => {}
+                },
             }
         }
+    }
+
+    /// One message that was given up, once: who asked for it sees what became of it, and nothing new waits for long.
+    async fn deliver_again(&mut self, definition: &Definition) -> Again {
+        let next = match given_up::next_again(&self.engine, &self.hook).await {
+            Ok(Some(next)) => next,
+            Ok(None) => return Again::Nothing,
+            Err(error) => {
+                tracing::warn!(webhook = definition.name, %error, "what was given up cannot be read");
+                tokio::time::sleep(STORE_PAUSE).await;
+                return Again::Done;
+            }
+        };
+        let (engine, hook) = (&self.engine, &self.hook);
+        let stored = match next {
+            (_, None) => given_up::not_again(engine, hook, None).await,
+            (row, Some(kept)) => match self.send(definition, &kept.message).await {
+                Ok(()) => given_up::delivered_again(engine, hook, row).await,
+                Err(trouble) => given_up::not_again(engine, hook, Some(kept.again(trouble))).await,
+            },
+        };
+        if let Err(error) = stored {
+            tracing::warn!(webhook = definition.name, %error, "what became of a message could not be stored; it may be sent again");
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+        Again::Done
     }
 
     async fn deliver_page(&mut self, definition: &Arc<Definition>) {
@@ -99,16 +131,18 @@ impl Runner {
                 self.passed += 1;
                 continue;
             };
-            if !Arc::ptr_eq(definition, &self.hook.definition()) {
+            if !Arc::ptr_eq(definition, &self.hook.definition()) || !self.hook.kept().again.is_empty() {
                 return;
             }
-            match self.deliver(definition, &message).await {
-                Fate::Delivered => self.hook.delivered(row, self.engine.now()),
-                Fate::GivenUp => self.hook.gave_up(row),
+            match self.deliver(definition, row, &message).await {
+                Fate::Delivered => {
+                    self.hook.delivered(row, self.engine.now());
+                    self.undone += 1;
+                }
+                Fate::GivenUp => self.saved(),
                 Fate::Changed => return,
             }
-            self.undone += 1;
-            if self.saved_at.elapsed() > SAVE_AFTER {
+            if self.undone > 0 && self.saved_at.elapsed() > SAVE_AFTER {
                 self.save().await;
             }
         }
@@ -139,35 +173,49 @@ impl Runner {
         read.await.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))
     }
 
-    async fn deliver(&mut self, definition: &Definition, message: &Message) -> Fate {
-        let engine = self.engine.clone();
-        let telemetry = engine.telemetry();
+    async fn deliver(&mut self, definition: &Definition, row: u64, message: &Message) -> Fate {
         loop {
             if let Waited::Changed = self.wait_after_failures().await {
                 return Fate::Changed;
             }
-            let sent = engine.webhooks().sender().send(&definition.target, &definition.secret, message).await;
-            let Err(error) = sent else {
-                telemetry.webhook_deliveries.inc();
-                return Fate::Delivered;
-            };
-            telemetry.webhook_failures.inc();
-            let trouble = Trouble { at: engine.now(), message: error.to_string() };
-            match self.hook.failed(trouble) {
-                1 => tracing::warn!(webhook = definition.name, delivery = message.id, %error, "a delivery failed"),
-                _ => {
-                    tracing::debug!(webhook = definition.name, delivery = message.id, %error, "a delivery failed again")
+            let Err(trouble) = self.send(definition, message).await else { return Fate::Delivered };
+            if self.engine.now() >= message.at + definition.retry {
+                let given_up = GivenUp { row, message: message.clone(), at: trouble.at, why: trouble.message };
+                match given_up::give_up(&self.engine, &self.hook, given_up).await {
+                    Ok(()) => {
+                        self.engine.telemetry().webhook_given_up.inc();
+                        tracing::warn!(webhook = definition.name, delivery = message.id, "a delivery is given up");
+                        return Fate::GivenUp;
+                    }
+                    Err(error) => {
+                        tracing::warn!(webhook = definition.name, %error, "that a delivery is given up could not be stored")
+                    }
                 }
-            }
-            if engine.now() >= message.at + definition.retry {
-                telemetry.webhook_given_up.inc();
-                tracing::warn!(webhook = definition.name, delivery = message.id, "a delivery is given up");
-                return Fate::GivenUp;
             }
             if self.undone > 0 {
                 self.save().await;
             }
         }
+    }
+
+    /// Once; what went wrong is noted.
+    async fn send(&self, definition: &Definition, message: &Message) -> Result<(), Trouble> {
+        let telemetry = self.engine.telemetry();
+        let sent = self.engine.webhooks().sender().send(&definition.target, &definition.secret, message).await;
+        match sent {
+            Ok(_) => telemetry.webhook_deliveries.inc(),
+            Err(_) => telemetry.webhook_failures.inc(),
+        };
+        sent.map(drop).map_err(|error| self.failed(definition, message, &error))
+    }
+
+    fn failed(&self, definition: &Definition, message: &Message, error: &SendError) -> Trouble {
+        let trouble = Trouble { at: self.engine.now(), message: error.to_string() };
+        match self.hook.failed(trouble.clone()) {
+            1 => tracing::warn!(webhook = definition.name, delivery = message.id, %error, "a delivery failed"),
+            _ => tracing::debug!(webhook = definition.name, delivery = message.id, %error, "a delivery failed again"),
+        }
+        trouble
     }
 
     async fn wait_after_failures(&self) -> Waited {
@@ -186,7 +234,7 @@ impl Runner {
 
     async fn save(&mut self) {
         match keeper::save_position(&self.engine, &self.hook).await {
-            Ok(()) => (self.undone, self.passed) = (0, 0),
+            Ok(()) => self.saved(),
             Err(error) => {
                 let name = &self.hook.definition().name;
                 tracing::warn!(webhook = name, %error, "how far a web hook came could not be stored; it may send some again");
@@ -194,6 +242,17 @@ impl Runner {
         }
         self.saved_at = Instant::now();
     }
+
+    /// The store knows the position.
+    fn saved(&mut self) {
+        (self.undone, self.passed, self.saved_at) = (0, 0, Instant::now());
+    }
+}
+
+/// Whether there was something to be sent again.
+enum Again {
+    Nothing,
+    Done,
 }
 
 enum Waited {

@@ -28,9 +28,6 @@ use super::telling::Message;
 use super::{Secret, Target};
 use crate::tls;
 
-/// From the name's resolution to the head of the answer. The specification of the signatures wants 15 to 30 seconds.
-pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(20);
-
 /// Bytes of the head of an answer.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
@@ -51,22 +48,27 @@ pub enum SendError {
     Authorities(String),
     #[error("The receiver ended the connection without an answer: {0}.")]
     Broken(String),
-    #[error("The receiver did not answer within {} seconds.", DELIVERY_TIMEOUT.as_secs())]
-    TooSlow,
+    #[error("The receiver did not answer within {} seconds.", .0.as_secs_f64())]
+    TooSlow(Duration),
 }
 
 /// What all deliveries share.
-#[derive(Default)]
 pub struct Sender {
+    /// From the name's resolution to the head of the answer.
+    timeout: Duration,
     /// Made for the first https receiver.
     tls: OnceCell<Arc<ClientConfig>>,
 }
 
 impl Sender {
+    pub fn new(timeout: Duration) -> Sender {
+        Sender { timeout, tls: OnceCell::new() }
+    }
+
     /// Delivered is what was answered with 2xx.
     pub async fn send(&self, target: &Target, secret: &Secret, message: &Message) -> Result<StatusCode, SendError> {
-        let sent = tokio::time::timeout(DELIVERY_TIMEOUT, self.post(target, secret, message));
-        let status = sent.await.unwrap_or(Err(SendError::TooSlow))?;
+        let sent = tokio::time::timeout(self.timeout, self.post(target, secret, message));
+        let status = sent.await.unwrap_or(Err(SendError::TooSlow(self.timeout)))?;
         match status {
             status if status.is_success() => Ok(status),
             status if status.is_redirection() => Err(SendError::Redirect(status)),
@@ -117,7 +119,7 @@ fn client_config() -> Result<Arc<ClientConfig>, SendError> {
 /// The time of sending is the real one, whatever the program's clock shows: receivers compare it with theirs.
 fn request(target: &Target, secret: &Secret, message: &Message) -> Request<Full<Bytes>> {
     let sent = tls::now();
-    let code = secret.sign(&signed_content(&message.id, sent, &message.body));
+    let code = secret.sign(&signed_content(&message.id, sent, message.body.as_bytes()));
     let mut request = Request::post(&target.path)
         .header(header::HOST, &target.authority)
         .header(header::USER_AGENT, USER_AGENT)

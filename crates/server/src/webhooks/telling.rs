@@ -18,10 +18,10 @@ use crate::metadata::{LOCATION, compute_provider, resource_id};
 /// The rows that say how far an event is.
 pub const ROW_KINDS: [&str; 3] = ["appeared", "started", "ended"];
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub id: String,
-    pub body: Vec<u8>,
+    pub body: String,
     /// When that happened.
     pub at: Timestamp,
 }
@@ -29,7 +29,7 @@ pub struct Message {
 /// What is sent to see whether a receiver is there.
 pub fn trial(name: &str, id: EventId, at: Timestamp) -> Message {
     let body = cloudevent::trial_body(id.0, &When(at).to_string(), name);
-    Message { id: guid::Lower(id.0).to_string(), body: body.to_string().into_bytes(), at }
+    Message { id: guid::Lower(id.0).to_string(), body: body.to_string(), at }
 }
 
 /// Blocking: it reads history.
@@ -69,7 +69,7 @@ pub fn message(
         duration_secs: facts.duration_secs,
     };
     let id = guid::Lower(message_id.0).to_string();
-    Ok(Some(Message { id, body: telling.body().to_string().into_bytes(), at: row.at }))
+    Ok(Some(Message { id, body: telling.body().to_string(), at: row.at }))
 }
 
 /// Over without success is Completed, too: subscribers want to know that it is over.

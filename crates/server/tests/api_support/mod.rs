@@ -69,13 +69,17 @@ impl Server {
 
     /// Asks for a token, and is served over https as well.
     pub fn secured(directory: &Path) -> Server {
-        let config = Config {
+        Server::secured_with(directory, open())
+    }
+
+    /// The same, and otherwise so.
+    pub fn secured_with(directory: &Path, config: Config) -> Server {
+        let server = Server::new(Config {
             store: StoreChoice::Directory(directory.to_owned()),
             auth: Auth::Token,
             management_tls: ManagementTls::At("127.0.0.1:0".parse().unwrap()),
-            ..open()
-        };
-        let server = Server::new(config);
+            ..config
+        });
         Server { token: Some(token_in(directory)), ..server }
     }
 
@@ -154,6 +158,11 @@ impl Server {
         while engine.telemetry().waiting.get() == 0 {
             std::thread::yield_now();
         }
+    }
+
+    /// The number of the newest commit.
+    pub fn revision(&self) -> u64 {
+        self.running.lock().unwrap().as_ref().expect("the server runs").engine.snapshot().revision
     }
 
     pub fn stop(&self) {

@@ -28,11 +28,12 @@ const STATEMENTS_MAX: usize = 64;
 
 /// The lock of a directory, which is made if it is not there.
 pub(super) fn lock(directory: &Path) -> Result<File, StoreError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(|error| message(format!("the data directory {} cannot be made: {error}", directory.display())))?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| {
+        message(format!(
+            "the data directory {} cannot be made: {error}. Choose another with --data DIR",
+            directory.display()
+        ))
+    })?;
     let path = directory.join(LOCK);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -54,7 +55,10 @@ fn in_use(directory: &Path, lock: &mut File) -> StoreError {
     let _ = lock.read_to_string(&mut process);
     let process = process.trim();
     let who = if process.is_empty() { "another server".into() } else { format!("another server (process {process})") };
-    message(format!("{who} uses the data directory {}. Stop it, or choose another directory.", directory.display()))
+    message(format!(
+        "{who} uses the data directory {}. Stop it, or choose another directory with --data DIR.",
+        directory.display()
+    ))
 }
 
 /// Leaves the process id for whoever finds the directory locked.

@@ -58,14 +58,21 @@ async function approve(machine, event) {
   assert.equal(answer.status, 200);
 }
 
+/// An operation that goes on, and can be asked whether it is over.
+function watched(operation) {
+  const state = { isOver: false };
+  state.ended = operation.then(() => (state.isOver = true));
+  state.waits = () => assert.equal(state.isOver, false, "the operation is over before its events");
+  return state;
+}
+
 /// The operation shows these events and lasts until they are over.
 async function lasts(operation, watcher, wanted, seconds) {
-  let isOver = false;
-  const ended = operation.then(() => (isOver = true));
+  const going = watched(operation);
   await sees(watcher, ...wanted);
-  assert.equal(isOver, false, "the operation is over before its events");
+  going.waits();
   await advance(seconds);
-  await ended;
+  await going.ended;
   await sees(watcher);
 }
 
@@ -98,12 +105,13 @@ await sets.updateInstances("rg", "ss", { instanceIds: ["*"] });
 passed("virtualMachineScaleSets.updateInstances", "Terminate notification is on in all instances.");
 
 await sees("ss_0");
-const deleted = begin(sets.deleteInstances("rg", "ss", { instanceIds: ["1", "2"] }));
+const deleted = watched(begin(sets.deleteInstances("rg", "ss", { instanceIds: ["1", "2"] })));
 const [first, second] = await sees("ss_0", "Terminate Scheduled ss_1", "Terminate Scheduled ss_2");
 await approve("ss_1", first.EventId);
 await sees("ss_0", "Terminate Scheduled ss_1", "Terminate Scheduled ss_2");
+deleted.waits();
 await approve("ss_2", second.EventId);
-await deleted;
+await deleted.ended;
 assert.deepEqual(await names(), ["ss_0"]);
 passed("virtualMachineScaleSets.deleteInstances", "Two Terminates; the gate held with one approved; both went together.");
 
@@ -114,21 +122,25 @@ passed("virtualMachineScaleSets.redeploy", "A Redeploy; it lasted until the mach
 await sets.reimage("rg", "ss");
 await sees("ss_0");
 passed("virtualMachineScaleSets.reimage", "No event.");
-const gone = begin(sets.delete("rg", "ss"));
+const gone = watched(begin(sets.delete("rg", "ss")));
 await sees("ss_0", "Terminate Scheduled ss_0");
+gone.waits();
 await advance(300);
-await gone;
+await gone.ended;
 assert.deepEqual(await names(), []);
-passed("virtualMachineScaleSets.delete", "A Terminate; then set and instance were gone.");
+passed("virtualMachineScaleSets.delete", "A Terminate; it lasted until set and instance were gone.");
 
 // Virtual machines.
 const set = await compute.availabilitySets.createOrUpdate("rg", "as1", { location: "westeurope", sku: { name: "Aligned" } });
 assert.equal(set.name, "as1");
 passed("availabilitySets.createOrUpdate", "It is there.");
 const machine = (more) => ({ location: "westeurope", hardwareProfile: { vmSize: "Standard_D2s_v5" }, ...more });
-await machines.createOrUpdate("rg", "web1", machine({ availabilitySet: { id: set.id } }));
-assert.deepEqual(await names(), ["web1"]);
-passed("virtualMachines.createOrUpdate", "The machine is there.");
+const announced = { terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT10M" } };
+for (const name of ["web1", "web2"]) {
+  await machines.createOrUpdate("rg", name, machine({ availabilitySet: { id: set.id }, scheduledEventsProfile: announced }));
+}
+assert.deepEqual(await names(), ["web1", "web2"]);
+passed("virtualMachines.createOrUpdate", "The machines are there, in one availability set.");
 await sees("web1");
 await lasts(begin(machines.restart("rg", "web1")), "web1", ["Reboot Scheduled web1"], 1500);
 passed("virtualMachines.restart", "A Reboot; it lasted until the machine was back.");
@@ -139,10 +151,17 @@ await sees("evicted");
 await machines.simulateEviction("rg", "evicted");
 await sees("evicted", "Preempt Scheduled evicted");
 await advance(30);
-passed("virtualMachines.simulateEviction", "A Preempt, thirty seconds ahead.");
-await machines.delete("rg", "web1");
+await sees("evicted");
+const view = await machines.instanceView("rg", "evicted");
+assert.equal(view.statuses.at(-1).code, "PowerState/deallocated");
+passed("virtualMachines.simulateEviction", "A Preempt, thirty seconds ahead; then the machine was deallocated.");
+const leaving = watched(begin(machines.delete("rg", "web1")));
+const [farewell] = await sees("web2", "Terminate Scheduled web1");
+leaving.waits();
+await approve("web1", farewell.EventId);
+await leaving.ended;
 assert.ok(!(await names()).includes("web1"));
-passed("virtualMachines.delete", "The machine is gone.");
+passed("virtualMachines.delete", "A Terminate; it lasted until that was approved and the machine was gone.");
 
 // Plain http, which the client takes only without its own policy for tokens.
 const plain = new ComputeManagementClient(owner, SUBSCRIPTION, { endpoint: HTTP, allowInsecureConnection: true });

@@ -180,10 +180,11 @@ passed("virtual_machine_scale_sets.begin_deallocate", "The instance is deallocat
 ends(sets.begin_start("rg", "ss"))
 poller = sets.begin_delete("rg", "ss")
 sees("ss_0", "Terminate Scheduled ss_0")
+waits(poller)
 advance(600)
 ends(poller)
 expect("machines", names(), [])
-passed("virtual_machine_scale_sets.begin_delete", "A Terminate; then set and instances were gone.")
+passed("virtual_machine_scale_sets.begin_delete", "A Terminate; it lasted until set and instances were gone.")
 
 spot = set_model(1)
 spot["properties"]["virtualMachineProfile"]["priority"] = "Spot"
@@ -192,7 +193,10 @@ sees("spot_0")
 instances.simulate_eviction("rg", "spot", "0")
 sees("spot_0", "Preempt Scheduled spot_0")
 advance(30)
-passed("virtual_machine_scale_set_vms.simulate_eviction", "A Preempt, thirty seconds ahead.")
+sees("spot_0")
+view = instances.get_instance_view("rg", "spot", "0")
+expect("power", [status.code for status in view.statuses][-1], "PowerState/deallocated")
+passed("virtual_machine_scale_set_vms.simulate_eviction", "A Preempt, thirty seconds ahead; then the instance was deallocated.")
 ends(sets.begin_delete("rg", "spot"))
 
 # Virtual machines.
@@ -206,7 +210,8 @@ def machine_model(**properties):
 
 
 for name in ("web1", "web2"):
-    ends(machines.begin_create_or_update("rg", name, machine_model(availabilitySet={"id": found.id})))
+    model = machine_model(availabilitySet={"id": found.id}, scheduledEventsProfile=profile(10))
+    ends(machines.begin_create_or_update("rg", name, model))
 expect("machines", names(), ["web1", "web2"])
 passed("virtual_machines.begin_create_or_update", "The machines are there, in one availability set.")
 sees("web2")
@@ -223,7 +228,9 @@ sees("evicted")
 machines.simulate_eviction("rg", "evicted")
 sees("evicted", "Preempt Scheduled evicted")
 advance(30)
-passed("virtual_machines.simulate_eviction", "A Preempt, thirty seconds ahead.")
+sees("evicted")
+expect("power", machines.instance_view("rg", "evicted").statuses[-1].code, "PowerState/deallocated")
+passed("virtual_machines.simulate_eviction", "A Preempt, thirty seconds ahead; then the machine was deallocated.")
 
 # Acknowledging from outside.
 poller = machines.begin_restart("rg", "web1")
@@ -246,9 +253,13 @@ try:
 except HttpResponseError as error:
     expect("status", error.status_code, 404)
 
-ends(machines.begin_delete("rg", "web1"))
+poller = machines.begin_delete("rg", "web1")
+(event,) = sees("web2", "Terminate Scheduled web1")
+waits(poller)
+approve("web1", event)
+ends(poller)
 expect("machines", "web1" in names(), False)
-passed("virtual_machines.begin_delete", "The machine is gone.")
+passed("virtual_machines.begin_delete", "A Terminate; it lasted until that was approved and the machine was gone.")
 
 # Plain http, which the client takes only without its own policy for tokens.
 class Token(SansIOHTTPPolicy):
@@ -259,3 +270,17 @@ class Token(SansIOHTTPPolicy):
 plain = ComputeManagementClient(Owner(), SUBSCRIPTION, base_url=HTTP, authentication_policy=Token())
 expect("machines", [one.name for one in plain.virtual_machines.list("rg")], ["web2", "evicted"])
 passed("virtual_machines.list", "Over plain http, with a policy of one's own for the token.")
+
+
+class NoTls(SansIOHTTPPolicy):
+    def on_request(self, request):
+        request.context.options["enforce_https"] = False
+
+
+plain = ComputeManagementClient(Owner(), SUBSCRIPTION, base_url=HTTP, per_call_policies=[NoTls()])
+expect("name", plain.virtual_machines.get("rg", "web2").name, "web2")
+passed("virtual_machines.get", "Over plain http, with the client's own token, allowed once for all calls.")
+plain = ComputeManagementClient(Owner(), SUBSCRIPTION, base_url=HTTP)
+poller = plain.virtual_machines.begin_restart("rg", "web2", enforce_https=False, polling_interval=1)
+lasts(poller, "web2", "Reboot Scheduled web2", seconds=1500)
+passed("virtual_machines.begin_restart(enforce_https=False)", "Over plain http, allowed for this call; a Reboot, and it lasted until the machine was back.")

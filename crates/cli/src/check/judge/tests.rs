@@ -43,7 +43,7 @@ fn marks(prepared: u64, restored: u64) -> (Marks, Vec<(At, Mark)>) {
 }
 
 fn case(name: &str) -> Case {
-    cases::chosen(&[name.into()]).unwrap()[0]
+    cases::chosen(&[name.into()], Profile::Own).unwrap()[0]
 }
 
 /// What is bad about it.

@@ -1,0 +1,55 @@
+//! `forewarn vm identity`: with one, a machine gets tokens for the management API from its metadata endpoint.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::sentence;
+use crate::args::{IdentityCommand, Named, Output};
+use crate::client::{Api, Call};
+use crate::failure::Failure;
+use crate::output::{self, Cell, Shown};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity {
+    principal_id: String,
+    tenant_id: String,
+    role: String,
+}
+
+pub fn run(api: &Api, command: &IdentityCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        IdentityCommand::Show(vm) => output::one(&api.get(&identity(vm))?, output, facts),
+        IdentityCommand::Assign { vm, role } => {
+            let value = api.put(&identity(vm), &json!({ "role": role.word() }))?;
+            output::one(&value, output, |given: &Identity| {
+                sentence(format!("{} has an identity, with the role {}.", vm.name(), given.role))
+            })
+        }
+        IdentityCommand::Remove(vm) => {
+            api.delete(&identity(vm))?;
+            output::line(&output::tame(&format!("{} has no identity any more.", vm.name())))
+        }
+    }
+}
+
+fn identity(vm: &Named) -> Call {
+    Call::to(&["machines", &vm.segment(), "identity"])
+}
+
+fn facts(identity: &Identity) -> Vec<String> {
+    output::facts(&[
+        ("principal id", identity.principal_id.clone()),
+        ("tenant id", identity.tenant_id.clone()),
+        ("role", identity.role.clone()),
+    ])
+}
+
+impl Shown for Identity {
+    const HEAD: &'static [&'static str] = &["PRINCIPAL ID", "TENANT ID", "ROLE"];
+    const NONE: &'static str = "There is no identity.";
+
+    fn row(&self) -> Vec<Cell> {
+        vec![Cell::new(&self.principal_id), Cell::new(&self.tenant_id), Cell::new(&self.role)]
+    }
+}
