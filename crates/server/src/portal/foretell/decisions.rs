@@ -21,8 +21,7 @@ impl Oracle<'_> {
         let after = trial.region.event(event.id);
         match after.map(|event| &event.status) {
             Some(Status::Started { .. }) => {
-                let others: Vec<String> =
-                    started(&trial).filter(|other| other.id != event.id).map(what).collect();
+                let others: Vec<String> = started(&trial).filter(|other| other.id != event.id).map(what).collect();
                 match others.len() {
                     0 => format!("{} starts now instead of waiting for {at}.", what(event)),
                     _ => format!("{} starts now, and with it {}.", what(event), few(&others)),
