@@ -46,8 +46,19 @@ pub async fn act(State(service): State<Service>, form: Form) -> Response {
         Err(message) => Err(Refused::form(message)),
     };
     match done {
-        Ok(answer) => Redirect::to(&after(&answer, &back)).into_response(),
+        Ok(answer) => Redirect::to(&landing(form.text("act"), &answer, &back)).into_response(),
         Err(refused) => page::at(&service, &form.visitor, &back, Some(&refused)).await,
+    }
+}
+
+/// Where one is then: at what was asked for one machine, else where the button was, if that is still there.
+fn landing(act: &str, answer: &Value, back: &str) -> String {
+    match act {
+        "restart" | "redeploy" | "perform-maintenance" | "evict" | "delete-machine" | "fail" | "lose" => {
+            after(answer, back)
+        }
+        "delete-group" if answer["state"] != "Running" => "/".into(),
+        _ => back.to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
+use super::pacemaker;
 use crate::{setup, sh};
 
 /// Takes the screenshots in docs/portal anew.
@@ -23,14 +24,16 @@ pub fn modules() -> Result<PathBuf> {
 }
 
 pub fn run() -> Result<()> {
-    setup::debian(&[("util-linux", "setpriv"), ("curl", "curl")])?;
+    setup::debian(&[("util-linux", "setpriv"), ("curl", "curl"), ("python3", "/usr/bin/python3")])?;
     let modules = modules()?;
     let program = sh::built_dir().join("forewarn");
     ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
     let pictures = sh::root().join("docs/portal");
     let is_asked = std::env::args().any(|word| word == WRITE);
     let to = if is_asked { pictures.to_str().context("path")? } else { "" };
-    let arguments = [modules.to_str(), program.to_str(), Some(to)];
+    let package = setup::unpacked("resource-agents")?;
+    pacemaker::check_unchanged(&package)?;
+    let arguments = [modules.to_str(), program.to_str(), Some(to), package.to_str()];
     let arguments: Vec<&str> = arguments.into_iter().map(|path| path.context("path")).collect::<Result<_>>()?;
     sh::program("node").args(&["xtask/src/accept/portal/portal.mjs"]).args(&arguments).within(&sh::root()).run()?;
     for picture in std::fs::read_dir(&pictures)? {

@@ -1,0 +1,122 @@
+// What is decided on the page of a group: machines that are ticked, the policy, scaling in, the latest model, its end.
+
+import assert from "node:assert/strict";
+import { live, shows, signedIn } from "../lib/browser.mjs";
+import { complaints, inEveryLook, judged, picture } from "../lib/checks.mjs";
+import { Server } from "../lib/server.mjs";
+import { PATIENCE } from "../lib/words.mjs";
+
+async function withSet() {
+  const server = await Server.start("--clock", "manual");
+  const terminateNotification = { notBeforeTimeout: "PT7M" };
+  const set = await server.api("POST", "/scale-sets", { name: "web", capacity: 4, orchestration: "Uniform", model: { terminateNotification } });
+  await server.listen("web_0");
+  return { server, here: `${server.management}/groups/${set.id}` };
+}
+
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+
+export async function tickedMachinesAreAskedAboutAndThenDone() {
+  const { server, here } = await withSet();
+  const { context, page } = await signedIn(server);
+  const found = [];
+  complaints(page, found);
+  await page.goto(here);
+  await live(page);
+  for (const name of ["web_1", "web_2"]) await page.getByLabel(`Choose ${name}`).check();
+  // A change of the row leaves the tick where it is.
+  await server.api("POST", "/machines/web_1/restart", {});
+  await shows(page, "#machines", "Reboot Scheduled");
+  assert.ok(await page.getByLabel("Choose web_1").isChecked(), "the tick is gone");
+  await button(page, "Delete…").click();
+  await shows(page, "h1", "Delete web_1 and web_2?");
+  await shows(page, "#panel-confirm", "web wants 2 instead of 4");
+  assert.equal((await server.api("GET", "/scale-sets/web")).capacity, 4);
+  await button(page, "Delete").click();
+  await page.waitForURL(here);
+  await shows(page, "#machines", "Terminate Scheduled");
+  assert.equal((await server.api("GET", "/scale-sets/web")).capacity, 2);
+  // Approved, it waits for the other one; both go together.
+  const events = (await server.api("GET", "/events")).value.filter((event) => event.type === "Terminate");
+  await page.goto(`${server.management}/events/${events[0].id}`);
+  await live(page);
+  await page.locator("#do-approve > summary").click();
+  await shows(page, "#do-approve", "neither approved nor due");
+  await page.locator("#do-approve button").click();
+  await shows(page, "#facts", "owner (management)");
+  await shows(page, "#facts", "Scheduled");
+  await server.api("POST", `/events/${events[1].id}/approve`);
+  await shows(page, "#facts", "Completed");
+  await page.goto(here);
+  await live(page);
+  await button(page, "Restart…").click();
+  await shows(page, "[role=alert]", "Tick the machines first.");
+  await page.getByLabel("Choose web_0").check();
+  await button(page, "Protect…").click();
+  await button(page, "Protect").click();
+  await shows(page, "#machines", "protected from scale-in");
+  assert.deepEqual(found.filter((text) => !text.includes("422")), []);
+  await context.close();
+  await server.end();
+}
+
+export async function thePolicyTheModelAndScalingIn() {
+  const { server, here } = await withSet();
+  const { context, page } = await signedIn(server);
+  await page.goto(here);
+  await live(page);
+  await page.getByLabel("Restarts by users start at once").check();
+  await button(page, "Change policy").click();
+  await page.waitForFunction(() => document.querySelector("#field-reboot")?.defaultChecked, null, { timeout: PATIENCE });
+  assert.equal((await server.api("GET", "/scale-sets/web")).policy.approveUserReboot, true);
+  const { vmId } = await server.api("GET", "/machines/web_3");
+  await page.goto(`${server.management}/machines/${vmId}`);
+  await page.locator("#do-restart > summary").click();
+  await shows(page, "#do-restart", "The policy approves it: Reboot starts at once.");
+  // The original's portal could not change an existing set; the note says who does not have the latest model.
+  await page.goto(here);
+  await page.getByLabel("Termination delay (minutes)").fill("9");
+  await button(page, "Update").click();
+  await shows(page, "#manage", "web_0, web_1 and 2 more do not have the latest model yet");
+  await page.getByLabel("Choose web_0").check();
+  await button(page, "Upgrade…").click();
+  await shows(page, "#panel-confirm", "PT9M then, instead of PT7M");
+  await button(page, "Upgrade").click();
+  await shows(page, "#manage", "web_1, web_2 and web_3 do not have the latest model yet");
+  await button(page, "Upgrade 3 instances").click();
+  await shows(page, "#manage", "Every instance has the latest model.");
+  await page.getByLabel("Instances").fill("2");
+  await button(page, "Scale").click();
+  await shows(page, "#panel-confirm", "web_3 and web_2 are deleted. Terminate not before");
+  await button(page, "Scale in").click();
+  await shows(page, "#machines", "Terminate Scheduled");
+  assert.equal((await server.api("GET", "/scale-sets/web")).capacity, 2);
+  await shows(page, "#history", "scale-set.change of web by owner");
+  await context.close();
+  await server.end();
+}
+
+export async function groupsAreReadableInEveryTheme() {
+  const { server, here } = await withSet();
+  const group = await server.api("POST", "/availability-sets", { name: "db" });
+  for (const name of ["db-1", "db-2"]) await server.api("POST", "/machines", { name, availabilitySet: "db" });
+  const { context } = await signedIn(server);
+  const state = await context.storageState();
+  await context.close();
+  await inEveryLook(state, async (page, look) => {
+    const at = `${look.colorScheme}, ${look.viewport.width}`;
+    await page.goto(`${server.management}/groups/${group.id}`);
+    await live(page);
+    await page.locator("#do-delete-group > summary").click();
+    await judged(page, `an availability set, ${at}`);
+    await picture(page, look, "availability-set");
+    await page.goto(here);
+    await live(page);
+    for (const name of ["web_2", "web_3"]) await page.getByLabel(`Choose ${name}`).check();
+    await button(page, "Delete…").click();
+    await shows(page, "h1", "Delete web_2 and web_3?");
+    await judged(page, `what will happen, ${at}`);
+    await picture(page, look, "confirm");
+  });
+  await server.end();
+}

@@ -1,0 +1,153 @@
+// Maintenance is planned in the reader's own zone, shown before, followed by update domain, and stopped.
+
+import assert from "node:assert/strict";
+import { browser, live, shows, signedIn } from "../lib/browser.mjs";
+import { complaints, inEveryLook, judged, picture } from "../lib/checks.mjs";
+import { Server } from "../lib/server.mjs";
+import { PATIENCE } from "../lib/words.mjs";
+
+const START = "2026-03-01T12:00:00Z";
+
+async function withSet() {
+  const server = await Server.start("--clock", "manual", "--clock-start", START);
+  await server.api("POST", "/scale-sets", { name: "web", capacity: 3, orchestration: "Uniform" });
+  await server.listen("web_0");
+  return server;
+}
+
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+
+export async function aPlanIsMadeInTheReadersZoneAndFollowedToItsStop() {
+  const server = await withSet();
+  const { context, page } = await signedIn(server, { timezoneId: "Asia/Tokyo" });
+  const found = [];
+  complaints(page, found);
+  await page.goto(server.management + "/scale-sets");
+  await page.click("main >> text=web");
+  await page.getByRole("link", { name: "Plan maintenance" }).click();
+  await live(page);
+  assert.equal(await page.getByLabel("Name").inputValue(), "default~web");
+  await page.getByLabel("Type").selectOption("Reboot");
+  await page.getByLabel("Cause").selectOption("Live migration");
+  await page.getByLabel("Not before (Asia/Tokyo)").fill("2026-03-01T20:00");
+  await shows(page, ".plan", "2026-03-01 11:00 UTC");
+  await page.getByLabel("Description").fill("Firmware");
+  await button(page, "Preview").click();
+  await shows(page, "#wrong-at", "has passed");
+  assert.equal(await page.getByLabel("Description").inputValue(), "Firmware");
+  await page.getByLabel("Not before (Asia/Tokyo)").fill("2026-03-01T23:00");
+  await page.getByLabel("Notice").fill("1m");
+  await button(page, "Preview").click();
+  await shows(page, "#wrong-notice", "at least 900 seconds");
+  assert.equal(await page.getByLabel("Not before (Asia/Tokyo)").inputValue(), "2026-03-01T23:00", "the time stays, in the reader's zone");
+  await page.getByLabel("Notice").fill("1h");
+  await button(page, "Preview").click();
+  await shows(page, ".order", "web_2");
+  assert.match(await page.textContent(".order tbody tr"), /web_0.*not before 23:00:00/);
+  assert.equal((await server.api("GET", "/operations")).value.length, 0);
+  await button(page, "Plan it").click();
+  await shows(page, "#operations", "Reboot of web");
+  const [operation] = (await server.api("GET", "/operations")).value;
+  assert.equal(operation.at, "2026-03-01T14:00:00Z");
+  assert.equal(operation.cause, "LiveMigration");
+  await live(page);
+  await page.evaluate(() => (window.neverReloaded = true));
+  await server.api("POST", `/events/${operation.events[0].id}/approve`);
+  await shows(page, "#operations .line:nth-child(1)", "Started");
+  await server.api("POST", "/clock/advance", { seconds: 700 });
+  await shows(page, "#operations .line:nth-child(1)", "Completed");
+  await shows(page, "#operations .line:nth-child(2)", "after the pause");
+  await page.locator("#operations summary").click();
+  await shows(page, "#operations", "Update domains from 1 on are left alone.");
+  assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
+  await page.locator("#operations button.danger").click();
+  await shows(page, "#operations", "stopped by owner");
+  assert.deepEqual(found.filter((text) => !text.includes("422")), []);
+  await context.close();
+  await server.end();
+}
+
+export async function withoutScriptTimesAreUtc() {
+  const server = await withSet();
+  const { context: signed } = await signedIn(server);
+  const context = await browser.newContext({ javaScriptEnabled: false, storageState: await signed.storageState(), timezoneId: "Asia/Tokyo" });
+  const page = await context.newPage();
+  await page.goto(server.management + "/maintenance?what=machine&name=web_0,web_2");
+  await page.getByLabel("Not before (UTC)").fill("2026-03-01T14:00");
+  await button(page, "Preview").click();
+  assert.match(await page.textContent(".order"), /not before 2026-03-01 14:00:00 UTC/);
+  await button(page, "Plan it").click();
+  const [operation] = (await server.api("GET", "/operations")).value;
+  assert.deepEqual([operation.at, operation.machines], ["2026-03-01T14:00:00Z", ["web_0", "web_2"]]);
+  await signed.close();
+  await context.close();
+  await server.end();
+}
+
+export async function aHostIsRegisteredMaintainedAndBreaks() {
+  const server = await Server.start("--clock", "manual");
+  await server.api("POST", "/availability-sets", { name: "db" });
+  const { context, page } = await signedIn(server);
+  const found = [];
+  complaints(page, found);
+  await page.click("nav >> text=Hosts");
+  await live(page);
+  await page.getByLabel("Name").fill("rack 4");
+  await button(page, "Register").click();
+  await shows(page, "#wrong-name", "is not a name");
+  assert.equal(await page.getByLabel("Name").inputValue(), "rack 4");
+  await page.getByLabel("Name").fill("rack-4");
+  await button(page, "Register").click();
+  await page.waitForURL(/\/hosts\/rack-4$/);
+  await live(page);
+  for (const name of ["db-1", "db-2"]) await server.api("POST", "/machines", { name, availabilitySet: "db", host: "rack-4" });
+  await server.api("POST", "/machines", { name: "mail", host: "rack-4" });
+  for (const name of ["db-1", "mail"]) await server.listen(name);
+  await shows(page, "#machines", "mail");
+  const operation = await server.api("POST", "/maintenance", { target: { host: "rack-4" }, type: "Freeze" });
+  await shows(page, "#operations", "Freeze of host rack-4");
+  // Of several events, one that is approved waits for the others.
+  await page.goto(`${server.management}/events/${operation.events[0].id}`);
+  await page.locator("#do-approve > summary").click();
+  await shows(page, "#do-approve", "starts when all are approved: missing db-2 and mail");
+  await page.goto(server.management + "/hosts/rack-4");
+  await page.locator("#do-lose-host > summary").click();
+  await shows(page, "#do-lose-host", "Redeploy at once, without notice");
+  await page.locator("#do-lose-host button").click();
+  await shows(page, "#operations", "Hardware failure of host rack-4");
+  await shows(page, "#timeline", "Redeploy");
+  assert.deepEqual(found.filter((text) => !text.includes("422")), []);
+  await context.close();
+  await server.end();
+}
+
+export async function plansAndHostsAreReadableInEveryTheme() {
+  const server = await withSet();
+  for (const name of ["db-1", "db-2"]) await server.api("POST", "/machines", { name, host: "rack-4" });
+  await server.listen("db-1");
+  await server.api("PUT", "/hosts/rack-5");
+  await server.api("POST", "/maintenance", { target: { host: "rack-4" }, type: "Freeze" });
+  const { context } = await signedIn(server);
+  const state = await context.storageState();
+  await context.close();
+  await inEveryLook(state, async (page, look) => {
+    const at = `${look.colorScheme}, ${look.viewport.width}`;
+    await page.goto(server.management + "/maintenance?what=group&name=web");
+    await button(page, "Preview").click();
+    await page.waitForSelector(".order", { timeout: PATIENCE });
+    await judged(page, `a plan, ${at}`);
+    await picture(page, look, "plan");
+    await page.getByLabel("Notice").fill("soon");
+    await button(page, "Preview").click();
+    await shows(page, "#wrong-notice", "such as 90s");
+    await judged(page, `a wrong plan, ${at}`);
+    for (const [name, path] of [["hosts", "/hosts"], ["host", "/hosts/rack-4"]]) {
+      await page.goto(server.management + path);
+      await live(page);
+      for (const summary of await page.locator("#actions summary").all()) await summary.click();
+      await judged(page, `${name}, ${at}`);
+      await picture(page, look, name);
+    }
+  });
+  await server.end();
+}
