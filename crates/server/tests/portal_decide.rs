@@ -206,7 +206,7 @@ fn a_host_is_registered_shown_by_document_broken_and_removed() {
     for part in ["<b>db</b>", "Availability set", ">db-2</a>", "<b>web</b>", "2, 1 listened to"] {
         assert!(page.contains(part), "no {part} in {page}");
     }
-    assert!(foretold(&page, "fail-host").contains("the documents of db-1 and db-2 show it"), "{page}");
+    assert!(foretold(&page, "fail-host").contains("shown in the documents of db-1 and db-2"), "{page}");
     assert!(!page.contains("do-remove-host"));
     let fail = [("act", "lose-host"), ("target", "rack-4"), ("back", "/hosts/rack-4")];
     assert_eq!(browser.post("/portal/act", &fail).status, 303);

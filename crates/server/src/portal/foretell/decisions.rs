@@ -21,8 +21,7 @@ impl Oracle<'_> {
         let after = trial.region.event(event.id);
         match after.map(|event| &event.status) {
             Some(Status::Started { .. }) => {
-                let others: Vec<String> =
-                    started(&trial).filter(|other| other.id != event.id).map(|other| what(other)).collect();
+                let others: Vec<String> = started(&trial).filter(|other| other.id != event.id).map(what).collect();
                 match others.len() {
                     0 => format!("{} starts now instead of waiting for {at}.", what(event)),
                     _ => format!("{} starts now, and with it {}.", what(event), few(&others)),
@@ -73,7 +72,7 @@ impl Oracle<'_> {
             Ok(trial) => trial,
             Err(rejection) => return escaped(rejection),
         };
-        let gone: Vec<String> = cancelled(&trial).map(|event| what(event)).collect();
+        let gone: Vec<String> = cancelled(&trial).map(what).collect();
         let live = || operations.iter().flat_map(|one| &one.parts).filter_map(|part| trial.region.event(part.event));
         let finish: Vec<String> =
             live().filter(|event| matches!(event.status, Status::Started { .. })).map(|event| what(event)).collect();
