@@ -89,9 +89,31 @@ pub fn sentence(words: &str) -> String {
     if text.ends_with('.') { text } else { format!("{text}.") }
 }
 
+/// What the system says of an error, without the number that it has there: `(os error 2)`.
+pub fn without_numbers(words: &str) -> String {
+    let mut parts = words.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once(')') {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => text + rest,
+        Some(_) | None => format!("{text} (os error {part}"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_systems_numbers_are_left_out() {
+        for (words, expected) in [
+            ("x: No such file (os error 2). Do y.", "x: No such file. Do y."),
+            ("a (os error 1) b (os error 22)", "a b"),
+            ("a (os error x)", "a (os error x)"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_numbers(words), expected);
+        }
+    }
 
     #[test]
     fn sentences_begin_with_a_capital_unless_with_a_path() {

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                output::aside(&format!("forewarn: {message}"));
+                output::aside(&format!("forewarn: {}", failure::without_numbers(message)));
             }
             ExitCode::from(failure.exit_code())
         }

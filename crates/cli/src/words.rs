@@ -2,7 +2,9 @@
 //! answers with the value or with what the text must be, to stand after "but must be".
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use forewarn_server::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
 use forewarn_server::nearest::nearest;
 pub use forewarn_server::span::{span, span_text};
 
@@ -80,6 +82,45 @@ pub fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
     number.ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
+/// How many of something.
+pub fn whole(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "a whole number from 0".into())
+}
+
+pub fn at_least_one(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number from 1".into())
+}
+
+/// The number that something was given when it was made.
+pub fn ordinal(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "its number, such as 3".into())
+}
+
+pub fn percent(text: &str) -> Result<u8, String> {
+    number(text, 1, 100).map(|number| number as u8)
+}
+
+pub fn port(text: &str) -> Result<u16, String> {
+    number(text, 1, u32::from(u16::MAX)).map(|number| number as u16)
+}
+
+/// How long an answer may be held up.
+pub fn delay(text: &str) -> Result<Duration, String> {
+    let most = DELAY_MAX.as_secs();
+    span(text)
+        .ok()
+        .filter(|span| *span <= DELAY_MAX)
+        .ok_or_else(|| format!("a span of time up to {most}s, such as 2s or 250ms"))
+}
+
+pub fn retry_after(text: &str) -> Result<u64, String> {
+    let fits = |secs: &u64| *secs <= u64::from(RETRY_AFTER_SECS_MAX);
+    whole_seconds(text)
+        .ok()
+        .filter(fits)
+        .ok_or_else(|| format!("whole seconds up to {RETRY_AFTER_SECS_MAX}s, such as 2s"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +130,22 @@ mod tests {
         assert_eq!(terminate_timeout("10").unwrap(), "PT10M");
         assert_eq!(terminate_timeout("7m30s").unwrap(), "PT450S");
         assert!(terminate_timeout("soon").is_err());
+    }
+
+    #[test]
+    fn numbers_are_asked_for_in_words() {
+        assert_eq!((whole("3"), at_least_one("1"), percent("100"), port("80")), (Ok(3), Ok(1), Ok(100), Ok(80)));
+        assert_eq!(delay("300s"), Ok(Duration::from_secs(300)));
+        let said = [whole("-1").unwrap_err(), at_least_one("0").unwrap_err(), percent("101").unwrap_err()];
+        assert_eq!(said, ["a whole number from 0", "a whole number from 1", "a whole number from 1 to 100"]);
+        for wrong in [
+            delay("301s").unwrap_err(),
+            retry_after("2h").unwrap_err(),
+            ordinal("x").unwrap_err(),
+            port("0").unwrap_err(),
+        ] {
+            assert!(!wrong.contains("digit"), "{wrong}");
+        }
     }
 
     #[test]

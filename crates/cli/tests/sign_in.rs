@@ -239,7 +239,7 @@ fn tokens_are_issued_for_a_role_and_a_name() {
 
     for (words, code, part) in [
         (["--role", "king"].as_slice(), 2, "possible values: reader, operator, owner"),
-        (&["--role", "reader", "--hours", "169"], 2, "1..=168"),
+        (&["--role", "reader", "--hours", "169"], 2, "a whole number from 1 to 168"),
         (&["--role", "reader", "--name", "a b"], 2, "--name is \"a b\", but must be"),
         (&["--role", "reader", "--data", "/nonexistent"], 1, "There is no /nonexistent/signing.key."),
     ] {

@@ -44,9 +44,12 @@ fn about_key(message: &str) -> Option<String> {
 
 /// `invalid type: string "x", expected a sequence`.
 fn misfit(message: &str, written: Written) -> Option<String> {
-    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
-    let (found, expected) = rest.rsplit_once(", expected ")?;
-    Some(format!("there must be {} here, not {}", wanted(expected, written), given(found, written)))
+    let of_type = message.strip_prefix("invalid type: ");
+    let (found, expected) = of_type.or_else(|| message.strip_prefix("invalid value: "))?.rsplit_once(", expected ")?;
+    // Its limits matter to a number alone.
+    let wanted = wanted(expected, written);
+    let wanted = if of_type.is_some() { wanted.split(" from 0").next().unwrap_or_default() } else { &wanted };
+    Some(format!("there must be {wanted} here, not {}", given(found, written)))
 }
 
 fn with_keys(written: Written) -> &'static str {
@@ -100,6 +103,7 @@ fn of_text(message: &str) -> Option<String> {
         "invalid digit found in string" | "cannot parse integer from empty string" => {
             "there must be a whole number from 0 here"
         }
+        "duplicate key" => "this key is there twice",
         "number too large to fit in target type" => "the number is too large",
         "provided string was not `true` or `false`" => "there must be true or false here",
         other if other.starts_with("data did not match any variant") => "this is nothing that may stand here",
@@ -143,6 +147,7 @@ mod tests {
         };
         check(r#"{"names": "x"}"#, "there must be a list here, not the text 'x'");
         check(r#"{"names": [], "count": -1}"#, "there must be a whole number from 0 to 65535 here, not the number -1");
+        check(r#"{"names": [], "count": "x"}"#, "there must be a whole number here, not the text 'x'");
         check(r#"{"names": [], "inner": [1]}"#, "there must be an object here, not a list");
         check(r#"{"names": [], "inner": {"a": 1}}"#, "there must be true or false here, not the number 1");
         check(r#"{"names": [true]}"#, "there must be a text here, not true");

@@ -9,7 +9,7 @@ use arm_support::{
     advance, arm, check_status, event_of, events, instances, long, path, profile, raw, refused, server, set_body,
     status, vm_body,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 // --- scale sets ----------------------------------------------------------------------------------
 
@@ -69,6 +69,84 @@ fn instances_of_flexible_sets_are_machines_too() {
     check_status(&server, &long(&server, &format!("DELETE VM/{}", names[0]), NONE), "Succeeded");
     assert_eq!(instances(&server, "flex"), [names[1].clone()]);
     arm(&server, "GET SET/flex", NONE, 200, json!({ "sku": { "capacity": 1 } }));
+}
+
+#[test]
+fn a_machine_that_is_put_into_a_flexible_set_is_one_of_its_instances() {
+    let server = server();
+    let mut body = set_body(1, "Manual", None);
+    body["properties"]["orchestrationMode"] = json!("Flexible");
+    arm(&server, "PUT SET/flex", body, 201, json!({}));
+    let first = instances(&server, "flex").remove(0);
+    let member = |set: &str| json!({ "virtualMachineScaleSet": { "id": path(set) } });
+    let one = |properties: &Value| json!({ "location": "westeurope", "properties": properties });
+    let shown = json!({ "properties": member("SET/flex") });
+    arm(&server, "PUT VM/one", one(&member("SET/FLEX")), 201, shown.clone());
+    arm(&server, "GET VM/one", NONE, 200, shown.clone());
+    // As it stands it may be written again.
+    arm(&server, "PUT VM/one", one(&member("SET/flex")), 200, shown.clone());
+    arm(&server, "PATCH VM/one", json!({ "tags": { "a": "b" } }), 200, shown);
+    assert_eq!(instances(&server, "flex"), [first.as_str(), "one"]);
+    let instance = json!({ "instanceId": "one", "properties": { "latestModelApplied": true } });
+    arm(&server, "GET SET/flex/virtualMachines/one", NONE, 200, instance);
+    arm(&server, "GET SET/flex", NONE, 200, json!({ "sku": { "capacity": 2 } }));
+    let filter = format!("'virtualMachineScaleSet/id' eq '{}'", path("SET/flex")).replace(' ', "%20");
+    let listed = json!({ "value": [{ "name": first }, { "name": "one" }] });
+    arm(&server, &format!("GET VM?$filter={filter}"), NONE, 200, listed);
+
+    server.listen_as(&first);
+    long(&server, "POST VM/one/restart", NONE);
+    assert_eq!(events(&server, &first), [("Reboot".into(), "Scheduled".into(), vec!["one".to_owned()])]);
+    check_status(&server, &long(&server, "DELETE VM/one", NONE), "Succeeded");
+    arm(&server, "GET SET/flex", NONE, 200, json!({ "sku": { "capacity": 1 } }));
+}
+
+#[test]
+fn a_machine_is_put_into_one_set_that_takes_machines_and_stays_there() {
+    let server = server();
+    arm(&server, "PUT SET/uniform", set_body(0, "Manual", None), 201, json!({}));
+    let mut flexible = set_body(0, "Manual", None);
+    flexible["properties"]["orchestrationMode"] = json!("Flexible");
+    arm(&server, "PUT SET/flex", flexible, 201, json!({}));
+    arm(&server, "PUT AS/as", json!({ "location": "westeurope" }), 200, json!({}));
+    arm(&server, "PUT VM/alone", json!({ "location": "westeurope" }), 201, json!({}));
+    let before = arm(&server, "GET VM/alone", NONE, 200, json!({}));
+    let id = |short: &str| json!({ "id": path(short) });
+    let both = json!({ "virtualMachineScaleSet": id("SET/flex"), "availabilitySet": id("AS/as") });
+    for (line, properties, status, code) in [
+        ("PUT VM/new", json!({ "virtualMachineScaleSet": id("SET/uniform") }), 409, "NotAFlexibleSet"),
+        ("PUT VM/new", json!({ "virtualMachineScaleSet": id("SET/none") }), 404, "ResourceNotFound"),
+        ("PUT VM/new", json!({ "virtualMachineScaleSet": id("AS/as") }), 404, "ResourceNotFound"),
+        ("PUT VM/new", json!({ "availabilitySet": id("SET/flex") }), 404, "ResourceNotFound"),
+        ("PUT VM/new", json!({ "virtualMachineScaleSet": { "id": "flex" } }), 400, "InvalidParameter"),
+        ("PUT VM/new", both, 409, "OperationNotAllowed"),
+        ("PUT VM/alone", json!({ "virtualMachineScaleSet": id("SET/flex") }), 409, "PropertyChangeNotAllowed"),
+        ("PUT VM/alone", json!({ "availabilitySet": id("AS/as") }), 409, "PropertyChangeNotAllowed"),
+    ] {
+        refused(&server, line, json!({ "location": "westeurope", "properties": properties }), status, code);
+    }
+    refused(&server, "GET VM/new", NONE, 404, "ResourceNotFound");
+    assert_eq!(arm(&server, "GET VM/alone", NONE, 200, json!({})), before);
+}
+
+#[test]
+fn what_is_done_to_a_whole_set_is_one_operation_however_many_it_has() {
+    let server = server();
+    // Ten operations of users may wait at a time; instances are not counted.
+    arm(&server, "PUT SET/su", set_body(12, "Manual", None), 201, json!({}));
+    server.listen_as("su_0");
+    for (deed, seconds) in [("restart", 1500), ("redeploy", 1200), ("performMaintenance", 1200)] {
+        let operation = long(&server, &format!("POST SET/su/{deed}"), NONE);
+        assert_eq!(events(&server, "su_0").len(), 12, "{deed}");
+        let operations = check(&server, "GET /operations", NONE, 200, json!({}));
+        let running = operations["value"].as_array().unwrap().iter().filter(|one| one["state"] == "Running");
+        assert_eq!(running.count(), 1, "{deed}");
+        let first = event_of(&server, "su_0", "su_7");
+        server.approve_as("su_7", &first);
+        check_status(&server, &operation, "InProgress");
+        advance(&server, seconds);
+        check_status(&server, &operation, "Succeeded");
+    }
 }
 
 #[test]

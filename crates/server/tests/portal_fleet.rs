@@ -141,6 +141,37 @@ fn lanes_stand_below_their_scope_and_fold_when_there_are_many() {
 }
 
 #[test]
+fn a_long_time_line_is_reached_by_links_too() {
+    let server = fleet(45);
+    let events: Vec<String> = (0..45)
+        .map(|number| {
+            let name = format!("m-{number:03}");
+            server.listen_as(&name);
+            let plan = json!({ "target": { "machine": name }, "type": "Freeze" });
+            let operation = check(&server, "POST /maintenance", plan, 202, json!({}));
+            operation["events"][0]["id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let browser = Browser::at_once(&server);
+    let has = |page: &str, number: usize| page.contains(&format!("id=\"lane-{}\"", events[number]));
+    let page = browser.page("/");
+    assert!(has(&page, 0) && !has(&page, 20) && !has(&page, 44));
+    let link = between(&page, "id=\"timeline-2\" class=\"shelf\"><p class=\"more\"><a href=\"", "</a>");
+    assert_eq!(link, "/?events=40#timeline-2\">Scopes with events, 41 to 45 of 45");
+    let page = browser.page("/?events=40");
+    assert!(!has(&page, 0) && has(&page, 40) && has(&page, 44));
+}
+
+#[test]
+fn a_page_without_anything_is_live_as_well() {
+    let server = nobody();
+    let browser = Browser::at_once(&server);
+    let revision = between(&browser.page("/scale-sets"), "data-revision=\"", "\"");
+    let (_, messages) = browser.watch(&format!("/scale-sets&since={revision}&shelves="));
+    assert!(next(&messages)["now"].is_i64());
+}
+
+#[test]
 fn the_search_and_the_filter_hold_for_time_line_and_machines() {
     let server = fleet(3);
     for machine in ["m-000", "m-001"] {
@@ -191,4 +222,25 @@ fn what_is_over_is_read_once_and_then_as_it_grows() {
     check(&server, "POST /clock/advance", json!({ "seconds": 24 * 3600 }), 200, json!({}));
     let page = browser.page("/");
     assert!(!page.contains("id=\"strand-") && !page.contains("id=\"lane-"), "{page}");
+}
+
+#[test]
+fn domains_of_a_roll_out_that_are_still_to_come_are_drawn_as_expected() {
+    let server = Server::start();
+    let set = json!({ "name": "web", "capacity": 6, "orchestration": "Uniform" });
+    check(&server, "POST /scale-sets", set, 201, json!({}));
+    server.listen_as("web_0");
+    let plan = json!({ "target": { "group": "web" }, "type": "Reboot", "durationSeconds": 0 });
+    let operation = check(&server, "POST /maintenance", plan, 202, json!({}))["id"].as_str().unwrap().to_owned();
+    let browser = Browser::at_once(&server);
+    let page = browser.page("/");
+    // Each half an hour after the end of the one before, and then a quarter's notice.
+    for (domain, due) in [(1, "13:00"), (2, "13:45"), (3, "14:30")] {
+        let said = format!("update domain {domain}: expected about 2026-03-01 {due}:00 UTC");
+        assert!(page.contains(&said), "{said}: {page}");
+    }
+    assert!(page.contains("update domain 3, still to come; 1 more after it"), "{page}");
+    assert!(!browser.page("/?show=under-way").contains("still to come"));
+    check(&server, &format!("POST /operations/{operation}/cancel"), NONE, 200, json!({}));
+    assert!(!browser.page("/").contains("still to come"));
 }

@@ -71,9 +71,11 @@ pub struct Built {
 
 impl Built {
     fn new() -> Result<Built> {
-        let packages = ["build", "--profile", "bench-lto", "--package", "forewarn-cli", "--package", "forewarn-store"];
+        // While a benchmark is being written: `dev`, which is built sooner and says little.
+        let profile = std::env::var("FOREWARN_BENCH_PROFILE").unwrap_or_else(|_| "bench-lto".into());
+        let packages = ["build", "--profile", &profile, "--package", "forewarn-cli", "--package", "forewarn-store"];
         sh::cargo(&packages).args(&["--bin", "forewarn", "--example", "fleet_cost"]).run()?;
-        let dir = sh::target().join("bench-lto");
+        let dir = sh::target().join(if profile == "dev" { "debug" } else { &profile });
         let scratch = sh::target().join("tmp/bench");
         Ok(Built { forewarn: dir.join("forewarn"), fleet_cost: dir.join("examples/fleet_cost"), scratch })
     }

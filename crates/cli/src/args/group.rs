@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use super::traits::PolicyArgs;
 use super::{Asking, Named, Within};
+use crate::words;
 
 #[derive(Debug, Subcommand)]
 pub enum GroupCommand {
@@ -34,10 +35,10 @@ pub struct CreateGroupArgs {
     #[command(flatten)]
     pub group: Named,
     /// How many update domains.
-    #[arg(long, value_name = "N", visible_alias = "platform-update-domain-count")]
+    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
     /// How many fault domains.
-    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain-count")]
+    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
     #[command(flatten)]
     pub policy: PolicyArgs,

@@ -29,6 +29,6 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub until: Option<jiff::Timestamp>,
     /// The newest so many.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = |text: &str| words::number(text, 1, 1000))]
     pub limit: u32,
 }

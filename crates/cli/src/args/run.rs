@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches};
 use super::EventType;
 use super::serve::{flag, given};
 use crate::config::{Given, SETTINGS, Setting, Typed};
+use crate::words;
 
 /// Settings of `serve` that make sense for a server that is thrown away.
 const SERVER_FLAGS: &[&str] = &[
@@ -85,7 +86,7 @@ struct Typing {
     #[arg(long, value_name = "NAME")]
     vm: Option<String>,
     /// Let the program reach this port of 127.0.0.1 outside, at the same address; may be repeated.
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", value_parser = words::port)]
     reach: Vec<u16>,
     /// Announce an event before the program starts, with the notice that its type has; a Terminate has five minutes.
     #[arg(long, value_name = "TYPE", ignore_case = true)]

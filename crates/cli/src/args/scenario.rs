@@ -2,6 +2,8 @@
 
 use clap::Subcommand;
 
+use crate::words;
+
 #[derive(Debug, Subcommand)]
 pub enum ScenarioCommand {
     /// The scenarios that come with the program.
@@ -32,7 +34,7 @@ pub enum ScenarioCommand {
     /// Stop a run.
     Stop {
         /// The number of the run.
-        #[arg(value_name = "RUN")]
+        #[arg(value_name = "RUN", value_parser = words::ordinal)]
         run: u64,
     },
 }

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Subcommand, value_parser};
 use forewarn_server::identity::{Role, TOKEN_HOURS_MAX};
 
 use super::connection::Connection;
@@ -34,7 +34,7 @@ pub struct IssueArgs {
     #[arg(long, value_name = "ROLE", value_parser = role())]
     pub role: Role,
     /// How long it is good for; it cannot be called back.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(i64).range(1..=TOKEN_HOURS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = hours)]
     pub hours: i64,
     /// Who its holder is in the history; without it the role.
     #[arg(long, value_name = "NAME")]
@@ -45,6 +45,11 @@ pub struct IssueArgs {
 pub enum CaCommand {
     /// Print its certificate, for programs that shall trust the server.
     Show,
+}
+
+fn hours(text: &str) -> Result<i64, String> {
+    let fits = |hours: &i64| (1..=TOKEN_HOURS_MAX).contains(hours);
+    text.parse().ok().filter(fits).ok_or_else(|| format!("a whole number from 1 to {TOKEN_HOURS_MAX}"))
 }
 
 /// One of the words for roles.

@@ -112,10 +112,10 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Its update domain; a new machine without it gets the next in turn.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true)]
     pub update_domain: Option<u32>,
     /// Its fault domain; a new machine without it gets the next in turn.
-    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain")]
+    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain")]
     pub fault_domain: Option<u32>,
     /// Its availability zone; "" for none.
     #[arg(short, long, value_name = "ZONE")]

@@ -21,7 +21,7 @@ pub enum VmssCommand {
         #[command(flatten)]
         set: Named,
         /// How many instances there shall be.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true)]
         new_capacity: u32,
         #[command(flatten)]
         waiting: Waiting,
@@ -119,7 +119,7 @@ pub struct CreateSetArgs {
     #[command(flatten)]
     pub set: Named,
     /// How many instances.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, default_value_t = 2)]
     pub instance_count: u32,
     /// Flexible: instances are machines of their own, one document for all. Uniform: numbered, in placement groups.
     #[arg(long, value_name = "MODE", default_value = "Flexible", ignore_case = true)]
@@ -140,10 +140,10 @@ pub struct CreateSetArgs {
     #[arg(short, long, value_name = "ZONE", num_args = 1..)]
     pub zones: Vec<String>,
     /// How many update domains.
-    #[arg(long, value_name = "N", visible_alias = "platform-update-domain-count")]
+    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
     /// How many fault domains.
-    #[arg(long, value_name = "N", visible_alias = "platform-fault-domain-count")]
+    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
     /// Of a Uniform set: the most instances of one placement group, or none for no limit; without it 100.
     #[arg(long, value_name = "N|none", value_parser = words::number_or_none)]

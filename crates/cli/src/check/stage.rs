@@ -62,7 +62,17 @@ pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Seen>,
             cases.iter().map(|case| scope.spawn(|| Stage::open(case, &common, &runtime)?.play())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(broken()))).collect()
     });
-    results.into_iter().collect()
+    told(results)
+}
+
+/// Cases that were broken off because of another say nothing; that one does.
+fn told(results: Vec<Result<Seen, Failure>>) -> Result<Vec<Seen>, Failure> {
+    let speaks = |result: &Result<Seen, Failure>| matches!(result, Err(failure) if failure.message().is_some());
+    let mut results = results;
+    match results.iter().position(speaks) {
+        Some(place) => results.swap_remove(place).map(|seen| vec![seen]),
+        None => results.into_iter().collect(),
+    }
 }
 
 fn broken() -> Failure {
@@ -348,4 +358,17 @@ fn events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
 
 fn on(events: &mut [Event], id: &str, change: impl FnOnce(&mut Event)) {
     events.iter_mut().find(|event| event.id == id).map(change).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_case_that_knows_why_nothing_can_be_said_is_heard() {
+        let why = || Failure::Ended("why".into());
+        let broken_off = || Err(Failure::NobodyReads);
+        assert_eq!(told(vec![broken_off(), Err(why()), broken_off()]).unwrap_err(), why());
+        assert_eq!(told(vec![Ok(Seen::default())]).unwrap().len(), 1);
+    }
 }

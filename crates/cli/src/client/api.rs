@@ -228,8 +228,9 @@ impl Api {
 
     fn unreachable(&self, error: &ureq::Error) -> Failure {
         Failure::Unreachable(format!(
-            "The server at {} cannot be reached: {error}. Start one with `forewarn serve`, or name another with --server or FOREWARN_SERVER.",
-            self.server
+            "The server at {} cannot be reached: {}. Start one with `forewarn serve`, or name another with --server or FOREWARN_SERVER.",
+            self.server,
+            obstacle(error)
         ))
     }
 
@@ -242,6 +243,17 @@ impl Api {
             "The answer of {} is not understood: {what}. Is that the management address of a forewarn server?",
             self.server
         ))
+    }
+}
+
+/// Why there was no answer.
+fn obstacle(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nobody listens there".into(),
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::Timeout(_) => "no answer came in time".into(),
+        ureq::Error::HostNotFound => "there is no computer of that name".into(),
+        other => other.to_string(),
     }
 }
 

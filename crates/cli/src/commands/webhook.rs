@@ -36,6 +36,7 @@ struct Webhook {
 struct State {
     delivered: u64,
     given_up: u64,
+    again: u64,
     behind: u64,
     failures: u64,
     last_success: Option<Timestamp>,
@@ -269,6 +270,9 @@ impl Webhook {
             ("Behind", state.behind.to_string()),
             ("Given up", state.given_up.to_string()),
         ];
+        if state.again > 0 {
+            facts.push(("To be sent again", state.again.to_string()));
+        }
         if let Some(at) = state.last_success {
             facts.push(("Last success", day_time(at)));
         }

@@ -276,7 +276,7 @@ pub fn found(api: &Api, name: &str) -> Result<std::sync::Arc<Hook>, ApiError> {
 async fn shown(api: &Api, hook: &Hook, secret: Option<String>) -> Result<Webhook, ApiError> {
     let (definition, status) = (hook.definition(), hook.status());
     let behind = api.engine().webhook_behind(&status).await?;
-    Ok(Webhook::of(&definition, secret, WebhookState::of(status, hook.kept().again.len(), behind)))
+    Ok(Webhook::of(&definition, secret, WebhookState::of(status, hook.again(), behind)))
 }
 
 /// One that we make is shown, once.

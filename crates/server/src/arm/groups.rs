@@ -22,6 +22,20 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub fn resource_type(self) -> &'static str {
+        match self {
+            Kind::AvailabilitySet => "Microsoft.Compute/availabilitySets",
+            Kind::ScaleSet => "Microsoft.Compute/virtualMachineScaleSets",
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::AvailabilitySet => "availability set",
+            Kind::ScaleSet => "scale set",
+        }
+    }
+
     fn is_of(self, group: &Group) -> bool {
         match group.kind {
             GroupKind::AvailabilitySet => self == Kind::AvailabilitySet,

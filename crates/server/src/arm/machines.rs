@@ -14,13 +14,14 @@ use serde_json::Value;
 
 use super::call::{Arm, Call, home_of};
 use super::fields::{self, at, invalid, missing, text, word};
+use super::groups::{self, Kind};
+use super::network;
 use super::operations::Ticket;
 use super::page::{self, Wanted};
 use super::profile::{self, EVICTIONS, PRIORITIES};
 use super::render::{self, Form, View};
 use super::resource_groups::{is_home, same_location};
 use super::write::{How, Identity, Written, stored};
-use super::{groups, network};
 use crate::api::Note;
 use crate::api::error::{ApiError, Refusal};
 use crate::api::text::Word;
@@ -139,11 +140,12 @@ fn check_fixed(region: &Region, machine: &Machine, shown: &Value, merged: &Value
     if eviction.is_some_and(|eviction| eviction != machine.eviction) {
         return Err(fixed("properties.evictionPolicy"));
     }
-    let same_set = match (&machine.seat, set_in(region, &properties)?) {
-        (Seat::AvailabilitySet(set), given) => given.is_none_or(|given| given == *set),
-        (Seat::Standalone | Seat::RoleInstance { .. } | Seat::Instance { .. }, given) => given.is_none(),
-    };
-    if same_set { Ok(()) } else { Err(fixed("properties.availabilitySet")) }
+    for (kind, place) in MEMBERSHIPS {
+        if set_in(region, &properties, kind, place)?.is_some_and(|given| machine.seat.group() != Some(given)) {
+            return Err(fixed(&format!("properties.{place}")));
+        }
+    }
+    Ok(())
 }
 
 pub fn fixed(place: &str) -> ApiError {
@@ -152,24 +154,33 @@ pub fn fixed(place: &str) -> ApiError {
 }
 
 fn place(region: &Region, properties: &Value) -> Result<Place, ApiError> {
-    if at(properties, "virtualMachineScaleSet.id").is_some() {
-        let message = "Machines of a scale set are made by raising its capacity. Leave 'virtualMachineScaleSet' out.";
-        return Err(ApiError::new(Refusal::OperationNotAllowed, message).about("properties.virtualMachineScaleSet.id"));
+    let [one, other] = MEMBERSHIPS.map(|(kind, place)| set_in(region, properties, kind, place));
+    match (one?, other?) {
+        (None, None) => Ok(Place::Standalone),
+        (Some(set), None) => Ok(Place::AvailabilitySet(set)),
+        (None, Some(set)) => Ok(Place::FlexibleSet(set)),
+        (Some(_), Some(_)) => {
+            let message = "A machine is in an availability set or in a scale set. Leave one of them out.";
+            Err(ApiError::new(Refusal::OperationNotAllowed, message).about("properties.virtualMachineScaleSet"))
+        }
     }
-    Ok(set_in(region, properties)?.map_or(Place::Standalone, Place::AvailabilitySet))
 }
 
-/// The availability set that a body names.
-fn set_in(region: &Region, properties: &Value) -> Result<Option<GroupId>, ApiError> {
-    const PLACE: &str = "availabilitySet.id";
-    let Some(given) = at(properties, PLACE).and_then(Value::as_str) else { return Ok(None) };
-    let id = ResourceId::parse(given).map_err(|error| invalid("properties.availabilitySet.id", error))?;
-    let found = region.group_by_name(&home_of(&id), last_name(&id));
-    let found = found.filter(|_| id.kind().is_some_and(|kind| kind == "Microsoft.Compute/availabilitySets"));
-    found.map(Some).ok_or_else(|| {
-        let message = format!("There is no availability set '{given}'. Create it first.");
-        ApiError::new(Refusal::ResourceNotFound, message).about("properties.availabilitySet.id")
-    })
+/// Where a body says what its machine is a member of.
+const MEMBERSHIPS: [(Kind, &str); 2] =
+    [(Kind::AvailabilitySet, "availabilitySet"), (Kind::ScaleSet, "virtualMachineScaleSet")];
+
+fn set_in(region: &Region, properties: &Value, kind: Kind, place: &str) -> Result<Option<GroupId>, ApiError> {
+    let Some(given) = text(properties, &format!("{place}.id"))? else { return Ok(None) };
+    let place = format!("properties.{place}.id");
+    let id = ResourceId::parse(given).map_err(|error| invalid(&place, error))?;
+    match groups::find(region, &id, kind) {
+        Ok(group) if id.kind().as_deref() == Some(kind.resource_type()) => Ok(Some(group.id)),
+        Ok(_) | Err(_) => {
+            let message = format!("There is no {} '{given}'. Create it first.", kind.words());
+            Err(ApiError::new(Refusal::ResourceNotFound, message).about(place))
+        }
+    }
 }
 
 fn zone(body: &Value) -> Result<Option<forewarn_core::Name>, ApiError> {
@@ -239,7 +250,7 @@ fn set_of_filter(region: &Region, filter: &str) -> Result<GroupId, ApiError> {
         }
     };
     let id = ResourceId::parse(id).map_err(|error| ApiError::query("$filter", error))?;
-    region.group_by_name(&home_of(&id), last_name(&id)).ok_or_else(|| not_found(&id))
+    Ok(groups::find(region, &id, Kind::ScaleSet)?.id)
 }
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {

@@ -35,7 +35,11 @@ const COUNT_MAX: u32 = MACHINES_PER_GROUP_MAX as u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticket {
     One(OperationId),
-    Many { seed: Guid, count: u32 },
+    /// The deletion of a resource group is one for each group in it.
+    Many {
+        seed: Guid,
+        count: u32,
+    },
     Over(Guid),
 }
 

@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri, header};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -55,8 +55,8 @@ pub async fn stream(
     let field = |name: &str| query.get(name).map_or("", String::as_str);
     let view = query.get("shelves").map(|shelves| View::parse(shelves, field("opened"), field("closed")));
     let (name, views) = service.portal().streams.open(&visitor.cookie, view);
-    let sent = Sent::default();
-    tokio::spawn(Feed { service, visitor, page, messages, commits, views, name, since, sent, _permit: permit }.run());
+    let feed = Feed { service, visitor, page, messages, commits, views, name, since, sent: None, _permit: permit };
+    tokio::spawn(feed.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (headers, Body::new(Pages(body))).into_response()
 }
@@ -70,9 +70,10 @@ struct Feed {
     views: watch::Receiver<Option<View>>,
     /// By this the page says what it looks at.
     name: String,
-    /// The revision that the page was drawn from, until the first message.
+    /// The revision that the page was drawn from.
     since: Option<u64>,
-    sent: Sent,
+    /// Nothing before the first message.
+    sent: Option<Sent>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -83,6 +84,26 @@ struct Sent {
     fragments: HashMap<String, u64>,
     /// How many stretches each long list has.
     shelves: BTreeMap<&'static str, usize>,
+}
+
+impl Sent {
+    /// What there is now, and what of it is new or other than before.
+    fn compare(&self, panels: &[Panel]) -> (Sent, Vec<Value>) {
+        let (mut now, mut put) = (Sent::default(), Vec::new());
+        for panel in panels {
+            if !panel.shelves.is_empty() || self.shelves.contains_key(panel.id) {
+                now.shelves.insert(panel.id, panel.shelves.len());
+            }
+            for (list, fragment) in panel.drawn() {
+                let hash = hash_of(list, &fragment.html);
+                if self.fragments.get(&fragment.id) != Some(&hash) {
+                    put.push(json!({ "list": list, "id": fragment.id, "sort": fragment.sort, "html": fragment.html }));
+                }
+                now.fragments.insert(fragment.id.clone(), hash);
+            }
+        }
+        (now, put)
+    }
 }
 
 impl Drop for Feed {
@@ -116,34 +137,23 @@ impl Feed {
     }
 
     async fn send_changes(&mut self, panels: &[Panel], scene: &Scene) -> Option<()> {
-        let mut now = Sent::default();
-        let mut put = Vec::new();
-        for panel in panels {
-            if !panel.shelves.is_empty() || self.sent.shelves.contains_key(panel.id) {
-                now.shelves.insert(panel.id, panel.shelves.len());
-            }
-            for (list, fragment) in panel.drawn() {
-                let hash = hash_of(list, &fragment.html);
-                if self.sent.fragments.get(&fragment.id) != Some(&hash) {
-                    put.push(json!({ "list": list, "id": fragment.id, "sort": fragment.sort, "html": fragment.html }));
-                }
-                now.fragments.insert(fragment.id.clone(), hash);
-            }
-        }
-        let gone: Vec<&String> = self.sent.fragments.keys().filter(|id| !now.fragments.contains_key(*id)).collect();
-        let shelves = (self.sent.shelves != now.shelves).then_some(&now.shelves);
-        // A page that was drawn from this very revision has it all; else the first message says what there is at all, so
-        // that what has gone since goes.
-        let is_first = self.sent.fragments.is_empty();
-        let has_all = self.since.take() == Some(scene.snapshot.revision) && !self.page.shows_requests();
-        let all: Option<Vec<&String>> = (is_first && !has_all).then(|| now.fragments.keys().collect());
-        let is_news = !put.is_empty() || !gone.is_empty() || shelves.is_some() || all.is_some();
+        let before = self.sent.take();
+        let is_first = before.is_none();
+        let before = before.unwrap_or_default();
+        let (now, put) = before.compare(panels);
+        let gone: Vec<&String> = before.fragments.keys().filter(|id| !now.fragments.contains_key(*id)).collect();
+        let shelves = (before.shelves != now.shelves).then_some(&now.shelves);
+        // A page that was drawn from this very revision has it all.
+        let has_all = is_first && self.since == Some(scene.snapshot.revision) && !self.page.shows_requests();
+        let is_news = is_first || !put.is_empty() || !gone.is_empty() || shelves.is_some();
+        // Else the first message says what there is at all, so that what has gone since goes.
+        let all: Option<Vec<&String>> = is_first.then(|| now.fragments.keys().collect());
         let message = if has_all {
             json!({ "now": scene.now.0 })
         } else {
             json!({ "now": scene.now.0, "put": put, "drop": gone, "all": all, "shelves": shelves })
         };
-        self.sent = now;
+        self.sent = Some(now);
         if is_news { self.send(&message.to_string()).await } else { Some(()) }
     }
 

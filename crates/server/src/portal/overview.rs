@@ -1,5 +1,7 @@
 //! What is coming, what is under way, and every scope with its machines; of long lists what the viewer looks at.
 
+use std::sync::Arc;
+
 use askama::Template;
 use forewarn_core::{Region, Scope, ScopeId, Status};
 
@@ -55,6 +57,13 @@ impl Show {
     }
 }
 
+/// Where a page begins that comes without script: with these stretches of its lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    pub scopes: usize,
+    pub strands: usize,
+}
+
 /// What is looked for, in the time line and among the scopes.
 pub struct Wanted<'a> {
     show: Show,
@@ -63,8 +72,17 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
+    fn is_everything(&self) -> bool {
+        self.show == Show::All && self.search.is_empty()
+    }
+
     pub fn is_life(&self, life: &Life) -> bool {
         self.show.has(life.stage()) && (self.names(&life.scope) || life.names.iter().any(|name| self.names(name)))
+    }
+
+    /// Of what is expected in this scope.
+    pub fn is_ghost(&self, region: &Region, scope: ScopeId) -> bool {
+        self.show.has(Stage::Coming) && region.scope(scope).is_some_and(|scope| self.is_named(region, scope))
     }
 
     fn is_scope(&self, region: &Region, scope: &Scope) -> bool {
@@ -75,11 +93,13 @@ impl Wanted<'_> {
                 self.show.has(if is_started { Stage::UnderWay } else { Stage::Coming })
             }),
         };
-        let is_named = || {
-            self.names(&words::scope(region, scope).name)
-                || region.members(scope.id).any(|machine| self.names(&machine.name))
-        };
-        is_shown() && (self.search.is_empty() || is_named())
+        is_shown() && self.is_named(region, scope)
+    }
+
+    fn is_named(&self, region: &Region, scope: &Scope) -> bool {
+        self.search.is_empty()
+            || self.names(&words::scope(region, scope).name)
+            || region.members(scope.id).any(|machine| self.names(&machine.name))
     }
 
     fn names(&self, name: &str) -> bool {
@@ -111,33 +131,31 @@ struct Search<'a> {
 
 #[derive(Template)]
 #[template(path = "start.html")]
-struct Start;
+struct Beginning;
 
-pub async fn draw(scene: &Scene, search: &str, show: Show, from: usize) -> Drawn {
+pub async fn draw(scene: &Scene, search: &str, show: Show, start: Start) -> Drawn {
     let region = scene.region();
     let lowered = search.trim().to_lowercase();
     let wanted = Wanted { show, search: &lowered };
-    let first = || View::of(["timeline-0".into(), shelf(from), shelf(from + SHELF)]);
+    let first = || {
+        let shelves = [start.scopes / SHELF, start.scopes / SHELF + 1].map(|number| format!("scopes-{number}"));
+        View::of(shelves.into_iter().chain([format!("timeline-{}", start.strands / timeline::SHELF)]))
+    };
     let view = scene.view.clone().unwrap_or_else(first);
     let address = |show: Show| address(search, show);
     let shows = Show::EACH.map(|each| (address(each), each.label(), each == show)).into();
     let search = Search { search, show: show.word(), shows };
     let found = found(scene, &wanted);
-    let is_all = show == Show::All && lowered.is_empty();
-    let counts = counts(region, (!is_all).then_some(found.len()));
+    let counts = counts(region, (!wanted.is_everything()).then_some(found.len()));
     let mut panels = vec![
         Panel::one("counts", "At a glance", &counts).below(sign_in::rendered(&search).0),
         timeline::strands(scene, &wanted, &view, &address(show)).await,
         scopes(region, &found, &view, &address(show)),
     ];
     if region.machines().len() == 0 {
-        panels.insert(0, Panel::one("start", "To begin with", &Start));
+        panels.insert(0, Panel::one("start", "To begin with", &Beginning));
     }
     Drawn { title: "Overview".into(), lead: String::new(), panels }
-}
-
-fn shelf(item: usize) -> String {
-    format!("scopes-{}", item / SHELF)
 }
 
 /// Ends where one more field can follow.
@@ -152,14 +170,18 @@ fn address(search: &str, show: Show) -> String {
     if fields.is_empty() { "/?".into() } else { format!("/?{fields}&") }
 }
 
-fn found(scene: &Scene, wanted: &Wanted<'_>) -> Vec<ScopeId> {
+fn found(scene: &Scene, wanted: &Wanted<'_>) -> Arc<[ScopeId]> {
     let region = scene.region();
+    let order = scene.service.portal().order(&scene.snapshot);
+    if wanted.is_everything() {
+        return order;
+    }
     let is_wanted = |id: &&ScopeId| region.scope(**id).is_some_and(|scope| wanted.is_scope(region, scope));
-    scene.service.portal().order(&scene.snapshot).iter().filter(is_wanted).copied().collect()
+    order.iter().filter(is_wanted).copied().collect()
 }
 
 fn scopes(region: &Region, found: &[ScopeId], view: &View, address: &str) -> Panel {
-    let shelving = Shelving { list: "scopes", size: SHELF, view, noun: "Scopes", address };
+    let shelving = Shelving { list: "scopes", size: SHELF, view, noun: "Scopes", address, field: "from" };
     let card = |id: &ScopeId| region.scope(*id).map(|scope| scope::card(region, scope)).into_iter().collect();
     Panel::new("scopes", "Machines", Vec::new()).shelved(shelving.shelves(found, card)).or("No machine is found.")
 }

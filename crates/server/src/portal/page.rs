@@ -13,7 +13,7 @@ use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
 use super::field::Problems;
-use super::overview::Show;
+use super::overview::{Show, Start};
 use super::shelf::Shelf;
 use super::view::View;
 use super::visitor::Visitor;
@@ -31,7 +31,7 @@ pub enum Page {
     Overview {
         search: String,
         show: Show,
-        from: usize,
+        start: Start,
     },
     Machine {
         vm_id: Guid,
@@ -181,7 +181,11 @@ impl Page {
         let from = text("from").parse().unwrap_or(0);
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         match parts[..] {
-            [] => Some(Page::Overview { search: text("search"), show: Show::of(&text("show")), from }),
+            [] => Some(Page::Overview {
+                search: text("search"),
+                show: Show::of(&text("show")),
+                start: Start { scopes: from, strands: text("events").parse().unwrap_or(0) },
+            }),
             ["machines", id] => {
                 let version = Version::ALL.into_iter().find(|version| version.as_str() == text("version"));
                 let version = version.unwrap_or(Version::ALL[Version::ALL.len() - 1]);
@@ -216,7 +220,7 @@ impl Page {
 
     pub async fn draw(&self, scene: &Scene) -> Result<Drawn, Missing> {
         match self {
-            Page::Overview { search, show, from } => Ok(overview::draw(scene, search, *show, *from).await),
+            Page::Overview { search, show, start } => Ok(overview::draw(scene, search, *show, *start).await),
             Page::Machine { vm_id, version } => machine::draw(scene, *vm_id, *version).await,
             Page::Group { id, from } => group::draw(scene, *id, *from).await,
             Page::Event(id) => event::draw(scene, *id).await,

@@ -19,8 +19,9 @@ pub struct Shelving<'a> {
     pub view: &'a View,
     /// What its items are called.
     pub noun: &'a str,
-    /// The page's address, to which `from` is added.
+    /// The page's address, to which `field` is added.
     pub address: &'a str,
+    pub field: &'static str,
 }
 
 impl Shelving<'_> {
@@ -31,7 +32,7 @@ impl Shelving<'_> {
             let id = format!("{}-{number}", self.list);
             let is_seen = self.view.has(self.list, number);
             shelves.push(Shelf {
-                href: format!("{}from={first}#{id}", self.address),
+                href: format!("{}{}={first}#{id}", self.address, self.field),
                 id,
                 about: format!("{} {} to {} of {}", self.noun, first + 1, first + stretch.len(), items.len()),
                 fragments: is_seen.then(|| stretch.iter().flat_map(&mut draw).collect()),

@@ -100,11 +100,16 @@ impl Hook {
     }
 
     pub fn kept(&self) -> Kept {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock_kept().clone()
+    }
+
+    /// How many messages are to be sent again.
+    pub fn again(&self) -> usize {
+        self.lock_kept().again.len()
     }
 
     pub(super) fn keep(&self, kept: Kept) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        *self.lock_kept() = kept;
     }
 
     pub(super) fn redefine(&self, definition: Definition) {
@@ -151,6 +156,10 @@ impl Hook {
     /// Another address or another switch is a new beginning.
     pub(super) fn forget_failures(&self) {
         self.lock().failures = 0;
+    }
+
+    fn lock_kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Status> {

@@ -131,7 +131,7 @@ impl Runner {
                 self.passed += 1;
                 continue;
             };
-            if !Arc::ptr_eq(definition, &self.hook.definition()) || !self.hook.kept().again.is_empty() {
+            if !Arc::ptr_eq(definition, &self.hook.definition()) || self.hook.again() > 0 {
                 return;
             }
             match self.deliver(definition, row, &message).await {

@@ -141,10 +141,10 @@ for (const name of ["web1", "web2"]) {
 }
 assert.deepEqual(await names(), ["web1", "web2"]);
 passed("virtualMachines.createOrUpdate", "The machines are there, in one availability set.");
-await sees("web1");
-await lasts(begin(machines.restart("rg", "web1")), "web1", ["Reboot Scheduled web1"], 1500);
-passed("virtualMachines.restart", "A Reboot; it lasted until the machine was back.");
-await lasts(begin(machines.redeploy("rg", "web1")), "web1", ["Redeploy Scheduled web1"], 1200);
+await sees("web2");
+await lasts(begin(machines.restart("rg", "web1")), "web2", ["Reboot Scheduled web1"], 1500);
+passed("virtualMachines.restart", "A Reboot that the other machine sees; it lasted until the machine was back.");
+await lasts(begin(machines.redeploy("rg", "web1")), "web2", ["Redeploy Scheduled web1"], 1200);
 passed("virtualMachines.redeploy", "A Redeploy; it lasted until the machine was back.");
 await machines.createOrUpdate("rg", "evicted", machine({ priority: "Spot" }));
 await sees("evicted");

@@ -176,6 +176,7 @@ passed("virtual_machine_scale_set_vms.begin_delete", "A Terminate; at the time-o
 ends(sets.begin_deallocate("rg", "ss"))
 view = instances.get_instance_view("rg", "ss", "0")
 expect("power", [status.code for status in view.statuses][-1], "PowerState/deallocated")
+sees("ss_0")
 passed("virtual_machine_scale_sets.begin_deallocate", "The instance is deallocated; no event.")
 ends(sets.begin_start("rg", "ss"))
 poller = sets.begin_delete("rg", "ss")

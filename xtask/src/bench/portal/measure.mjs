@@ -218,8 +218,8 @@ try {
   const of = (turn, name) => median(figures[turn].map((figure) => figure[name]));
   const result = [];
   for (const turn of [0, 1]) {
-    const alone = await unwatched(fleets[turn]);
     const update = await updates(browser, fleets[turn]);
+    const alone = await unwatched(fleets[turn]);
     const view = Object.fromEntries(["paint", "complete", "bytes", "elements", "scrolled"].map((name) => [name, of(turn, name)]));
     result.push({ machines: fleets[turn].machineCount, scopes: fleets[turn].scopes, ...view, ...update, unwatched: alone });
   }

@@ -7,10 +7,13 @@
 //!   past: what is over ───┘       └──▶ strands: by scope, folded when there are many
 //! ```
 
+mod ghosts;
 mod lane;
 mod past;
 mod strands;
 mod window;
+
+use std::sync::Arc;
 
 use askama::Template;
 use forewarn_core::{Event, EventId, Outcome, Region, ScopeId, Status, Timestamp};
@@ -21,7 +24,7 @@ use super::page::{Panel, Scene};
 use super::{sign_in, words};
 use crate::api::When;
 pub use past::Past;
-pub use strands::strands;
+pub use strands::{SHELF, strands};
 use window::Window;
 
 /// More lanes than this nobody reads; the rest is found by searching.
@@ -56,7 +59,7 @@ pub async fn lives(
     scene: &Scene,
     wanted: impl Fn(&Region, &Event) -> bool,
     past: impl Fn(&HistoryRow) -> bool,
-) -> Vec<Life> {
+) -> Vec<Arc<Life>> {
     let mut lives = live(scene.region(), wanted);
     lives.sort_by_key(|life| life.appeared);
     lives.truncate(LANES_MAX);
@@ -68,13 +71,13 @@ pub async fn lives(
     lives
 }
 
-fn live(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec<Life> {
+fn live(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec<Arc<Life>> {
     let events = region.events().filter(|event| event.is_live() && wanted(region, event));
-    events.map(|event| Life::of(region, event)).collect()
+    events.map(|event| Arc::new(Life::of(region, event))).collect()
 }
 
 /// The panel with a lane for each of these, and its controls.
-pub fn panel(scene: &Scene, lives: &[Life]) -> Panel {
+pub fn panel(scene: &Scene, lives: &[Arc<Life>]) -> Panel {
     let lanes = lives.iter().map(|life| life.lane(scene, &life.place(), lane::Scope::Told)).collect();
     frame(scene, Panel::new("timeline", "Time line", lanes))
 }

@@ -1,7 +1,7 @@
 //! What is over, read from history once and then row by row as it grows.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forewarn_core::EventId;
@@ -34,12 +34,12 @@ struct Kept {
 /// An event as history tells it.
 struct Told {
     appeared: HistoryRow,
-    life: Life,
+    life: Arc<Life>,
 }
 
 impl Past {
     /// Events that are over for less than a day, of those that `wanted` says so of, given the row of their appearance.
-    pub async fn over(&self, scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Vec<Life> {
+    pub async fn over(&self, scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Vec<Arc<Life>> {
         self.read_on(scene).await;
         let since = scene.now - PAST;
         let kept = self.kept();
@@ -90,10 +90,10 @@ impl Kept {
         for row in rows.iter().filter(|row| row.number > self.row) {
             let Some(id) = row.event else { continue };
             if row.kind == "appeared" {
-                let life = Life::appeared(scene.region(), id, row);
+                let life = Arc::new(Life::appeared(scene.region(), id, row));
                 self.events.insert(id, Told { appeared: row.clone(), life });
             } else if let Some(told) = self.events.get_mut(&id) {
-                told.life.went_on(row);
+                Arc::make_mut(&mut told.life).went_on(row);
             }
         }
         self.row = rows.last().map_or(self.row, |row| self.row.max(row.number));

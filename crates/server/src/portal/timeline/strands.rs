@@ -2,10 +2,12 @@
 //! there are many lanes, scopes with several are folded to one picture until somebody opens them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use askama::Template;
 use forewarn_core::ScopeId;
 
+use super::ghosts::{Ghost, ghosts};
 use super::lane::{Scope, Shapes};
 use super::{Life, Stage, frame, live};
 use crate::portal::overview::Wanted;
@@ -15,7 +17,7 @@ use crate::portal::view::{Fold, View};
 use crate::portal::words;
 
 /// Scopes that are drawn together.
-const SHELF: usize = 20;
+pub const SHELF: usize = 20;
 
 /// With more lanes than this, scopes with several are folded.
 const LANES_OPEN_MAX: usize = 40;
@@ -30,7 +32,9 @@ const PICTURES_MAX: usize = 24;
 struct Strand {
     scope: Option<ScopeId>,
     sort: String,
-    lives: Vec<Life>,
+    lives: Vec<Arc<Life>>,
+    /// Of roll-outs, what is expected.
+    ghosts: Vec<Ghost>,
 }
 
 #[derive(Template)]
@@ -69,41 +73,52 @@ pub async fn strands(scene: &Scene, wanted: &Wanted<'_>, view: &View, address: &
     lives.extend(scene.service.portal().past.over(scene, |_| true).await);
     lives.retain(|life| wanted.is_life(life));
     let otherwise = if lives.len() > LANES_OPEN_MAX { Fold::Closed } else { Fold::Open };
-    let strands = by_scope(lives);
-    let shelving = Shelving { list: "timeline", size: SHELF, view, noun: "Scopes with events,", address };
+    let mut expected = ghosts(scene.region());
+    expected.retain(|ghost| wanted.is_ghost(scene.region(), ghost.scope));
+    let strands = by_scope(lives, expected);
+    let shelving =
+        Shelving { list: "timeline", size: SHELF, view, noun: "Scopes with events,", address, field: "events" };
     let shelves = shelving.shelves(&strands, |strand| strand.fragments(scene, view, otherwise));
     frame(scene, Panel::new("timeline", "Time line", Vec::new()).shelved(shelves))
 }
 
-fn by_scope(lives: Vec<Life>) -> Vec<Strand> {
-    let mut scopes: BTreeMap<Option<ScopeId>, Vec<Life>> = BTreeMap::new();
+fn by_scope(lives: Vec<Arc<Life>>, ghosts: Vec<Ghost>) -> Vec<Strand> {
+    let mut scopes: BTreeMap<Option<ScopeId>, (Vec<Arc<Life>>, Vec<Ghost>)> = BTreeMap::new();
     for life in lives {
-        scopes.entry(life.scope_id).or_default().push(life);
+        scopes.entry(life.scope_id).or_default().0.push(life);
     }
-    let mut strands: Vec<Strand> = scopes.into_iter().map(|(scope, lives)| Strand::new(scope, lives)).collect();
+    for ghost in ghosts {
+        scopes.entry(Some(ghost.scope)).or_default().1.push(ghost);
+    }
+    let strand = |(scope, (lives, ghosts))| Strand::new(scope, lives, ghosts);
+    let mut strands: Vec<Strand> = scopes.into_iter().map(strand).collect();
     strands.sort_by(|one, other| one.sort.cmp(&other.sort));
     strands
 }
 
 impl Strand {
-    fn new(scope: Option<ScopeId>, mut lives: Vec<Life>) -> Strand {
-        lives.sort_by_cached_key(Life::place);
+    fn new(scope: Option<ScopeId>, mut lives: Vec<Arc<Life>>, ghosts: Vec<Ghost>) -> Strand {
+        lives.sort_by_cached_key(|life| life.place());
         // The first one decides: the next deadline, or else the newest end.
-        let first = lives.first().map_or_else(String::new, |life| format!("{}-{}", life.order(), life.scope));
+        let first = lives.first().map(|life| format!("{}-{}", life.order(), life.scope));
+        let first = first.or(ghosts.first().map(Ghost::order)).unwrap_or_default();
         let sort = format!("{first}-{:012}", scope.map_or(0, |scope| scope.0));
-        Strand { scope, sort, lives }
+        Strand { scope, sort, lives, ghosts }
     }
 
     fn fragments(&self, scene: &Scene, view: &View, otherwise: Fold) -> Vec<Fragment> {
-        if let [only] = &self.lives[..] {
+        if let ([only], []) = (&self.lives[..], &self.ghosts[..]) {
             return vec![only.lane(scene, &self.sort, Scope::Told)];
         }
         let number = self.scope.map_or(0, |scope| scope.0);
         let fold = view.fold(number, otherwise);
         let mut fragments = vec![self.head(scene, number, fold)];
         if fold == Fold::Open {
-            let sort = |life: &Life| format!("{}-1-{}", self.sort, life.place());
-            fragments.extend(self.lives.iter().take(LANES_MAX).map(|life| life.lane(scene, &sort(life), Scope::Known)));
+            let sort = |place: String| format!("{}-1-{place}", self.sort);
+            let lanes = self.lives.iter().take(LANES_MAX);
+            fragments.extend(lanes.map(|life| life.lane(scene, &sort(life.place()), Scope::Known)));
+            fragments.extend(self.ghosts.iter().map(|ghost| ghost.lane(scene, &sort(ghost.order()))));
+            fragments.sort_by(|one, other| one.sort.cmp(&other.sort));
         }
         fragments
     }
@@ -111,8 +126,10 @@ impl Strand {
     fn head(&self, scene: &Scene, number: u64, fold: Fold) -> Fragment {
         let region = scene.region();
         let known = self.scope.and_then(|scope| region.scope(scope)).map(|scope| words::scope(region, scope));
-        let (name, href) =
-            known.as_ref().map_or((self.lives[0].scope.as_str(), ""), |known| (&known.name, &known.href));
+        let (name, href) = match &known {
+            Some(known) => (known.name.as_str(), known.href.as_str()),
+            None => (self.lives.first().map_or("", |life| &life.scope), ""),
+        };
         let count = |stage| self.lives.iter().filter(|life| life.stage() == stage).count();
         let coming = self.lives.iter().filter(|life| life.stage() == Stage::Coming);
         let sort = format!("{}-0", self.sort);
