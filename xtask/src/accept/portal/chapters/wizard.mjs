@@ -1,7 +1,7 @@
 // A scale set along the steps of the original's portal.
 
 import assert from "node:assert/strict";
-import { shows, signedIn } from "../lib/browser.mjs";
+import { live, shows, signedIn } from "../lib/browser.mjs";
 import { inEveryLook, judged, picture } from "../lib/checks.mjs";
 import { Server } from "../lib/server.mjs";
 
@@ -34,13 +34,14 @@ export async function theStepsEndInAScaleSet() {
 }
 
 export async function theStepsAreReadableInEveryTheme() {
-  const server = await Server.start();
+  const server = await Server.start("--clock", "manual");
   const { context } = await signedIn(server);
   const state = await context.storageState();
   await context.close();
   await inEveryLook(state, async (page, look) => {
     const at = `${look.colorScheme}, ${look.viewport.width}`;
     await page.goto(server.management + "/scale-sets/add");
+    await live(page);
     await page.getByLabel("Name").fill("web");
     await page.getByLabel("Priority").selectOption("Spot");
     await page.getByRole("tab", { name: "Management" }).click();
@@ -55,6 +56,7 @@ export async function theStepsAreReadableInEveryTheme() {
     await page.getByLabel("Priority").selectOption("Regular");
     await page.getByRole("button", { name: "Review + create" }).click();
     await shows(page, "h2", "Review + create");
+    await live(page);
     await judged(page, `the review, ${at}`);
     await picture(page, look, "add-scale-set-review");
   });
