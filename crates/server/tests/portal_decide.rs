@@ -5,6 +5,7 @@ mod api_support;
 mod portal_support;
 
 use api_support::{Answer, NONE, Server, check};
+use forewarn_server::identity::Role;
 use portal_support::*;
 use serde_json::{Value, json};
 
@@ -206,7 +207,7 @@ fn a_host_is_registered_shown_by_document_broken_and_removed() {
     for part in ["<b>db</b>", "Availability set", ">db-2</a>", "<b>web</b>", "2, 1 listened to"] {
         assert!(page.contains(part), "no {part} in {page}");
     }
-    assert!(foretold(&page, "fail-host").contains("the documents of db-1 and db-2 show it"), "{page}");
+    assert!(foretold(&page, "fail-host").contains("shown in the documents of db-1 and db-2"), "{page}");
     assert!(!page.contains("do-remove-host"));
     let fail = [("act", "lose-host"), ("target", "rack-4"), ("back", "/hosts/rack-4")];
     assert_eq!(browser.post("/portal/act", &fail).status, 303);
@@ -322,6 +323,34 @@ fn machines_that_are_ticked_are_asked_about_and_then_done() {
         409,
         &["role=\"alert\">web: Machine &#39;web_1&#39; is not running."],
     );
+}
+
+#[test]
+fn pages_offer_what_the_role_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let set = json!({ "name": "web", "capacity": 1, "orchestration": "Uniform" });
+    let made = check(&server, "POST /scale-sets", set, 201, json!({}));
+    let group = format!("/groups/{}", made["id"]);
+    let id = vm_id(&server, "web_0");
+    for (role, offered, kept) in [
+        (Role::Reader, &[][..], &["form=\"chosen\"", ">Restart…<", ">Change policy<", ">Register<"][..]),
+        (
+            Role::Operator,
+            &["form=\"chosen\"", ">Restart…<", ">Plan maintenance…<"],
+            &[">Delete…<", ">Change policy<", ">Register<"],
+        ),
+        (Role::Owner, &[">Restart…<", ">Delete…<", ">Change policy<", ">Register<"], &[]),
+    ] {
+        let token = token_for(dir.path(), role);
+        let browser = Browser::with_token(&server, &token);
+        let text = browser.page(&group) + &browser.page("/hosts") + &browser.page(&format!("/machines/{id}"));
+        assert!(offered.iter().all(|offer| text.contains(offer)), "{role:?}: {text}");
+        assert!(!kept.iter().any(|offer| text.contains(offer)), "{role:?}: {text}");
+        let delete = [("act", "delete"), ("back", group.as_str()), ("machine", id.as_str()), ("sure", "on")];
+        let expected = if role == Role::Owner { 303 } else { 403 };
+        assert_eq!(browser.post("/portal/chosen", &delete).status, expected, "{role:?}");
+    }
 }
 
 #[test]

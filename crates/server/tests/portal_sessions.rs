@@ -7,30 +7,9 @@ use std::path::Path;
 
 use api_support::{Client, Server, check};
 use forewarn_server::api::rotate_token;
-use forewarn_server::identity::{AUDIENCE, CLIENTS_FILE, Role, SIGNING_KEY_FILE, SignIn, Subject, client_in};
+use forewarn_server::identity::{AUDIENCE, CLIENTS_FILE, Role, SIGNING_KEY_FILE, SignIn, Subject};
 use portal_support::*;
 use serde_json::json;
-
-/// A token that the server of this directory has signed for the client of this role.
-fn token_of(dir: &Path, role: Role) -> String {
-    let (_, client) = client_in(dir, role).unwrap().unwrap();
-    let sign_in = SignIn::in_directory(dir).unwrap();
-    let subject = sign_in.client(&client.client_id, &client.secret).unwrap();
-    sign_in.issue(&subject, AUDIENCE, now(), 3600).token
-}
-
-fn now() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64
-}
-
-/// The cookie of somebody who signed in with this token.
-fn signed_in(server: &Server, token: &str) -> Client {
-    let asking = Client::to(server.management).header("Authorization", &format!("Bearer {token}"));
-    let path =
-        asking.send(server.management, "POST /api/v1/portal-links", b"").json()["path"].as_str().unwrap().to_owned();
-    let answer = Client::to(server.management).send(server.management, &format!("GET {path}"), b"");
-    Browser::of(server, &answer).client
-}
 
 fn status(server: &Server, cookie: &Client) -> u16 {
     cookie.send(server.management, "GET /", b"").status
@@ -42,7 +21,7 @@ fn after_a_restart(change: impl Fn(&Path), expected: u16) {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let port = server.management.port();
-    let cookie = signed_in(&server, &token_of(dir.path(), Role::Reader));
+    let cookie = Browser::with_token(&server, &token_for(dir.path(), Role::Reader)).client;
     assert_eq!(status(&server, &cookie), 200);
     server.stop();
     drop(server);
@@ -64,7 +43,7 @@ fn a_rotated_token_ends_its_sessions_and_their_streams_at_once() {
     let server = Server::guarded(dir.path());
     check(&server, "POST /machines", json!({ "name": "web" }), 201, json!({}));
     let (owner, unused) = (Browser::by_link(&server), link(&server));
-    let client = signed_in(&server, &token_of(dir.path(), Role::Reader));
+    let client = Browser::with_token(&server, &token_for(dir.path(), Role::Reader)).client;
     let messages = owner.live("/");
     await_html(&messages, "web");
     rotate_token(dir.path()).unwrap();
@@ -92,7 +71,7 @@ fn a_token_for_somebody_else_signs_in_as_them() {
     let subject =
         Subject { name: "reader".into(), client_id: "reader".into(), object_id: "reader".into(), role: Role::Operator };
     let token = SignIn::in_directory(dir.path()).unwrap().issue(&subject, AUDIENCE, now(), 600).token;
-    let cookie = signed_in(&server, &token);
+    let cookie = Browser::with_token(&server, &token).client;
     let page = cookie.send(server.management, "GET /", b"").text();
     assert!(page.contains("title=\"reader, operator\""), "{page}");
 }

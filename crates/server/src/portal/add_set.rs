@@ -1,8 +1,6 @@
 //! Creating a scale set, along the steps that people know: Basics, Management, Review + create. What was typed stays; what
 //! is wrong is said at its field; nothing is made before the review.
 
-use std::collections::HashMap;
-
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -11,6 +9,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::act::{notification, number};
+use super::field::{Control, Field, Problems};
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::sign_in;
 use super::visitor::Form;
@@ -22,8 +21,8 @@ const HERE: &str = "/scale-sets/add";
 #[derive(Template)]
 #[template(path = "add_set.html")]
 struct Wizard<'a> {
-    typed: Typed,
-    problems: HashMap<&'static str, String>,
+    typed: &'a Typed,
+    problems: &'a Problems,
     review: bool,
     csrf: &'a str,
     allowed: bool,
@@ -58,16 +57,73 @@ impl Default for Typed {
 }
 
 impl Wizard<'_> {
-    fn problem(&self, field: &str) -> &str {
-        self.problems.get(field).map_or("", String::as_str)
+    fn basics(&self) -> Vec<String> {
+        let of = |name, label, value| Field::new(name, label, value, self.problems);
+        let fields = [
+            of("name", "Name", &self.typed.name),
+            of("resource_group", "Resource group", &self.typed.resource_group),
+            of("capacity", "Instances", &self.typed.capacity).as_(Control::Number),
+            of("orchestration", "Orchestration", &self.typed.orchestration).as_(words(&["Uniform", "Flexible"])),
+            of("priority", "Priority", &self.typed.priority).as_(words(&["Regular", "Spot"])),
+        ];
+        fields.iter().map(Field::html).collect()
+    }
+
+    fn upgrade_mode(&self) -> String {
+        let modes = words(&["Manual", "Automatic", "Rolling"]);
+        let hint = "When instances get a changed model: when they are upgraded, at once, or in batches.";
+        Field::new("upgrade_mode", "Upgrade mode", &self.typed.upgrade_mode, self.problems).as_(modes).hint(hint).html()
+    }
+
+    fn delay(&self) -> String {
+        let label = "Termination delay (minutes)";
+        let hint = "From 5 to 15: how long a deletion waits for an instance that does not say that it is ready.";
+        Field::new("delay", label, &self.typed.delay, self.problems).as_(Control::Number).hint(hint).html()
+    }
+
+    fn fields(&self) -> [(&'static str, &str); 8] {
+        let Typed { name, resource_group, capacity, orchestration, upgrade_mode, priority, notification, delay } =
+            self.typed;
+        [
+            ("name", name),
+            ("resource_group", resource_group),
+            ("capacity", capacity),
+            ("orchestration", orchestration),
+            ("upgrade_mode", upgrade_mode),
+            ("priority", priority),
+            ("notification", notification),
+            ("delay", delay),
+        ]
+    }
+
+    /// What will be made, for the review.
+    fn reviewed(&self) -> [(&'static str, String); 7] {
+        let notification = match self.typed.notification.as_str() {
+            "on" => format!("On, {} minutes", self.typed.delay),
+            _ => "Off".into(),
+        };
+        [
+            ("Name", self.typed.name.clone()),
+            ("Resource group", self.typed.resource_group.clone()),
+            ("Instances", self.typed.capacity.clone()),
+            ("Orchestration", self.typed.orchestration.clone()),
+            ("Upgrade mode", self.typed.upgrade_mode.clone()),
+            ("Priority", self.typed.priority.clone()),
+            ("Instance termination notification", notification),
+        ]
     }
 }
 
-pub fn draw(scene: &Scene) -> Drawn {
-    drawn(scene, Typed::default(), HashMap::new(), false)
+/// Words that stand for themselves.
+fn words(words: &[&'static str]) -> Control<'static> {
+    Control::Choice(words.iter().map(|word| (*word, *word)).collect())
 }
 
-fn drawn(scene: &Scene, typed: Typed, problems: HashMap<&'static str, String>, review: bool) -> Drawn {
+pub fn draw(scene: &Scene) -> Drawn {
+    drawn(scene, &Typed::default(), &Problems::default(), false)
+}
+
+fn drawn(scene: &Scene, typed: &Typed, problems: &Problems, review: bool) -> Drawn {
     let csrf = &scene.visitor.session.csrf;
     let wizard = Wizard { typed, problems, review, csrf, allowed: scene.visitor.may(Role::Owner) };
     // Above the list and not in it: a form is not redrawn under somebody's fingers.
@@ -86,7 +142,7 @@ pub async fn submit(State(service): State<Service>, form: Form) -> Response {
         let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
         let review = problems.is_empty() && step == "review";
         let scene = Scene::now(&service, &form.visitor, Look::First);
-        return (status, page::framed(&scene, HERE, &drawn(&scene, typed, problems, review), "")).into_response();
+        return (status, page::framed(&scene, HERE, &drawn(&scene, &typed, &problems, review), "")).into_response();
     }
     let body = json!({
         "name": typed.name,
@@ -100,7 +156,7 @@ pub async fn submit(State(service): State<Service>, form: Form) -> Response {
         Ok(set) => Redirect::to(&format!("/groups/{}", set["id"])).into_response(),
         Err(refused) => {
             let scene = Scene::now(&service, &form.visitor, Look::First);
-            let drawn = drawn(&scene, typed, HashMap::new(), false);
+            let drawn = drawn(&scene, &typed, &Problems::default(), false);
             (refused.status, page::framed(&scene, HERE, &drawn, &refused.message)).into_response()
         }
     }
@@ -122,25 +178,18 @@ impl Typed {
     }
 }
 
-fn problems(form: &Form, typed: &Typed) -> HashMap<&'static str, String> {
-    let mut problems = HashMap::new();
-    let mut check = |field, result: Result<(), String>| {
-        result.err().map(|problem| problems.insert(field, problem));
-    };
-    let word = |text: &str| Word::new(text.to_owned()).map(drop).map_err(|problem| format!("{problem}."));
-    check("name", word(&typed.name));
-    check("resource_group", word(&typed.resource_group));
-    let capacity = number(&typed.capacity, "Instances").and_then(|capacity| match capacity as usize {
-        ..=MACHINES_PER_GROUP_MAX => Ok(()),
-        _ => Err(format!("A set has at most {MACHINES_PER_GROUP_MAX} instances.")),
-    });
-    check("capacity", capacity);
-    check("delay", notification(form).map(drop));
+fn problems(form: &Form, typed: &Typed) -> Problems {
+    let mut problems = Problems::default();
+    let word = |text: &str| Word::new(text.to_owned()).map_err(|problem| format!("{problem}."));
+    problems.take("name", word(&typed.name));
+    problems.take("resource_group", word(&typed.resource_group));
+    let capacity = problems.take("capacity", number(&typed.capacity, "Instances"));
+    if capacity.is_some_and(|capacity| capacity as usize > MACHINES_PER_GROUP_MAX) {
+        problems.add("capacity", format!("A set has at most {MACHINES_PER_GROUP_MAX} instances."));
+    }
+    problems.take("delay", notification(form));
     if typed.notification == "on" && typed.priority == "Spot" {
-        check(
-            "notification",
-            Err("Spot instances cannot have a terminate notification. Choose Regular, or Off.".into()),
-        );
+        problems.add("notification", "Spot instances cannot have a terminate notification. Choose Regular, or Off.");
     }
     problems
 }

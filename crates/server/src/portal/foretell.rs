@@ -94,17 +94,15 @@ impl<'r> Oracle<'r> {
         };
         let events = made(&trial, TRIAL);
         let (shown, hidden): (Vec<&&Event>, Vec<&&Event>) = events.iter().partition(|event| event.is_shown());
-        let names = |events: &[&&Event]| few(&events.iter().flat_map(|event| names_of(event)).collect::<Vec<_>>());
+        let names = |events: &[&&Event]| events.iter().flat_map(|event| names_of(event)).collect::<Vec<_>>();
         let mut told = vec![format!("Everything on {} {}.", escaped(&host.name), broken(kind))];
+        let (shown, hidden) = (names(&shown), names(&hidden));
         if !shown.is_empty() {
-            told.push(format!(
-                "{} at once, without notice, and the documents of {} show it.",
-                words::kind(kind),
-                names(&shown)
-            ));
+            let (kind, shown) = (words::kind(kind), few(&shown));
+            told.push(format!("{kind} at once, without notice; shown in the documents of {shown}."));
         }
         if !hidden.is_empty() {
-            told.push(format!("Nobody asks for events in the scopes of {}, so they are told nothing.", names(&hidden)));
+            told.push(format!("Not told, because nobody in their scopes asks for events: {}.", few(&hidden)));
         }
         told.extend(pushed_aside(&trial));
         told.join(" ")

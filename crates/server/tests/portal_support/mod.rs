@@ -4,9 +4,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use forewarn_server::identity::{AUDIENCE, Role, SignIn, client_in};
 use serde_json::{Value, json};
 
 use crate::api_support::{Answer, Client, NONE, Server, check};
@@ -26,6 +28,14 @@ impl<'s> Browser<'s> {
     pub fn by_link(server: &'s Server) -> Browser<'s> {
         let path = link(server);
         Browser::of(server, &Client::to(server.management).send(server.management, &format!("GET {path}"), b""))
+    }
+
+    /// By a link that was made with this token.
+    pub fn with_token(server: &'s Server, token: &str) -> Browser<'s> {
+        let asking = Client::to(server.management).header("Authorization", &format!("Bearer {token}"));
+        let link = asking.send(server.management, "POST /api/v1/portal-links", b"").json();
+        let line = format!("GET {}", link["path"].as_str().unwrap());
+        Browser::of(server, &Client::to(server.management).send(server.management, &line, b""))
     }
 
     /// By the button of a server that asks for no token.
@@ -115,4 +125,17 @@ pub fn await_html(messages: &mpsc::Receiver<Value>, what: &str) -> Value {
 
 pub fn vm_id(server: &Server, name: &str) -> String {
     check(server, &format!("GET /machines/{name}"), NONE, 200, json!({}))["vmId"].as_str().unwrap().to_owned()
+}
+
+/// A token that the server of this directory has signed for its client of this role.
+pub fn token_for(dir: &Path, role: Role) -> String {
+    let (_, client) = client_in(dir, role).unwrap().unwrap();
+    let sign_in = SignIn::in_directory(dir).unwrap();
+    let subject = sign_in.client(&client.client_id, &client.secret).unwrap();
+    sign_in.issue(&subject, AUDIENCE, now(), 3600).token
+}
+
+/// Tokens live in real time.
+pub fn now() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64
 }

@@ -18,20 +18,21 @@ export const clockTime = (date) => `${pad(date.getHours())}:${pad(date.getMinute
 
 export function localTimes(root) {
   for (const time of root.querySelectorAll("time[data-ms]")) {
-    const date = new Date(Number(time.dataset.ms));
-    const today = date.toDateString() === new Date(now()).toDateString();
-    const day = today ? "" : date.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" }) + " ";
-    time.textContent = day + clockTime(date);
-    time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+    show(time, new Date(Number(time.dataset.ms)));
   }
+}
+
+function show(time, date) {
+  const today = date.toDateString() === new Date(now()).toDateString();
+  const day = today ? "" : date.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" }) + " ";
+  time.textContent = day + clockTime(date);
+  time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 
 // Times that would be, were it decided now.
 export function timesAhead() {
   for (const time of document.querySelectorAll("time[data-ahead]")) {
-    const date = new Date(Math.ceil((now() + Number(time.dataset.ahead)) / 1000) * 1000);
-    time.textContent = clockTime(date);
-    time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+    show(time, new Date(Math.ceil((now() + Number(time.dataset.ahead)) / 1000) * 1000));
   }
 }
 

@@ -27,7 +27,7 @@ impl Oracle<'_> {
         let trial = self.region.apply(&asking(TRIAL, request), self.now)?;
         let events = made(&trial, TRIAL);
         let together = events.len() > 1 && events.iter().all(|event| event.cohort.is_some());
-        let mut stages: Vec<Stage> = events.iter().map(|event| self.stage(event, together)).collect();
+        let mut stages: Vec<Stage> = events.iter().map(|event| self.stage(event, together, plan)).collect();
         let rollout = trial.region.operation(TRIAL).and_then(|operation| operation.rollout.as_ref());
         if let (Some(rollout), Some(first)) = (rollout, events.first()) {
             let ahead = machines_of(self.region, target).filter(|machine| machine.update_domain >= rollout.next_domain);
@@ -36,9 +36,14 @@ impl Oracle<'_> {
         Ok(stages)
     }
 
-    fn stage(&self, event: &Event, together: bool) -> Stage {
+    /// A time that was asked for stays; others move with the clock until somebody decides.
+    fn planned(&self, at: Timestamp, plan: &Plan) -> String {
+        if plan.at.is_some_and(|asked| asked <= at) { words::time(at) } else { self.time(at) }
+    }
+
+    fn stage(&self, event: &Event, together: bool, plan: &Plan) -> Stage {
         let domain = event.resources.iter().find_map(|resource| self.region.machine(resource.machine));
-        let at = self.time(event.not_before);
+        let at = self.planned(event.not_before, plan);
         let when = match (&event.status, event.is_shown(), together) {
             (Status::Ended { .. }, _, _) => "never: it does not run".into(),
             (Status::Started { .. }, _, _) => "at once: nobody in its scope asks for events".into(),
@@ -90,7 +95,7 @@ impl Oracle<'_> {
                 when: format!(
                     "{} after the one before has ended, and {told}: about {}, earlier when approvals are",
                     span_text(pause),
-                    self.time(about)
+                    self.planned(about, plan)
                 ),
             }
         };

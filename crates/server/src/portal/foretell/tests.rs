@@ -324,7 +324,7 @@ fn what_breaks_and_the_power_switch() {
         (
             "machine a on rack; machine b on rack; listen a",
             "fail-host rack",
-            "Everything on rack restarts and loses its memory. Reboot at once, without notice, and the documents of a show it. Nobody asks for events in the scopes of b, so they are told nothing.",
+            "Everything on rack restarts and loses its memory. Reboot at once, without notice; shown in the documents of a. Not told, because nobody in their scopes asks for events: b.",
         ),
         ("machine web", "stop web", "web is switched off at once and stays on its host. No event comes of it."),
         (

@@ -1,7 +1,8 @@
 // A scale set along the steps of the original's portal.
 
 import assert from "node:assert/strict";
-import { shows, signedIn } from "../lib/browser.mjs";
+import { live, shows, signedIn } from "../lib/browser.mjs";
+import { inEveryLook, judged, picture } from "../lib/checks.mjs";
 import { Server } from "../lib/server.mjs";
 
 export async function theStepsEndInAScaleSet() {
@@ -29,5 +30,35 @@ export async function theStepsEndInAScaleSet() {
   await shows(page, "#manage", "Every instance has the latest model.");
   assert.equal((await server.api("GET", "/machines/web_0")).terminateNotification.notBeforeTimeout, "PT9M");
   await context.close();
+  await server.end();
+}
+
+export async function theStepsAreReadableInEveryTheme() {
+  const server = await Server.start("--clock", "manual");
+  const { context } = await signedIn(server);
+  const state = await context.storageState();
+  await context.close();
+  await inEveryLook(state, async (page, look) => {
+    const at = `${look.colorScheme}, ${look.viewport.width}`;
+    await page.goto(server.management + "/scale-sets/add");
+    await live(page);
+    await page.getByLabel("Name").fill("web");
+    await page.getByLabel("Priority").selectOption("Spot");
+    await page.getByRole("tab", { name: "Management" }).click();
+    await page.getByRole("group", { name: "Instance termination notification" }).getByLabel("On").check();
+    await judged(page, `the tab Management, ${at}`);
+    await picture(page, look, "add-scale-set-management");
+    await page.getByRole("button", { name: "Review + create" }).click();
+    await shows(page, "#wrong-notification", "Spot instances cannot have a terminate notification");
+    await judged(page, `a wrong step, ${at}`);
+    await page.getByRole("tab", { name: "Basics" }).click();
+    assert.equal(await page.getByLabel("Priority").inputValue(), "Spot");
+    await page.getByLabel("Priority").selectOption("Regular");
+    await page.getByRole("button", { name: "Review + create" }).click();
+    await shows(page, "h2", "Review + create");
+    await live(page);
+    await judged(page, `the review, ${at}`);
+    await picture(page, look, "add-scale-set-review");
+  });
   await server.end();
 }
