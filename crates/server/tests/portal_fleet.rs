@@ -231,7 +231,8 @@ fn domains_of_a_roll_out_that_are_still_to_come_are_drawn_as_expected() {
     check(&server, "POST /scale-sets", set, 201, json!({}));
     server.listen_as("web_0");
     let plan = json!({ "target": { "group": "web" }, "type": "Reboot", "durationSeconds": 0 });
-    let operation = check(&server, "POST /maintenance", plan, 202, json!({}))["id"].as_str().unwrap().to_owned();
+    let made = check(&server, "POST /maintenance", plan, 202, json!({}));
+    let [operation, event] = [&made["id"], &made["events"][0]["id"]].map(|id| id.as_str().unwrap().to_owned());
     let browser = Browser::at_once(&server);
     let page = browser.page("/");
     // Each half an hour after the end of the one before, and then a quarter's notice.
@@ -241,6 +242,9 @@ fn domains_of_a_roll_out_that_are_still_to_come_are_drawn_as_expected() {
     }
     assert!(between(&page, "<small>Domain 3, about", "</small>").ends_with("; 1 more"), "{page}");
     assert!(!browser.page("/?show=under-way").contains("id=\"ghost-"));
+    // What has started finishes, and nothing follows it.
+    check(&server, &format!("POST /events/{event}/approve"), NONE, 200, json!({}));
+    assert!(browser.page("/").contains("id=\"ghost-"));
     check(&server, &format!("POST /operations/{operation}/cancel"), NONE, 200, json!({}));
     assert!(!browser.page("/").contains("id=\"ghost-"));
 }

@@ -67,7 +67,7 @@ function say(state, text) {
 
 async function again(stream, changed) {
   stream.close();
-  say("lost", "disconnected, trying again");
+  say("lost", "disconnected");
   setTimeout(async () => {
     // A stream does not say why it failed; a session that is over is not worth trying again.
     const answer = await fetch("/portal/live?page=none", { cache: "no-store" }).catch(() => null);

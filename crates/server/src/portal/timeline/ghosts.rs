@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use askama::Template;
-use forewarn_core::{Machine, Operation, OperationState, Region, Request, ScopeId, Target, Timestamp};
+use forewarn_core::{Machine, Operation, OperationState, Region, Request, ScopeId, Timestamp};
 
 use super::window::Window;
+use crate::portal::foretell::machines_of;
 use crate::portal::page::{Fragment, Look, Scene};
 use crate::portal::words;
 
@@ -39,20 +40,16 @@ struct Lane<'a> {
 
 pub fn ghosts(region: &Region) -> Vec<Ghost> {
     let running = region.operations().filter(|operation| operation.state == OperationState::Running);
-    running.filter(|operation| operation.canceled.is_none()).flat_map(|one| of_rollout(region, one)).collect()
+    running.flat_map(|operation| of_rollout(region, operation)).collect()
 }
 
 fn of_rollout(region: &Region, operation: &Operation) -> Vec<Ghost> {
-    let (Some(rollout), Request::Maintain { target: Target::Group(group), plan }) =
-        (&operation.rollout, &operation.request)
-    else {
+    let (Some(rollout), Request::Maintain { target, plan }) = (&operation.rollout, &operation.request) else {
         return Vec::new();
     };
     let mut domains: BTreeMap<u32, Vec<&Machine>> = BTreeMap::new();
-    for machine in region.group(*group).into_iter().flat_map(|group| region.group_members(group)) {
-        if machine.update_domain >= rollout.next_domain {
-            domains.entry(machine.update_domain).or_default().push(machine);
-        }
+    for machine in machines_of(region, target).filter(|machine| machine.update_domain >= rollout.next_domain) {
+        domains.entry(machine.update_domain).or_default().push(machine);
     }
     let settings = region.settings();
     let pause = settings.scaled(settings.update_domain_pause);

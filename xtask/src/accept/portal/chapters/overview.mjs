@@ -137,7 +137,8 @@ export async function anEmptyFleetSaysHowToBeginAndAServerThatIsGoneIsSaidToBe()
   assert.ok(await page.locator("#panel-start").isHidden());
   await server.kill();
   await shows(page, "#stale", "Disconnected at");
-  await judged(page, "disconnected");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await judged(page, "disconnected, on a phone");
   await server.run();
   await live(page);
   assert.ok(await page.locator("#stale").isHidden());
