@@ -38,9 +38,6 @@ impl Request {
 
 pub async fn act(State(service): State<Service>, form: Form) -> Response {
     let back = back(form.text("back"));
-    if let Some(answer) = group::asked_before(&service, &form, &back) {
-        return answer;
-    }
     let done = match request(&service, &form) {
         Ok(request) => request.send(&service, &form.visitor).await,
         Err(message) => Err(Refused::form(message)),
@@ -99,13 +96,6 @@ fn request(service: &Service, form: &Form) -> Result<Request, String> {
         }
         "machine-policy" => patch(format!("/machines/{target}"), json!({ "policy": policy(form) })),
         "upgrade" => post(format!("/scale-sets/{target}/upgrade"), json!({})),
-        "scale" => {
-            let capacity = number(form.text("capacity"), "Instances")?;
-            patch(format!("/scale-sets/{target}"), json!({ "capacity": capacity }))
-        }
-        "notify" => {
-            patch(format!("/scale-sets/{target}"), json!({ "model": { "terminateNotification": notification(form)? } }))
-        }
         "run" => post("/scenario-runs".into(), json!({ "scenario": form.text("target") })),
         "stop-run" => delete(format!("/scenario-runs/{target}")),
         "clear-fault" => delete(format!("/faults/{target}")),
