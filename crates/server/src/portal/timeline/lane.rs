@@ -27,6 +27,8 @@ struct Lane<'a> {
     due_html: String,
     appeared_html: String,
     approved_html: Option<(String, &'a str)>,
+    /// Who approved, in short.
+    ready: &'a str,
     started_html: Option<String>,
     ended_html: Option<String>,
     facts: String,
@@ -110,6 +112,7 @@ impl Life {
             due_html: words::time(self.not_before),
             appeared_html: words::time(self.appeared),
             approved_html: self.approved.as_ref().map(|(at, by)| (words::time(*at), by.as_str())),
+            ready: self.approved.as_ref().map_or("", |(_, by)| short(by)),
             started_html: self.started.map(words::time),
             ended_html: self.ended.map(words::time),
             facts: self.facts(),
@@ -136,6 +139,12 @@ impl Life {
         }
         facts
     }
+}
+
+/// The name alone.
+fn short(approver: &str) -> &str {
+    let name = approver.strip_prefix("machine ").unwrap_or(approver);
+    name.strip_suffix(" (management)").unwrap_or(name)
 }
 
 impl Stage {

@@ -176,9 +176,10 @@ impl Life {
         }
     }
 
-    /// Where it stands among the others; of the same time by scope.
+    /// Where it stands among the others; of the same time by scope and name.
     fn place(&self) -> String {
-        format!("{}-{}-{}", self.order(), self.scope, words::event_name(self.id))
+        let name = self.names.first().map_or("", String::as_str);
+        format!("{}-{}-{name}-{}", self.order(), self.scope, words::event_name(self.id))
     }
 }
 

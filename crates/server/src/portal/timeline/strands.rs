@@ -83,15 +83,17 @@ pub async fn strands(scene: &Scene, wanted: &Wanted<'_>, view: &View, address: &
 }
 
 fn by_scope(lives: Vec<Arc<Life>>, ghosts: Vec<Ghost>) -> Vec<Strand> {
-    let mut scopes: BTreeMap<Option<ScopeId>, (Vec<Arc<Life>>, Vec<Ghost>)> = BTreeMap::new();
+    let mut scopes: BTreeMap<Option<ScopeId>, Vec<Arc<Life>>> = BTreeMap::new();
     for life in lives {
-        scopes.entry(life.scope_id).or_default().0.push(life);
+        scopes.entry(life.scope_id).or_default().push(life);
     }
+    let mut expected: BTreeMap<Option<ScopeId>, Vec<Ghost>> = BTreeMap::new();
     for ghost in ghosts {
-        scopes.entry(Some(ghost.scope)).or_default().1.push(ghost);
+        scopes.entry(Some(ghost.scope)).or_default();
+        expected.entry(Some(ghost.scope)).or_default().push(ghost);
     }
-    let strand = |(scope, (lives, ghosts))| Strand::new(scope, lives, ghosts);
-    let mut strands: Vec<Strand> = scopes.into_iter().map(strand).collect();
+    let mut strand = |(scope, lives)| Strand::new(scope, lives, expected.remove(&scope).unwrap_or_default());
+    let mut strands: Vec<Strand> = scopes.into_iter().map(&mut strand).collect();
     strands.sort_by(|one, other| one.sort.cmp(&other.sort));
     strands
 }
