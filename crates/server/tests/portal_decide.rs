@@ -507,4 +507,9 @@ fn the_clock_goes_to_the_next_deadline() {
     assert_eq!(browser.post("/portal/act", &[("act", "advance-next"), ("back", "/test-kit")]).status, 303);
     check(&server, "GET /clock", NONE, 200, json!({ "now": "2026-03-01T12:15:00Z" }));
     assert_eq!(server.document("web")["Events"][0]["EventStatus"], "Started");
+    assert!(browser.page("/test-kit").contains(": the end of a Reboot of web."));
+    assert_eq!(browser.post("/portal/act", &[("act", "advance-next"), ("back", "/test-kit")]).status, 303);
+    assert_eq!(server.document("web")["Events"], json!([]), "the impact is over, and not an hour has passed");
+    let now = check(&server, "GET /clock", NONE, 200, json!({}))["now"].as_str().unwrap().to_owned();
+    assert!(now.as_str() < "2026-03-01T13:00:00Z", "{now}");
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::visitor::{Form, Visitor};
 use super::{group, page};
-use crate::api::{Refused, Service};
+use crate::api::{Refused, Service, next_deadline};
 
 /// A request of the API.
 pub struct Request {
@@ -100,9 +100,10 @@ fn request(service: &Service, form: &Form) -> Result<Request, String> {
         "stop-run" => delete(format!("/scenario-runs/{target}")),
         "clear-fault" => delete(format!("/faults/{target}")),
         "advance-next" => {
-            let now = service.engine().now();
-            let next =
-                service.engine().snapshot().region.next_deadline().ok_or("Nothing is going to happen by itself.")?;
+            let engine = service.engine();
+            let (now, snapshot) = (engine.now(), engine.snapshot());
+            let next = next_deadline(&snapshot.region, engine.next_simulated_end());
+            let (next, _) = next.ok_or("Nothing is going to happen by itself.")?;
             // Deadlines may lie between two seconds.
             let seconds = next.since(now).as_millis().div_ceil(1000) as u64;
             post("/clock/advance".into(), json!({ "seconds": seconds }))
