@@ -31,6 +31,7 @@ fn nothing_is_shown_to_who_is_not_signed_in() {
         for path in [
             "/portal/act",
             "/portal/chosen",
+            "/groups/1",
             "/portal/sign-in",
             "/portal/sign-out",
             "/maintenance",
@@ -327,8 +328,8 @@ fn a_scale_set_is_created_along_the_steps() {
     check(&server, "GET /scale-sets/web", NONE, 200, expected);
     let page = created.header("location").unwrap().to_owned();
     let target = [("target", "default~web"), ("back", page.as_str())];
-    let notify = [("act", "notify"), ("notification", "on"), ("delay", "9")];
-    assert_eq!(browser.post("/portal/act", &[&target[..], &notify].concat()).status, 303);
+    let notify = [("form", "notify"), ("back", page.as_str()), ("notification", "on"), ("delay", "9")];
+    assert_eq!(browser.post(&page, &notify).status, 303);
     assert!(browser.page(&page).contains("Upgrade 2 instances"));
     assert_eq!(browser.post("/portal/act", &[&target[..], &[("act", "upgrade")]].concat()).status, 303);
     assert!(browser.page(&page).contains("Every instance has the latest model."));
@@ -340,7 +341,7 @@ fn a_scale_set_is_created_along_the_steps() {
         json!({ "terminateNotification": { "notBeforeTimeout": "PT9M" } }),
     );
     let again = browser.post("/scale-sets/add", &fields("7", "create"));
-    assert!(again.status == 409 && again.text().contains("role=\"alert\""), "{}", again.text());
+    assert!(again.status == 409 && again.text().contains("id=\"wrong-name\">The name"), "{}", again.text());
 }
 
 #[test]

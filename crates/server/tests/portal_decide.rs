@@ -357,9 +357,8 @@ fn pages_offer_what_the_role_may() {
 fn instances_without_the_latest_model_are_named_and_upgraded_one_by_one() {
     let (server, group) = with_set(2, json!({}));
     let browser = Browser::at_once(&server);
-    let form = [("target", "default~web"), ("back", group.as_str())];
-    let notify = [&form[..], &[("act", "notify"), ("notification", "on"), ("delay", "9")]].concat();
-    assert_eq!(browser.post("/portal/act", &notify).status, 303);
+    let notify = [("form", "notify"), ("back", group.as_str()), ("notification", "on"), ("delay", "9")];
+    assert_eq!(browser.post(&group, &notify).status, 303);
     let page = browser.page(&group);
     assert!(
         page.contains("web_0 and web_1 do not have the latest model yet") && page.contains("Upgrade 2 instances"),
@@ -382,19 +381,33 @@ fn instances_without_the_latest_model_are_named_and_upgraded_one_by_one() {
 fn scaling_in_is_asked_about_first() {
     let (server, group) = with_set(3, told_in_7m());
     let browser = Browser::at_once(&server);
-    let form = |capacity: &'static str| {
-        [("act", "scale"), ("target", "default~web"), ("capacity", capacity), ("back", group.as_str())]
-    };
+    let form = |capacity: &'static str| [("form", "scale"), ("capacity", capacity), ("back", group.as_str())];
+    let asked = browser.post(&group, &form("1"));
     assert_has(
-        &browser.post("/portal/act", &form("1")),
+        &asked,
         200,
-        &["Scale web to 1?", "are deleted", "Terminate not before"],
+        &["Scale web to 1?", "are deleted", "Terminate not before", &format!("action=\"{group}\"")],
     );
     check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 3 }));
-    assert_eq!(browser.post("/portal/act", &[&form("1")[..], &[("sure", "on")]].concat()).status, 303);
+    assert_eq!(browser.post(&group, &[&form("1")[..], &[("sure", "on")]].concat()).status, 303);
     check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 1 }));
-    assert_eq!(browser.post("/portal/act", &form("5")).status, 303, "more is no danger");
-    assert_has(&browser.post("/portal/act", &form("many")), 422, &["whole number"]);
+    assert_eq!(browser.post(&group, &form("5")).status, 303, "more is no danger");
+}
+
+#[test]
+fn what_is_wrong_with_a_set_stands_at_its_field_and_what_was_typed_stays() {
+    let (server, group) = with_set(1, json!({ "priority": "Spot" }));
+    let browser = Browser::at_once(&server);
+    let send = |fields: &[(&str, &str)]| browser.post(&group, &[&[("back", group.as_str())], fields].concat());
+    for (fields, field, kept) in [
+        (&[("form", "scale"), ("capacity", "many")][..], "capacity", "value=\"many\""),
+        (&[("form", "scale"), ("capacity", "10001")], "capacity", "value=\"10001\""),
+        (&[("form", "notify"), ("notification", "on"), ("delay", "16")], "delay", "value=\"16\""),
+        (&[("form", "notify"), ("notification", "on"), ("delay", "6")], "notification", "value=\"6\""),
+    ] {
+        assert_has(&send(fields), 422, &[&format!("id=\"wrong-{field}\""), kept, "<h1>web</h1>"]);
+    }
+    check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 1 }));
 }
 
 // --- events ---
@@ -494,4 +507,9 @@ fn the_clock_goes_to_the_next_deadline() {
     assert_eq!(browser.post("/portal/act", &[("act", "advance-next"), ("back", "/test-kit")]).status, 303);
     check(&server, "GET /clock", NONE, 200, json!({ "now": "2026-03-01T12:15:00Z" }));
     assert_eq!(server.document("web")["Events"][0]["EventStatus"], "Started");
+    assert!(browser.page("/test-kit").contains(": the end of a Reboot of web."));
+    assert_eq!(browser.post("/portal/act", &[("act", "advance-next"), ("back", "/test-kit")]).status, 303);
+    assert_eq!(server.document("web")["Events"], json!([]), "the impact is over, and not an hour has passed");
+    let now = check(&server, "GET /clock", NONE, 200, json!({}))["now"].as_str().unwrap().to_owned();
+    assert!(now.as_str() < "2026-03-01T13:00:00Z", "{now}");
 }

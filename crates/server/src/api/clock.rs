@@ -104,7 +104,7 @@ fn shown(api: &Api) -> Response {
 }
 
 /// The next deadline, of the rules or of the simulated driver, and what it is of.
-fn next(region: &Region, simulated_end: Option<Timestamp>) -> Option<(Timestamp, String)> {
+pub(crate) fn next(region: &Region, simulated_end: Option<Timestamp>) -> Option<(Timestamp, String)> {
     match (region.next_deadline(), simulated_end) {
         (rules, Some(end)) if rules.is_none_or(|rules| end <= rules) => Some((end, end_words(region))),
         (rules, _) => rules.map(|at| (at, rules_words(region, at))),

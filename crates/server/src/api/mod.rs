@@ -85,6 +85,7 @@ pub(crate) mod bodies {
 }
 
 pub(crate) use changes::Pages;
+pub(crate) use clock::next as next_deadline;
 pub(crate) use error::ApiError;
 pub use error::of_rejection;
 pub use guard::{Access, AccessError, access};

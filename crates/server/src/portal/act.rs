@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::visitor::{Form, Visitor};
 use super::{group, page};
-use crate::api::{Refused, Service};
+use crate::api::{Refused, Service, next_deadline};
 
 /// A request of the API.
 pub struct Request {
@@ -38,9 +38,6 @@ impl Request {
 
 pub async fn act(State(service): State<Service>, form: Form) -> Response {
     let back = back(form.text("back"));
-    if let Some(answer) = group::asked_before(&service, &form, &back) {
-        return answer;
-    }
     let done = match request(&service, &form) {
         Ok(request) => request.send(&service, &form.visitor).await,
         Err(message) => Err(Refused::form(message)),
@@ -99,20 +96,14 @@ fn request(service: &Service, form: &Form) -> Result<Request, String> {
         }
         "machine-policy" => patch(format!("/machines/{target}"), json!({ "policy": policy(form) })),
         "upgrade" => post(format!("/scale-sets/{target}/upgrade"), json!({})),
-        "scale" => {
-            let capacity = number(form.text("capacity"), "Instances")?;
-            patch(format!("/scale-sets/{target}"), json!({ "capacity": capacity }))
-        }
-        "notify" => {
-            patch(format!("/scale-sets/{target}"), json!({ "model": { "terminateNotification": notification(form)? } }))
-        }
         "run" => post("/scenario-runs".into(), json!({ "scenario": form.text("target") })),
         "stop-run" => delete(format!("/scenario-runs/{target}")),
         "clear-fault" => delete(format!("/faults/{target}")),
         "advance-next" => {
-            let now = service.engine().now();
-            let next =
-                service.engine().snapshot().region.next_deadline().ok_or("Nothing is going to happen by itself.")?;
+            let engine = service.engine();
+            let (now, snapshot) = (engine.now(), engine.snapshot());
+            let next = next_deadline(&snapshot.region, engine.next_simulated_end());
+            let (next, _) = next.ok_or("Nothing is going to happen by itself.")?;
             // Deadlines may lie between two seconds.
             let seconds = next.since(now).as_millis().div_ceil(1000) as u64;
             post("/clock/advance".into(), json!({ "seconds": seconds }))

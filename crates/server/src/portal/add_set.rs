@@ -156,8 +156,16 @@ pub async fn submit(State(service): State<Service>, form: Form) -> Response {
         Ok(set) => Redirect::to(&format!("/groups/{}", set["id"])).into_response(),
         Err(refused) => {
             let scene = Scene::now(&service, &form.visitor, Look::First);
-            let drawn = drawn(&scene, &typed, &Problems::default(), false);
-            (refused.status, page::framed(&scene, HERE, &drawn, &refused.message)).into_response()
+            let mut problems = Problems::default();
+            let above = match refused.code.as_str() {
+                "NameTaken" => {
+                    problems.add("name", &*refused.message);
+                    ""
+                }
+                _ => &refused.message,
+            };
+            let drawn = drawn(&scene, &typed, &problems, false);
+            (refused.status, page::framed(&scene, HERE, &drawn, above)).into_response()
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct Confirm<'a> {
     /// Whom it is about, and a sentence of HTML.
     pub told: Vec<(String, String)>,
     /// Where the form goes.
-    pub action: &'static str,
+    pub action: &'a str,
     pub fields: Vec<(&'a str, &'a str)>,
     pub label: &'static str,
     pub tone: Tone,

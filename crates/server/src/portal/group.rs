@@ -3,18 +3,13 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::response::{IntoResponse, Response};
-use forewarn_core::{Group, GroupId, GroupKind, Machine, ScaleSet, UpgradeMode};
-use http::StatusCode;
+use forewarn_core::{Group, GroupId, GroupKind, Machine, ScaleSet};
 
 use super::action::{Actions, Button, Tone};
-use super::confirm::Confirm;
 use super::foretell::Oracle;
 use super::machine::Facts;
-use super::page::{self, Drawn, Fragment, Look, Missing, Panel, Scene};
-use super::visitor::Form;
-use super::{act, chosen, history, overview, plan, policy, sign_in, timeline, words};
-use crate::api::Service;
+use super::page::{Drawn, Fragment, Missing, Panel, Scene};
+use super::{chosen, history, overview, plan, policy, set, sign_in, timeline, words};
 use crate::identity::Role;
 
 /// Machines on one page.
@@ -35,24 +30,6 @@ struct MachineRow {
     protected: bool,
     /// Whether the visitor may do something with it.
     choosable: bool,
-}
-
-#[derive(Template)]
-#[template(path = "set_forms.html")]
-struct SetForms<'a> {
-    target: &'a str,
-    back: &'a str,
-    csrf: &'a str,
-    capacity: u32,
-    notification: bool,
-    delay: u64,
-    behind: usize,
-    behind_names: String,
-    latest: String,
-    mode: &'static str,
-    /// HTML: when the next batch of a rolling upgrade is due.
-    next_batch: String,
-    allowed: bool,
 }
 
 #[derive(Template)]
@@ -77,7 +54,8 @@ struct More {
     next: usize,
 }
 
-pub async fn draw(scene: &Scene, id: GroupId, from: usize) -> Result<Drawn, Missing> {
+/// With what was typed into the forms of a set, when something is wrong with it.
+pub async fn draw(scene: &Scene, id: GroupId, from: usize, typed: Option<&set::Typed>) -> Result<Drawn, Missing> {
     let region = scene.region();
     let group = region.group(id).ok_or_else(|| Missing("There is no such group; it may have been deleted.".into()))?;
     let here = format!("/groups/{}", id.0);
@@ -90,8 +68,8 @@ pub async fn draw(scene: &Scene, id: GroupId, from: usize) -> Result<Drawn, Miss
     )
     .await;
     let mut panels = vec![Panel::one("facts", "Known", &facts(scene, group))];
-    if let GroupKind::ScaleSet(set) = &group.kind {
-        panels.push(manage(scene, group, set, &here));
+    if let GroupKind::ScaleSet(of_set) = &group.kind {
+        panels.push(set::panel(scene, group, of_set, &here, typed));
     }
     panels.push(actions(scene, group, &here));
     panels.push(policy::panel(scene, "policy", kind_of(group), &target(group), &group.policy, &here));
@@ -127,30 +105,6 @@ pub fn draw_sets(scene: &Scene) -> Drawn {
     let panel = Panel::new("sets", "Scale sets", rows.collect()).or("There is no scale set yet. Add one.");
     let add = r#"<p><a class="button primary" href="/scale-sets/add">Add</a></p>"#;
     Drawn { title: "Virtual machine scale sets".into(), lead: add.into(), panels: vec![panel] }
-}
-
-/// Scaling in is asked about first: it takes machines away.
-pub fn asked_before(service: &Service, form: &Form, back: &str) -> Option<Response> {
-    if form.text("act") != "scale" || form.is_ticked("sure") {
-        return None;
-    }
-    let scene = Scene::now(service, &form.visitor, Look::First);
-    let group = page_group(&scene, back)?;
-    let capacity = act::number(form.text("capacity"), "Instances").ok()?;
-    if scene.region().group_members(group).count() <= capacity as usize {
-        return None;
-    }
-    let confirm = Confirm {
-        title: format!("Scale {} to {capacity}?", group.name),
-        told: vec![(group.name.to_string(), Oracle::of(&scene).scale(group, capacity))],
-        action: "/portal/act",
-        fields: vec![("act", "scale"), ("target", form.text("target")), ("capacity", form.text("capacity"))],
-        label: "Scale in",
-        tone: Tone::Danger,
-        back,
-        csrf: &scene.visitor.session.csrf,
-    };
-    Some((StatusCode::OK, page::framed(&scene, back, &confirm.draw(), "")).into_response())
 }
 
 /// The group whose page this is.
@@ -195,7 +149,7 @@ fn facts(scene: &Scene, group: &Group) -> Facts {
     ];
     if let GroupKind::ScaleSet(set) = &group.kind {
         facts.push(("Instances wanted", set.capacity.to_string()));
-        facts.push(("Upgrade mode", mode(set.upgrade_mode).into()));
+        facts.push(("Upgrade mode", set::mode(set.upgrade_mode).into()));
         facts.push(("Instance termination notification", words::escaped(latest(set))));
         facts.push(("Without the latest model", behind(scene, group, set).count().to_string()));
     }
@@ -203,25 +157,6 @@ fn facts(scene: &Scene, group: &Group) -> Facts {
         facts.push(("State", "being deleted".into()));
     }
     Facts { facts }
-}
-
-fn manage(scene: &Scene, group: &Group, set: &ScaleSet, here: &str) -> Panel {
-    let target = target(group);
-    let forms = SetForms {
-        target: &target,
-        back: here,
-        csrf: &scene.visitor.session.csrf,
-        capacity: set.capacity,
-        notification: set.model.terminate.is_some(),
-        delay: set.model.terminate.as_ref().map_or(5, |profile| profile.timeout.as_secs() / 60),
-        behind: behind(scene, group, set).count(),
-        behind_names: words::few_of(behind(scene, group, set).map(|machine| machine.name.to_string())),
-        latest: latest(set),
-        mode: mode(set.upgrade_mode),
-        next_batch: set.next_batch.map_or_else(String::new, words::time),
-        allowed: scene.visitor.may(Role::Owner),
-    };
-    Panel::one("manage", "Manage", &forms)
 }
 
 fn actions(scene: &Scene, group: &Group, here: &str) -> Panel {
@@ -274,7 +209,7 @@ fn newest_model(group: &Group) -> Option<u64> {
 }
 
 /// Instances without the latest model.
-fn behind<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl Iterator<Item = &'s Arc<Machine>> {
+pub fn behind<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl Iterator<Item = &'s Arc<Machine>> {
     let newest = set.model_version;
     scene.region().group_members(group).filter(move |machine| machine.model != newest)
 }
@@ -282,12 +217,4 @@ fn behind<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl Iterat
 /// What the latest model says of deletions.
 pub fn latest(set: &ScaleSet) -> String {
     set.model.terminate.as_ref().map_or("off".into(), |profile| profile.text.to_string())
-}
-
-fn mode(mode: UpgradeMode) -> &'static str {
-    match mode {
-        UpgradeMode::Automatic => "Automatic",
-        UpgradeMode::Manual => "Manual",
-        UpgradeMode::Rolling => "Rolling",
-    }
 }

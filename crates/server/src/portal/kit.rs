@@ -10,7 +10,7 @@ use http::StatusCode;
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::visitor::Form;
 use super::{sign_in, words};
-use crate::api::Service;
+use crate::api::{Service, next_deadline};
 use crate::clock::Kind;
 use crate::faults::{Fault, Kind as FaultKind, Method, Path};
 use crate::identity::Role;
@@ -25,7 +25,8 @@ const HERE: &str = "/test-kit";
 struct Clock {
     now: String,
     manual: bool,
-    next: Option<String>,
+    /// HTML, and what it is of.
+    next: Option<(String, String)>,
     scale: u32,
 }
 
@@ -125,7 +126,8 @@ fn clock(scene: &Scene, typed: &Typed, csrf: &str, allowed: bool) -> Panel {
     let manual = scene.service.engine().clock_kind() == Kind::Manual;
     // A real clock is always another one; the page tells it by itself.
     let now = if manual { words::time(scene.now) } else { String::new() };
-    let next = scene.region().next_deadline().map(words::time);
+    let next = next_deadline(scene.region(), scene.service.engine().next_simulated_end());
+    let next = next.map(|(at, what)| (words::time(at), what));
     let clock = Clock { now, manual, next, scale: scene.region().settings().notice_scale };
     let panel = Panel::one("clock-panel", "Clock", &clock);
     // Above the list and not in it: a form is not redrawn under somebody's fingers.

@@ -33,6 +33,7 @@ mod plan;
 mod policy;
 mod scope;
 mod session;
+mod set;
 mod shared;
 mod shelf;
 mod sign_in;
@@ -68,6 +69,7 @@ pub fn routes(service: &Service) -> Router<Service> {
         .route("/portal/sign-out", post(sign_in::out))
         .route("/portal/act", post(act::act))
         .route("/scale-sets/add", get(page::show).post(add_set::submit))
+        .route("/groups/{group}", get(page::show).post(set::submit))
         .route("/portal/chosen", post(chosen::submit))
         .route("/maintenance", get(page::show).post(maintenance::submit))
         .route("/hosts", get(page::show).post(hosts::submit))

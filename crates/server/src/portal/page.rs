@@ -23,8 +23,7 @@ use crate::clock::Kind;
 use crate::engine::Snapshot;
 
 /// Where pages are; those with forms of their own are in the table of routes.
-pub const PATHS: [&str; 6] =
-    ["/", "/machines/{machine}", "/groups/{group}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
+pub const PATHS: [&str; 5] = ["/", "/machines/{machine}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Page {
@@ -222,7 +221,7 @@ impl Page {
         match self {
             Page::Overview { search, show, start } => Ok(overview::draw(scene, search, *show, *start).await),
             Page::Machine { vm_id, version } => machine::draw(scene, *vm_id, *version).await,
-            Page::Group { id, from } => group::draw(scene, *id, *from).await,
+            Page::Group { id, from } => group::draw(scene, *id, *from, None).await,
             Page::Event(id) => event::draw(scene, *id).await,
             Page::ScaleSets => Ok(group::draw_sets(scene)),
             Page::AddSet => Ok(add_set::draw(scene)),
