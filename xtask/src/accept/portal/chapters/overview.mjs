@@ -85,8 +85,17 @@ export async function theTimeLineStandsByScopeAndUnfolds() {
   await server.end();
 }
 
+// The window of 40 minutes begins at whole ten minutes: two minutes after such a one, it stays where it is for a while.
+async function stillFor8Minutes(server) {
+  const TEN_MINUTES = 600_000;
+  const { now } = await server.api("GET", "/clock");
+  const next = Math.ceil(Date.parse(now) / TEN_MINUTES) * TEN_MINUTES;
+  await server.api("PUT", "/clock", { now: new Date(next + 120_000).toISOString().replace(".000Z", "Z") });
+}
+
 export async function theTimeLineHasKeysAndFacts() {
   const server = await Server.start("--clock", "manual");
+  await stillFor8Minutes(server);
   await server.api("POST", "/machines", { name: "web" });
   server.curl("web");
   const event = eventOf(await server.api("POST", "/machines/web/restart", {}));
