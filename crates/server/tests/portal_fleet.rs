@@ -191,6 +191,13 @@ fn the_search_and_the_filter_hold_for_time_line_and_machines() {
     assert_eq!(shown("/?show=under-way"), (vec![1], [false, true]));
     assert_eq!(shown("/?search=M-001"), (vec![1], [false, true]));
     assert_eq!(shown("/?search=m-001&show=coming"), (vec![], [false, false]));
+    // Nothing found is not nothing coming.
+    for (address, is_all) in [("/", true), ("/?search=zzz", false), ("/?show=under-way&search=m-000", false)] {
+        let said = between(&browser.page(address), "id=\"panel-timeline\"", "</section>");
+        let said = between(&said, "<p class=\"empty\">", "</p>");
+        assert_eq!(said.starts_with("Nothing is coming"), is_all, "{address}: {said}");
+        assert_eq!(said == "No event is found.", !is_all, "{address}: {said}");
+    }
     let page = browser.page("/?search=%26%22&show=coming");
     assert!(page.contains("href=\"/?search=%26%22&#38;show=under-way&#38;\""), "{page}");
 }

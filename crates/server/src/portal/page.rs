@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Request, State};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use forewarn_core::{GroupId, Guid, Region, Timestamp};
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
@@ -248,7 +248,7 @@ struct Frame<'a> {
     name: &'a str,
     role: &'a str,
     csrf: &'a str,
-    /// The address of this page, for the stream.
+    /// The address of this page, for the stream. Empty: there is no such page.
     here: &'a str,
     now_ms: i64,
     /// What the page was drawn from.
@@ -258,14 +258,24 @@ struct Frame<'a> {
     section: &'a str,
 }
 
+/// For who comes to where only forms go, by a bookmark or by the address of a page that answered one.
+pub async fn first() -> Redirect {
+    Redirect::to("/")
+}
+
 pub async fn show(State(service): State<Service>, visitor: Visitor, request: Request) -> Response {
     let here = request.uri().path_and_query().map_or("/", |address| address.as_str());
     at(&service, &visitor, here, None).await
 }
 
+/// Nothing: there is no page at this path and query.
+pub fn page_at(here: &str) -> Option<Page> {
+    Page::at(&here.starts_with('/').then(|| here.parse::<Uri>().ok())??)
+}
+
 /// The page at `here`, with a refusal above it when there is one.
 pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
-    let page = here.parse::<Uri>().ok().and_then(|uri| Page::at(&uri));
+    let page = page_at(here);
     let scene = Scene::now(service, visitor, Look::First);
     let drawn = match page {
         Some(page) => page.draw(&scene).await,
@@ -292,7 +302,7 @@ pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<S
         name: &principal.name,
         role: principal.role.word(),
         csrf: &scene.visitor.session.csrf,
-        here,
+        here: if page_at(here).is_some() { here } else { "" },
         now_ms: scene.now.0,
         revision: scene.snapshot.revision,
         manual: scene.service.engine().clock_kind() == Kind::Manual,
