@@ -75,7 +75,7 @@ export async function theTimeLineStandsByScopeAndUnfolds() {
   // Only what is wanted.
   await page.getByLabel("Find").fill("cache-00");
   await page.keyboard.press("Enter");
-  await shows(page, "#counts", "1 of the scopes shown");
+  await shows(page, "#counts", "1 scope shown");
   assert.equal(await page.locator("#timeline .lane:not(.strand)").count(), 2);
   assert.equal(await page.locator("#scopes .scope").count(), 1);
   await page.getByRole("link", { name: "Under way", exact: true }).click();
