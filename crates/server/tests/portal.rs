@@ -150,7 +150,10 @@ fn browsers_get_a_page_where_nothing_is_and_programs_the_apis_words() {
     for path in ["/nosuch", "/portal/nosuch", "/machines", "/machines/xyz"] {
         let lost = html(&browser.client, path);
         assert_eq!(lost.status, 404, "{path}");
-        assert!(lost.text().contains("There is no such page.") && lost.text().contains("data-page=\"\""), "{path}");
+        assert!(
+            lost.text().contains("There is no such page.") && lost.text().contains("data-state=\"gone\""),
+            "{path}"
+        );
     }
     let stranger = html(&Client::to(server.management), "/nosuch");
     assert_eq!(stranger.status, 401);

@@ -206,7 +206,8 @@ fn the_search_and_the_filter_hold_for_time_line_and_machines() {
 fn scopes_of_the_same_name_are_told_apart_by_their_resource_group() {
     let server = nobody();
     let machine = |name: &str, group: &str| json!({ "name": name, "resourceGroup": group });
-    let set = |group: &str| json!({ "name": "shop", "resourceGroup": group, "capacity": 1, "orchestration": "Uniform" });
+    let set =
+        |group: &str| json!({ "name": "shop", "resourceGroup": group, "capacity": 1, "orchestration": "Uniform" });
     check(&server, "POST /machines", machine("web", "one"), 201, json!({}));
     check(&server, "POST /machines", machine("alone", "one"), 201, json!({}));
     check(&server, "POST /scale-sets", set("one"), 201, json!({}));

@@ -43,7 +43,9 @@ pub async fn stream(
     visitor: Visitor,
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
-    let Some(page) = query.get("page").and_then(|page| page_at(page)) else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(page) = query.get("page").and_then(|page| page_at(page)) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     let permit = match service.stream(visitor.principal()) {
         Ok(permit) => permit,
         Err(refusal) => return refusal.into_response(),

@@ -248,7 +248,7 @@ struct Frame<'a> {
     name: &'a str,
     role: &'a str,
     csrf: &'a str,
-    /// The address of this page, for the stream. Empty: there is no such page.
+    /// The address of this page, for the stream.
     here: &'a str,
     now_ms: i64,
     /// What the page was drawn from.
@@ -302,7 +302,7 @@ pub fn framed(scene: &Scene, here: &str, drawn: &Drawn, problem: &str) -> Html<S
         name: &principal.name,
         role: principal.role.word(),
         csrf: &scene.visitor.session.csrf,
-        here: if page_at(here).is_some() { here } else { "" },
+        here,
         now_ms: scene.now.0,
         revision: scene.snapshot.revision,
         manual: scene.service.engine().clock_kind() == Kind::Manual,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use askama::filters::{Html, escape};
 use forewarn_core::{
-    Approver, Cause, Event, EventKind, Found, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region, Resource,
-    Scope, ScopeOwner, Status, Timestamp,
+    Approver, Cause, Event, EventKind, Found, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region,
+    Resource, Scope, ScopeOwner, Status, Timestamp,
 };
 use forewarn_wire::guid;
 

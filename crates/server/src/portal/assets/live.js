@@ -15,10 +15,9 @@ const stale = document.getElementById("stale");
 let wait = WAIT_MS_MIN;
 // What the page was drawn from; a stream that begins there need not send it again.
 let revision = body.dataset.revision;
-say("connecting", "connecting");
+if (connection.dataset.state === "connecting") connection.textContent = "connecting";
 
 export function connect(changed) {
-  if (!body.dataset.page) return say("gone", "There is no such page");
   const asked = looks();
   const address = new URLSearchParams(asked);
   address.set("page", body.dataset.page);
