@@ -4,6 +4,8 @@
 mod api_support;
 mod portal_support;
 
+use std::sync::mpsc::RecvTimeoutError;
+
 use api_support::{Answer, Client, NONE, Server, check};
 use forewarn_server::Config;
 use forewarn_server::identity::{Role, SignIn, Subject};
@@ -116,6 +118,66 @@ fn signing_out_ends_the_session_and_its_streams() {
     while let Ok(message) = messages.recv_timeout(PATIENCE) {
         assert!(!message.to_string().contains("later"), "{message}");
     }
+}
+
+#[test]
+fn signing_out_ends_the_streams_of_every_tab_at_once_and_of_nobody_else() {
+    let server = Server::with_machines(&["web"]);
+    let (browser, other) = (Browser::at_once(&server), Browser::at_once(&server));
+    let tabs = ["/", "/hosts"].map(|page| browser.live(page));
+    let theirs = other.live("/");
+    for messages in tabs.iter().chain([&theirs]) {
+        messages.recv_timeout(PATIENCE).unwrap();
+    }
+    assert_eq!(browser.post("/portal/sign-out", &[]).status, 303);
+    for messages in tabs {
+        let last = messages.recv_timeout(PATIENCE);
+        assert_eq!(last, Err(RecvTimeoutError::Disconnected), "a heartbeat came first");
+    }
+    check(&server, "POST /machines", json!({ "name": "later" }), 201, json!({}));
+    await_html(&theirs, "later");
+}
+
+#[test]
+fn browsers_get_a_page_where_nothing_is_and_programs_the_apis_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let browser = Browser::by_link(&server);
+    let html = |client: &Client, path: &str| {
+        let client = client.clone().header("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+        client.send(server.management, &format!("GET {path}"), b"")
+    };
+    for path in ["/nosuch", "/portal/nosuch", "/machines", "/machines/xyz"] {
+        let lost = html(&browser.client, path);
+        assert_eq!(lost.status, 404, "{path}");
+        assert!(
+            lost.text().contains("There is no such page.") && lost.text().contains("data-state=\"gone\""),
+            "{path}"
+        );
+    }
+    let stranger = html(&Client::to(server.management), "/nosuch");
+    assert_eq!(stranger.status, 401);
+    assert!(stranger.text().contains("<pre><code>forewarn portal</code></pre>"), "{}", stranger.text());
+    for path in ["/portal", "/portal/chosen", "/portal/act", "/portal/sign-out"] {
+        let sent = html(&browser.client, path);
+        assert_eq!((sent.status, sent.header("location")), (303, Some("/")), "{path}");
+    }
+    // The cookie is no token, whoever asks; and what is for programs stays so.
+    assert!(browser.get("/nosuch").text().contains("A token is needed"));
+    for path in ["/api/v1/nosuch", "/subscriptions", "/metrics"] {
+        assert!(html(&browser.client, path).header("content-type").unwrap().contains("json"), "{path}");
+    }
+    let evil = browser.client.clone().header("Accept", "text/html").header("Origin", "http://evil.example");
+    assert_eq!(evil.send(server.management, "GET /nosuch", b"").status, 403);
+    assert_eq!(browser.get("/portal/live?page=none").status, 404);
+}
+
+#[test]
+fn without_script_a_page_does_not_say_that_it_is_connecting() {
+    let server = Server::with_machines(&["web"]);
+    let page = Browser::at_once(&server).page("/");
+    let said = between(&page, "id=\"connection\"", "</span>");
+    assert!(said.ends_with("><noscript>not live: reload to see what is new</noscript>"), "{said}");
 }
 
 #[test]

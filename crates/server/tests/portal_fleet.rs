@@ -191,8 +191,55 @@ fn the_search_and_the_filter_hold_for_time_line_and_machines() {
     assert_eq!(shown("/?show=under-way"), (vec![1], [false, true]));
     assert_eq!(shown("/?search=M-001"), (vec![1], [false, true]));
     assert_eq!(shown("/?search=m-001&show=coming"), (vec![], [false, false]));
+    // Nothing found is not nothing coming.
+    for (address, is_all) in [("/", true), ("/?search=zzz", false), ("/?show=under-way&search=m-000", false)] {
+        let said = between(&browser.page(address), "id=\"panel-timeline\"", "</section>");
+        let said = between(&said, "<p class=\"empty\">", "</p>");
+        assert_eq!(said.starts_with("Nothing is coming"), is_all, "{address}: {said}");
+        assert_eq!(said == "No event is found.", !is_all, "{address}: {said}");
+    }
     let page = browser.page("/?search=%26%22&show=coming");
     assert!(page.contains("href=\"/?search=%26%22&#38;show=under-way&#38;\""), "{page}");
+}
+
+#[test]
+fn scopes_of_the_same_name_are_told_apart_by_their_resource_group() {
+    let server = nobody();
+    let machine = |name: &str, group: &str| json!({ "name": name, "resourceGroup": group });
+    let set =
+        |group: &str| json!({ "name": "shop", "resourceGroup": group, "capacity": 1, "orchestration": "Uniform" });
+    check(&server, "POST /machines", machine("web", "one"), 201, json!({}));
+    check(&server, "POST /machines", machine("alone", "one"), 201, json!({}));
+    check(&server, "POST /scale-sets", set("one"), 201, json!({}));
+    server.listen_as("web");
+    let over = restart(&server, "web");
+    check(&server, "POST /clock/advance", json!({ "seconds": 3600 }), 200, json!({}));
+    let browser = Browser::at_once(&server);
+    let page = browser.page("/");
+    let card = |page: &str, name: &str| page.contains(&format!(">{name}</a></h3>"));
+    assert!(["web", "alone", "shop"].iter().all(|name| card(&page, name)) && !page.contains("one/"), "{page}");
+    // What is over is told apart as well.
+    check(&server, "POST /machines", machine("WEB", "two"), 201, json!({}));
+    check(&server, "POST /scale-sets", set("two"), 201, json!({}));
+    let page = browser.page("/");
+    let names = ["one/web", "two/WEB", "one/shop", "two/shop", "alone"];
+    assert!(names.iter().all(|name| card(&page, name)), "{page}");
+    let lane = between(&page, &format!("id=\"lane-{over}\""), "</dl>");
+    assert!(lane.contains("one/web · Completed") && lane.contains("<dd>one/web</dd>"), "{lane}");
+    let found = browser.page("/?search=two%2F");
+    assert!(card(&found, "two/WEB") && card(&found, "two/shop") && !card(&found, "one/web"), "{found}");
+}
+
+#[test]
+fn one_is_said_as_one() {
+    let server = fleet(1);
+    let browser = Browser::at_once(&server);
+    let counted = |address: &str| between(&browser.page(address), "id=\"counts-content\"", "</div>");
+    assert!(counted("/").contains("<b>1</b> machine</p>\n<p><b>1</b> scope, 0 listening"), "{}", counted("/"));
+    assert!(counted("/?search=m-000").contains(">1 scope shown<"));
+    assert!(counted("/?search=zzz").contains(">0 scopes shown<"));
+    check(&server, "POST /machines", json!({ "name": "m-001" }), 201, json!({}));
+    assert!(counted("/").contains("<b>2</b> machines</p>\n<p><b>2</b> scopes, 0 listening"), "{}", counted("/"));
 }
 
 #[test]

@@ -94,6 +94,7 @@ pub use history::KINDS as HISTORY_KINDS;
 pub(crate) use inside::Refused;
 pub use listener::{Transport, Via, serve};
 pub(crate) use names::any_group as any_group_named;
+pub(crate) use routes::is_elsewhere;
 pub use routes::{PREFIX, Route, router, table};
 pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 pub(crate) use text::Word;

@@ -92,6 +92,7 @@ pub(super) fn needs(method: &Method, path: &str) -> Option<Needs> {
 pub fn router(service: Service) -> Router {
     routes()
         .layer(middleware::from_fn_with_state(service.clone(), guard::check))
+        .layer(middleware::from_fn_with_state(service.clone(), portal::or_page))
         .merge(portal::routes(&service))
         .layer(middleware::map_response(portal::with_policy))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
@@ -120,6 +121,11 @@ fn routes() -> Router<Service> {
         router = router.route(path, handler);
     }
     router.fallback(elsewhere).method_not_allowed_fallback(not_allowed)
+}
+
+/// Whether a path that no route has is for programs all the same.
+pub(crate) fn is_elsewhere(path: &str) -> bool {
+    is_arm_path(path) || path == arm::ALIASES_PATH || path.starts_with(PREFIX)
 }
 
 /// ARM's paths are matched without regard to case, by a table of their own.

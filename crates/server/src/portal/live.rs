@@ -13,12 +13,12 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use http::{StatusCode, Uri, header};
+use http::{StatusCode, header};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::page::{Look, Missing, Page, Panel, Scene};
+use super::page::{Look, Missing, Page, Panel, Scene, page_at};
 use super::view::View;
 use super::visitor::Visitor;
 use crate::api::{Pages, Service};
@@ -43,8 +43,9 @@ pub async fn stream(
     visitor: Visitor,
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
-    let page = query.get("page").and_then(|page| page.parse::<Uri>().ok()).and_then(|uri| Page::at(&uri));
-    let Some(page) = page else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(page) = query.get("page").and_then(|page| page_at(page)) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     let permit = match service.stream(visitor.principal()) {
         Ok(permit) => permit,
         Err(refusal) => return refusal.into_response(),
@@ -122,7 +123,7 @@ impl Feed {
         self.send(&json!({ "stream": self.name }).to_string()).await?;
         loop {
             self.commits.borrow_and_update();
-            // Signing out ends the stream of every tab.
+            // A session may end while nobody signs out: its token is rotated, or its time is over.
             self.service.access().session(&self.visitor.cookie)?;
             let begun = Instant::now();
             let mut scene = Scene::now(&self.service, &self.visitor, Look::Later);

@@ -43,13 +43,14 @@ mod visitor;
 mod words;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
+use axum::handler::Handler;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
-use http::{HeaderValue, header};
+use http::{HeaderValue, Method, header};
 
-use crate::api::{ApiError, Service, check_door};
+use crate::api::{ApiError, Service, check_door, is_elsewhere};
 pub(crate) use session::{CODE_LIFE, Session, Sessions};
 pub(crate) use shared::Shared;
 
@@ -66,11 +67,12 @@ pub fn routes(service: &Service) -> Router<Service> {
     }
     router
         .route("/portal/sign-in", get(sign_in::with_code).post(sign_in::at_once))
-        .route("/portal/sign-out", post(sign_in::out))
-        .route("/portal/act", post(act::act))
+        .route("/portal", get(page::first))
+        .route("/portal/sign-out", get(page::first).post(sign_in::out))
+        .route("/portal/act", get(page::first).post(act::act))
         .route("/scale-sets/add", get(page::show).post(add_set::submit))
         .route("/groups/{group}", get(page::show).post(set::submit))
-        .route("/portal/chosen", post(chosen::submit))
+        .route("/portal/chosen", get(page::first).post(chosen::submit))
         .route("/maintenance", get(page::show).post(maintenance::submit))
         .route("/hosts", get(page::show).post(hosts::submit))
         .route("/test-kit", get(page::show).post(kit::submit))
@@ -87,6 +89,23 @@ pub async fn with_policy(mut answer: Response) -> Response {
     // Not "no-referrer": with that browsers send forms of ours with `Origin: null`, which the door refuses.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     answer
+}
+
+/// Where nothing is, browsers get a page: that there is nothing, or the one to sign in with. Programs get the API's words.
+pub async fn or_page(State(service): State<Service>, request: Request, next: Next) -> Result<Response, ApiError> {
+    if !is_lost(&request) {
+        return Ok(next.run(request).await);
+    }
+    check_door(&request, service.doors())?;
+    Ok(Handler::call(page::show, request, service).await)
+}
+
+fn is_lost(request: &Request) -> bool {
+    let path = request.uri().path();
+    let is_known = request.extensions().get::<MatchedPath>().is_some() || is_elsewhere(path);
+    let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let is_browser = accept.is_some_and(|accept| accept.contains("text/html"));
+    is_browser && !is_known && matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
 async fn door(State(service): State<Service>, request: Request, next: Next) -> Result<Response, ApiError> {

@@ -72,7 +72,7 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn is_everything(&self) -> bool {
+    pub fn is_everything(&self) -> bool {
         self.show == Show::All && self.search.is_empty()
     }
 

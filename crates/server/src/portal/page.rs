@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Request, State};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use forewarn_core::{GroupId, Guid, Region, Timestamp};
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
@@ -258,14 +258,24 @@ struct Frame<'a> {
     section: &'a str,
 }
 
+/// For who comes to where only forms go, by a bookmark or by the address of a page that answered one.
+pub async fn first() -> Redirect {
+    Redirect::to("/")
+}
+
 pub async fn show(State(service): State<Service>, visitor: Visitor, request: Request) -> Response {
     let here = request.uri().path_and_query().map_or("/", |address| address.as_str());
     at(&service, &visitor, here, None).await
 }
 
+/// Nothing: there is no page at this path and query.
+pub fn page_at(here: &str) -> Option<Page> {
+    Page::at(&here.starts_with('/').then(|| here.parse::<Uri>().ok())??)
+}
+
 /// The page at `here`, with a refusal above it when there is one.
 pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
-    let page = here.parse::<Uri>().ok().and_then(|uri| Page::at(&uri));
+    let page = page_at(here);
     let scene = Scene::now(service, visitor, Look::First);
     let drawn = match page {
         Some(page) => page.draw(&scene).await,

@@ -55,6 +55,7 @@ pub async fn at_once(State(service): State<Service>, Extension(via): Extension<V
 
 pub async fn out(State(service): State<Service>, Extension(via): Extension<Via>, form: Form) -> Response {
     service.access().end_session(&form.visitor.cookie);
+    service.portal().streams.end(&form.visitor.cookie);
     let cookie = set_cookie(&service, Some(via), None);
     ([(header::SET_COOKIE, cookie)], Redirect::to("/portal/sign-in")).into_response()
 }

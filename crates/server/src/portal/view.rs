@@ -89,6 +89,11 @@ impl Streams {
         self.all().remove(name);
     }
 
+    /// All of this session end: they notice that nobody can tell them what to look at any more.
+    pub fn end(&self, cookie: &str) {
+        self.all().retain(|_, looking| looking.cookie != cookie);
+    }
+
     /// Whether there is such a stream of this visitor.
     fn look(&self, cookie: &str, name: &str, view: View) -> bool {
         let view = Some(view);

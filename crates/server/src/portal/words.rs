@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use askama::filters::{Html, escape};
 use forewarn_core::{
-    Approver, Cause, Event, EventKind, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region, Resource,
-    Scope, ScopeOwner, Status, Timestamp,
+    Approver, Cause, Event, EventKind, Found, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region,
+    Resource, Scope, ScopeOwner, Status, Timestamp,
 };
 use forewarn_wire::guid;
 
@@ -140,7 +140,7 @@ pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
         ScopeOwner::Machine(id) => {
             let machine = region.machine(id);
             ScopeName {
-                name: machine.map_or_else(String::new, |machine| machine.name.to_string()),
+                name: machine.map_or_else(String::new, |machine| machine_name(region, machine)),
                 href: machine.map_or_else(|| "/".into(), |machine| machine_href(machine)),
                 what: "Machine on its own".into(),
             }
@@ -148,11 +148,26 @@ pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
         ScopeOwner::Group { group, part } => {
             let found = region.group(group);
             let parts = found.map_or(0, |group| group.scopes.len());
-            let name = found.map_or_else(String::new, |group| group.name.to_string());
+            let name = found.map_or_else(String::new, |group| group_name(region, group));
             let what = found.map_or_else(String::new, |group| group_kind(group).to_owned());
             let what = if parts > 1 { format!("{what}, placement group {}", part + 1) } else { what };
             ScopeName { name, href: format!("/groups/{}", group.0), what }
         }
+    }
+}
+
+/// With its resource group where another one has the same name.
+fn machine_name(region: &Region, machine: &Machine) -> String {
+    match region.machine_by_name(&machine.name, None) {
+        Found::Many(_) => format!("{}/{}", machine.home.resource_group, machine.name),
+        Found::One(_) | Found::Nothing => machine.name.to_string(),
+    }
+}
+
+fn group_name(region: &Region, group: &Group) -> String {
+    match region.groups_named(&group.name).nth(1) {
+        Some(_) => format!("{}/{}", group.home.resource_group, group.name),
+        None => group.name.to_string(),
     }
 }
 

@@ -15,6 +15,7 @@ const stale = document.getElementById("stale");
 let wait = WAIT_MS_MIN;
 // What the page was drawn from; a stream that begins there need not send it again.
 let revision = body.dataset.revision;
+if (connection.dataset.state === "connecting") connection.textContent = "connecting";
 
 export function connect(changed) {
   const asked = looks();

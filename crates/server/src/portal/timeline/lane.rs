@@ -1,9 +1,10 @@
 //! One lane: who, the picture, the facts.
 
 use askama::Template;
+use forewarn_core::Region;
 
 use super::window::Window;
-use super::{Life, Stage};
+use super::{Life, Stage, scope_name};
 use crate::portal::page::{Fragment, Look, Scene};
 use crate::portal::words;
 
@@ -24,6 +25,8 @@ struct Lane<'a> {
     names: String,
     /// Empty: it is known.
     scope: &'a str,
+    /// The same, for the facts.
+    named: &'a str,
     due_html: String,
     appeared_html: String,
     approved_html: Option<(String, &'a str)>,
@@ -98,8 +101,9 @@ impl Life {
             Scope::Told => "",
             Scope::Known => " below",
         };
+        let named = self.scope_now(scene.region());
         let scope = match scope {
-            Scope::Told if self.scope != names => self.scope.as_str(),
+            Scope::Told if named != names => named.as_str(),
             Scope::Told | Scope::Known => "",
         };
         let lane = Lane {
@@ -109,6 +113,7 @@ impl Life {
             class: format!("{} {}{place}", self.kind.to_lowercase(), self.stage().class()),
             names,
             scope,
+            named: &named,
             due_html: words::time(self.not_before),
             appeared_html: words::time(self.appeared),
             approved_html: self.approved.as_ref().map(|(at, by)| (words::time(*at), by.as_str())),
@@ -119,6 +124,12 @@ impl Life {
             shapes: Shapes::of(self, scene),
         };
         Fragment::of(format!("lane-{id}"), sort, &lane)
+    }
+
+    /// Since it appeared, another scope of the same name may have come.
+    fn scope_now(&self, region: &Region) -> String {
+        let known = self.scope_id.map(|scope| scope_name(region, scope)).filter(|name| !name.is_empty());
+        known.unwrap_or_else(|| self.scope.clone())
     }
 
     /// For those who cannot see the picture.

@@ -79,7 +79,8 @@ pub async fn strands(scene: &Scene, wanted: &Wanted<'_>, view: &View, address: &
     let shelving =
         Shelving { list: "timeline", size: SHELF, view, noun: "Scopes with events,", address, field: "events" };
     let shelves = shelving.shelves(&strands, |strand| strand.fragments(scene, view, otherwise));
-    frame(scene, Panel::new("timeline", "Time line", Vec::new()).shelved(shelves))
+    let panel = frame(scene, Panel::new("timeline", "Time line", Vec::new()).shelved(shelves));
+    if wanted.is_everything() { panel } else { panel.or("No event is found.") }
 }
 
 fn by_scope(lives: Vec<Arc<Life>>, ghosts: Vec<Ghost>) -> Vec<Strand> {
