@@ -55,4 +55,4 @@ forms();
 tick();
 watchShelves();
 setInterval(tick, 1000);
-connect(tick);
+if (document.getElementById("connection").dataset.state !== "gone") connect(tick);
