@@ -57,10 +57,10 @@ fn facts(scene: &Scene, event: &Event) -> Facts {
         forewarn_core::Source::Platform => "Platform",
         forewarn_core::Source::User => "User",
     };
-    let shown = match &event.status {
-        _ if !event.is_shown() => "not shown: nobody in the scope asks for events".into(),
-        Status::Scheduled | Status::Started { .. } => format!("shown since {}", words::time(event.appeared)),
-        Status::Ended { .. } => format!("was shown from {}", words::time(event.appeared)),
+    let shown = match (event.is_shown(), event.is_live()) {
+        (false, _) => "not shown: nobody in the scope asks for events".into(),
+        (true, true) => format!("shown since {}", words::time(event.appeared)),
+        (true, false) => format!("was shown from {}", words::time(event.appeared)),
     };
     let duration = match event.duration_secs {
         ..0 => "-1: not known".into(),
