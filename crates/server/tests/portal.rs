@@ -403,7 +403,7 @@ fn a_scale_set_is_created_along_the_steps() {
         json!({ "terminateNotification": { "notBeforeTimeout": "PT9M" } }),
     );
     let again = browser.post("/scale-sets/add", &fields("7", "create"));
-    assert!(again.status == 409 && again.text().contains("id=\"wrong-name\">The name"), "{}", again.text());
+    assert!(again.status == 422 && again.text().contains("id=\"wrong-name\">The name"), "{}", again.text());
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn what_is_wrong_with_a_plan_stands_at_its_field_and_what_was_typed_stays() {
         ("at", "2026-03-01T11:00", "has passed"),
         ("at", "2028-03-01T11:00", "400 days ahead"),
         ("notice", "soon", "such as 90s"),
-        ("notice", "1m", "at least 900 seconds"),
+        ("notice", "1m", "at least 15m for this type"),
         ("notice", "1h1ms", "whole seconds"),
         ("duration", "2d", "from 0 to 86400 seconds"),
         ("duration", "x", "such as 90s"),
@@ -140,7 +140,7 @@ fn the_planner_is_filled_in_from_the_pages_of_machines_groups_and_hosts() {
     check(&server, "POST /machines", json!({ "name": "db", "host": "rack-4" }), 201, json!({}));
     let browser = Browser::at_once(&server);
     for (page, filled) in [
-        (group, "/maintenance?what=group&name=default~web"),
+        (group, "/maintenance?what=group&name=default%2Fweb"),
         (format!("/machines/{}", vm_id(&server, "web_0")), "/maintenance?what=machine&name=web_0"),
         ("/hosts/rack-4".into(), "/maintenance?what=host&name=rack-4"),
     ] {
@@ -149,7 +149,10 @@ fn the_planner_is_filled_in_from_the_pages_of_machines_groups_and_hosts() {
         let (what, name) = filled.split_once("what=").unwrap().1.split_once("&name=").unwrap();
         let planner = browser.page(filled);
         assert!(planner.contains(&format!("<option value=\"{what}\" selected>")), "{filled}");
-        assert!(planner.contains(&format!("value=\"{name}\" list=\"known\"")), "{filled}: {planner}");
+        assert!(
+            planner.contains(&format!("value=\"{name}\" list=\"known\"").replace("%2F", "/")),
+            "{filled}: {planner}"
+        );
     }
 }
 
@@ -164,6 +167,7 @@ fn progress_is_shown_by_update_domain_until_it_is_stopped() {
         page.contains("UD 0") && page.contains(">Scheduled</a>") && page.matches("waits its turn").count() == 2,
         "{page}"
     );
+    assert!(page.contains("under way, 0 of 3 over"), "{page}");
     check(&server, "POST /clock/advance", json!({ "seconds": 1600 }), 200, json!({}));
     let page = browser.page("/maintenance");
     assert!(
@@ -177,6 +181,7 @@ fn progress_is_shown_by_update_domain_until_it_is_stopped() {
     assert_eq!(browser.post("/portal/act", &stop).header("location"), Some("/maintenance"));
     let page = browser.page("/maintenance");
     assert!(page.contains("stopped by owner") && !page.contains("waits its turn"), "{page}");
+    assert_eq!(page.matches("<span>left alone</span>").count(), 2, "{page}");
 }
 
 // --- hosts ---
@@ -185,9 +190,9 @@ fn progress_is_shown_by_update_domain_until_it_is_stopped() {
 fn a_host_is_registered_shown_by_document_broken_and_removed() {
     let server = Server::start();
     let browser = Browser::at_once(&server);
-    for wrong in ["", "rack 4", "<b>"] {
+    for (wrong, says) in [("", "Write a name."), ("rack 4", "is not a name"), ("<b>", "is not a name")] {
         let answer = browser.post("/hosts", &[("name", wrong)]);
-        assert_has(&answer, 422, &["id=\"wrong-name\"", "is not a name"]);
+        assert_has(&answer, 422, &["id=\"wrong-name\"", says, "aria-invalid=\"true\" autofocus>"]);
     }
     let made = browser.post("/hosts", &[("name", "rack-4")]);
     assert_eq!((made.status, made.header("location")), (303, Some("/hosts/rack-4")), "{}", made.text());
@@ -369,7 +374,7 @@ fn instances_without_the_latest_model_are_named_and_upgraded_one_by_one() {
     assert_has(
         &browser.post("/portal/chosen", &upgrade),
         200,
-        &["Its termination notification is PT9M then, instead of off."],
+        &["Its termination notification is 9 minutes then, instead of off."],
     );
     assert_eq!(browser.post("/portal/chosen", &[&upgrade[..], &[("sure", "on")]].concat()).status, 303);
     check(&server, "GET /machines/web_0", NONE, 200, json!({ "latestModelApplied": true }));
@@ -410,7 +415,109 @@ fn what_is_wrong_with_a_set_stands_at_its_field_and_what_was_typed_stays() {
     check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 1 }));
 }
 
+#[test]
+fn what_is_wrong_with_a_new_set_is_said_at_its_step_before_the_review() {
+    let (server, _) = with_set(1, told_in_7m());
+    let browser = Browser::at_once(&server);
+    let review = |name: &'static str, group: &'static str, delay: &'static str| {
+        let fields = [("name", name), ("resource_group", group), ("capacity", "1"), ("orchestration", "Uniform")];
+        let more = [("priority", "Regular"), ("notification", "on"), ("delay", delay), ("step", "review")];
+        browser.post("/scale-sets/add", &[&fields[..], &more].concat())
+    };
+    let both = review("", "default", "99");
+    assert_has(&both, 422, &["id=\"wrong-name\">Write a name.", "id=\"wrong-delay\""]);
+    let tabs = between(&both.text(), "role=\"tablist\"", "</div>");
+    assert_eq!(tabs.matches("to mend").count(), 2, "{tabs}");
+    assert_eq!(both.text().matches(" autofocus").count(), 1);
+    let taken = review("WEB", "default", "7");
+    assert_has(&taken, 422, &["id=\"wrong-name\">The name", "is taken in its resource group"]);
+    let tabs = between(&taken.text(), "role=\"tablist\"", "</div>");
+    assert!(tabs.matches("to mend").count() == 1 && tabs.contains(">Basics <span class=\"wrong\">to mend"), "{tabs}");
+    assert_has(&review("web", "other", "7"), 200, &["On, 7 minutes"]);
+}
+
+#[test]
+fn spans_of_a_set_are_in_words() {
+    let (server, group) = with_set(1, json!({ "terminateNotification": { "notBeforeTimeout": "PT10M" } }));
+    let browser = Browser::at_once(&server);
+    for page in ["/scale-sets".to_owned(), group, format!("/machines/{}", vm_id(&server, "web_0"))] {
+        let text = browser.page(&page);
+        assert!(text.contains("10 minutes") && !text.contains("PT10M"), "{page}: {text}");
+    }
+}
+
+// --- machines ---
+
+#[test]
+fn the_history_of_a_machine_is_not_that_of_another_of_its_name() {
+    let server = Server::with_machines(&["web_0"]);
+    server.listen_as("web_0");
+    let browser = Browser::at_once(&server);
+    let history =
+        |vm_id: &str| between(&browser.page(&format!("/machines/{vm_id}")), "id=\"panel-history\"", "</section>");
+    let first = vm_id(&server, "web_0");
+    check(&server, "POST /machines/web_0/restart", NONE, 202, json!({}));
+    assert!(history(&first).contains("appeared for web_0"));
+    check(&server, "POST /clock/advance", json!({ "seconds": 7200 }), 200, json!({}));
+    let made = json!({ "name": "web_0", "resourceGroup": "rg" });
+    let second = check(&server, "POST /machines", made, 201, json!({}))["vmId"].as_str().unwrap().to_owned();
+    let (of_first, of_second) = (history(&first), history(&second));
+    for (what, is_of_second) in
+        [("machine added web_0", true), ("machine.register of web_0", true), ("appeared for web_0", false)]
+    {
+        assert_eq!(of_first.matches(what).count(), 1, "{what}: {of_first}");
+        assert_eq!(of_second.matches(what).count(), usize::from(is_of_second), "{what}: {of_second}");
+    }
+    assert!(
+        !between(&browser.page(&format!("/machines/{second}")), "id=\"panel-timeline\"", "</section>")
+            .contains("lane-")
+    );
+    check(&server, &format!("DELETE /machines/{first}"), NONE, 202, json!({}));
+    check(&server, &format!("POST /machines/{second}/restart"), NONE, 202, json!({}));
+    assert_eq!(history(&second).matches("restart of web_0 by").count(), 1, "its own, not that of the one before");
+    assert_eq!(history(&second).matches("machine added web_0").count(), 1);
+}
+
+#[test]
+fn what_is_not_there_waits_for_nothing() {
+    let server = Server::with_machines(&["web"]);
+    let browser = Browser::at_once(&server);
+    for nowhere in ["/machines/xyz", "/events/nope", "/groups/999"] {
+        assert_has(&browser.get(nowhere), 404, &["data-state=\"gone\">nothing here</span>"]);
+    }
+    let page = browser.page(&format!("/machines/{}", vm_id(&server, "web")));
+    assert!(page.contains("data-state=\"connecting\">"));
+    assert!(
+        page.contains("curl -H Metadata:true 'http://169.254.169.254/metadata/scheduledevents?api-version="),
+        "{page}"
+    );
+}
+
 // --- events ---
+
+#[test]
+fn an_event_says_since_when_it_is_shown_and_who_approved_it() {
+    let server = Server::with_machines(&["web", "deaf"]);
+    server.listen_as("web");
+    let browser = Browser::at_once(&server);
+    let plan = |machine: &str| {
+        let asked = json!({ "target": { "machine": machine }, "type": "Freeze", "durationSeconds": 9 });
+        let operation = check(&server, "POST /maintenance", asked, 202, json!({}));
+        operation["events"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let fact = |event: &str, label: &str| {
+        between(&browser.page(&format!("/events/{event}")), &format!("<dt>{label}</dt><dd>"), "</dd>")
+    };
+    let (shown, hidden) = (plan("web"), plan("deaf"));
+    assert!(fact(&shown, "In the document").starts_with("shown since <time datetime=\"2026-03-01T12:00:00Z\""));
+    assert!(fact(&hidden, "In the document").starts_with("not shown"));
+    assert_eq!((fact(&shown, "DurationInSeconds").as_str(), fact(&shown, "Approved by").as_str()), ("9", "nobody yet"));
+    check(&server, &format!("POST /events/{shown}/cancel"), json!({}), 200, json!({}));
+    assert_eq!(fact(&shown, "Approved by"), "nobody");
+    assert!(fact(&shown, "In the document").starts_with("was shown from"));
+    let page = browser.page(&format!("/events/{shown}"));
+    assert!(page.contains("ended: cancelled by") && !page.contains("ended: canceled"), "{page}");
+}
 
 #[test]
 fn a_host_operation_says_who_is_missing_and_is_cancelled_as_a_whole() {
@@ -452,9 +559,21 @@ fn a_scenario_of_ones_own_is_refused_with_its_place_or_run() {
     let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nobody\"\n";
     assert_has(&browser.post("/test-kit", &[("form", "scenario"), ("text", unfit)]), 422, &["line 2 of the file"]);
     assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
+    let subject = |name: &'static str| {
+        let text = "title = \"Mine\"\nsubject = \"web_0\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n";
+        browser.post("/test-kit", &[("form", "scenario"), ("text", text), ("subject", name)])
+    };
+    assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">There is no machine"]);
+    assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a name."]);
     let right =
         "title = \"Mine\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\n";
-    assert_eq!(browser.post("/test-kit", &[("form", "scenario"), ("text", right)]).status, 303);
+    let ran = browser.post("/test-kit", &[("form", "scenario"), ("text", right)]);
+    assert_eq!((ran.status, ran.header("location")), (303, Some("/test-kit#runs")), "{}", ran.text());
+    let again = browser.page("/test-kit");
+    assert!(again.contains("restart = &#34;web_0&#34;\n</textarea>"), "to be changed and run again: {again}");
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
+    let other = Browser::at_once(&server);
+    assert!(!other.page("/test-kit").contains("restart = &#34;web_0&#34;"), "what one has typed is one's own");
     check(&server, "GET /scenario-runs/1?wait=60", NONE, 200, json!({ "title": "Mine", "name": "own" }));
     assert!(browser.page("/test-kit").contains("web_0 asks for its document"));
 }
@@ -477,9 +596,21 @@ fn faults_take_what_their_kind_has() {
         (&[("kind", "EventsVanish"), ("method", "POST")], "method"),
         (&[("kind", "Explode")], "kind"),
     ] {
-        assert_has(&add(fields), 422, &[&format!("id=\"wrong-{field}\"")]);
+        let answer = add(fields);
+        assert_has(&answer, 422, &[&format!("id=\"wrong-{field}\"")]);
+        let element = between(&answer.text(), &format!("id=\"field-{field}\""), ">");
+        assert!(
+            element.contains("autofocus") && answer.text().matches(" autofocus").count() == 1,
+            "{field}: {element}"
+        );
     }
     check(&server, "GET /faults", NONE, 200, json!({ "value": [] }));
+    for (id, status) in [("1", "410"), ("2", "500")] {
+        let added = add(&[("kind", "Status"), ("status", status), ("retry_after", "1s"), ("count", "10")]);
+        assert_eq!((added.status, added.header("location")), (303, Some("/test-kit#faults")), "{}", added.text());
+        let cleared = browser.post("/portal/act", &[("act", "clear-fault"), ("target", id), ("back", "/test-kit")]);
+        assert_eq!(cleared.header("location"), Some("/test-kit#faults"));
+    }
     let status =
         [("kind", "Status"), ("status", "429"), ("retry_after", "9s"), ("delay", "ignored"), ("machine", "web")];
     assert_eq!(add(&[&status[..], &[("count", "2"), ("method", "GET"), ("documents", "on")]].concat()).status, 303);

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::visitor::{Form, Visitor};
-use super::{group, page};
+use super::{group, kit, page};
 use crate::api::{Refused, Service, next_deadline};
 
 /// A request of the API.
@@ -54,6 +54,9 @@ fn landing(act: &str, answer: &Value, back: &str) -> String {
         "restart" | "redeploy" | "perform-maintenance" | "evict" | "delete-machine" | "fail" | "lose" => {
             after(answer, back)
         }
+        "run" | "stop-run" => kit::at("runs"),
+        "clear-fault" => kit::at("faults"),
+        "advance-next" => kit::at("panel-clock-panel"),
         "delete-group" if answer["state"] != "Running" => "/".into(),
         _ => back.to_owned(),
     }

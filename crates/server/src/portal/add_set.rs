@@ -5,15 +5,16 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
+use forewarn_core::{Home, Region, Rejection};
 use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::act::{notification, number};
-use super::field::{Control, Field, Problems};
+use super::field::{self, Control, Field, Problems};
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::sign_in;
 use super::visitor::Form;
-use crate::api::{Service, Word};
+use crate::api::{SUBSCRIPTION_DEFAULT, Service};
 use crate::identity::Role;
 
 const HERE: &str = "/scale-sets/add";
@@ -96,6 +97,15 @@ impl Wizard<'_> {
         ]
     }
 
+    /// Whether something is wrong in this step.
+    fn is_wrong(&self, step: &str) -> bool {
+        let fields: &[&str] = match step {
+            "basics" => &["name", "resource_group", "capacity", "orchestration", "priority"],
+            _ => &["upgrade_mode", "notification", "delay"],
+        };
+        fields.iter().any(|field| !self.problems.of(field).is_empty())
+    }
+
     /// What will be made, for the review.
     fn reviewed(&self) -> [(&'static str, String); 7] {
         let notification = match self.typed.notification.as_str() {
@@ -136,12 +146,12 @@ fn drawn(scene: &Scene, typed: &Typed, problems: &Problems, review: bool) -> Dra
 
 pub async fn submit(State(service): State<Service>, form: Form) -> Response {
     let typed = Typed::of(&form);
-    let problems = problems(&form, &typed);
+    let scene = Scene::now(&service, &form.visitor, Look::First);
+    let problems = problems(scene.region(), &form, &typed);
     let step = form.text("step");
     if !problems.is_empty() || step != "create" {
         let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
         let review = problems.is_empty() && step == "review";
-        let scene = Scene::now(&service, &form.visitor, Look::First);
         return (status, page::framed(&scene, HERE, &drawn(&scene, &typed, &problems, review), "")).into_response();
     }
     let body = json!({
@@ -186,18 +196,27 @@ impl Typed {
     }
 }
 
-fn problems(form: &Form, typed: &Typed) -> Problems {
+fn is_taken(region: &Region, typed: &Typed) -> bool {
+    let is_there = |home: &Home| {
+        home.resource_group.eq_ignore_ascii_case(&typed.resource_group) && &*home.subscription == SUBSCRIPTION_DEFAULT
+    };
+    region.groups_named(&typed.name).any(|group| is_there(&group.home))
+}
+
+fn problems(region: &Region, form: &Form, typed: &Typed) -> Problems {
     let mut problems = Problems::default();
-    let word = |text: &str| Word::new(text.to_owned()).map_err(|problem| format!("{problem}."));
-    problems.take("name", word(&typed.name));
-    problems.take("resource_group", word(&typed.resource_group));
+    let is_named = problems.take("name", field::name(&typed.name)).is_some();
+    if is_named && is_taken(region, typed) {
+        problems.add("name", Rejection::NameTaken(typed.name.as_str().into()).to_string());
+    }
+    problems.take("resource_group", field::name(&typed.resource_group));
     let capacity = problems.take("capacity", number(&typed.capacity, "Instances"));
     if capacity.is_some_and(|capacity| capacity as usize > MACHINES_PER_GROUP_MAX) {
         problems.add("capacity", format!("A set has at most {MACHINES_PER_GROUP_MAX} instances."));
     }
-    problems.take("delay", notification(form));
     if typed.notification == "on" && typed.priority == "Spot" {
         problems.add("notification", "Spot instances cannot have a terminate notification. Choose Regular, or Off.");
     }
+    problems.take("delay", notification(form));
     problems
 }

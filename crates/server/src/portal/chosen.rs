@@ -188,7 +188,7 @@ impl Choice {
             GroupKind::ScaleSet(set) => (set.model_version, group::latest(set)),
             GroupKind::AvailabilitySet | GroupKind::CloudService => return String::new(),
         };
-        let applied = machine.terminate.as_ref().map_or("off", |profile| &profile.text);
+        let applied = words::notification(machine.terminate.as_ref());
         match self {
             Choice::Upgrade if machine.model == version => "It has the latest model already.".into(),
             Choice::Upgrade => format!(

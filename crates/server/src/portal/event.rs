@@ -50,13 +50,22 @@ fn facts(scene: &Scene, event: &Event) -> Facts {
     };
     let approval = match &event.approval {
         Some(approval) => format!("{} {}", words::escaped(words::approver(&approval.by)), words::time(approval.at)),
-        None => "nobody yet".into(),
+        None if event.status == Status::Scheduled => "nobody yet".into(),
+        None => "nobody".into(),
     };
     let source = match event.cause.source() {
         forewarn_core::Source::Platform => "Platform",
         forewarn_core::Source::User => "User",
     };
-    let seen = if event.is_shown() { "yes" } else { "no: nobody in the scope asks for events" };
+    let shown = match (event.is_shown(), event.is_live()) {
+        (false, _) => "not shown: nobody in the scope asks for events".into(),
+        (true, true) => format!("shown since {}", words::time(event.appeared)),
+        (true, false) => format!("was shown from {}", words::time(event.appeared)),
+    };
+    let duration = match event.duration_secs {
+        ..0 => "-1: not known".into(),
+        secs => secs.to_string(),
+    };
     let mut facts = vec![
         ("Status", status),
         ("Machines", words::resources(region, &event.resources)),
@@ -65,7 +74,8 @@ fn facts(scene: &Scene, event: &Event) -> Facts {
         ("Approved by", approval),
         ("Cause", format!("{} ({source})", words::cause(event.cause))),
         ("Asked for by", askers(scene, event)),
-        ("Seen by its machines", seen.into()),
+        ("In the document", shown),
+        ("DurationInSeconds", duration),
         ("EventId", format!("<code>{}</code>", words::event_name(event.id))),
     ];
     if !event.description.is_empty() {

@@ -5,10 +5,15 @@ use std::collections::HashMap;
 use askama::Template;
 
 use super::sign_in::rendered;
+use crate::api::Word;
 
 /// What is wrong, by the name of the field.
 #[derive(Clone, Debug, Default)]
-pub struct Problems(HashMap<&'static str, String>);
+pub struct Problems {
+    said: HashMap<&'static str, String>,
+    /// The one that was found first has the focus: problems are looked for in the order of the fields.
+    first: Option<&'static str>,
+}
 
 #[derive(Template)]
 #[template(path = "field.html")]
@@ -20,6 +25,8 @@ pub struct Field<'a> {
     pub hint: &'a str,
     pub control: Control<'a>,
     pub problem: &'a str,
+    /// Whether the page opens here.
+    pub has_focus: bool,
     /// Of a form whose first choice decides which fields it has: the choices that have this one, separated by blanks.
     pub only_for: &'a str,
 }
@@ -40,7 +47,8 @@ pub enum Control<'a> {
 
 impl Problems {
     pub fn add(&mut self, field: &'static str, problem: impl Into<String>) {
-        self.0.entry(field).or_insert_with(|| problem.into());
+        self.said.entry(field).or_insert_with(|| problem.into());
+        self.first.get_or_insert(field);
     }
 
     /// What is wrong is kept, and nothing comes of it.
@@ -49,17 +57,30 @@ impl Problems {
     }
 
     pub fn of(&self, field: &str) -> &str {
-        self.0.get(field).map_or("", String::as_str)
+        self.said.get(field).map_or("", String::as_str)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.said.is_empty()
+    }
+
+    pub fn is_first(&self, field: &str) -> bool {
+        self.first == Some(field)
     }
 }
 
 impl<'a> Field<'a> {
     pub fn new(name: &'static str, label: &'a str, value: &'a str, problems: &'a Problems) -> Field<'a> {
-        Field { name, label, value, hint: "", control: Control::Line, problem: problems.of(name), only_for: "" }
+        Field {
+            name,
+            label,
+            value,
+            hint: "",
+            control: Control::Line,
+            problem: problems.of(name),
+            has_focus: problems.is_first(name),
+            only_for: "",
+        }
     }
 
     pub fn as_(self, control: Control<'a>) -> Field<'a> {
@@ -94,6 +115,15 @@ impl<'a> Field<'a> {
         let wrong = if self.problem.is_empty() { "" } else { r#" aria-invalid="true""# };
         let described =
             if ids.is_empty() { String::new() } else { format!(r#" aria-describedby="{}""#, ids.join(" ")) };
-        format!("{described}{wrong}")
+        let focus = if self.has_focus { " autofocus" } else { "" };
+        format!("{described}{wrong}{focus}")
+    }
+}
+
+/// A name, as people are told of it.
+pub fn name(text: &str) -> Result<Word, String> {
+    match text {
+        "" => Err("Write a name.".into()),
+        text => Word::new(text.to_owned()).map_err(|problem| format!("{problem}.")),
     }
 }

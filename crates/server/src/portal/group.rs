@@ -97,7 +97,7 @@ pub fn draw_sets(scene: &Scene) -> Drawn {
             name: group.name.to_string(),
             what: words::group_kind(group),
             capacity: set.capacity,
-            notification: set.model.terminate.as_ref().map_or("off".into(), |profile| profile.text.to_string()),
+            notification: latest(set),
             behind: behind(scene, group, set).count(),
         };
         Fragment::of(format!("set-{}", group.id.0), sort, &row)
@@ -164,7 +164,11 @@ fn actions(scene: &Scene, group: &Group, here: &str) -> Panel {
     let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, kind_of(group));
     let delete = Button::new("delete-group", "Delete", told, Role::Owner, Tone::Danger);
     Actions::new(scene, target(group), here)
-        .link("plan", "Plan maintenance", &plan::prefilled("group", &target(group)))
+        .link(
+            "plan",
+            "Plan maintenance",
+            &plan::prefilled("group", &format!("{}/{}", group.home.resource_group, group.name)),
+        )
         .button(delete.with(kind))
         .panel()
 }
@@ -216,5 +220,5 @@ pub fn behind<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl It
 
 /// What the latest model says of deletions.
 pub fn latest(set: &ScaleSet) -> String {
-    set.model.terminate.as_ref().map_or("off".into(), |profile| profile.text.to_string())
+    words::notification(set.model.terminate.as_ref())
 }

@@ -10,14 +10,14 @@ use http::{Method, StatusCode};
 
 use super::act::segment;
 use super::action::{Actions, Button, Tone};
-use super::field::{Field, Problems};
+use super::field::{self, Field, Problems};
 use super::foretell::Oracle;
 use super::machine::Facts;
 use super::maintenance::operations_panel;
 use super::page::{self, Drawn, Fragment, Look, Missing, Panel, Scene};
 use super::visitor::Form;
 use super::{history, overview, plan, sign_in, timeline, words};
-use crate::api::{Service, Word};
+use crate::api::Service;
 use crate::identity::Role;
 
 const HERE: &str = "/hosts";
@@ -86,11 +86,14 @@ pub async fn draw_one(scene: &Scene, name: &str) -> Result<Drawn, Missing> {
         region.host(name).ok_or_else(|| Missing(format!("There is no host '{name}'; it may have been removed.")))?;
     let here = words::host_href(name);
     let is_on = |machine: &Machine| machine.host.as_ref() == Some(&host.name);
-    let names: Vec<String> = region.machines_on(&host.name).map(|machine| machine.name.to_string()).collect();
+    let names: Vec<(Option<u64>, &str)> =
+        region.machines_on(&host.name).map(|machine| (Some(machine.scope.0), &*machine.name)).collect();
     let of_host = |event: &forewarn_core::Event| {
         event.resources.iter().any(|resource| region.machine(resource.machine).is_some_and(|machine| is_on(machine)))
     };
-    let is_named = |row: &forewarn_store::HistoryRow| row.machines.iter().any(|machine| names.contains(machine));
+    let is_named = |row: &forewarn_store::HistoryRow| {
+        row.machines.iter().any(|machine| names.contains(&(row.scope, machine.as_str())))
+    };
     let lives = timeline::lives(scene, |_, event| of_host(event), is_named).await;
     let operations = region.operations().filter(|operation| is_of(operation, host));
     let panels = vec![
@@ -172,7 +175,7 @@ fn machines(scene: &Scene, host: &Host) -> Panel {
 pub async fn submit(State(service): State<Service>, form: Form) -> Response {
     let name = form.text("name");
     let mut problems = Problems::default();
-    let checked = Word::new(name.to_owned()).map_err(|problem| format!("{problem}."));
+    let checked = field::name(name);
     if problems.take("name", checked).is_some() {
         match service.call(form.visitor.principal(), Method::PUT, &words::host_href(name), None).await {
             Ok(_) => return Redirect::to(&words::host_href(name)).into_response(),

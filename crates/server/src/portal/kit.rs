@@ -16,7 +16,7 @@ use crate::faults::{Fault, Kind as FaultKind, Method, Path};
 use crate::identity::Role;
 use crate::scenario::{Progress, RunState, SHIPPED, Scenario, StepState, StepStatus};
 use crate::span::span_text;
-pub use forms::Typed;
+pub use forms::{LastRun, Typed};
 
 const HERE: &str = "/test-kit";
 
@@ -83,6 +83,7 @@ struct FaultRow<'a> {
 }
 
 pub fn draw(scene: &Scene, typed: &Typed) -> Drawn {
+    let typed = &typed.or_last(scene.service.portal().last_run(&scene.visitor.cookie));
     let csrf = scene.visitor.session.csrf.as_str();
     let allowed = scene.visitor.may(Role::Owner);
     let newest = scene.service.runs().last().map(|run| run.id);
@@ -109,12 +110,22 @@ pub fn draw(scene: &Scene, typed: &Typed) -> Drawn {
     Drawn { title: "Test kit".into(), lead: String::new(), panels }
 }
 
+/// The part of this page with this id.
+pub fn at(part: &str) -> String {
+    format!("{HERE}#{part}")
+}
+
 /// One of the forms of this page. What is wrong is said at its field, and what was typed stays.
 pub async fn submit(State(service): State<Service>, form: Form) -> Response {
     let mut typed = Typed::of(&form);
     if let Some(request) = typed.request(form.text("form")) {
         match request.send(&service, &form.visitor).await {
-            Ok(_) => return Redirect::to(HERE).into_response(),
+            Ok(_) if form.text("form") == "scenario" => {
+                service.portal().ran(&form.visitor.cookie, typed.ran());
+                return Redirect::to(&at("runs")).into_response();
+            }
+            Ok(_) if form.text("form") == "advance" => return Redirect::to(&at("panel-clock-panel")).into_response(),
+            Ok(_) => return Redirect::to(&at("faults")).into_response(),
             Err(refused) => typed.refused(form.text("form"), &refused),
         }
     }

@@ -3,7 +3,7 @@
 
 use askama::Template;
 use forewarn_core::{EventKind, GroupKind, Guid, Machine, Power, Priority, Region, Seat};
-use forewarn_store::HistoryQuery;
+use forewarn_store::HistoryRow;
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
@@ -61,15 +61,15 @@ pub async fn draw(scene: &Scene, vm_id: Guid, version: Version) -> Result<Drawn,
     let id = machine.id;
     let of_machine = |event: &forewarn_core::Event| event.resources.iter().any(|resource| resource.machine == id);
     let name = machine.name.to_string();
-    let lives = timeline::lives(scene, |_, event| of_machine(event), |row| row.machines.contains(&name)).await;
-    let history = HistoryQuery { machine: Some(name.clone()), ..HistoryQuery::default() };
+    let is_named = |row: &HistoryRow| row.scope == Some(machine.scope.0) && row.machines.contains(&name);
+    let lives = timeline::lives(scene, |_, event| of_machine(event), is_named).await;
     let mut panels = vec![
         Panel::one("facts", "Known", &facts(region, machine)),
         actions(scene, machine, &href),
         timeline::panel(scene, &lives),
         Panel::one("document", "The document as it sees it", &document(scene, machine, version, &href)),
         Panel::one("requests", "Requests", &requests(scene, machine)),
-        history::panel(scene, history).await,
+        history::panel_of_machine(scene, machine).await,
     ];
     if machine.seat == Seat::Standalone {
         let target = guid::Lower(machine.vm_id.0).to_string();
@@ -116,7 +116,7 @@ fn facts(region: &Region, machine: &Machine) -> Facts {
                 Priority::Spot => "Spot".into(),
             },
         ),
-        ("Terminate notification", machine.terminate.as_ref().map_or("off".into(), |profile| plain(&profile.text))),
+        ("Terminate notification", plain(&words::notification(machine.terminate.as_ref()))),
     ];
     facts.extend(machine.host.as_ref().map(|host| ("Host", words::host_link(host))));
     facts.extend(machine.zone.as_ref().map(|zone| ("Zone", plain(zone))));

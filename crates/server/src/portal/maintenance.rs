@@ -1,6 +1,7 @@
 //! Maintenance: the planner, what is under way update domain by update domain, and stopping it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
@@ -82,18 +83,14 @@ fn planner(scene: &Scene, typed: &Typed) -> Panel {
 }
 
 /// These operations, the newest first, each with its progress.
-pub fn operations_panel<'r>(
-    scene: &Scene,
-    title: &str,
-    operations: impl Iterator<Item = &'r std::sync::Arc<Operation>>,
-) -> Panel {
+pub fn operations_panel<'r>(scene: &Scene, title: &str, operations: impl Iterator<Item = &'r Arc<Operation>>) -> Panel {
     let mut operations: Vec<_> = operations.collect();
     operations.sort_unstable_by_key(|operation| std::cmp::Reverse((operation.asked, operation.id)));
     let rows = operations.into_iter().take(OPERATIONS_MAX).map(|operation| progress(scene, operation)).collect();
     Panel::new("operations", title, rows)
 }
 
-fn progress(scene: &Scene, operation: &std::sync::Arc<Operation>) -> Fragment {
+fn progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
     let region = scene.region();
     let id = format!("operation-{}", operation.id);
     let sort = format!("{:020}-{}", i64::MAX - operation.asked.0, operation.id);
@@ -110,13 +107,16 @@ fn progress(scene: &Scene, operation: &std::sync::Arc<Operation>) -> Fragment {
         }
         OperationState::Ended { .. } => String::new(),
     };
+    let mut rows = rows(region, operation);
+    let all = rows.len();
+    rows.extend(left_alone(region, operation));
     let shown = Progress {
         id: operation.id.to_string(),
         sort: sort.clone(),
         what: what(region, operation),
         asked: format!("{} {}", words::escaped(&operation.by), words::time(operation.asked)),
-        state: state(operation),
-        rows: rows(region, operation),
+        state: state(operation, all),
+        rows,
         stop,
     };
     Fragment::of(id, sort, &shown)
@@ -150,17 +150,43 @@ fn ahead(region: &Region, operation: &Operation) -> Vec<Row> {
     let (Some(rollout), Request::Maintain { target, .. }) = (&operation.rollout, &operation.request) else {
         return Vec::new();
     };
+    rows_from(region, target, rollout.next_domain, |domain| match rollout.resume {
+        Some(at) if domain == rollout.next_domain => format!("after the pause, {}", words::time(at)),
+        Some(_) | None => "waits its turn".into(),
+    })
+}
+
+/// Of a roll-out that was stopped: the update domains behind the last one that was visited.
+fn left_alone(region: &Region, operation: &Operation) -> Vec<Row> {
+    let target = match &operation.request {
+        Request::Maintain { target: target @ (Target::Group(_) | Target::Machines(_)), .. } => target,
+        Request::Maintain { target: Target::Host(_), .. }
+        | Request::Fail { .. }
+        | Request::Restart { .. }
+        | Request::Redeploy { .. }
+        | Request::PerformMaintenance { .. }
+        | Request::Evict { .. }
+        | Request::Delete { .. } => return Vec::new(),
+    };
+    // Events that are forgotten do not say where they were.
+    let visited: Option<Vec<&Arc<Event>>> = operation.parts.iter().map(|part| region.event(part.event)).collect();
+    let last = visited.into_iter().flatten().map(|event| domain_of(region, event)).max();
+    match last.filter(|_| operation.canceled.is_some()) {
+        Some(last) => rows_from(region, target, last + 1, |_| "left alone".into()),
+        None => Vec::new(),
+    }
+}
+
+/// The update domains of a target from this one on.
+fn rows_from(region: &Region, target: &Target, first: u32, state: impl Fn(u32) -> String) -> Vec<Row> {
     let mut domains: BTreeMap<u32, Vec<&Machine>> = BTreeMap::new();
-    for machine in machines_of(region, target).filter(|machine| machine.update_domain >= rollout.next_domain) {
+    for machine in machines_of(region, target).filter(|machine| machine.update_domain >= first) {
         domains.entry(machine.update_domain).or_default().push(machine);
     }
     let row = |(domain, machines): (u32, Vec<&Machine>)| Row {
         domain,
         machines: words::few_of(machines.iter().map(|machine| words::escaped(&machine.name))),
-        state: match rollout.resume {
-            Some(at) if domain == rollout.next_domain => format!("after the pause, {}", words::time(at)),
-            Some(_) | None => "waits its turn".into(),
-        },
+        state: state(domain),
     };
     domains.into_iter().map(row).collect()
 }
@@ -188,13 +214,14 @@ fn what(region: &Region, operation: &Operation) -> String {
     format!("{kind} of {target}")
 }
 
-fn state(operation: &Operation) -> String {
+/// `all`: what is still to come included.
+fn state(operation: &Operation, all: usize) -> String {
     match &operation.state {
         OperationState::Running => {
             let over = operation.parts.iter().filter(|part| part.outcome.is_some()).count();
             match operation.rollout.as_ref().and_then(|rollout| rollout.resume) {
                 Some(at) => format!("pause until {}", words::time(at)),
-                None => format!("under way, {over} of {} over", operation.parts.len()),
+                None => format!("under way, {over} of {all} over"),
             }
         }
         OperationState::Ended { result: OperationResult::Succeeded, .. } => "done".into(),

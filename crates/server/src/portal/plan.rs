@@ -13,7 +13,7 @@ use super::{act, words};
 use crate::api::text::TEXT_CHARS_MAX;
 use crate::api::{When, any_group_named, machine_named};
 use crate::digest::digest_of;
-use crate::span::span;
+use crate::span::{span, span_text};
 
 /// What is in the fields.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Typed {
         let meant = self.meant(oracle.region)?;
         match oracle.order(&meant.target, &meant.plan) {
             Ok(stages) => self.preview = stages,
-            Err(rejection) => self.problems.add(self.field_of(&rejection), rejection.to_string()),
+            Err(rejection) => self.problems.add(self.field_of(&rejection), said(&rejection)),
         }
         self.problems.is_empty().then_some(meant)
     }
@@ -241,6 +241,16 @@ impl Typed {
             "name"
         }
     }
+}
+
+/// A refusal of the rules, with spans as they are typed here.
+fn said(rejection: &Rejection) -> String {
+    let text = rejection.to_string();
+    if let Rejection::NoticeTooShort { secs_min } = rejection {
+        let least = span_text(std::time::Duration::from_secs(*secs_min));
+        return text.replacen(&format!("{secs_min} seconds"), &least, 1);
+    }
+    text
 }
 
 /// Nothing typed is nothing said.

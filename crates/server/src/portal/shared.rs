@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use forewarn_core::ScopeId;
 
+use super::kit::LastRun;
 use super::timeline::Past;
 use super::view::Streams;
 use super::words;
@@ -15,6 +16,8 @@ pub struct Shared {
     pub past: Past,
     pub streams: Streams,
     order: Mutex<Order>,
+    /// The scenario that was run last, and in which session. One is enough: it saves pasting it again.
+    ran: Mutex<Option<(String, LastRun)>>,
 }
 
 /// All scopes by their names.
@@ -33,6 +36,16 @@ struct Key {
 }
 
 impl Shared {
+    /// The scenario that this session ran last, unless another has run one since.
+    pub fn last_run(&self, cookie: &str) -> Option<LastRun> {
+        let ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
+        ran.as_ref().filter(|(whose, _)| whose == cookie).map(|(_, run)| run.clone())
+    }
+
+    pub fn ran(&self, cookie: &str, run: LastRun) {
+        *self.ran.lock().unwrap_or_else(PoisonError::into_inner) = Some((cookie.to_owned(), run));
+    }
+
     /// Every scope in the order of the names, which is made again when one has come or gone.
     pub fn order(&self, snapshot: &Snapshot) -> Arc<[ScopeId]> {
         let region = &snapshot.region;

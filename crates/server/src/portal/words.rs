@@ -6,13 +6,14 @@ use std::time::Duration;
 use askama::filters::{Html, escape};
 use forewarn_core::{
     Approver, Cause, Event, EventKind, Found, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region,
-    Resource, Scope, ScopeOwner, Status, Timestamp,
+    Resource, Scope, ScopeOwner, Status, TerminateProfile, Timestamp,
 };
 use forewarn_wire::guid;
 
 use super::page::Look;
 use crate::api::When;
 use crate::identity::Role;
+use crate::span::span_text;
 
 /// Text as HTML.
 pub fn escaped(text: impl Display) -> String {
@@ -121,6 +122,16 @@ pub fn group_kind(group: &Group) -> &'static str {
             Orchestration::Uniform => "Scale set, Uniform",
             Orchestration::Flexible => "Scale set, Flexible",
         },
+    }
+}
+
+/// How long a deletion waits: `off`, `10 minutes`.
+pub fn notification(terminate: Option<&TerminateProfile>) -> String {
+    match terminate.map(|profile| profile.timeout.as_secs()) {
+        None => "off".into(),
+        Some(60) => "1 minute".into(),
+        Some(secs) if secs % 60 == 0 => format!("{} minutes", secs / 60),
+        Some(secs) => span_text(Duration::from_secs(secs)),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::api::Refused;
 use crate::faults::{DELAY_MAX, FaultError};
 use crate::portal::act::{Request, number};
-use crate::portal::field::{Control, Field, Problems};
+use crate::portal::field::{self, Control, Field, Problems};
 use crate::portal::plan::{optional, seconds};
 use crate::portal::sign_in::rendered;
 use crate::portal::visitor::Form;
@@ -46,6 +46,14 @@ pub struct Typed {
     documents: String,
     machine: String,
     problems: Problems,
+}
+
+/// The form of a scenario that was run.
+#[derive(Clone, Debug)]
+pub struct LastRun {
+    text: String,
+    subject: String,
+    handler: String,
 }
 
 #[derive(Template)]
@@ -125,11 +133,25 @@ impl Typed {
         request.filter(|_| is_good)
     }
 
+    /// The scenario that was run last in the empty field, to be changed and run again.
+    pub fn or_last(&self, last: Option<LastRun>) -> Typed {
+        match last.filter(|_| self.text.is_empty() && self.problems.is_empty()) {
+            Some(LastRun { text, subject, handler }) => Typed { text, subject, handler, ..self.clone() },
+            None => self.clone(),
+        }
+    }
+
+    /// What was run.
+    pub fn ran(&self) -> LastRun {
+        LastRun { text: self.text.clone(), subject: self.subject.clone(), handler: self.handler.clone() }
+    }
+
     /// A refusal of the API, at the field that it is about.
     pub fn refused(&mut self, form: &str, refused: &Refused) {
         let of_machine = ["MachineNotFound", "AmbiguousName"].contains(&refused.code.as_str());
         let field = match (form, refused.target.as_str()) {
             ("scenario", "subject") => "subject",
+            ("scenario", _) if of_machine && !self.subject.is_empty() => "subject",
             ("scenario", _) => "text",
             ("advance", _) => "by",
             (_, "fault.delaySeconds") => "delay",
@@ -172,7 +194,9 @@ impl Typed {
         let fields = [
             self.field("kind", "Answer with", &self.kind).as_(Control::Choice(KINDS.to_vec())),
             self.field("status", "Status", &self.status).as_(Control::Choice(statuses)).only_for("Status"),
-            self.field("retry_after", "Retry-After", &self.retry_after).hint("With 429 and 503.").only_for("Status"),
+            self.field("retry_after", "Retry-After", &self.retry_after)
+                .hint("With 429 and 503; not looked at otherwise.")
+                .only_for("Status"),
             self.field("delay", "Delay", &self.delay)
                 .hint("Such as 500ms or 5s, at most 300s.")
                 .only_for("Delay SlowFirstCall"),
@@ -198,7 +222,11 @@ impl Typed {
         let parsed = Scenario::parse(&self.text).map_err(|problem| {
             format!("Line {}, column {}: {}.", problem.line, problem.column, problem.message.trim_end_matches('.'))
         });
-        problems.take("text", parsed)?;
+        let is_read = problems.take("text", parsed).is_some();
+        let is_named = problems.take("subject", optional(&self.subject, field::name)).is_some();
+        if !(is_read && is_named) {
+            return None;
+        }
         let mut body = json!({ "text": self.text, "name": "own", "handler": self.handler == "on" });
         if !self.subject.is_empty() {
             body["subject"] = json!(self.subject);
@@ -216,13 +244,13 @@ impl Typed {
         let whole = |text: &str, label: &'static str| optional(text, |text| number(text, label));
         let mut fault = json!({ "documentsOnly": self.documents == "on" });
         put(&mut fault, "count", problems.take("count", whole(&self.count, "Requests")).flatten());
+        let lasts = problems.take("lasts", optional(&self.lasts, |text| seconds("The time", text)));
+        put(&mut fault, "forSeconds", lasts.flatten());
         let percent = problems.take("percent", whole(&self.percent, "The share")).flatten();
         if percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
             problems.add("percent", "The share of requests is from 1 to 100 percent.");
         }
         put(&mut fault, "percent", percent);
-        let lasts = problems.take("lasts", optional(&self.lasts, |text| seconds("The time", text)));
-        put(&mut fault, "forSeconds", lasts.flatten());
         put(&mut fault, "method", Some(&self.method).filter(|method| !method.is_empty()));
         put(&mut fault, "machine", Some(&self.machine).filter(|machine| !machine.is_empty()));
         fault["fault"] = kind?;
@@ -234,8 +262,8 @@ impl Typed {
         match self.kind.as_str() {
             "Status" => {
                 let status = problems.take("status", number(&self.status, "The status"))?;
-                let retry =
-                    problems.take("retry_after", optional(&self.retry_after, |text| seconds("Retry-After", text)))?;
+                let typed = if ["429", "503"].contains(&self.status.as_str()) { self.retry_after.as_str() } else { "" };
+                let retry = problems.take("retry_after", optional(typed, |text| seconds("Retry-After", text)))?;
                 let mut kind = json!({ "kind": "Status", "status": status });
                 put(&mut kind, "retryAfterSeconds", retry);
                 Some(kind)

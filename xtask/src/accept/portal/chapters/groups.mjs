@@ -80,7 +80,7 @@ export async function thePolicyTheModelAndScalingIn() {
   await shows(page, "#manage", "web_0, web_1 and 2 more do not have the latest model yet");
   await page.getByLabel("Choose web_0").check();
   await button(page, "Upgrade…").click();
-  await shows(page, "#panel-confirm", "PT9M then, instead of PT7M");
+  await shows(page, "#panel-confirm", "9 minutes then, instead of 7 minutes");
   await button(page, "Upgrade").click();
   await shows(page, "#manage", "web_1, web_2 and web_3 do not have the latest model yet");
   await button(page, "Upgrade 3 instances").click();

@@ -70,10 +70,12 @@ export async function faultsHaveTheFieldsOfTheirKind() {
   await form.getByLabel("Share (%)").fill("50");
   await button(page, "Add fault").click();
   await shows(page, "#wrong-delay", "300 seconds at the most");
+  await page.waitForFunction(() => document.activeElement.id === "field-delay");
   assert.equal(await form.getByLabel("Share (%)").inputValue(), "50");
   await form.getByLabel("Delay", { exact: true }).fill("250ms");
   await button(page, "Add fault").click();
   await shows(page, "#faults", "Delay 250ms for all machines");
+  assert.ok(await page.locator("#fault-1").evaluate((row) => row.getBoundingClientRect().bottom <= innerHeight), "out of sight");
   const [fault] = (await server.api("GET", "/faults")).value;
   assert.deepEqual([fault.fault.delaySeconds, fault.percent], [0.25, 50]);
   await button(page, "Clear fault 1").click();

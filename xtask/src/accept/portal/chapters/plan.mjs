@@ -26,7 +26,7 @@ export async function aPlanIsMadeInTheReadersZoneAndFollowedToItsStop() {
   await page.click("main >> text=web");
   await page.getByRole("link", { name: "Plan maintenance" }).click();
   await live(page);
-  assert.equal(await page.getByLabel("Name").inputValue(), "default~web");
+  assert.equal(await page.getByLabel("Name").inputValue(), "default/web");
   await page.getByLabel("Type").selectOption("Reboot");
   await page.getByLabel("Cause").selectOption("Live migration");
   await page.getByLabel("Not before (Asia/Tokyo)").fill("2026-03-01T20:00");
@@ -38,7 +38,7 @@ export async function aPlanIsMadeInTheReadersZoneAndFollowedToItsStop() {
   await page.getByLabel("Not before (Asia/Tokyo)").fill("2026-03-01T23:00");
   await page.getByLabel("Notice").fill("1m");
   await button(page, "Preview").click();
-  await shows(page, "#wrong-notice", "at least 900 seconds");
+  await shows(page, "#wrong-notice", "at least 15m");
   assert.equal(await page.getByLabel("Not before (Asia/Tokyo)").inputValue(), "2026-03-01T23:00", "the time stays, in the reader's zone");
   await page.getByLabel("Notice").fill("1h");
   await button(page, "Preview").click();
