@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use forewarn_server::api::WEBHOOK_RETRY_MAX;
 use forewarn_server::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
 use forewarn_server::nearest::nearest;
 pub use forewarn_server::span::{span, span_text};
@@ -119,6 +120,13 @@ pub fn retry_after(text: &str) -> Result<u64, String> {
         .ok()
         .filter(fits)
         .ok_or_else(|| format!("whole seconds up to {RETRY_AFTER_SECS_MAX}s, such as 2s"))
+}
+
+/// How long a web hook goes on trying.
+pub fn retry_for(text: &str) -> Result<u64, String> {
+    let seconds = whole_seconds(text)?;
+    let fits = seconds <= WEBHOOK_RETRY_MAX.as_secs();
+    fits.then_some(seconds).ok_or_else(|| format!("at most {}", span_text(WEBHOOK_RETRY_MAX)))
 }
 
 #[cfg(test)]

@@ -365,7 +365,9 @@ fn machines_are_switched_deleted_and_listed() {
     check(&server, "vm stop web_1", 0, "web_1 is stopped.", "");
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
     check(&server, "vm start web_1", 0, "web_1 is running.", "");
-    check(&server, "history --vm nobody", 0, "Nothing matches.", "");
+    check(&server, "history --vm nobody", 1, "", "forewarn: There is no machine 'nobody'. [..]");
+    check(&server, "history --vm web_1 --kind ended", 0, "Nothing matches.", "");
+    check(&server, "history --vm default/web_1 --kind machine-added", 0, "TIME[..]\n[..]machine-added  web_1[..]", "");
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default       Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
     check(
         &server,

@@ -57,7 +57,17 @@ fn what_is_wrong_on_the_command_line_is_said_there() {
         "webhook update a --type reboot --status Canceled --vm web_0 -g shop --retry-for 1h --new-secret",
         0,
         "Web hook a: http://127.0.0.1:9/ is changed.\nSecret whsec_[..]\nGive it to the receiver now: it is not shown again.",
+        "There is no machine named 'web_0'. Nothing is told of it until there is one.",
+    );
+    check(&server, "vm create web_0 --no-address", 0, "web_0 is registered.", "");
+    check(&server, "webhook update a --vm WEB_0", 0, "Web hook a: http://127.0.0.1:9/ is changed.", "");
+    check(&server, "webhook update a --vm web_0", 0, "Web hook a: http://127.0.0.1:9/ is changed.", "");
+    check(
+        &server,
+        "webhook update a --retry-for 30d",
+        2,
         "",
+        "error: invalid value '30d' for '--retry-for <SPAN>': at most 7d\n…",
     );
     check(
         &server,

@@ -197,6 +197,7 @@ fn a_name_that_two_machines_have_is_refused_with_both() {
     for path in ["east~web", "east%2Fweb"] {
         check(&server, &format!("GET /machines/{path}"), NONE, 200, json!({"resourceGroup": "east"}));
     }
+    refused(&server, "GET /history?machine=web", NONE, 409, "AmbiguousName");
     check(&server, "GET /machines?name=WEB", NONE, 200, json!({"value": [{}, {}]}));
     check(&server, "GET /machines?name=web&group=west", NONE, 200, json!({"value": [{"resourceGroup": "west"}]}));
 }
@@ -397,6 +398,38 @@ fn the_clock_is_advanced_and_set() {
     refused(&real, "POST /clock/advance", json!({"seconds": 1}), 409, "ClockIsReal");
     refused(&real, "PUT /clock", json!({"now": "2100-01-01T00:00:00Z"}), 409, "ClockIsReal");
     assert_eq!(real.call("GET /history?kind=audit", &NONE).json()["value"], json!([]));
+}
+
+#[test]
+fn history_of_one_machine_has_no_rows_of_its_namesake() {
+    let server = Server::start();
+    let vm_id = |group: &str| {
+        let made = check(&server, "POST /machines", json!({"name": "web", "resourceGroup": group}), 201, json!({}));
+        made["vmId"].as_str().unwrap().to_owned()
+    };
+    let kinds = |machine: &str| -> Vec<String> {
+        let page = check(&server, &format!("GET /history?machine={machine}"), NONE, 200, json!({}));
+        page["value"].as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    let east = vm_id("east");
+    check(&server, "POST /machines/web/stop", NONE, 200, json!({}));
+    let alone = ["machine-added", "audit", "audit"].map(String::from);
+    let sorted = |mut kinds: Vec<String>| {
+        kinds.sort_by(|one, other| other.cmp(one));
+        kinds
+    };
+    for name in ["web", "EAST%2FWEB", "east~web", &east] {
+        assert_eq!(sorted(kinds(name)), alone, "{name}");
+    }
+    let west = vm_id("west");
+    for name in ["east~web", &east, "west%2Fweb", &west] {
+        assert_eq!(kinds(name), ["machine-added"], "{name}");
+    }
+    check(&server, "DELETE /machines/east~web", NONE, 202, json!({}));
+    assert_eq!(kinds("west~web").iter().filter(|kind| *kind == "machine-removed").count(), 0);
+    check(&server, "DELETE /machines/west~web", NONE, 202, json!({}));
+    assert_eq!(kinds("web").iter().filter(|kind| *kind == "machine-removed").count(), 2, "both are gone, and known");
+    refused(&server, "GET /history?machine=nosuch", NONE, 404, "MachineNotFound");
 }
 
 #[test]

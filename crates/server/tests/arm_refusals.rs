@@ -15,6 +15,8 @@ fn every_request_says_its_api_version() {
         ("?api-version=", "MissingApiVersionParameter"),
         ("?api-version=latest", "InvalidApiVersionParameter"),
         ("?api-version=2024-11", "InvalidApiVersionParameter"),
+        ("?api-version=2024-13-41", "InvalidApiVersionParameter"),
+        ("?api-version=2023-02-29-preview", "InvalidApiVersionParameter"),
         ("?api-version=2024-11-01&api-version=2024-11-01", "InvalidApiVersionParameter"),
     ] {
         let answer = raw(&server, &format!("GET /subscriptions/{SUBSCRIPTION}/resourcegroups{query}"), &NONE);
@@ -139,7 +141,32 @@ fn bodies_are_json_objects() {
 fn unknown_types_methods_and_operations_are_told_so() {
     let server = server();
     refused(&server, "GET G/providers/Microsoft.Storage/storageAccounts/x", NONE, 404, "InvalidResourceType");
-    refused(&server, "POST VM/one/explode", NONE, 404, "InvalidResourceType");
+    for (line, why) in [
+        ("GET G/providers/Microsoft.Compute/disks", "the type 'Microsoft.Compute/disks' is not known here."),
+        ("GET S/providers/Microsoft.Compute/disks", "the type 'Microsoft.Compute/disks' is not known here."),
+        ("GET G/providers/Microsoft.Compute/disks/d", "the type 'Microsoft.Compute/disks' is not known here."),
+        ("POST G/providers/Microsoft.Compute/disks/d/grow", "the type 'Microsoft.Compute/disks' is not known here."),
+        ("POST VM/one/explode", "'Microsoft.Compute/virtualMachines' has no action or part 'explode'."),
+        (
+            "GET S/providers/Microsoft.Compute/virtualMachines/one",
+            "no 'Microsoft.Compute/virtualMachines' can be asked for there.",
+        ),
+        ("GET NET/networkInterfaces/nic/dance", "'Microsoft.Network/networkInterfaces' has no action or part 'dance'."),
+        ("GET G/resources", "/resources'."),
+        ("PUT VM/one/extensions/x", "the type 'Microsoft.Compute/virtualMachines/extensions' is not known here."),
+        ("POST VM/one/runCommand", "'Microsoft.Compute/virtualMachines' has no action or part 'runCommand'."),
+        (
+            "GET S/providers/Microsoft.Authorization/locks",
+            "the type 'Microsoft.Authorization/locks' is not known here.",
+        ),
+        (
+            "PUT S/providers/Microsoft.Resources/deployments/d",
+            "no 'Microsoft.Resources/deployments' can be asked for there.",
+        ),
+    ] {
+        let message = refused(&server, line, NONE, 404, "InvalidResourceType");
+        assert!(message.ends_with(why), "{line}: {message}");
+    }
     let answer = send(&server, "DELETE G/providers/Microsoft.Compute/virtualMachines", &NONE);
     assert_eq!((answer.status, answer.header("allow")), (405, Some("GET")));
     let operations = "S/providers/Microsoft.Compute/locations/local/operations";

@@ -135,6 +135,8 @@ pub struct HistoryQuery {
     pub operation: Option<OperationId>,
     /// A machine's name, without regard to case. Finds audits of which it is the target, too.
     pub machine: Option<String>,
+    /// Any of these, None being that of rows without one; empty: all.
+    pub scopes: Vec<Option<u64>>,
     /// Any of these; empty: all.
     pub kinds: Vec<String>,
     /// At this time or later.

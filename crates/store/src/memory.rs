@@ -208,10 +208,11 @@ impl State {
 }
 
 fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
-    let HistoryQuery { after: _, event, operation, machine, kinds, since, until, newest: _, limit: _ } = query;
+    let HistoryQuery { after: _, event, operation, machine, scopes, kinds, since, until, newest: _, limit: _ } = query;
     event.is_none_or(|event| row.event == Some(event))
         && operation.is_none_or(|operation| search_operations(row).contains(&operation))
         && machine.as_ref().is_none_or(|machine| search_names(row).contains(&fold(machine)))
+        && (scopes.is_empty() || scopes.contains(&row.scope))
         && (kinds.is_empty() || kinds.contains(&row.kind))
         && since.is_none_or(|since| row.at >= since)
         && until.is_none_or(|until| row.at < until)

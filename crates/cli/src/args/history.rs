@@ -10,7 +10,7 @@ use crate::words;
 pub struct HistoryArgs {
     #[command(flatten)]
     pub connection: Connection,
-    /// Only of this machine.
+    /// Only of this machine: its name, group/name or vmId. A name alone finds one that is gone, too.
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
     /// Only of the event with this id.

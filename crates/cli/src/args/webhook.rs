@@ -81,7 +81,7 @@ pub struct WebhookArgs {
     /// Only when an event gets there; may be given several times.
     #[arg(long = "status", value_name = "STATUS", ignore_case = true)]
     pub statuses: Vec<WebhookStatus>,
-    /// Only events of this machine; may be given several times.
+    /// Only events of machines of this name; may be given several times.
     #[arg(long = "vm", value_name = "NAME")]
     pub machines: Vec<String>,
     /// Only events in this resource group; may be given several times.
@@ -91,7 +91,7 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// Give up what has become older than this and cannot be delivered; a day without it, a week at the most.
-    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds)]
+    #[arg(long, value_name = "SPAN", value_parser = words::retry_for)]
     pub retry_for: Option<u64>,
 }
 

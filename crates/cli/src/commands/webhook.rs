@@ -77,6 +77,7 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
     match command {
         WebhookCommand::Create(args) => {
             let made = api.post(&Call::to(&["webhooks"]), &new_webhook(args)?)?;
+            warn_of_unknown(api, &args.wanted.machines);
             output::one(&made, output, |webhook: &Webhook| webhook.told("is told from now on"))
         }
         WebhookCommand::List => {
@@ -87,6 +88,7 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
         WebhookCommand::Update(args) => {
             let body = something(changed(args)?, "webhook update")?;
             let changed = api.patch(&one(&args.which, None), &body)?;
+            warn_of_unknown(api, &args.wanted.machines);
             output::one(&changed, output, |webhook: &Webhook| webhook.told("is changed"))
         }
         WebhookCommand::Delete(which) => {
@@ -107,13 +109,25 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
 
 fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
     let answer = api.post(&one(&args.which, Some("resend")), &object(&[("ids", given(&args.ids))]))?;
+    let list = format!("`forewarn webhook given-up {}`", args.which.name);
     output::one(&answer, output, |resent: &Resent| {
         sentence(match resent.messages {
             0 => "There is nothing to send again.".to_owned(),
-            1 => "1 message is sent again.".to_owned(),
-            count => format!("{count} messages are sent again."),
+            1 => format!("1 message is sent again. If it is not taken, it stays in {list}."),
+            count => format!("{count} messages are sent again. What is not taken stays in {list}."),
         })
     })
+}
+
+/// A name may be of a machine that is yet to come, so this is no refusal. Nor is it worth one that it cannot be looked up.
+fn warn_of_unknown(api: &Api, machines: &[String]) {
+    for name in machines {
+        let page = api.get(&Call::to(&["machines"]).with("name", Some(name)).with("limit", Some(1)));
+        if page.is_ok_and(|page| page["value"].as_array().is_some_and(Vec::is_empty)) {
+            let warning = format!("There is no machine named '{name}'. Nothing is told of it until there is one.");
+            output::aside(&output::tame(&warning));
+        }
+    }
 }
 
 fn one<'a>(which: &'a OneWebhook, verb: Option<&'a str>) -> Call {

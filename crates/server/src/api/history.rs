@@ -1,15 +1,16 @@
 //! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
 
 use axum::response::Response;
+use forewarn_core::Found;
 use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::Api;
 use super::error::{ApiError, Refusal};
 use super::extract::{self, Page, Params};
 use super::values::{EventName, Id, When};
+use super::{Api, names};
 
 /// Every kind of row.
 pub const KINDS: [&str; 10] = [
@@ -58,7 +59,7 @@ pub struct ListQuery {
     pub event: Option<EventName>,
     #[param(inline)]
     pub operation: Option<Id>,
-    /// A machine's name.
+    /// A machine: its `vmId`, `group/name` or name. A name alone finds those that are gone, too.
     pub machine: Option<String>,
     /// Kinds of rows, separated by commas.
     #[param(
@@ -81,11 +82,16 @@ pub struct ListQuery {
 pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::limit(query.limit)?;
     let newest = query.newest == Some(true);
+    let Whose { name, scopes } = match &query.machine {
+        Some(text) => whose(&api, text).await?,
+        None => Whose::default(),
+    };
     let wanted = HistoryQuery {
         after: extract::after_number(query.after.as_deref())?,
         event: query.event.map(|id| id.0),
         operation: query.operation.map(|id| id.0),
-        machine: query.machine,
+        machine: name,
+        scopes,
         kinds: kinds(query.kind.as_deref())?,
         since: query.since.map(|when| when.0),
         until: query.until.map(|when| when.0),
@@ -96,6 +102,46 @@ pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response
     // A full page may have a next one, which then may be empty; the newest rows have none.
     let next = rows.last().filter(|_| rows.len() == limit && !newest).map(|row| row.number.to_string());
     Ok(extract::ok(Page { value: rows.into_iter().map(HistoryRow::of).collect(), next }))
+}
+
+/// What the rows of a machine are found by.
+#[derive(Default)]
+struct Whose {
+    name: Option<String>,
+    scopes: Vec<Option<u64>>,
+}
+
+/// A name alone is that of every machine that ever had it; two that have it now must be told apart. Rows
+/// without a scope name the machine and no more, so they are its own when no other has the name.
+async fn whose(api: &Api, text: &str) -> Result<Whose, ApiError> {
+    let region = &api.engine().snapshot().region;
+    let machine = match names::machine(region, text, None) {
+        Ok(machine) => machine,
+        Err(error) if error.code == Refusal::MachineNotFound.status_and_code().1 => {
+            return gone(api, text, error).await;
+        }
+        Err(error) => return Err(error),
+    };
+    let by_name = machine.name.eq_ignore_ascii_case(text);
+    let alone = matches!(region.machine_by_name(&machine.name, None), Found::One(_));
+    let scope = Some(machine.scope.0);
+    let scopes = match (by_name, alone) {
+        (true, _) => Vec::new(),
+        (false, true) => vec![scope, None],
+        (false, false) => vec![scope],
+    };
+    Ok(Whose { name: Some(machine.name.to_string()), scopes })
+}
+
+/// Nothing has the name now; history may know it.
+async fn gone(api: &Api, text: &str, mut unknown: ApiError) -> Result<Whose, ApiError> {
+    let name = Some(text.to_owned());
+    let any = HistoryQuery { machine: name.clone(), limit: Some(1), ..HistoryQuery::default() };
+    if read(api, any).await?.is_empty() {
+        unknown.message += " What one that is gone went through is found by its name alone.";
+        return Err(unknown);
+    }
+    Ok(Whose { name, scopes: Vec::new() })
 }
 
 fn kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {

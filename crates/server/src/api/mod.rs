@@ -84,6 +84,7 @@ pub(crate) mod bodies {
     pub use super::text::Word;
 }
 
+pub use crate::webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 pub(crate) use changes::Pages;
 pub(crate) use clock::next as next_deadline;
 pub(crate) use error::ApiError;

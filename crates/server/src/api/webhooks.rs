@@ -300,7 +300,7 @@ fn names(field: &str, entries: Vec<Word>) -> Result<Vec<String>, ApiError> {
 fn retry(seconds: Option<u32>) -> Result<Option<Duration>, ApiError> {
     let retry = seconds.map(|seconds| Duration::from_secs(seconds.into()));
     if retry.is_some_and(|retry| retry > RETRY_MAX) {
-        return Err(ApiError::field("retrySeconds", format!("it may be {}, which is a week", RETRY_MAX.as_secs())));
+        return Err(ApiError::field("retrySeconds", format!("at most {}, which is a week", RETRY_MAX.as_secs())));
     }
     Ok(retry)
 }

@@ -225,7 +225,7 @@ fn is_version(text: &str) -> bool {
     let shape = |(n, byte): (usize, u8)| if n == 4 || n == 7 { byte == b'-' } else { byte.is_ascii_digit() };
     let suffix = rest.is_empty()
         || rest.starts_with('-') && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    date.len() == 10 && date.bytes().enumerate().all(shape) && suffix && rest.len() <= 32
+    date.bytes().enumerate().all(shape) && date.parse::<jiff::civil::Date>().is_ok() && suffix && rest.len() <= 32
 }
 
 fn encoded_value(value: &str) -> String {

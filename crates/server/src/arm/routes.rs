@@ -12,6 +12,7 @@ use std::pin::Pin;
 
 use axum::response::Response;
 use forewarn_wire::arm::id::{Path, Provider, Scope};
+use forewarn_wire::arm::types;
 use http::{HeaderValue, Method, header};
 
 use super::actions::{self as act, deallocate, perform_maintenance, power_off, redeploy, reimage, restart, start};
@@ -165,13 +166,20 @@ pub async fn answer(call: Call) -> Result<Response, ApiError> {
 
 fn unknown(call: &Call) -> ApiError {
     let path = call.path.to_string();
-    let message = match call.id().kind() {
-        Some(kind) => {
-            format!("There is nothing at '{path}': the type '{kind}' is not known here, or has no such part.")
-        }
-        None => format!("There is nothing at '{path}'."),
-    };
-    ApiError::new(Refusal::InvalidResourceType, message).about(path)
+    let why = why_unknown(&call.path).map_or_else(String::new, |why| format!(": {why}"));
+    ApiError::new(Refusal::InvalidResourceType, format!("There is nothing at '{path}'{why}.")).about(path)
+}
+
+/// None: not a path of a provider.
+fn why_unknown(path: &Path) -> Option<String> {
+    let kind = path.id.kind()?;
+    let is_known = types::find(&kind).is_some();
+    Some(match &path.tail {
+        Some(tail) if path.id.name().is_none() => format!("the type '{kind}/{tail}' is not known here"),
+        Some(tail) if is_known => format!("'{kind}' has no action or part '{tail}'"),
+        None if is_known => format!("no '{kind}' can be asked for there"),
+        Some(_) | None => format!("the type '{kind}' is not known here"),
+    })
 }
 
 fn not_allowed(call: &Call, fitting: &[&Route]) -> Response {

@@ -84,6 +84,10 @@ fn each_filter_finds_its_rows(fixture: &dyn Fixture) {
     check(HistoryQuery { operation: Some(operation_id(51)), ..all() }, &[17]);
     check(HistoryQuery { machine: machine("mAchine-3"), ..all() }, &[1, 3, 9, 15, 19]);
     check(HistoryQuery { machine: machine("Machine"), ..all() }, &[]);
+    check(HistoryQuery { machine: machine("machine-3"), scopes: vec![Some(3)], ..all() }, &[3, 9, 15, 19]);
+    check(HistoryQuery { machine: machine("machine-3"), scopes: vec![None, Some(3)], ..all() }, &[1, 3, 9, 15, 19]);
+    check(HistoryQuery { machine: machine("machine-3"), scopes: vec![None], ..all() }, &[1]);
+    check(HistoryQuery { scopes: vec![Some(4), Some(99)], ..all() }, &[10]);
     check(HistoryQuery { kinds: kinds(&["started"]), ..all() }, &[8]);
     check(HistoryQuery { kinds: kinds(&["started", "audit", "started"]), ..all() }, &[1, 8]);
     check(HistoryQuery { kinds: kinds(&["nothing"]), ..all() }, &[]);

@@ -200,6 +200,10 @@ fn also(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Val
         conditions.push(format!("EXISTS ({found})"));
         values.push(Value::from(fold(machine)));
     }
+    if !query.scopes.is_empty() {
+        conditions.push(format!("({})", vec!["h.scope IS ?"; query.scopes.len()].join(" OR ")));
+        values.extend(query.scopes.iter().map(|scope| Value::from(scope.map(|scope| scope as i64))));
+    }
 }
 
 fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {

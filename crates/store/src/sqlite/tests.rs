@@ -211,7 +211,8 @@ fn no_query_of_history_reads_more_than_it_must() {
         HistoryQuery { event, ..all() },
         HistoryQuery { event, operation, machine: machine.clone(), kinds: kinds.clone(), ..all() },
         HistoryQuery { operation, machine: machine.clone(), ..all() },
-        HistoryQuery { machine, kinds: kinds.clone(), ..all() },
+        HistoryQuery { machine: machine.clone(), kinds: kinds.clone(), ..all() },
+        HistoryQuery { machine, scopes: vec![None, Some(1)], ..all() },
         HistoryQuery { kinds, ..all() },
     ] {
         for newest in [false, true] {
