@@ -154,7 +154,10 @@ impl Life {
             "started" => self.started = Some(row.at),
             "ended" => {
                 self.ended = Some(row.at);
-                self.status = capitalised(&row.outcome.clone().unwrap_or_default().replace('-', " "));
+                self.status = match row.outcome.as_deref().unwrap_or_default() {
+                    "canceled" => "Cancelled".into(),
+                    word => capitalised(&word.replace('-', " ")),
+                };
             }
             _ => {}
         }

@@ -30,7 +30,7 @@ export async function anEventLivesOnTheOpenPage() {
   const cancelled = eventOf(await server.api("POST", "/machines/web/redeploy", {}));
   await shows(page, `#lane-${cancelled}`, "Scheduled");
   await server.api("POST", `/events/${cancelled}/cancel`, {});
-  await shows(page, `#lane-${cancelled}`, "Canceled");
+  await shows(page, `#lane-${cancelled}`, "Cancelled");
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
 
   await server.kill();
