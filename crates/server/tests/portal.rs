@@ -170,6 +170,8 @@ fn browsers_get_a_page_where_nothing_is_and_programs_the_apis_words() {
     let evil = browser.client.clone().header("Accept", "text/html").header("Origin", "http://evil.example");
     assert_eq!(evil.send(server.management, "GET /nosuch", b"").status, 403);
     assert_eq!(browser.get("/portal/live?page=none").status, 404);
+    assert_eq!(browser.get("/portal/session").status, 204);
+    assert_eq!(server.client().send(server.management, "GET /portal/session", b"").status, 401);
 }
 
 #[test]

@@ -68,6 +68,7 @@ pub fn routes(service: &Service) -> Router<Service> {
     router
         .route("/portal/sign-in", get(sign_in::with_code).post(sign_in::at_once))
         .route("/portal", get(page::first))
+        .route("/portal/session", get(sign_in::session))
         .route("/portal/sign-out", get(page::first).post(sign_in::out))
         .route("/portal/act", get(page::first).post(act::act))
         .route("/scale-sets/add", get(page::show).post(add_set::submit))

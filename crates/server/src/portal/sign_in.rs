@@ -8,7 +8,7 @@ use axum::extract::{Query, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use http::{StatusCode, header};
 
-use super::visitor::{Form, set_cookie};
+use super::visitor::{Form, Visitor, set_cookie};
 use crate::api::{Service, Via};
 use crate::identity::Principal;
 
@@ -51,6 +51,11 @@ pub async fn at_once(State(service): State<Service>, Extension(via): Extension<V
         Some((principal, cookie)) => begun(&service, via, &principal, &cookie),
         None => (StatusCode::UNAUTHORIZED, page(&service, "This server wants a link with a code.")).into_response(),
     }
+}
+
+/// Whether the visitor is still signed in: a stream that breaks does not say why.
+pub async fn session(_: Visitor) -> StatusCode {
+    StatusCode::NO_CONTENT
 }
 
 pub async fn out(State(service): State<Service>, Extension(via): Extension<Via>, form: Form) -> Response {

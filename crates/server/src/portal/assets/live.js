@@ -71,7 +71,7 @@ async function again(stream, changed) {
   say("lost", "disconnected");
   setTimeout(async () => {
     // A stream does not say why it failed; a session that is over is not worth trying again.
-    const answer = await fetch("/portal/live?page=none", { cache: "no-store" }).catch(() => null);
+    const answer = await fetch("/portal/session", { cache: "no-store" }).catch(() => null);
     if (answer && answer.status === 401) {
       say("out", "signed out");
       location.reload();
