@@ -101,9 +101,9 @@ fn an_event_that_one_document_lacks_is_not_over() {
     world.restart(machine, 0xE1);
     guest.wait_for_log("hook prepare succeeded");
     let life = Life { count: Some(1), ..Life::default() };
-    world.block_on(world.engine().add_fault(&NewFault { life, ..NewFault::new(Kind::EventsVanish) }, "test")).unwrap();
-    until("the fault is met", || world.engine().faults().is_empty().then_some(()));
-    let polls = || world.engine().request_log_of(machine, u64::MAX).summary.polls;
+    world.block_on(world.faults().add(&NewFault { life, ..NewFault::new(Kind::EventsVanish) }, "test")).unwrap();
+    until("the fault is met", || world.faults().list().is_empty().then_some(()));
+    let polls = || world.endpoint().requests.log_of(machine, u64::MAX).summary.polls;
     let met = polls();
     until("the agent asks again", || (polls() > met + 2).then_some(()));
     world.cancel(0xE1);

@@ -6,7 +6,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use forewarn_core::Timestamp;
 
-use crate::config::ClockKind;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockKind {
+    Real,
+    /// Stands still until advanced. `start` is where a new store begins; None: at the real time, whole seconds.
+    Manual {
+        start: Option<Timestamp>,
+    },
+}
 
 #[derive(Debug)]
 pub struct Clock {
@@ -56,7 +63,7 @@ impl Clock {
     }
 
     /// Moves a manual clock; never back. A real clock has its own will.
-    pub(crate) fn move_to(&self, to: Timestamp) {
+    pub fn move_to(&self, to: Timestamp) {
         if self.kind == Kind::Manual {
             self.latest_ms.fetch_max(to.0, Ordering::Relaxed);
         }

@@ -5,7 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use forewarn_core::{Settings, Timestamp};
+use forewarn_core::Settings;
+
+pub use crate::clock::ClockKind;
+pub use crate::driver::{CommandDriver, Impacts};
+pub use crate::identity::Auth;
+pub use crate::metadata::{ListenAddress, MetadataListener};
+pub use crate::tls::Certificate;
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,23 +49,6 @@ pub enum StoreChoice {
     Memory,
 }
 
-#[derive(Clone, Debug)]
-pub struct MetadataListener {
-    pub address: ListenAddress,
-    /// Every caller is this machine (a name as in `/vm/…`).
-    pub machine: Option<String>,
-    /// Source addresses are looked up on this network.
-    pub network: String,
-    /// Whether `/vm/{name}/…` is allowed; None: only on loopback.
-    pub prefix: Option<bool>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListenAddress {
-    Tcp(SocketAddr),
-    Unix(PathBuf),
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagementTls {
     Off,
@@ -77,71 +66,10 @@ impl ManagementTls {
     }
 }
 
-/// What the https listener shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Certificate {
-    /// One of an authority of our own, both made at first start and kept in the data directory.
-    Made,
-    /// The user's, PEM.
-    Own { certificate: PathBuf, key: PathBuf },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Auth {
-    /// A bearer token, made at first start, kept with mode 0600 in the data directory.
-    Token,
-    /// Anybody who reaches the (loopback) listener.
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockKind {
-    Real,
-    /// Stands still until advanced. `start` is where a new store begins; None: at the real time, whole seconds.
-    Manual {
-        start: Option<Timestamp>,
-    },
-}
-
 #[derive(Clone, Debug)]
 pub enum DriverChoice {
     Simulated(Impacts),
     Command(CommandDriver),
-}
-
-/// How long simulated impacts last, before the notice scale divides them.
-#[derive(Clone, Debug)]
-pub struct Impacts {
-    pub live_migration: Duration,
-    pub freeze: Duration,
-    pub reboot: Duration,
-    pub redeploy: Duration,
-    pub hardware_failure: Duration,
-    pub eviction: Duration,
-    pub deletion: Duration,
-}
-
-/// The operator's executable, run once for each machine of an event that starts.
-#[derive(Clone, Debug)]
-pub struct CommandDriver {
-    pub program: PathBuf,
-    pub arguments: Vec<String>,
-    pub timeout: Duration,
-}
-
-impl Default for Impacts {
-    fn default() -> Self {
-        let minutes = |n: u64| Duration::from_secs(n * 60);
-        Impacts {
-            live_migration: minutes(5),
-            freeze: minutes(10),
-            reboot: minutes(10),
-            redeploy: minutes(10),
-            hardware_failure: minutes(10),
-            eviction: Duration::ZERO,
-            deletion: Duration::ZERO,
-        }
-    }
 }
 
 impl Default for Config {

@@ -5,25 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use forewarn_core::{Answer, Command, MachineId, Region, Rejection, Timestamp};
+use forewarn_core::{Answer, Command, Rejection, Snapshot, Timestamp};
 use forewarn_store::{Attachment, Audit, HistoryQuery, HistoryRow, Reader, StoreError};
+use prometheus_client::registry::Registry;
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Clock};
-use crate::faults::Faults;
+use crate::metrics::EngineMetrics;
 use crate::publish::Board;
-use crate::requests::{RequestLog, RequestRecord, Requests};
-use crate::telemetry::Telemetry;
-use crate::webhooks::Webhooks;
-
-/// The region at one revision. Immutable; keep it as long as you like.
-#[derive(Debug)]
-pub struct Snapshot {
-    pub revision: u64,
-    pub region: Region,
-    /// Another one whenever a machine has come or gone.
-    pub roster: u64,
-}
 
 /// A command that was carried out, stored and published.
 #[derive(Debug)]
@@ -147,10 +136,7 @@ pub(crate) struct Inner {
     pub board: Arc<Board>,
     pub clock: Arc<Clock>,
     pub reader: Arc<dyn Reader>,
-    pub telemetry: Arc<Telemetry>,
-    pub requests: Requests,
-    pub faults: Faults,
-    pub webhooks: Webhooks,
+    pub metrics: Arc<EngineMetrics>,
     pub health: Arc<Health>,
 }
 
@@ -159,8 +145,8 @@ pub(crate) struct Inner {
 pub(crate) struct Health {
     pub stopping: AtomicBool,
     pub store_fails: AtomicBool,
-    /// When the simulated driver ends the next event; 0: nothing is under way there.
-    pub simulated_end_ms: AtomicI64,
+    /// When the driver has something to report; 0: unknown.
+    pub next_report_ms: AtomicI64,
 }
 
 impl Engine {
@@ -203,10 +189,10 @@ impl Engine {
         self.inner.clock.now()
     }
 
-    /// When the simulated driver ends the next event.
-    pub(crate) fn next_simulated_end(&self) -> Option<Timestamp> {
-        let end = self.inner.health.simulated_end_ms.load(Ordering::Relaxed);
-        (end != 0).then_some(Timestamp(end))
+    /// When the driver reports next, if it knows: the simulated driver does.
+    pub fn next_report(&self) -> Option<Timestamp> {
+        let next = self.inner.health.next_report_ms.load(Ordering::Relaxed);
+        (next != 0).then_some(Timestamp(next))
     }
 
     pub fn clock_kind(&self) -> clock::Kind {
@@ -246,44 +232,23 @@ impl Engine {
         read.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))
     }
 
-    /// What a machine has asked of the metadata endpoint since the server started.
-    pub fn requests_of(&self, machine: MachineId) -> Option<RequestRecord> {
-        self.inner.requests.of(machine)
-    }
-
-    /// The last requests of a machine, after the one with this number, and how it polls.
-    pub fn request_log_of(&self, machine: MachineId, after: u64) -> RequestLog {
-        self.inner.requests.log_of(machine, after)
-    }
-
-    pub fn telemetry(&self) -> &Telemetry {
-        &self.inner.telemetry
-    }
-
     /// Whether changes can be taken: the writer runs and its last commit did not fail.
     pub fn is_healthy(&self) -> bool {
         let health = &self.inner.health;
         !health.stopping.load(Ordering::Relaxed) && !health.store_fails.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn board(&self) -> &Arc<Board> {
+    /// Registers what the engine counts.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.inner.metrics.register(registry, self.inner.board.clone());
+    }
+
+    pub fn board(&self) -> &Arc<Board> {
         &self.inner.board
     }
 
-    pub(crate) fn requests(&self) -> &Requests {
-        &self.inner.requests
-    }
-
-    pub(crate) fn faults_kept(&self) -> &Faults {
-        &self.inner.faults
-    }
-
-    pub(crate) fn webhooks(&self) -> &Webhooks {
-        &self.inner.webhooks
-    }
-
     /// Asks the writer to stop. What waits in the mailbox is answered with Stopping.
-    pub(crate) fn begin_stop(&self) {
+    pub fn begin_stop(&self) {
         self.inner.health.stopping.store(true, Ordering::Relaxed);
         // A full mailbox wakes the writer as well.
         let _ = self.inner.mailbox.try_send(Letter::Wake);
@@ -295,7 +260,7 @@ impl Engine {
         }
         self.inner.mailbox.try_send(letter).map_err(|error| match error {
             TrySendError::Full(_) => {
-                self.inner.telemetry.mailbox_full.inc();
+                self.inner.metrics.mailbox_full.inc();
                 SubmitError::Busy
             }
             TrySendError::Disconnected(_) => SubmitError::Stopping,

@@ -5,12 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use forewarn_core::ScopeId;
+use forewarn_core::{ScopeId, Snapshot};
 use tokio::sync::watch;
 
-use crate::engine::Snapshot;
-
-pub(crate) struct Board {
+pub struct Board {
     newest: ArcSwap<Snapshot>,
     revision: watch::Sender<u64>,
     scopes: Mutex<HashMap<ScopeId, watch::Sender<u64>>>,
@@ -70,7 +68,7 @@ impl Board {
 }
 
 /// A share in a scope's channel. The last one to go takes the channel along.
-pub(crate) struct ScopeWatch {
+pub struct ScopeWatch {
     scope: ScopeId,
     receiver: watch::Receiver<u64>,
     board: Arc<Board>,

@@ -1,54 +1,42 @@
 //! From a configuration to a server that runs, and from there to one that has stopped.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use forewarn_core::{Answer, Command, Guid, Home, NewMachine, Region};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use forewarn_core::{Answer, Command, Home, NewMachine};
 use forewarn_store::{MemoryStore, SqliteStore, Store};
 use forewarn_wire::document::Names;
+use prometheus_client::registry::Registry;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::sync::{Notify, oneshot};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api;
-use crate::clock::{self, Clock};
-use crate::config::{ClockKind, Config, DriverChoice, StoreChoice};
-use crate::driver::{CommandRunner, CommandSignal, Driver, Simulated};
-use crate::engine::{Engine, Health, Inner, MAILBOX_MAX, Snapshot};
-use crate::faults::{self, Faults};
-use crate::metadata::{self, Bound, DefaultMachine, FIRST_MACHINE, LISTENERS_MAX};
-use crate::publish::Board;
+use crate::api::{self, ApiMetrics, FaultKeeper};
+use crate::arm;
+use crate::clock::ClockKind;
+use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
+use crate::driver::{CommandDriver, CommandRunner, CommandSignal, Simulated};
+use crate::effects::EffectSink;
+use crate::engine::Engine;
+use crate::identity::Access;
+use crate::metadata::{self, Bound, BoundAddress, DefaultMachine, EndpointState, FIRST_MACHINE, LISTENERS_MAX};
+use crate::open::{self, EngineOptions};
+use crate::portal::{self, Portal};
 use crate::random::random_guid;
-use crate::requests::Requests;
-use crate::telemetry::Telemetry;
-use crate::tls::{self, Secure};
-use crate::webhooks::{self, Webhooks};
-use crate::writer::{Rest, Writer};
-
-/// Where a listener came to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BoundAddress {
-    Tcp(SocketAddr),
-    Unix(PathBuf),
-}
-
-impl fmt::Display for BoundAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BoundAddress::Tcp(address) => write!(f, "{address}"),
-            BoundAddress::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
+use crate::source::{DriverSink, EngineOrders, EngineSource};
+use crate::tls::{Tls, hostname};
+use crate::webhooks::Webhooks;
 
 /// A server that serves.
 pub struct Running {
@@ -58,10 +46,14 @@ pub struct Running {
     /// The same over https.
     pub management_tls: Option<SocketAddr>,
     pub engine: Engine,
+    pub endpoint: Arc<EndpointState>,
+    pub faults: FaultKeeper,
+    pub metrics: Arc<ApiMetrics>,
+    registry: Arc<Registry>,
     stop: CancellationToken,
     tasks: TaskTracker,
     writer: JoinHandle<()>,
-    access: Arc<api::Access>,
+    access: Arc<Access>,
 }
 
 /// The longest delay of the original's first call.
@@ -86,14 +78,18 @@ pub async fn start(config: Config) -> anyhow::Result<Running> {
 /// The same with a store that is open already.
 pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
     check(&config)?;
-    let access = Arc::new(api::access(&config)?);
+    let access = Arc::new(open_access(&config)?);
     raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
-    let secure = tls::open(&config).await?;
-    let (engine, writer, runner) = open(&config, store).await?;
+    let secure = open_tls(&config).await?;
+    let (engine, writer, runner) = open_engine(&config, store).await?;
     register_first(&engine, config.first_machine.clone()).await?;
-    webhooks::open(&engine).await?;
+    let endpoint = Arc::new(EndpointState::new(config.rate_limit));
+    let metrics = Arc::new(ApiMetrics::default());
+    let webhooks = Arc::new(Webhooks::open(engine.clone(), config.webhook_timeout, metrics.clone()).await?);
+    let faults = FaultKeeper::new(engine.clone(), endpoint.clone());
+    let registry = Arc::new(registry(&engine, &endpoint, &metrics));
 
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
@@ -102,6 +98,10 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         management: management.local_addr()?,
         management_tls: secure.as_ref().map(|secure| secure.listener.local_addr()).transpose()?,
         engine: engine.clone(),
+        endpoint: endpoint.clone(),
+        faults: faults.clone(),
+        metrics: metrics.clone(),
+        registry: registry.clone(),
         stop: stop.clone(),
         tasks: tasks.clone(),
         writer,
@@ -119,10 +119,23 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         seed: random_guid(),
         desk: api::desk(&access, &doors),
     };
-    metadata::serve(listeners, engine.clone(), options, stop.clone(), &tasks);
-    tasks.spawn(faults::keep(engine.clone(), stop.clone()));
-    tasks.spawn(webhooks::run(engine.clone(), stop.clone()));
-    let router = api::router(api::Service::new(engine, access, doors, machine_doors, stop.clone(), names));
+    let source = Arc::new(EngineSource(engine.clone()));
+    metadata::serve(listeners, source, endpoint.clone(), options, stop.clone(), &tasks);
+    tasks.spawn(faults.run(stop.clone()));
+    tasks.spawn(webhooks.clone().run(stop.clone()));
+    let service = api::Service::new(api::Parts {
+        engine,
+        access,
+        doors,
+        machine_doors,
+        endpoint,
+        webhooks,
+        metrics,
+        registry,
+        names,
+        stop: stop.clone(),
+    });
+    let router = router(service);
     tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {
         let transport = api::Transport::Tls(tls.acceptor());
@@ -135,7 +148,31 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     Ok(running)
 }
 
+/// Everything on the management listener: the native API and ARM behind the guard, and the portal beside them.
+fn router(service: api::Service) -> Router {
+    let portal = Portal::new(service.clone());
+    api::guarded(arm::mount(api::routes()), &service)
+        .layer(middleware::from_fn_with_state(portal.clone(), portal::or_page))
+        .merge(portal::routes(&portal))
+        .layer(middleware::map_response(portal::with_policy))
+        .layer(DefaultBodyLimit::max(api::BODY_BYTES_MAX))
+        .with_state(service)
+}
+
+fn registry(engine: &Engine, endpoint: &EndpointState, metrics: &ApiMetrics) -> Registry {
+    let mut registry = Registry::with_prefix("forewarn");
+    endpoint.metrics.register(&mut registry);
+    engine.register_metrics(&mut registry);
+    metrics.register(&mut registry);
+    registry
+}
+
 impl Running {
+    /// Everything that is counted, as OpenMetrics text.
+    pub fn render_metrics(&self) -> String {
+        api::render_metrics(&self.registry)
+    }
+
     /// A link that signs one browser in at the portal as the owner, once and soon.
     pub fn portal_link(&self) -> String {
         let address = match self.management {
@@ -201,105 +238,84 @@ fn bind_metadata(config: &Config) -> anyhow::Result<Vec<Bound>> {
     config.metadata.iter().map(|listener| Bound::new(listener, &default)).collect()
 }
 
-async fn bind_management(config: &Config) -> anyhow::Result<tokio::net::TcpListener> {
+async fn bind_management(config: &Config) -> anyhow::Result<TcpListener> {
     let address = config.management;
-    let opened = tokio::net::TcpListener::bind(address).await;
+    let opened = TcpListener::bind(address).await;
     opened.map_err(|error| metadata::cannot_open("management", "--management", address, &error))
 }
 
-/// Loads the store and sets the writer to work.
-async fn open(
+fn directory(config: &Config) -> Option<&Path> {
+    match &config.store {
+        StoreChoice::Directory(dir) => Some(dir),
+        StoreChoice::Memory => None,
+    }
+}
+
+fn open_access(config: &Config) -> anyhow::Result<Access> {
+    let listened: Vec<_> = [Some(config.management), config.management_tls.address()].into_iter().flatten().collect();
+    Ok(Access::open(config.auth, directory(config), &listened)?)
+}
+
+/// The https listener, bound and with its certificate.
+struct Secure {
+    listener: TcpListener,
+    tls: Arc<Tls>,
+}
+
+/// Binds the https listener. None: the configuration has none, or only the default one and its port is taken.
+async fn open_tls(config: &Config) -> anyhow::Result<Option<Secure>> {
+    let (address, must) = match config.management_tls {
+        ManagementTls::Off => return Ok(None),
+        ManagementTls::IfFree(address) => (address, false),
+        ManagementTls::At(address) => (address, true),
+    };
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) if must => {
+            return Err(metadata::cannot_open("management https", "--management-tls", address, &error));
+        }
+        Err(error) => {
+            tracing::warn!(%address, %error, "no https: the address cannot be opened. Choose another with --management-tls, or say --management-tls off");
+            return Ok(None);
+        }
+    };
+    let tls = Tls::new(&config.certificate, directory(config), listener.local_addr()?.ip())?;
+    Ok(Some(Secure { listener, tls: Arc::new(tls) }))
+}
+
+/// Loads the store, starts the writer and prepares the driver.
+async fn open_engine(
     config: &Config,
-    mut store: Box<dyn Store>,
+    store: Box<dyn Store>,
 ) -> anyhow::Result<(Engine, JoinHandle<()>, Option<CommandRunner>)> {
-    check_clock(config, &mut *store)?;
-    let loaded = store.load()?;
-    let region = Region::load(config.rules.clone(), loaded.entities)?;
-    let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
-    let reruns: HashSet<_> = newest.region.wanted_effects().map(|event| event.id).collect();
-
-    let clock = Arc::new(Clock::new(config.clock, newest.region.now()));
-    let board = Arc::new(Board::new(newest.clone()));
-    let telemetry = Arc::new(Telemetry::new());
-    telemetry.look_at(board.clone());
-    let health = Arc::new(Health::default());
-    let (mailbox, letters) = sync_channel(MAILBOX_MAX);
-    let engine = Engine::new(Inner {
-        mailbox,
-        board: board.clone(),
-        clock: clock.clone(),
-        reader: store.reader(),
-        telemetry: telemetry.clone(),
-        requests: Requests::new(config.rate_limit),
-        faults: Faults::new(),
-        webhooks: Webhooks::new(config.webhook_timeout),
-        health: health.clone(),
-    });
-    let (driver, runner) = driver(config, &engine, clock.kind(), health.clone(), reruns);
-    let writer = Writer {
-        store,
-        settings: config.rules.clone(),
-        newest,
-        mailbox: letters,
-        board,
-        clock,
-        driver,
-        telemetry,
-        health,
+    let options = EngineOptions {
+        clock: config.clock,
+        rules: config.rules.clone(),
         history_kept: Duration::from_secs(u64::from(config.history_days) * 86_400),
-        rest: Rest::default(),
     };
-    let (ready, taken) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run(ready))?;
-    if !taken.await.unwrap_or(false) {
-        engine.begin_stop();
-        bail!("The store could be read but not written, so nothing could be promised. The log says why.");
-    }
-    Ok((engine, thread, runner))
+    let mut runner = None;
+    let (engine, writer) = open::open(options, store, |engine| driver(config, engine, &mut runner)).await?;
+    Ok((engine, writer, runner))
 }
 
-fn check_clock(config: &Config, store: &mut dyn Store) -> anyhow::Result<()> {
-    use forewarn_store::ClockKind as Stored;
-    let asked = match config.clock {
-        ClockKind::Real => Stored::Real,
-        ClockKind::Manual { .. } => Stored::Manual,
-    };
-    match (store.clock_kind()?, asked) {
-        (None, _) => Ok(store.set_clock_kind(asked)?),
-        (Some(stored), asked) if stored == asked => Ok(()),
-        (Some(Stored::Real), _) => {
-            bail!(
-                "This store was made with the real clock. Start without --clock manual, or choose another data directory with --data DIR."
-            )
+/// The writer's end of the driver; `runner` becomes the other end, for drivers that have one.
+fn driver(config: &Config, engine: &Engine, runner: &mut Option<CommandRunner>) -> Box<dyn EffectSink> {
+    Box::new(DriverSink(match (&config.driver, config.clock) {
+        (DriverChoice::Simulated(impacts), ClockKind::Real) => Box::new(Simulated::real_time(impacts.clone())),
+        (DriverChoice::Simulated(impacts), ClockKind::Manual { .. }) => {
+            Box::new(Simulated::manual_time(impacts.clone()))
         }
-        (Some(Stored::Manual), _) => {
-            bail!(
-                "This store was made with a manual clock. Start with --clock manual, or choose another data directory with --data DIR."
-            )
-        }
-    }
-}
-
-fn driver(
-    config: &Config,
-    engine: &Engine,
-    clock: clock::Kind,
-    health: Arc<Health>,
-    reruns: HashSet<Guid>,
-) -> (Box<dyn Driver>, Option<CommandRunner>) {
-    match &config.driver {
-        DriverChoice::Simulated(impacts) => (Box::new(Simulated::new(impacts.clone(), clock, health)), None),
-        DriverChoice::Command(command) => {
+        (DriverChoice::Command(command), _) => {
             let signal = Arc::new(Notify::new());
-            let runner = CommandRunner {
-                engine: engine.clone(),
-                config: Arc::new(command.clone()),
-                signal: signal.clone(),
-                reruns,
-            };
-            (Box::new(CommandSignal(signal)), Some(runner))
+            *runner = Some(command_runner(engine, command, signal.clone()));
+            Box::new(CommandSignal(signal))
         }
-    }
+    }))
+}
+
+fn command_runner(engine: &Engine, command: &CommandDriver, signal: Arc<Notify>) -> CommandRunner {
+    let reruns: HashSet<_> = engine.snapshot().region.wanted_effects().map(|event| event.id).collect();
+    CommandRunner { orders: Arc::new(EngineOrders(engine.clone())), config: Arc::new(command.clone()), signal, reruns }
 }
 
 /// A store that never had a machine gets this one, so that the first curl works.
@@ -319,8 +335,4 @@ async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result
         Answer::Machine(FIRST_MACHINE) => Ok(()),
         other => Err(anyhow!("The first machine has an unexpected number: {other:?}")),
     }
-}
-
-pub(crate) fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -17,18 +17,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use forewarn_core::{
-    Answer, Command, Effect, Entity, Key, Region, Rejection, ScopeId, Settings, Timestamp, Transition, Write,
+    Answer, Command, Effect, Entity, Key, Region, Rejection, ScopeId, Settings, Snapshot, Timestamp, Transition, Write,
 };
 use forewarn_store::{Attachment, Batch, CommitError, Owner, Store};
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Clock};
-use crate::driver::Driver;
-use crate::engine::{
-    ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Letter, Pending, Snapshot, SubmitError,
-};
+use crate::effects::EffectSink;
+use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Letter, Pending, SubmitError};
+use crate::metrics::EngineMetrics;
 use crate::publish::Board;
-use crate::telemetry::Telemetry;
 
 /// Commands in one commit. Enough that the cost of a commit is shared; few enough that the first of them
 /// does not wait long for the last to be applied.
@@ -59,8 +57,8 @@ pub(crate) struct Writer {
     pub mailbox: Receiver<Letter>,
     pub board: Arc<Board>,
     pub clock: Arc<Clock>,
-    pub driver: Box<dyn Driver>,
-    pub telemetry: Arc<Telemetry>,
+    pub driver: Box<dyn EffectSink>,
+    pub metrics: Arc<EngineMetrics>,
     pub health: Arc<Health>,
     pub history_kept: Duration,
     pub rest: Rest,
@@ -93,7 +91,7 @@ impl Writer {
     /// Runs until the engine is told to stop. `ready` hears whether the store takes writes at all.
     pub fn run(mut self, ready: oneshot::Sender<bool>) {
         let _ended = Ended(self.health.clone());
-        self.driver.reconcile(&self.newest.region);
+        self.reconcile();
         let taken = self.step_alone(vec![Command::Resume, Command::Tick], self.clock.now()).is_ok();
         let _ = ready.send(taken);
         while !self.health.stopping.load(Ordering::Relaxed) {
@@ -158,6 +156,7 @@ impl Writer {
             let reports: Vec<_> = due.into_iter().map(|(event, report)| Command::Report { event, report }).collect();
             self.step_alone(reports, now)?;
             events.into_iter().for_each(|event| self.driver.reported(event));
+            self.publish_next_report();
         }
     }
 
@@ -266,20 +265,21 @@ impl Writer {
         }
         let begun = Instant::now();
         let result = self.store.commit(self.newest.revision, &batch);
-        self.telemetry.commit_seconds.observe(begun.elapsed().as_secs_f64());
+        self.metrics.commit_seconds.observe(begun.elapsed().as_secs_f64());
         self.health.store_fails.store(result.is_err(), Ordering::Relaxed);
         match result {
             Ok(revision) => {
-                self.telemetry.commits.inc();
+                self.metrics.commits.inc();
                 let changed = changed_scopes(&self.newest.region, &batch.writes);
                 let roster = self.newest.roster + u64::from(moves_machines(&self.newest.region, &batch.writes));
                 self.newest = Arc::new(Snapshot { revision, region, roster });
                 self.board.publish(self.newest.clone(), &changed);
                 self.driver.follow(&effects);
+                self.publish_next_report();
                 Ok(())
             }
             Err(error) => {
-                self.telemetry.commits_failed.inc();
+                self.metrics.commits_failed.inc();
                 tracing::error!(error = %chain(&error), "a commit failed");
                 match error {
                     CommitError::Refused(_) => {}
@@ -305,7 +305,7 @@ impl Writer {
                 self.rest.in_doubt = false;
                 self.health.store_fails.store(false, Ordering::Relaxed);
                 self.board.publish_anew(self.newest.clone());
-                self.driver.reconcile(&self.newest.region);
+                self.reconcile();
                 Ok(())
             }
             Err(error) => {
@@ -318,12 +318,22 @@ impl Writer {
         }
     }
 
+    fn reconcile(&mut self) {
+        self.driver.reconcile(&self.newest.region);
+        self.publish_next_report();
+    }
+
+    fn publish_next_report(&self) {
+        let next = self.driver.next().map_or(0, |next| next.0);
+        self.health.next_report_ms.store(next, Ordering::Relaxed);
+    }
+
     /// Nobody asks for anything: time for the house.
     fn tidy(&mut self) {
         let now = Instant::now();
         if now >= self.rest.reconcile_at {
             self.rest.reconcile_at = now + RECONCILE_EVERY;
-            self.driver.reconcile(&self.newest.region);
+            self.reconcile();
         }
         if now >= self.rest.forget_at {
             let before = self.clock.now() - self.history_kept;
@@ -338,9 +348,9 @@ impl Writer {
     fn count(&self, answers: &Answers) {
         let refused = answers.iter().filter(|answer| answer.is_err()).count() as u64;
         let carried_out: usize = answers.iter().flatten().map(Vec::len).sum();
-        self.telemetry.commands.inc_by(carried_out as u64);
-        self.telemetry.rejections.inc_by(refused);
-        self.telemetry.batch_commands.observe((carried_out as u64 + refused) as f64);
+        self.metrics.commands.inc_by(carried_out as u64);
+        self.metrics.rejections.inc_by(refused);
+        self.metrics.batch_commands.observe((carried_out as u64 + refused) as f64);
     }
 }
 

@@ -191,7 +191,7 @@ fn only_the_token_opens_the_door_and_health_needs_none() {
         metrics.text()
     );
     assert_eq!(get(plain(), "/healthz").json(), json!({"status": "ok"}));
-    api::rotate_token(directory.path()).unwrap();
+    forewarn_server::identity::rotate_token(directory.path()).unwrap();
     assert_eq!(get(bearer(), "/api/v1/machines").status, 401, "the old token is worth nothing");
     let newer = plain().header("Authorization", &format!("Bearer {}", token_in(directory.path())));
     assert_eq!(get(newer, "/api/v1/machines").status, 200);

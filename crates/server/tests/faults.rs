@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forewarn_core::{Guid, MachineId, Request};
 use forewarn_server::faults::*;
-use forewarn_server::{Config, ListenAddress, RequestSeen};
+use forewarn_server::{AddFaultError, Config, ListenAddress, RequestSeen};
 use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -25,7 +25,7 @@ fn status(status: Status) -> Kind {
 }
 
 async fn add(world: &World, fault: NewFault) -> Fault {
-    world.engine().add_fault(&fault, "test").await.expect("the fault is taken")
+    world.running.faults.add(&fault, "test").await.expect("the fault is taken")
 }
 
 fn counted(count: u64, kind: Kind) -> NewFault {
@@ -33,7 +33,7 @@ fn counted(count: u64, kind: Kind) -> NewFault {
 }
 
 fn requests(world: &World) -> Vec<RequestSeen> {
-    world.engine().request_log_of(FIRST, 0).requests
+    world.running.endpoint.requests.log_of(FIRST, 0).requests
 }
 
 /// `GET 200`, `GET 429 Status`, `POST - Reset`: the last requests of the first machine.
@@ -178,7 +178,7 @@ async fn an_incarnation_that_begins_again_grows_from_there_and_comes_back() {
     world.check(&format!("{}\nIf-None-Match: 2", get()), &scheduled(1, 0xE1, &hostname())).await;
     world.approve("", 0xE1).await;
     world.check(&get(), &started(2, 0xE1, &hostname())).await;
-    world.engine().clear_fault(fault.id, "test").await.unwrap();
+    world.running.faults.clear(fault.id, "test").await.unwrap();
     world.check(&get(), &started(3, 0xE1, &hostname())).await;
 }
 
@@ -216,7 +216,7 @@ async fn a_delay_holds_the_answer_back_and_the_end_of_the_server_lets_it_go() {
         add(&world, NewFault { only: Only { method: None, path: Path::Events }, ..NewFault::new(kind) }).await;
         let mut held = world.connect().await;
         held.write_all(&bytes_of(&get())).await.unwrap();
-        until(|| world.engine().requests_of(FIRST).is_some_and(|record| record.gets == 2)).await;
+        until(|| world.running.endpoint.requests.of(FIRST).is_some_and(|record| record.gets == 2)).await;
         assert_eq!(world.ask("GET /metadata/versions").await.status, 200, "not a document");
         assert_eq!(held.try_read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
         world.running.stop().await;
@@ -231,7 +231,7 @@ async fn who_does_not_wait_for_a_late_answer_is_on_record() {
     add(&world, NewFault::new(Kind::Delay(DELAY_MAX))).await;
     let mut held = world.connect().await;
     held.write_all(&bytes_of(&get())).await.unwrap();
-    until(|| world.engine().requests_of(FIRST).is_some_and(|record| record.gets == 2)).await;
+    until(|| world.running.endpoint.requests.of(FIRST).is_some_and(|record| record.gets == 2)).await;
     drop(held);
     until(|| requests(&world).len() == 2).await;
     assert_eq!(recorded(&world), ["GET 200", "GET - Delay"]);
@@ -282,7 +282,7 @@ async fn a_fault_of_one_machine_spares_the_others_and_goes_with_it() {
     world.check(&get(), EMPTY).await;
     world.check_refusal(&format!("GET /vm/web{EVENTS}"), 410, &[]).await;
     world.request(Request::Delete { machines: vec![machine], group: None }, 0xD1).await;
-    until(|| world.engine().faults().is_empty()).await;
+    until(|| world.running.faults.list().is_empty()).await;
     assert_eq!(history(&world, 2).await, ["fault.add web test", "fault.over web machine-gone forewarn"]);
 }
 
@@ -291,7 +291,7 @@ async fn a_fault_ends_by_count_by_time_or_because_somebody_clears_it() {
     let world = World::new().await;
     add(&world, counted(1, Kind::Malformed)).await;
     world.ask(&get()).await;
-    assert_eq!(world.engine().faults(), []);
+    assert_eq!(world.running.faults.list(), []);
     assert_eq!(history(&world, 2).await[1], "fault.over all machines counted forewarn");
 
     let timed = Life { span: Some(HOUR), ..Life::default() };
@@ -305,13 +305,13 @@ async fn a_fault_ends_by_count_by_time_or_because_somebody_clears_it() {
     let fault = add(&world, NewFault::new(status(Status::Gone))).await;
     let other = add(&world, NewFault { machine: Some(FIRST), ..NewFault::new(Kind::Reset) }).await;
     world.check_refusal(&get(), 410, &[]).await;
-    let found = world.engine().fault(fault.id).unwrap();
+    let found = world.running.faults.find(fault.id).unwrap();
     assert_eq!((found.asked, found.met), (1, 1));
-    let cleared = world.engine().clear_faults(Some(FIRST), "test").await.unwrap();
+    let cleared = world.running.faults.clear_all(Some(FIRST), "test").await.unwrap();
     assert_eq!(cleared.iter().map(|fault| fault.id).collect::<Vec<_>>(), [other.id]);
-    let cleared = world.engine().clear_fault(fault.id, "test").await.unwrap().unwrap();
+    let cleared = world.running.faults.clear(fault.id, "test").await.unwrap().unwrap();
     assert_eq!(cleared.met, 1);
-    assert_eq!(world.engine().clear_fault(fault.id, "test").await.unwrap(), None);
+    assert_eq!(world.running.faults.clear(fault.id, "test").await.unwrap(), None);
     world.check(&get(), EMPTY).await;
     let name = hostname();
     let expected = [format!("fault.clear {name} test"), "fault.clear all machines test".to_owned()];
@@ -342,12 +342,12 @@ async fn a_share_of_requests_is_every_so_manieth() {
 #[tokio::test]
 async fn what_cannot_be_stored_or_makes_no_sense_is_no_fault() {
     let world = World::new().await;
-    let engine = world.engine();
+    let faults = &world.running.faults;
     let unknown = NewFault { machine: Some(MachineId(99)), ..NewFault::new(Kind::Reset) };
-    assert!(matches!(engine.add_fault(&unknown, "test").await, Err(FaultError::UnknownMachine)));
+    assert!(matches!(faults.add(&unknown, "test").await, Err(AddFaultError::Fault(FaultError::UnknownMachine))));
     let long = NewFault::new(Kind::Delay(DELAY_MAX * 2));
-    assert!(matches!(engine.add_fault(&long, "test").await, Err(FaultError::DelayRange)));
-    assert_eq!(engine.faults(), []);
+    assert!(matches!(faults.add(&long, "test").await, Err(AddFaultError::Fault(FaultError::DelayRange))));
+    assert_eq!(faults.list(), []);
     world.check(&get(), EMPTY).await;
 }
 
@@ -371,7 +371,7 @@ async fn the_record_tells_what_was_asked_and_answered() {
         let version = seen.version.as_deref().unwrap_or("-");
         format!("{} +{secs} {} {} {version} {}", seen.number, seen.method, seen.path, seen.status.unwrap())
     };
-    let log = world.engine().request_log_of(FIRST, 0);
+    let log = world.running.endpoint.requests.log_of(FIRST, 0);
     assert_eq!(
         log.requests.iter().map(told).collect::<Vec<_>>(),
         [
@@ -389,7 +389,7 @@ async fn the_record_tells_what_was_asked_and_answered() {
     assert_eq!((summary.polls, summary.first_poll), (4, Some(START)));
     assert_eq!(summary.interval_median, Some(Duration::from_secs(3)));
     assert_eq!(summary.gap_longest, Some(Duration::from_secs(10)));
-    let newest = world.engine().request_log_of(FIRST, 7);
+    let newest = world.running.endpoint.requests.log_of(FIRST, 7);
     assert_eq!((newest.requests.len(), newest.requests[0].number), (1, 8));
 }
 

@@ -276,9 +276,9 @@ async fn a_get_with_wait_is_held_until_its_own_document_changes() {
     world.ask(&format!("GET /vm/other{EVENTS}")).await;
     let mut held = world.connect().await;
     held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: 1"))).await.unwrap();
-    until(|| world.engine().telemetry().held.get() == 1).await;
+    until(|| world.running.endpoint.metrics.held.get() == 1).await;
     world.restart(other, 0xE2).await;
-    assert_eq!(world.engine().telemetry().held.get(), 1);
+    assert_eq!(world.running.endpoint.metrics.held.get(), 1);
     world.restart(FIRST, 0xE1).await;
     assert_eq!(read_reply(&mut held).await.unwrap().shown(), scheduled(2, 0xE1, &hostname()));
     // The same connection goes on.
@@ -294,7 +294,7 @@ async fn a_held_get_ends_with_304_when_its_time_is_over_or_the_server_stops() {
     world.check(&format!("GET {EVENTS}&wait=1\nIf-None-Match: 1"), "304").await;
     let mut held = world.connect().await;
     held.write_all(&bytes_of(&format!("GET {EVENTS}&wait=300\nIf-None-Match: *"))).await.unwrap();
-    until(|| world.engine().telemetry().held.get() == 1).await;
+    until(|| world.running.endpoint.metrics.held.get() == 1).await;
     let begun = std::time::Instant::now();
     world.running.stop().await;
     assert!(begun.elapsed() < std::time::Duration::from_secs(5));
@@ -317,7 +317,7 @@ async fn a_machine_that_is_deleted_leaves_no_request_hanging() {
     world.ask(&format!("GET /vm/doomed{EVENTS}")).await;
     let mut held = world.connect().await;
     held.write_all(&bytes_of(&format!("GET /vm/doomed{EVENTS}&wait=300\nIf-None-Match: *"))).await.unwrap();
-    until(|| world.engine().telemetry().held.get() == 1).await;
+    until(|| world.running.endpoint.metrics.held.get() == 1).await;
     world.request(Request::Delete { machines: vec![doomed], group: None }, 0xDE).await;
     assert_eq!(read_reply(&mut held).await.unwrap().status, 404);
 }
@@ -376,15 +376,14 @@ async fn instance_metadata_is_there_whole_and_in_parts() {
 #[tokio::test]
 async fn what_machines_ask_is_on_record() {
     let world = World::new().await;
-    let engine = world.engine();
-    assert_eq!(engine.requests_of(FIRST), None);
+    assert_eq!(world.running.endpoint.requests.of(FIRST), None);
     world.ask(&format!("GET {EVENTS}")).await;
     world.advance(5).await;
     world.ask(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}")).await;
-    let record = engine.requests_of(FIRST).unwrap();
+    let record = world.running.endpoint.requests.of(FIRST).unwrap();
     assert_eq!((record.gets, record.posts, record.last_get), (1, 1, Some(START)));
     assert_eq!(record.last_post, Some(Timestamp(START.0 + 5000)));
-    let metrics = engine.telemetry().render();
+    let metrics = world.running.render_metrics();
     assert!(metrics.contains("forewarn_metadata_requests_total{status=\"2xx\"} 2"), "{metrics}");
 }
 
@@ -400,7 +399,7 @@ async fn the_first_call_may_be_made_to_take_long() {
     second.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
     // Other things of the same machine are not held.
     assert_eq!(world.ask("GET /metadata/versions").await.status, 200);
-    until(|| world.engine().requests_of(FIRST).is_some_and(|record| record.gets == 3)).await;
+    until(|| world.running.endpoint.requests.of(FIRST).is_some_and(|record| record.gets == 3)).await;
     assert!(first.try_read(&mut [0; 1]).is_err() && second.try_read(&mut [0; 1]).is_err());
     world.running.stop().await;
     assert_eq!(read_reply(&mut first).await.unwrap().status, 200);

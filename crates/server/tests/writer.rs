@@ -79,7 +79,7 @@ async fn a_held_get_sees_what_a_doubtful_commit_has_done() {
     world.ask(&format!("GET {EVENTS}")).await;
     let get = format!("GET {EVENTS}&wait=300\nIf-None-Match: 1");
     let change = async {
-        while world.engine().telemetry().held.get() == 0 {
+        while world.running.endpoint.metrics.held.get() == 0 {
             tokio::task::yield_now().await;
         }
         faults.next_commit(Fault::DoneButDoubt);

@@ -127,11 +127,11 @@ impl Fleet {
     /// Waits for a poll that came after now and got the document as it is.
     pub fn wait_for_good_poll(&self, who: Who) {
         self.world.advance(1);
-        let (now, engine, machine) = (self.world.engine().now(), self.world.engine(), self.id(who));
+        let (now, machine) = (self.world.engine().now(), self.id(who));
         until_or(
             || format!("{} polls", who.name()),
             || {
-                let log = engine.request_log_of(machine, 0);
+                let log = self.world.endpoint().requests.log_of(machine, 0);
                 log.requests.iter().any(|request| request.at >= now && is_good_poll(request)).then_some(())
             },
         );
@@ -145,7 +145,7 @@ impl Fleet {
                 life: fault.life,
                 ..NewFault::new(fault.kind)
             };
-            self.world.block_on(self.world.engine().add_fault(&new, "test")).expect("a fault");
+            self.world.block_on(self.world.faults().add(&new, "test")).expect("a fault");
         }
     }
 
@@ -172,8 +172,7 @@ impl Fleet {
 
     /// No faults are left, and time goes on.
     pub fn end_hour(&mut self) {
-        let engine = self.world.engine();
-        self.world.block_on(engine.clear_faults(None, "test")).expect("faults end");
+        self.world.block_on(self.world.faults().clear_all(None, "test")).expect("faults end");
         self.world.advance(1800);
     }
 

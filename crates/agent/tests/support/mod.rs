@@ -15,8 +15,8 @@ use forewarn_core::{
     NewMachine, Place, Priority, Request, Status, Timestamp,
 };
 use forewarn_server::{
-    Advance, Auth, BoundAddress, ClockKind, Config, DriverChoice, Engine, HistoryQuery, HistoryRow, Impacts,
-    ListenAddress, MetadataListener, Running, StoreChoice, start,
+    Advance, Auth, BoundAddress, ClockKind, Config, DriverChoice, EndpointState, Engine, FaultKeeper, HistoryQuery,
+    HistoryRow, Impacts, ListenAddress, MetadataListener, Running, StoreChoice, start,
 };
 
 /// Whatever takes longer does not come any more, however busy the machine is.
@@ -97,6 +97,14 @@ impl World {
 
     pub fn engine(&self) -> &Engine {
         &self.running().engine
+    }
+
+    pub fn endpoint(&self) -> &EndpointState {
+        &self.running().endpoint
+    }
+
+    pub fn faults(&self) -> &FaultKeeper {
+        &self.running().faults
     }
 
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
@@ -201,7 +209,7 @@ impl World {
 
     /// How many approvals came from this machine.
     pub fn posts(&self, machine: MachineId) -> u64 {
-        self.engine().requests_of(machine).map_or(0, |record| record.posts)
+        self.endpoint().requests.of(machine).map_or(0, |record| record.posts)
     }
 
     /// Somebody in the scope of this machine looked, so that its events appear.

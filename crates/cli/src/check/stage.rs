@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forewarn_server::{
-    Auth, BoundAddress, Config, DriverChoice, Engine, Found, Impacts, ListenAddress, MachineId, MetadataListener,
-    Running, Timestamp,
+    Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Found, Impacts, ListenAddress, MachineId,
+    MetadataListener, Running, Timestamp,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
 use serde_json::json;
@@ -85,6 +85,7 @@ struct Stage<'a> {
     runtime: &'a Runtime,
     running: Option<Running>,
     engine: Engine,
+    endpoint: Arc<EndpointState>,
     api: Api,
     server: String,
     metadata: String,
@@ -102,6 +103,7 @@ impl<'a> Stage<'a> {
             common,
             runtime,
             engine: running.engine.clone(),
+            endpoint: running.endpoint.clone(),
             running: Some(running),
             api: Api::new(&connection)?,
             server,
@@ -117,7 +119,7 @@ impl<'a> Stage<'a> {
         let mut watch = Watch { machine, begun: self.engine.now(), next: 0, seen: Seen::default() };
         let result = self.watch(run, &mut handler, &mut watch, permit);
         handler.end();
-        watch.look(&self.engine);
+        watch.look(&self.endpoint);
         watch.seen.until = self.engine.now().since(watch.begun);
         watch.seen.marks = handler.marks(watch.begun);
         watch.seen.events = self.events(watch.begun)?;
@@ -163,7 +165,7 @@ impl<'a> Stage<'a> {
         let begun = Instant::now();
         let mut over: Option<(Instant, At)> = None;
         loop {
-            watch.look(&self.engine);
+            watch.look(&self.endpoint);
             watch.seen.exit = handler.exit(watch.begun);
             if self.common.hopeless.load(Ordering::Relaxed) {
                 return Err(Failure::NobodyReads);
@@ -279,8 +281,8 @@ struct Watch {
 }
 
 impl Watch {
-    fn look(&mut self, engine: &Engine) {
-        for request in engine.request_log_of(self.machine, self.next).requests {
+    fn look(&mut self, endpoint: &EndpointState) {
+        for request in endpoint.requests.log_of(self.machine, self.next).requests {
             self.next = request.number;
             if request.path == ASKED_BY_RUN {
                 continue;

@@ -92,7 +92,7 @@ struct Feed {
 impl Feed {
     /// Ends when the reader goes, stalls, or the server stops.
     async fn run(mut self) {
-        let stop = self.api.0.stop.clone();
+        let stop = self.api.0.parts.stop.clone();
         let _ = stop.run_until_cancelled(self.feed()).await;
     }
 

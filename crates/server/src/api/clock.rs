@@ -90,7 +90,7 @@ fn is_shown(time: Timestamp) -> bool {
 
 fn shown(api: &Api) -> Response {
     let snapshot = api.engine().snapshot();
-    let next = next(&snapshot.region, api.engine().next_simulated_end());
+    let next = next(&snapshot.region, api.engine().next_report());
     extract::ok(Clock {
         kind: match api.engine().clock_kind() {
             Kind::Real => ClockWord::Real,

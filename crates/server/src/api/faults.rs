@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ApiError, Refusal};
 use super::extract::{self, Body, NoQuery, Page, Params, Segment};
+use super::fault_keeper::AddFaultError;
 use super::fault_kind::FaultKind;
 use super::values::When;
 use super::{Api, names};
@@ -102,7 +103,7 @@ pub async fn add(
     Body(body): Body<NewFault>,
 ) -> Result<Response, ApiError> {
     let new = body.meant(&api.engine().snapshot().region)?;
-    let fault = api.engine().add_fault(&new, &api.by()).await?;
+    let fault = api.faults().add(&new, &api.by()).await?;
     Ok(extract::created(Fault::of(&fault)))
 }
 
@@ -113,24 +114,24 @@ pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response
     let is_wanted = |fault: &faults::Fault| {
         fault.id.0 > after && (machine.is_none() || fault.machine.as_ref().map(|(id, _)| *id) == machine)
     };
-    let found = api.engine().faults().into_iter().filter(is_wanted);
+    let found = api.faults().list().into_iter().filter(is_wanted);
     Ok(extract::ok(Page::cut(found, limit, |fault| fault.id.0.to_string(), Fault::of)))
 }
 
 pub async fn get(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let fault = parse_id(&id).and_then(|id| api.engine().fault(id));
+    let fault = parse_id(&id).and_then(|id| api.faults().find(id));
     fault.map(|fault| extract::ok(Fault::of(&fault))).ok_or_else(|| no_fault(&id))
 }
 
 pub async fn clear(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let number = parse_id(&id).ok_or_else(|| no_fault(&id))?;
-    let cleared = api.engine().clear_fault(number, &api.by()).await?;
+    let cleared = api.faults().clear(number, &api.by()).await?;
     cleared.map(|fault| extract::ok(Fault::of(&fault))).ok_or_else(|| no_fault(&id))
 }
 
 pub async fn clear_all(api: Api, Params(query): Params<ClearQuery>) -> Result<Response, ApiError> {
     let machine = machine_id(&api, query.machine.as_deref())?;
-    let cleared = api.engine().clear_faults(machine, &api.by()).await?;
+    let cleared = api.faults().clear_all(machine, &api.by()).await?;
     Ok(extract::ok(Cleared { value: cleared.iter().map(Fault::of).collect() }))
 }
 
@@ -207,7 +208,15 @@ impl From<FaultError> for ApiError {
             FaultError::NeverMet(_) => ApiError::new(Refusal::FaultNeverMet, message).about("method"),
             FaultError::TooMany => ApiError::new(Refusal::TooManyFaults, message),
             FaultError::UnknownMachine => ApiError::new(Refusal::MachineNotFound, message).about("machine"),
-            FaultError::Submit(error) => error.into(),
+        }
+    }
+}
+
+impl From<AddFaultError> for ApiError {
+    fn from(error: AddFaultError) -> Self {
+        match error {
+            AddFaultError::Fault(error) => error.into(),
+            AddFaultError::Submit(error) => error.into(),
         }
     }
 }

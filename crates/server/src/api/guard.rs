@@ -10,144 +10,13 @@ use axum::response::Response;
 use http::header::{self, HeaderMap};
 
 use super::error::{ApiError, Refusal};
-use super::token::{Keeper, TokenError, random_token};
 use super::{Doors, Service, Via, routes};
-use crate::config::{Auth, Config, StoreChoice};
-use crate::identity::{Credential, Desk, Holder, Needs, Principal, Role, SignIn, TokenRefusal, arm_needs, is_arm_path};
-use crate::portal::{Session, Sessions};
-use crate::secret_file::SecretFileError;
-use crate::tls::now;
-
-/// How callers are told apart from strangers.
-pub struct Access {
-    kind: Kind,
-    sign_in: Arc<SignIn>,
-    sessions: Arc<Sessions>,
-}
-
-enum Kind {
-    Open,
-    Token(Keeper),
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum AccessError {
-    #[error(
-        "without a token the management address must be a loopback one, and {0} is not. Leave out --no-auth, or listen on 127.0.0.1"
-    )]
-    OpenToOthers(SocketAddr),
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    #[error(transparent)]
-    Secrets(#[from] SecretFileError),
-}
-
-/// What the configuration says, with tokens and secrets read or made.
-pub fn access(config: &Config) -> Result<Access, AccessError> {
-    let listened = [Some(config.management), config.management_tls.address()];
-    let beyond = listened.into_iter().flatten().find(|address| !address.ip().is_loopback());
-    let kind = match (config.auth, &config.store, beyond) {
-        (Auth::Off, _, Some(address)) => return Err(AccessError::OpenToOthers(address)),
-        (Auth::Off, _, None) => Kind::Open,
-        (Auth::Token, StoreChoice::Directory(dir), _) => Kind::Token(Keeper::in_directory(dir)?),
-        (Auth::Token, StoreChoice::Memory, _) => Kind::Token(Keeper::Memory(random_token())),
-    };
-    let sign_in = match &config.store {
-        StoreChoice::Directory(dir) => SignIn::in_directory(dir)?,
-        StoreChoice::Memory => SignIn::in_memory(),
-    };
-    let sessions = match &config.store {
-        StoreChoice::Directory(dir) => Sessions::in_directory(dir)?,
-        StoreChoice::Memory => Sessions::in_memory(),
-    };
-    Ok(Access { kind, sign_in: Arc::new(sign_in), sessions: Arc::new(sessions) })
-}
+use crate::identity::{Access, Desk, Needs, Principal, Role, Stranger, TokenRefusal, arm_needs, is_arm_path};
 
 /// Where machines get tokens that the API takes.
 pub(crate) fn desk(access: &Access, doors: &Arc<Doors>) -> Desk {
     let doors = doors.clone();
-    Desk { sign_in: access.sign_in.clone(), is_audience: Arc::new(move |audience| doors.is_audience(audience)) }
-}
-
-/// Why somebody is a stranger.
-enum Stranger {
-    NoToken,
-    BadToken(TokenRefusal),
-}
-
-impl Access {
-    pub(crate) fn sign_in(&self) -> &Arc<SignIn> {
-        &self.sign_in
-    }
-
-    /// A link that signs one browser in at the portal as this one.
-    pub(crate) fn portal_link(&self, holder: &Holder) -> String {
-        self.sessions.link(holder)
-    }
-
-    /// The owner, by what lets one in as such.
-    pub(crate) fn owner(&self) -> Holder {
-        let credential = match &self.kind {
-            Kind::Open => Credential::Open,
-            Kind::Token(keeper) => Credential::Token(keeper.digest()),
-        };
-        Holder { principal: Principal::owner(), credential }
-    }
-
-    /// The cookie of a session for who was given this code; once.
-    pub(crate) fn begin_session(&self, code: &str) -> Option<(Principal, String)> {
-        let holder = self.sessions.redeem(code).filter(|holder| self.stands(holder))?;
-        let cookie = self.sessions.begin(&holder);
-        Some((holder.principal, cookie))
-    }
-
-    /// The same for the owner of a server that asks nobody.
-    pub(crate) fn begin_open_session(&self) -> Option<(Principal, String)> {
-        let owner = self.is_open().then(|| self.owner())?;
-        let cookie = self.sessions.begin(&owner);
-        Some((owner.principal, cookie))
-    }
-
-    /// A session ends with what it was begun with.
-    pub(crate) fn session(&self, cookie: &str) -> Option<Session> {
-        let session = self.sessions.find(cookie)?;
-        if self.stands(&session.holder) {
-            return Some(session);
-        }
-        self.sessions.end(cookie);
-        None
-    }
-
-    pub(crate) fn end_session(&self, cookie: &str) {
-        self.sessions.end(cookie);
-    }
-
-    fn stands(&self, Holder { principal, credential }: &Holder) -> bool {
-        match (credential, &self.kind) {
-            (Credential::Open, Kind::Open) => true,
-            (Credential::Token(digest), Kind::Token(keeper)) => keeper.digest() == *digest,
-            (Credential::Signed { key, client, .. }, _) => self.sign_in.stands(key, client.as_deref(), principal.role),
-            (Credential::Unknown | Credential::Open | Credential::Token(_), _) => false,
-        }
-    }
-
-    /// Whether anybody is let in, whatever they show.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(self.kind, Kind::Open)
-    }
-
-    fn holder(&self, headers: &HeaderMap, doors: &Doors) -> Result<Holder, Stranger> {
-        let keeper = match &self.kind {
-            Kind::Open => return Ok(self.owner()),
-            Kind::Token(keeper) => keeper,
-        };
-        let token = bearer(headers).ok_or(Stranger::NoToken)?;
-        if keeper.accepts(token) {
-            return Ok(self.owner());
-        }
-        let token = std::str::from_utf8(token).map_err(|_| Stranger::BadToken(TokenRefusal::Malformed))?;
-        self.sign_in.check(token, now(), |audience| doors.is_audience(audience)).map_err(Stranger::BadToken)
-    }
+    Desk { sign_in: access.sign_in().clone(), is_audience: Arc::new(move |audience| doors.is_audience(audience)) }
 }
 
 impl Doors {
@@ -162,9 +31,9 @@ impl Doors {
 }
 
 pub async fn check(State(service): State<Service>, mut request: Request, next: Next) -> Result<Response, ApiError> {
-    let doors = &service.0.doors;
+    let doors = &service.0.parts.doors;
     check_door(&request, doors)?;
-    let holder = service.0.access.holder(request.headers(), doors);
+    let holder = service.0.parts.access.holder(bearer(request.headers()), |audience| doors.is_audience(audience));
     let admitted = match needs(&request) {
         Needs::Nothing => holder.ok(),
         Needs::Role(role) => {
@@ -287,7 +156,6 @@ fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ManagementTls;
 
     #[test]
     fn only_loopback_names_and_the_address_that_is_listened_on_are_ours() {
@@ -312,19 +180,5 @@ mod tests {
         for (bound, host, ours) in cases {
             assert_eq!(is_our_host(host, bound.parse().unwrap()), ours, "{host} at {bound}");
         }
-    }
-
-    #[test]
-    fn without_a_token_others_are_not_listened_to() {
-        let config =
-            |address: &str| Config { management: address.parse().unwrap(), auth: Auth::Off, ..Config::default() };
-        assert!(access(&config("127.0.0.1:8170")).is_ok());
-        assert!(access(&config("[::1]:8170")).is_ok());
-        assert!(matches!(access(&config("0.0.0.0:8170")), Err(AccessError::OpenToOthers(_))));
-        assert!(matches!(access(&config("10.0.0.1:8170")), Err(AccessError::OpenToOthers(_))));
-        let tls =
-            |tls: &str| Config { management_tls: ManagementTls::At(tls.parse().unwrap()), ..config("127.0.0.1:8170") };
-        assert!(access(&tls("127.0.0.1:8171")).is_ok());
-        assert!(matches!(access(&tls("0.0.0.0:8171")), Err(AccessError::OpenToOthers(_))));
     }
 }

@@ -11,10 +11,10 @@ use tower::ServiceExt as _;
 
 use super::error::ApiError;
 use super::extract::BODY_BYTES_MAX;
-use super::{Access, Api, Doors, PREFIX, Service, routes};
+use super::{Api, Doors, FaultKeeper, PREFIX, Service, routes};
 use crate::engine::Engine;
-use crate::identity::Principal;
-use crate::portal::Shared;
+use crate::identity::{Access, Principal};
+use crate::metadata::EndpointState;
 use crate::scenario::Progress;
 
 /// A refusal of the API, as a page shows it.
@@ -30,27 +30,31 @@ pub(crate) struct Refused {
 
 impl Service {
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.0.parts.engine
     }
 
     pub(crate) fn doors(&self) -> &Doors {
-        &self.0.doors
+        &self.0.parts.doors
     }
 
     pub(crate) fn access(&self) -> &Access {
-        &self.0.access
+        &self.0.parts.access
     }
 
     pub(crate) fn stopping(&self) -> &CancellationToken {
-        &self.0.stop
+        &self.0.parts.stop
     }
 
     pub(crate) fn names(&self) -> Names {
-        self.0.names
+        self.0.parts.names
     }
 
-    pub(crate) fn portal(&self) -> &Shared {
-        &self.0.portal
+    pub(crate) fn faults(&self) -> &FaultKeeper {
+        &self.0.faults
+    }
+
+    pub(crate) fn endpoint(&self) -> &EndpointState {
+        &self.0.parts.endpoint
     }
 
     pub(crate) fn runs(&self) -> Vec<Progress> {

@@ -29,7 +29,7 @@ pub struct Listener {
 }
 
 pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
-    extract::ok(Listeners { value: api.0.machine_doors.iter().map(shown).collect() })
+    extract::ok(Listeners { value: api.0.parts.machine_doors.iter().map(shown).collect() })
 }
 
 fn shown(door: &DoorFacts) -> Listener {

@@ -72,9 +72,10 @@ async fn attach(api: &Api, attachment: Attachment, note: Note) -> Result<(), Api
 }
 
 async fn read(api: &Api, machine: MachineId) -> Result<Option<MachineIdentity>, ApiError> {
-    MachineIdentity::find(api.engine(), machine)
-        .await
-        .map_err(|_| ApiError::new(Refusal::StoreUnreadable, "The identity cannot be read. The server's log says why."))
+    api.engine().read(move |reader| MachineIdentity::read(reader, machine)).await.map_err(|error| {
+        tracing::error!(%error, "an identity cannot be read");
+        ApiError::new(Refusal::StoreUnreadable, "The identity cannot be read. The server's log says why.")
+    })
 }
 
 fn none(machine: &str) -> ApiError {

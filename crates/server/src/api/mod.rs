@@ -15,6 +15,7 @@ mod clock;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod extract;
+mod fault_keeper;
 mod fault_kind;
 mod faults;
 mod groups;
@@ -28,6 +29,7 @@ mod machine_actions;
 mod machine_identity;
 mod machines;
 mod maintenance;
+mod metrics;
 mod names;
 mod object;
 mod openapi;
@@ -41,7 +43,6 @@ mod scenarios;
 mod service;
 mod sign_in;
 pub(crate) mod text;
-mod token;
 pub(crate) mod values;
 mod waits;
 mod webhook_messages;
@@ -55,18 +56,18 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use forewarn_core::{Answer, Command, EventId, Machine, Name, Region, Request};
 use forewarn_wire::document::Names;
-use http::request::Parts;
+use http::request::Parts as RequestParts;
+use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::arm::Locks;
 use crate::engine::{Asked, Done, Engine};
-use crate::identity::Principal;
-use crate::metadata::DoorFacts;
-use crate::portal::Shared;
+use crate::identity::{Access, Principal};
+use crate::metadata::{DoorFacts, EndpointState};
 use crate::random::random_guid;
 use crate::scenario::Runs;
 use crate::tls::Tls;
+use crate::webhooks::Webhooks;
 use error::Refusal;
 
 /// A machine as paths and bodies name it.
@@ -89,18 +90,18 @@ pub(crate) use changes::Pages;
 pub(crate) use clock::next as next_deadline;
 pub(crate) use error::ApiError;
 pub use error::of_rejection;
-pub use guard::{Access, AccessError, access};
+pub use extract::BODY_BYTES_MAX;
+pub use fault_keeper::{AddFaultError, FaultKeeper};
 pub(crate) use guard::{check_door, desk};
 pub use history::KINDS as HISTORY_KINDS;
 pub(crate) use inside::Refused;
 pub use listener::{Transport, Via, serve};
+pub use metrics::ApiMetrics;
 pub(crate) use names::any_group as any_group_named;
-pub(crate) use routes::is_elsewhere;
-pub use routes::{PREFIX, Route, router, table};
+pub use routes::{PREFIX, Route, guarded, is_api_path, not_found, routes, table};
 pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+pub use service::render_metrics;
 pub(crate) use text::Word;
-pub(crate) use token::random_token;
-pub use token::{TOKEN_FILE, TokenError, rotate_token};
 pub(crate) use values::When;
 
 /// Where resources are kept that do not say.
@@ -119,51 +120,41 @@ pub struct Service(Arc<Inner>);
 pub struct Api(Arc<Inner>, Principal);
 
 struct Inner {
-    engine: Engine,
-    access: Arc<Access>,
-    doors: Arc<Doors>,
-    /// Where machines ask.
-    machine_doors: Vec<DoorFacts>,
-    /// Streams end when the server stops.
-    stop: CancellationToken,
+    parts: Parts,
+    faults: FaultKeeper,
     streams: Arc<Semaphore>,
-    /// Resources of the ARM-shaped API are changed one at a time.
-    locks: Locks,
     runs: Runs,
+}
+
+/// What the API is made of.
+pub struct Parts {
+    pub engine: Engine,
+    pub access: Arc<Access>,
+    pub doors: Arc<Doors>,
+    /// The metadata listeners.
+    pub machine_doors: Vec<DoorFacts>,
+    pub endpoint: Arc<EndpointState>,
+    pub webhooks: Arc<Webhooks>,
+    pub metrics: Arc<ApiMetrics>,
+    /// Everything that the program counts.
+    pub registry: Arc<Registry>,
     /// How machine names are written in documents.
-    names: Names,
-    /// What the portal's pages share.
-    portal: Shared,
+    pub names: Names,
+    /// Streams end when the server stops.
+    pub stop: CancellationToken,
 }
 
 /// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
-pub(crate) struct Doors {
+pub struct Doors {
     pub http: SocketAddr,
     pub https: Option<(SocketAddr, Arc<Tls>)>,
 }
 
 impl Service {
-    pub(crate) fn new(
-        engine: Engine,
-        access: Arc<Access>,
-        doors: Arc<Doors>,
-        machine_doors: Vec<DoorFacts>,
-        stop: CancellationToken,
-        names: Names,
-    ) -> Service {
+    pub fn new(parts: Parts) -> Service {
+        let faults = FaultKeeper::new(parts.engine.clone(), parts.endpoint.clone());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Service(Arc::new(Inner {
-            engine,
-            access,
-            doors,
-            machine_doors,
-            stop,
-            streams,
-            locks: Locks::default(),
-            runs: Runs::default(),
-            names,
-            portal: Shared::default(),
-        }))
+        Service(Arc::new(Inner { parts, faults, streams, runs: Runs::default() }))
     }
 }
 
@@ -171,7 +162,7 @@ impl Service {
 impl FromRequestParts<Service> for Api {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Api, Infallible> {
+    async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Api, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned();
         Ok(Api(service.0.clone(), principal.unwrap_or_else(Principal::nobody)))
     }
@@ -179,16 +170,28 @@ impl FromRequestParts<Service> for Api {
 
 impl Api {
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.0.parts.engine
     }
 
-    pub(crate) fn locks(&self) -> &Locks {
-        &self.0.locks
+    fn faults(&self) -> &FaultKeeper {
+        &self.0.faults
+    }
+
+    fn endpoint(&self) -> &EndpointState {
+        &self.0.parts.endpoint
+    }
+
+    fn webhooks(&self) -> &Webhooks {
+        &self.0.parts.webhooks
+    }
+
+    fn metrics(&self) -> &ApiMetrics {
+        &self.0.parts.metrics
     }
 
     /// The one tenant there is.
     pub(crate) fn tenant(&self) -> &str {
-        self.0.access.sign_in().tenant()
+        self.0.parts.access.sign_in().tenant()
     }
 
     /// The name of who is asking, as events and operations remember it.

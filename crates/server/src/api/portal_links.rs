@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use super::Api;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, Nothing, OptionalBody, Params};
+use crate::identity::CODE_LIFE;
 use crate::identity::Holder;
-use crate::portal::CODE_LIFE;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +26,6 @@ pub async fn create(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
 ) -> Result<Response, ApiError> {
-    let path = api.0.access.portal_link(&holder);
+    let path = api.0.parts.access.portal_link(&holder);
     Ok(extract::created(PortalLink { path, expires_in_seconds: CODE_LIFE.as_secs() }))
 }

@@ -79,7 +79,7 @@ pub async fn list(
     Params(query): Params<RequestsQuery>,
 ) -> Result<Response, ApiError> {
     let machine = names::machine(&api.engine().snapshot().region, &name, query.group.as_deref())?;
-    let log = api.engine().request_log_of(machine.id, query.after.map_or(0, |after| after.0));
+    let log = api.endpoint().requests.log_of(machine.id, query.after.map_or(0, |after| after.0));
     Ok(extract::ok(Requests {
         value: log.requests.into_iter().map(RequestMade::of).collect(),
         summary: Rhythm::of(&log.summary),

@@ -4,17 +4,15 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::middleware;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use http::{Method, StatusCode, Uri};
 
 use super::error::{ApiError, Refusal};
 use super::events::{self, Approvals, Approved, Event};
-use super::extract::{BODY_BYTES_MAX, InGroup, Nothing, Paging};
+use super::extract::{InGroup, Nothing, Paging};
 use super::faults::{self, Cleared, Fault, NewFault};
 use super::groups::{Group, NewGroup, PolicyChange, availability_sets, cloud_services};
 use super::hosts::Host;
@@ -33,9 +31,7 @@ use super::{
     maintenance, operations, portal_links, requests,
 };
 use super::{scale_sets, scenarios, service, sign_in, waits};
-use crate::arm;
 use crate::identity::{Needs, Role, is_arm_path};
-use crate::portal;
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -89,30 +85,26 @@ pub(super) fn needs(method: &Method, path: &str) -> Option<Needs> {
     NEEDS.get(path)?.iter().find(|(known, _)| known == method).map(|(_, needed)| *needed)
 }
 
-pub fn router(service: Service) -> Router {
-    routes()
-        .layer(middleware::from_fn_with_state(service.clone(), guard::check))
-        .layer(middleware::from_fn_with_state(service.clone(), portal::or_page))
-        .merge(portal::routes(&service))
-        .layer(middleware::map_response(portal::with_policy))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(service)
+/// The guard in front of everything that is mounted on the router so far.
+pub fn guarded(router: Router<Service>, service: &Service) -> Router<Service> {
+    router.layer(middleware::from_fn_with_state(service.clone(), guard::check))
 }
 
-/// The same without the guard at the door, for the program itself, in the name of who is asking.
+/// The routes without the guard, for calls by the program itself on behalf of a principal.
 pub(crate) fn inside(api: Api) -> Router {
     let Api(inner, principal) = api;
-    routes().layer(Extension(principal)).with_state(Service(inner))
+    routes().fallback(nothing_here).layer(Extension(principal)).with_state(Service(inner))
 }
 
 /// What `inside` offers, to those alone who have the role that the table asks for.
 pub(super) fn inside_by_role(api: Api) -> Router {
     let Api(inner, principal) = api;
-    let routes = routes().layer(middleware::from_fn(guard::check_role_of));
+    let routes = routes().fallback(nothing_here).layer(middleware::from_fn(guard::check_role_of));
     routes.layer(Extension(principal)).with_state(Service(inner))
 }
 
-fn routes() -> Router<Service> {
+/// The routes of the native API and of sign-in. The caller mounts the rest and sets the fallback.
+pub fn routes() -> Router<Service> {
     let mut router = Router::new();
     for route in table() {
         router = router.route(route.path, route.handler);
@@ -120,25 +112,21 @@ fn routes() -> Router<Service> {
     for (path, _, handler) in sign_in::routes() {
         router = router.route(path, handler);
     }
-    router.fallback(elsewhere).method_not_allowed_fallback(not_allowed)
+    router.method_not_allowed_fallback(not_allowed)
 }
 
-/// Whether a path that no route has is for programs all the same.
-pub(crate) fn is_elsewhere(path: &str) -> bool {
-    is_arm_path(path) || path == arm::ALIASES_PATH || path.starts_with(PREFIX)
+/// Whether a path belongs to an API even if no route matches it, so that the response is an error in JSON.
+pub fn is_api_path(path: &str) -> bool {
+    is_arm_path(path) || path.starts_with(PREFIX)
 }
 
-/// ARM's paths are matched without regard to case, by a table of their own.
-async fn elsewhere(api: Api, request: Request) -> Response {
-    let path = request.uri().path();
-    if is_arm_path(path) {
-        return arm::answer(api, request).await;
-    }
-    if path == arm::ALIASES_PATH {
-        return axum::Json(arm::catalog::image_aliases()).into_response();
-    }
+async fn nothing_here(uri: Uri) -> ApiError {
+    not_found(uri.path())
+}
+
+pub fn not_found(path: &str) -> ApiError {
     let message = format!("There is nothing at '{path}'. The paths are in /openapi.json.");
-    ApiError::new(Refusal::NotFound, message).about(path).into_response()
+    ApiError::new(Refusal::NotFound, message).about(path)
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> ApiError {

@@ -145,8 +145,13 @@ pub async fn begin(
     };
     let note = Note::new("scenario.run", name.as_str()).with(serde_json::json!({ "title": scenario.title }));
     let handler = if body.handler { Handler::Asks } else { Handler::Absent };
-    let server = Inside { engine: api.engine().clone(), routes: inside(api.clone()), by: api.by() };
-    let run = api.0.runs.prepare(name, scenario, handler, server, &api.0.stop).map_err(|error| {
+    let server = Inside {
+        engine: api.engine().clone(),
+        endpoint: api.0.parts.endpoint.clone(),
+        routes: inside(api.clone()),
+        by: api.by(),
+    };
+    let run = api.0.runs.prepare(name, scenario, handler, server, &api.0.parts.stop).map_err(|error| {
         let refusal = match error {
             BeginError::TooMany => Refusal::TooManyRuns,
             BeginError::Unfit(_) => Refusal::InvalidScenario,

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{StatusCode, header};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -32,7 +34,14 @@ pub async fn health(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Result<Res
 }
 
 pub async fn metrics(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
-    ([(header::CONTENT_TYPE, OPENMETRICS)], api.engine().telemetry().render()).into_response()
+    ([(header::CONTENT_TYPE, OPENMETRICS)], render_metrics(&api.0.parts.registry)).into_response()
+}
+
+/// Everything that is counted, as OpenMetrics text.
+pub fn render_metrics(registry: &Registry) -> String {
+    let mut text = String::new();
+    encode(&mut text, registry).expect("writing to a string does not fail");
+    text
 }
 
 pub async fn openapi(Params(NoQuery {}): Params<NoQuery>) -> Response {

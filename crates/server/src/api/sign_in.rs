@@ -37,7 +37,7 @@ pub fn routes() -> Vec<(&'static str, Method, MethodRouter<Service>)> {
 }
 
 async fn authority(State(service): State<Service>) -> Result<Response, ApiError> {
-    let found = service.0.doors.https.as_ref().and_then(|(_, tls)| tls.authority());
+    let found = service.0.parts.doors.https.as_ref().and_then(|(_, tls)| tls.authority());
     let pem = found.ok_or_else(|| {
         let message = "This server has no authority of its own: it has no https listener, or shows a certificate that was given to it.";
         ApiError::new(Refusal::NotFound, message)
@@ -48,7 +48,7 @@ async fn authority(State(service): State<Service>) -> Result<Response, ApiError>
 async fn endpoints(State(service): State<Service>, Base(base): Base, request: Request) -> Response {
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let version = query.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("api-version")).map(|(_, value)| value);
-    let tenant = service.0.access.sign_in().tenant();
+    let tenant = service.0.parts.access.sign_in().tenant();
     axum::Json(wire::endpoints(&base, tenant, version.as_deref())).into_response()
 }
 
@@ -75,8 +75,8 @@ async fn token(
     let field = |name: &str| form.get(name).map(String::as_str).filter(|value| !value.is_empty());
     check_grant(field("grant_type"))?;
     let subject = service.subject(field("client_id"), field("client_secret"))?;
-    let audience = audience(&service.0.doors, field("scope"), field("resource"))?;
-    let issued = service.0.access.sign_in().issue(&subject, &audience, now(), TOKEN_SECS);
+    let audience = audience(&service.0.parts.doors, field("scope"), field("resource"))?;
+    let issued = service.0.parts.access.sign_in().issue(&subject, &audience, now(), TOKEN_SECS);
     tracing::info!(client = %subject.name, role = %subject.role.word(), "a client has signed in");
     let body = wire::token(&issued.token, TOKEN_SECS);
     Ok(([(header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response())
@@ -85,7 +85,7 @@ async fn token(
 impl Service {
     /// The name of the tenant in the paths of this request.
     fn known_tenant<'t>(&self, tenant: &'t str) -> Result<&'t str, OAuthError> {
-        let access = &self.0.access;
+        let access = &self.0.parts.access;
         let is_ours = tenant.eq_ignore_ascii_case(access.sign_in().tenant()) || ANY_TENANT.contains(&tenant);
         let is_plain = tenant.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
         if is_ours || (access.is_open() && is_plain) {
@@ -98,7 +98,7 @@ impl Service {
     }
 
     fn subject(&self, id: Option<&str>, secret: Option<&str>) -> Result<Subject, OAuthError> {
-        let access = &self.0.access;
+        let access = &self.0.parts.access;
         if access.is_open() {
             let Principal { name, role } = Principal::owner();
             let client_id = id.unwrap_or(&name).to_owned();
@@ -166,7 +166,7 @@ impl FromRequestParts<Service> for Base {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         match (parts.extensions.get::<Via>(), host) {
             (Some(Via::Https), Some(host)) => Ok(Base(format!("https://{host}"))),
-            (Some(Via::Https | Via::Http) | None, _) => service.0.doors.https_url().map(Base).ok_or_else(|| {
+            (Some(Via::Https | Via::Http) | None, _) => service.0.parts.doors.https_url().map(Base).ok_or_else(|| {
                 let message = "This server has no https listener, and those who sign in need one. Start it with --management-tls ADDRESS.";
                 ApiError::new(Refusal::NoHttps, message)
             }),

@@ -15,7 +15,7 @@ use super::text::Number;
 use super::values::{EventName, EventType, When};
 use super::{Api, history, names};
 use crate::engine::SubmitError;
-use crate::telemetry::OneMore;
+use crate::metadata::GaugeGuard;
 use crate::waiting::{Milestone, Outcome, WaitFor, Waited, Whose};
 
 /// How long a request may be held, as on the metadata endpoint.
@@ -85,9 +85,9 @@ pub async fn wait(api: Api, Params(query): Params<WaitQuery>) -> Result<Response
     }
     let wait = query.meant(&api.engine().snapshot().region)?;
     let _place = api.stream()?;
-    let _waiting = OneMore::of(&api.engine().telemetry().waiting);
+    let _waiting = GaugeGuard::new(&api.metrics().waiting);
     let until = Instant::now() + Duration::from_secs(timeout);
-    let waited = api.0.stop.run_until_cancelled(api.engine().wait_for(&wait, until)).await;
+    let waited = api.0.parts.stop.run_until_cancelled(api.engine().wait_for(&wait, until)).await;
     let waited = waited.ok_or(SubmitError::Stopping)?.map_err(|error| history::unreadable(&error))?;
     Ok(extract::ok(answer(&api, &waited)))
 }

@@ -49,7 +49,7 @@ pub async fn given_up(
     Segment(name): Segment,
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
-    let messages = api.engine().webhook_given_up(&*found(&api, &name)?).await?;
+    let messages = api.webhooks().list_given_up(&*found(&api, &name)?).await?;
     Ok(extract::ok(Page { value: messages.into_iter().map(GivenUpMessage::of).collect::<Vec<_>>(), next: None }))
 }
 
@@ -63,7 +63,7 @@ pub async fn resend(
         return Err(ApiError::field("ids", format!("it may have {GIVEN_UP_MAX} entries")));
     }
     let note = Note::new("webhook.resend", name.as_str());
-    let messages = api.engine().send_webhook_again(&name, ids.as_deref(), api.asked(note)).await?;
+    let messages = api.webhooks().send_again(&name, ids.as_deref(), api.asked(note)).await?;
     Ok(extract::accepted(Resent { messages }))
 }
 

@@ -174,7 +174,7 @@ impl ToSchema for SigningKey {}
 
 pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     let mut value = Vec::new();
-    for hook in api.engine().webhooks().list() {
+    for hook in api.webhooks().list() {
         value.push(shown(&api, &hook, None).await?);
     }
     Ok(extract::ok(Page { value, next: None }))
@@ -204,7 +204,7 @@ pub async fn create(
     };
     let note =
         Note::new("webhook.create", new.name.as_str()).with(serde_json::json!({ "url": new.target.to_string() }));
-    let hook = api.engine().add_webhook(new, api.asked(note)).await?;
+    let hook = api.webhooks().add(new, api.asked(note)).await?;
     Ok(extract::created(shown(&api, &hook, made).await?))
 }
 
@@ -241,7 +241,7 @@ pub async fn change(
         retry: retry(body.retry_seconds)?,
     };
     let note = Note::new("webhook.change", name.as_str());
-    let hook = api.engine().change_webhook(&name, change, api.asked(note)).await?;
+    let hook = api.webhooks().change(&name, change, api.asked(note)).await?;
     Ok(extract::ok(shown(&api, &hook, made).await?))
 }
 
@@ -251,7 +251,7 @@ pub async fn delete(
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
     let note = Note::new("webhook.delete", name.as_str());
-    api.engine().remove_webhook(&name, api.asked(note)).await?;
+    api.webhooks().remove(&name, api.asked(note)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -262,7 +262,7 @@ pub async fn test(
     OptionalBody(Nothing {}): OptionalBody<Nothing>,
 ) -> Result<Response, ApiError> {
     let hook = found(&api, &name)?;
-    let tried = api.engine().try_webhook(&hook).await;
+    let tried = api.webhooks().send_test(&hook).await;
     Ok(extract::ok(match tried {
         Ok(status) => WebhookTest { delivered: true, message: format!("The receiver answered {}.", status.as_u16()) },
         Err(error) => WebhookTest { delivered: false, message: error.to_string() },
@@ -270,12 +270,12 @@ pub async fn test(
 }
 
 pub fn found(api: &Api, name: &str) -> Result<std::sync::Arc<Hook>, ApiError> {
-    Ok(api.engine().webhooks().find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?)
+    Ok(api.webhooks().find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?)
 }
 
 async fn shown(api: &Api, hook: &Hook, secret: Option<String>) -> Result<Webhook, ApiError> {
     let (definition, status) = (hook.definition(), hook.status());
-    let behind = api.engine().webhook_behind(&status).await?;
+    let behind = api.webhooks().count_behind(&status).await?;
     Ok(Webhook::of(&definition, secret, WebhookState::of(status, hook.again(), behind)))
 }
 

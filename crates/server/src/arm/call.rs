@@ -5,17 +5,18 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{Query, Request};
 use axum::response::{IntoResponse, Response};
-use forewarn_core::{Answer, Command, Home, Name};
+use forewarn_core::{Answer, Command, Home, Name, Snapshot};
 use forewarn_store::{Attachment, Owner, Reader, StoreError};
 use forewarn_wire::arm::id::{Path, ResourceId, Scope};
 use http::{HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 
+use super::locks::Locks;
 use super::routes;
 use crate::api::error::{ApiError, Refusal};
 use crate::api::{Api, Note, Via, extract, history};
-use crate::engine::{AllDone, Bundle, Snapshot};
+use crate::engine::{AllDone, Bundle};
 use crate::identity::{MACHINE_ATTACHMENT, MachineIdentity};
 use crate::random::random_guid;
 
@@ -28,6 +29,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 #[derive(Clone)]
 pub struct Arm {
     pub api: Api,
+    pub locks: Arc<Locks>,
     pub by: Name,
     /// The api-version that was asked for. All are taken; few make a difference.
     pub version: String,
@@ -43,9 +45,9 @@ pub struct Call {
     base: String,
 }
 
-pub async fn answer(api: Api, request: Request) -> Response {
+pub async fn answer(api: Api, locks: Arc<Locks>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let mut response = match Call::read(api, request).await {
+    let mut response = match Call::read(api, locks, request).await {
         Ok(call) => routes::answer(call).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),
     };
@@ -57,7 +59,7 @@ pub async fn answer(api: Api, request: Request) -> Response {
 }
 
 impl Call {
-    async fn read(api: Api, request: Request) -> Result<Call, ApiError> {
+    async fn read(api: Api, locks: Arc<Locks>, request: Request) -> Result<Call, ApiError> {
         let path = Path::parse(request.uri().path())
             .map_err(|error| ApiError::new(Refusal::InvalidPath, error.to_string()).about(request.uri().path()))?;
         let Query(query) = Query::<Vec<(String, String)>>::try_from_uri(request.uri())
@@ -75,7 +77,7 @@ impl Call {
             extract::expect_json(&headers)?;
         }
         let by = api.by();
-        Ok(Call { arm: Arm { api, by, version }, method, path, query, body, base })
+        Ok(Call { arm: Arm { api, locks, by, version }, method, path, query, body, base })
     }
 
     pub fn id(&self) -> &ResourceId {
@@ -146,7 +148,7 @@ impl Arm {
     }
 
     pub async fn lock(&self, id: &ResourceId) -> MutexGuard<'_, ()> {
-        self.api.locks().of(id).await
+        self.locks.of(id).await
     }
 
     /// Carries out the commands and writes the attachments, all or nothing.

@@ -9,19 +9,19 @@ use super::call::Call;
 use super::catalog::{self, ImagePath};
 use super::resource_groups;
 use crate::api::error::{ApiError, Refusal};
-use crate::metadata::LOCATION;
+use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 
 pub async fn locations(call: Call) -> Result<Response, ApiError> {
-    Ok(axum::Json(catalog::locations(call.subscription(), LOCATION)).into_response())
+    Ok(axum::Json(catalog::locations(call.subscription(), LOCATION_DEFAULT)).into_response())
 }
 
 pub async fn providers(call: Call) -> Result<Response, ApiError> {
-    Ok(axum::Json(catalog::providers(call.subscription(), LOCATION)).into_response())
+    Ok(axum::Json(catalog::providers(call.subscription(), LOCATION_DEFAULT)).into_response())
 }
 
 pub async fn provider(call: Call) -> Result<Response, ApiError> {
     let namespace = namespace(&call);
-    shown(&call, catalog::provider(call.subscription(), &namespace, LOCATION))
+    shown(&call, catalog::provider(call.subscription(), &namespace, LOCATION_DEFAULT))
 }
 
 /// What may be done, for lists of permissions.
@@ -42,7 +42,7 @@ pub async fn skus(call: Call) -> Result<Response, ApiError> {
     }
     let groups = resource_groups::records(&call.arm, call.id().subscription()).await?;
     let used = groups.iter().filter_map(|group| group["location"].as_str()).map(str::to_owned);
-    let known = catalog::location_names().chain([LOCATION]).map(str::to_owned);
+    let known = catalog::location_names().chain([LOCATION_DEFAULT]).map(str::to_owned);
     let all: BTreeSet<String> = used.chain(known).collect();
     Ok(axum::Json(catalog::skus(&all.iter().map(String::as_str).collect::<Vec<_>>())).into_response())
 }

@@ -76,7 +76,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
     };
     let identity = Identity::wanted(arm, &body, None, new.vm_id)?;
     let cards = network::cards_of(&properties);
-    let _cards_held = arm.api.locks().of_cards(&cards).await;
+    let _cards_held = arm.locks.of_cards(&cards).await;
     let mut attachments = network::attached_to(arm, &cards, &new.home, &new.name).await?;
     let note = Note::new("vm.create", name);
     let attach = move |answers: &[Answer]| {

@@ -36,10 +36,37 @@ mod scheduled_events;
 mod subscriptions;
 mod write;
 
-pub(crate) use call::answer;
-pub(crate) use locks::Locks;
-pub(crate) use render::group_id;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::api::{Api, Service, not_found};
+use crate::identity::is_arm_path;
+use locks::Locks;
 pub use routes::shapes;
 
 /// Where clients find which image a short name stands for. They ask before they have a token.
-pub(crate) const ALIASES_PATH: &str = "/aliases.json";
+const ALIASES_PATH: &str = "/aliases.json";
+
+/// Adds ARM's paths to a router. They are its fallback, because they are matched by a table of their own, without regard to
+/// case.
+pub fn mount(router: Router<Service>) -> Router<Service> {
+    let locks = Arc::new(Locks::default());
+    let answer = move |api: Api, request: Request| answer(api, locks.clone(), request);
+    router.route(ALIASES_PATH, get(image_aliases)).fallback(answer)
+}
+
+async fn image_aliases() -> Response {
+    axum::Json(catalog::image_aliases()).into_response()
+}
+
+async fn answer(api: Api, locks: Arc<Locks>, request: Request) -> Response {
+    let path = request.uri().path();
+    if !is_arm_path(path) {
+        return not_found(path).into_response();
+    }
+    call::answer(api, locks, request).await
+}

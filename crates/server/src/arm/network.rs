@@ -19,7 +19,7 @@ use super::resource_groups;
 use super::write::{How, Written};
 use crate::api::Note;
 use crate::api::error::{ApiError, Refusal};
-use crate::metadata::made_up_mac;
+use forewarn_wire::arm::compute::mac_address;
 
 /// Network resources of one resource group. As many as the original allows of one type.
 const RESOURCES_MAX: usize = 800;
@@ -226,7 +226,8 @@ fn show_machine(region: &Region, card: &mut Value) {
 
 /// `00-0D-3A-…`, as the original writes it here.
 fn mac(machine: &Machine) -> String {
-    let digits = if machine.details.mac.is_empty() { made_up_mac(machine) } else { machine.details.mac.clone() };
+    let digits =
+        if machine.details.mac.is_empty() { mac_address(machine.vm_id.0) } else { machine.details.mac.clone() };
     let digits: Vec<char> = digits.chars().filter(char::is_ascii_hexdigit).collect();
     digits.chunks(2).map(|pair| pair.iter().collect::<String>()).collect::<Vec<_>>().join("-")
 }

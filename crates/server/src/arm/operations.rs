@@ -113,7 +113,7 @@ impl Ticket {
 
     /// Puts the address to ask into an answer.
     pub fn headed(self, call: &Call, response: Response) -> Response {
-        let location = crate::metadata::LOCATION;
+        let location = forewarn_wire::arm::compute::LOCATION_DEFAULT;
         let path = format!(
             "/subscriptions/{}/providers/Microsoft.Compute/locations/{location}/operations/{self}",
             call.subscription()

@@ -16,7 +16,8 @@ use super::profile::{EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, power, sai
 use super::write::show_identity;
 use crate::api::error::ApiError;
 use crate::identity::MachineIdentity;
-use crate::metadata::{LOCATION, SIZE, resource_id};
+use crate::metadata::{group_resource_id, machine_resource_id};
+use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT};
 
 /// Whether a machine's power and health are shown with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,14 +118,14 @@ fn derived(set: Option<&Value>) -> Value {
 fn machine_over(region: &Region, machine: &Machine, mut body: Value, form: Form, view: View) -> Value {
     let details = &machine.details;
     put(&mut body, "name", &*machine.name);
-    put(&mut body, "location", or(&details.location, LOCATION));
+    put(&mut body, "location", or(&details.location, LOCATION_DEFAULT));
     put(&mut body, "tags", tags(&details.tags));
     if let Some(zone) = &machine.zone {
         put(&mut body, "zones", json!([&**zone]));
     }
     let properties = &mut body["properties"];
     put(properties, "vmId", machine.vm_id.to_string());
-    put(properties, "hardwareProfile.vmSize", or(&details.size, SIZE));
+    put(properties, "hardwareProfile.vmSize", or(&details.size, SIZE_DEFAULT));
     put(properties, "osProfile.computerName", or(&details.computer_name, &machine.name));
     put(properties, "provisioningState", machine_state(region, machine));
     put(properties, "priority", said(PRIORITIES, machine.priority));
@@ -163,7 +164,7 @@ fn show_image(properties: &mut Value, details: &forewarn_core::Details) {
 }
 
 fn virtual_machine_over(region: &Region, machine: &Machine, body: &mut Value) {
-    put(body, "id", resource_id(region, machine));
+    put(body, "id", machine_resource_id(region, machine));
     put(body, "type", "Microsoft.Compute/virtualMachines");
     let group = machine.seat.group().and_then(|group| region.group(group));
     if let Some(group) = group {
@@ -172,7 +173,7 @@ fn virtual_machine_over(region: &Region, machine: &Machine, body: &mut Value) {
             GroupKind::ScaleSet(_) => "properties.virtualMachineScaleSet",
             GroupKind::CloudService => return,
         };
-        put(body, place, json!({ "id": group_id(group) }));
+        put(body, place, json!({ "id": group_resource_id(group) }));
         if matches!(group.kind, GroupKind::ScaleSet(_)) {
             fields::remove(body, "sku");
         }
@@ -182,7 +183,7 @@ fn virtual_machine_over(region: &Region, machine: &Machine, body: &mut Value) {
 fn instance_over(region: &Region, machine: &Machine, body: &mut Value) {
     let Some(group) = machine.seat.group().and_then(|group| region.group(group)) else { return };
     let instance = instance_id(machine);
-    put(body, "id", format!("{}/virtualMachines/{instance}", group_id(group)));
+    put(body, "id", format!("{}/virtualMachines/{instance}", group_resource_id(group)));
     put(body, "type", "Microsoft.Compute/virtualMachineScaleSets/virtualMachines");
     put(body, "instanceId", instance);
     if let GroupKind::ScaleSet(set) = &group.kind {
@@ -243,17 +244,6 @@ fn state_of<'a>(events: impl Iterator<Item = &'a Event>) -> &'static str {
 
 // --- groups --------------------------------------------------------------------------------------
 
-pub fn group_id(group: &Group) -> String {
-    let home = &group.home;
-    format!(
-        "/subscriptions/{}/resourceGroups/{}/providers/{}/{}",
-        home.subscription,
-        home.resource_group,
-        group_type(group),
-        group.name
-    )
-}
-
 fn group_type(group: &Group) -> &'static str {
     match group.kind {
         GroupKind::AvailabilitySet => "Microsoft.Compute/availabilitySets",
@@ -263,11 +253,11 @@ fn group_type(group: &Group) -> &'static str {
 }
 
 fn group_over(group: &Group, body: &mut Value) {
-    put(body, "id", group_id(group));
+    put(body, "id", group_resource_id(group));
     put(body, "name", &*group.name);
     put(body, "type", group_type(group));
     if at(body, "location").is_none() {
-        put(body, "location", LOCATION);
+        put(body, "location", LOCATION_DEFAULT);
     }
     if at(body, "tags").is_none() {
         put(body, "tags", json!({}));
@@ -279,7 +269,7 @@ pub fn availability_set(region: &Region, group: &Group, mut body: Value) -> Valu
     put(&mut body, "properties.platformUpdateDomainCount", group.update_domains);
     put(&mut body, "properties.platformFaultDomainCount", group.fault_domains);
     let members: Vec<_> =
-        region.group_members(group).map(|machine| json!({ "id": resource_id(region, machine) })).collect();
+        region.group_members(group).map(|machine| json!({ "id": machine_resource_id(region, machine) })).collect();
     put(&mut body, "properties.virtualMachines", members);
     if at(&body, "sku").is_none() {
         put(&mut body, "sku", json!({ "name": "Aligned" }));
@@ -296,10 +286,10 @@ pub fn scale_set(
     identity: Option<&MachineIdentity>,
 ) -> Value {
     let details = &set.model.details;
-    put(&mut body, "sku.name", or(&details.size, SIZE));
+    put(&mut body, "sku.name", or(&details.size, SIZE_DEFAULT));
     put(&mut body, "sku.tier", "Standard");
     put(&mut body, "sku.capacity", set.capacity);
-    put(&mut body, "location", or(&details.location, LOCATION));
+    put(&mut body, "location", or(&details.location, LOCATION_DEFAULT));
     put(&mut body, "tags", tags(&details.tags));
     if !set.zones.is_empty() {
         put(&mut body, "zones", set.zones.iter().map(|zone| Value::from(&**zone)).collect::<Vec<_>>());

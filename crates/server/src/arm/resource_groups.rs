@@ -18,7 +18,7 @@ use super::write::{How, Written};
 use crate::api::error::{ApiError, Refusal};
 use crate::api::text::Word;
 use crate::api::{Note, RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
-use crate::metadata::LOCATION;
+use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 
 /// Resource groups of one subscription: the original has 980. A list of them is read in one go.
 const GROUPS_MAX: usize = 980;
@@ -237,7 +237,7 @@ impl InUse {
 fn in_use(region: &Region, home: &Home) -> Option<InUse> {
     let found = all_in_use(region, &home.subscription).find(|used| is_home(&used.home, home));
     found.or_else(|| {
-        is_default(home).then(|| InUse { home: home.clone(), location: LOCATION.into(), is_leaving: false })
+        is_default(home).then(|| InUse { home: home.clone(), location: LOCATION_DEFAULT.into(), is_leaving: false })
     })
 }
 
@@ -253,7 +253,7 @@ fn all_in_use(region: &Region, subscription: &str) -> impl Iterator<Item = InUse
         if !home.subscription.eq_ignore_ascii_case(subscription) {
             return;
         }
-        let location = if location.is_empty() { LOCATION } else { location };
+        let location = if location.is_empty() { LOCATION_DEFAULT } else { location };
         let first = || InUse { home: home.clone(), location: location.to_owned(), is_leaving: true };
         found.entry(home.resource_group.to_ascii_lowercase()).or_insert_with(first).is_leaving &= leaving;
     };

@@ -6,13 +6,12 @@
 //! may have done its work before.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::{
-    Command, Effect, Event, EventId, EventKind, EvictionPolicy, Machine, Region, Report, Source, Timestamp,
-};
+use forewarn_core::{Effect, Event, EventId, EventKind, EvictionPolicy, Machine, Region, Report, Source, Timestamp};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,9 +20,15 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::Driver;
-use crate::config::CommandDriver;
-use crate::engine::{Engine, SubmitError};
+use super::{Driver, Orders};
+
+/// The operator's executable, run once for each machine of an event that starts.
+#[derive(Clone, Debug)]
+pub struct CommandDriver {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    pub timeout: Duration,
+}
 
 /// Executables that run at the same time. The others wait their turn.
 pub const RUNNING_MAX: usize = 32;
@@ -34,11 +39,8 @@ const STDERR_BYTES_MAX: usize = 64 * 1024;
 /// A reason is one line of a document that people read.
 const REASON_CHARS_MAX: usize = 200;
 
-/// How long to wait before a report that the writer could not take is sent again.
-const REPORT_AGAIN: Duration = Duration::from_secs(1);
-
 /// The writer's end: it only says that there is something to look at.
-pub(crate) struct CommandSignal(pub Arc<Notify>);
+pub struct CommandSignal(pub Arc<Notify>);
 
 impl Driver for CommandSignal {
     fn follow(&mut self, effects: &[Effect]) {
@@ -63,8 +65,8 @@ impl Driver for CommandSignal {
 }
 
 /// The end that runs things.
-pub(crate) struct CommandRunner {
-    pub engine: Engine,
+pub struct CommandRunner {
+    pub orders: Arc<dyn Orders>,
     pub config: Arc<CommandDriver>,
     pub signal: Arc<Notify>,
     /// Events that had started before this server did.
@@ -82,7 +84,7 @@ impl CommandRunner {
                 () = stop.cancelled() => break,
                 () = self.signal.notified() => {}
             }
-            let snapshot = self.engine.snapshot();
+            let snapshot = self.orders.snapshot();
             let wanted: HashMap<_, _> = snapshot.region.wanted_effects().map(|event| (event.id, event)).collect();
             running.retain(|id, task| {
                 let keep = wanted.contains_key(id);
@@ -99,7 +101,7 @@ impl CommandRunner {
                         rerun: self.reruns.remove(&id),
                         config: self.config.clone(),
                     };
-                    tokio::spawn(perform(job, slots.clone(), self.engine.clone()))
+                    tokio::spawn(perform(job, slots.clone(), self.orders.clone()))
                 });
             }
         }
@@ -121,7 +123,7 @@ fn machines(region: &Region, event: &Event) -> Vec<Arc<Machine>> {
     event.resources.iter().filter_map(|resource| region.machine(resource.machine).cloned()).collect()
 }
 
-async fn perform(job: Job, slots: Arc<Semaphore>, engine: Engine) {
+async fn perform(job: Job, slots: Arc<Semaphore>, orders: Arc<dyn Orders>) {
     let event = job.event.id;
     let job = Arc::new(job);
     let mut runs = JoinSet::new();
@@ -143,16 +145,7 @@ async fn perform(job: Job, slots: Arc<Semaphore>, engine: Engine) {
         None => Report::Done,
         Some(reason) => Report::Failed(reason.as_str().into()),
     };
-    report_until_taken(&engine, Command::Report { event, report }).await;
-}
-
-async fn report_until_taken(engine: &Engine, report: Command) {
-    loop {
-        match engine.submit(report.clone(), None).await {
-            Ok(_) | Err(SubmitError::Rejected(_) | SubmitError::Stopping) => return,
-            Err(SubmitError::Busy | SubmitError::Unavailable) => tokio::time::sleep(REPORT_AGAIN).await,
-        }
-    }
+    orders.report(event, report).await;
 }
 
 async fn run_one(job: &Job, machine: &Machine) -> Result<(), String> {

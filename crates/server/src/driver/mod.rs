@@ -1,30 +1,41 @@
-//! Drivers do to machines what events say, and report how it went.
+//! Drivers carry out events on machines and report how that went.
 //!
-//! What should be under way is read from the region (`wanted_effects`). The effects of a transition are
-//! hints that save looking at everything; losing one costs time, not truth.
+//! What should be in progress is read from the region (`wanted_effects`). The effects of a transition are hints that save
+//! looking at everything; losing one costs time, not truth.
 
 mod command;
 mod simulated;
 
-use forewarn_core::{Effect, EventId, Region, Report, Timestamp};
+use std::pin::Pin;
+use std::sync::Arc;
 
-pub(crate) use command::{CommandRunner, CommandSignal};
-pub(crate) use simulated::Simulated;
+use forewarn_core::{Effect, EventId, Region, Report, Snapshot, Timestamp};
+
+pub use command::{CommandDriver, CommandRunner, CommandSignal};
+pub use simulated::{Impacts, Simulated};
 
 /// The writer's end of a driver.
-pub(crate) trait Driver: Send {
+pub trait Driver: Send {
     /// These events have just started or stopped.
     fn follow(&mut self, effects: &[Effect]);
 
-    /// Everything that should be under way.
+    /// All events in progress.
     fn reconcile(&mut self, region: &Region);
 
-    /// When there will be something to report; None for drivers that report by themselves.
+    /// When the next report is due; None for drivers that report by themselves.
     fn next(&self) -> Option<Timestamp>;
 
-    /// What is to be reported at `now`, at most `max` events.
+    /// The reports due at `now`, at most `max` of them.
     fn due(&self, now: Timestamp, max: usize) -> Vec<(EventId, Report)>;
 
-    /// The report was taken or refused: nothing is left to do for this event.
+    /// The report of this event was committed or refused: nothing is left to do for it.
     fn reported(&mut self, event: EventId);
+}
+
+/// The other end, for drivers that work by themselves: where they read what to do and report what they did.
+pub trait Orders: Send + Sync + 'static {
+    fn snapshot(&self) -> Arc<Snapshot>;
+
+    /// Returns once the report was committed or refused, or when the server stops.
+    fn report(&self, event: EventId, report: Report) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

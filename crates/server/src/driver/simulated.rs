@@ -2,37 +2,59 @@
 //! nothing of its own, so after a restart an event goes on with what remains.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use forewarn_core::{Cause, Effect, Event, EventId, EventKind, Region, Report, Status, Timestamp};
 
 use super::Driver;
-use crate::clock;
-use crate::config::Impacts;
-use crate::engine::Health;
+
+/// How long simulated impacts last, before the notice scale divides them.
+#[derive(Clone, Debug)]
+pub struct Impacts {
+    pub live_migration: Duration,
+    pub freeze: Duration,
+    pub reboot: Duration,
+    pub redeploy: Duration,
+    pub hardware_failure: Duration,
+    pub eviction: Duration,
+    pub deletion: Duration,
+}
+
+impl Default for Impacts {
+    fn default() -> Self {
+        let minutes = |n: u64| Duration::from_secs(n * 60);
+        Impacts {
+            live_migration: minutes(5),
+            freeze: minutes(10),
+            reboot: minutes(10),
+            redeploy: minutes(10),
+            hardware_failure: minutes(10),
+            eviction: Duration::ZERO,
+            deletion: Duration::ZERO,
+        }
+    }
+}
 
 /// On a real clock an event is Started for so long at least, so that a client that polls each second
 /// sees it.
 const STARTED_MIN: Duration = Duration::from_secs(2);
 
-pub(crate) struct Simulated {
+pub struct Simulated {
     impacts: Impacts,
     least: Duration,
     ends: HashMap<EventId, Timestamp>,
     queue: BTreeSet<(Timestamp, EventId)>,
-    /// Where it says when the next event ends.
-    health: Arc<Health>,
 }
 
 impl Simulated {
-    pub fn new(impacts: Impacts, clock: clock::Kind, health: Arc<Health>) -> Simulated {
-        let least = match clock {
-            clock::Kind::Real => STARTED_MIN,
-            clock::Kind::Manual => Duration::ZERO,
-        };
-        Simulated { impacts, least, ends: HashMap::new(), queue: BTreeSet::new(), health }
+    /// For a real clock, on which an impact takes some time at least.
+    pub fn real_time(impacts: Impacts) -> Simulated {
+        Simulated { impacts, least: STARTED_MIN, ends: HashMap::new(), queue: BTreeSet::new() }
+    }
+
+    /// For a manual clock.
+    pub fn manual_time(impacts: Impacts) -> Simulated {
+        Simulated { impacts, least: Duration::ZERO, ends: HashMap::new(), queue: BTreeSet::new() }
     }
 
     fn begin(&mut self, event: &Event) {
@@ -40,11 +62,6 @@ impl Simulated {
         if self.ends.insert(event.id, end).is_none() {
             self.queue.insert((end, event.id));
         }
-    }
-
-    fn tell_next(&self) {
-        let next = self.next().map_or(0, |end| end.0);
-        self.health.simulated_end_ms.store(next, Ordering::Relaxed);
     }
 
     fn end_of(&self, event: &Event) -> Option<Timestamp> {
@@ -83,7 +100,6 @@ impl Driver for Simulated {
                 Effect::Stop(event) => self.reported(*event),
             }
         }
-        self.tell_next();
     }
 
     fn reconcile(&mut self, region: &Region) {
@@ -92,7 +108,6 @@ impl Driver for Simulated {
         for event in region.wanted_effects() {
             self.begin(event);
         }
-        self.tell_next();
     }
 
     fn next(&self) -> Option<Timestamp> {
@@ -108,6 +123,5 @@ impl Driver for Simulated {
         if let Some(end) = self.ends.remove(&event) {
             self.queue.remove(&(end, event));
         }
-        self.tell_next();
     }
 }

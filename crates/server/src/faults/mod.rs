@@ -14,16 +14,14 @@
 //! They live in memory and end with the server. They never touch the region: what a machine is not shown
 //! is still there, and what it could not approve is not approved.
 
-mod keeper;
+mod registry;
 mod shelf;
 
 use std::time::Duration;
 
 use forewarn_core::{MachineId, Name, Timestamp};
 
-use crate::engine::SubmitError;
-
-pub(crate) use keeper::{Faults, keep};
+pub use registry::Faults;
 pub(crate) use shelf::{Alter, Document, Facts, Hit, Spoil};
 
 /// Faults at the same time. Every request of a server that has faults looks at all of them.
@@ -166,6 +164,15 @@ pub enum Method {
     Post,
 }
 
+impl Method {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Path {
     #[default]
@@ -201,7 +208,7 @@ impl NewFault {
         NewFault { machine: None, kind, only: Only::default(), life: Life::default() }
     }
 
-    fn check(&self) -> Result<(), FaultError> {
+    pub fn check(&self) -> Result<(), FaultError> {
         match self.kind.given() {
             Given::Status { retry_after_secs: Some(secs), .. } if secs > RETRY_AFTER_SECS_MAX => {
                 return Err(FaultError::RetryAfterRange);
@@ -283,6 +290,4 @@ pub enum FaultError {
     UnknownMachine,
     #[error("There are {FAULTS_MAX} faults, which is the limit. Clear some first.")]
     TooMany,
-    #[error(transparent)]
-    Submit(#[from] SubmitError),
 }

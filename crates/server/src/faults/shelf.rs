@@ -9,7 +9,6 @@ use std::time::Duration;
 use forewarn_core::{MachineId, Name, Region, ScopeId, Timestamp};
 
 use super::{FAULTS_MAX, Fault, FaultError, FaultId, Kind, Met, Method, NewFault, Over, Path, Status};
-use crate::requests::Asking;
 
 /// Machines, or scopes, that one fault remembers: those whose first call was slow, those whose
 /// incarnation began again. Later ones are spared.
@@ -19,7 +18,7 @@ const REMEMBERED_MAX: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub machine: MachineId,
-    pub asking: Asking,
+    pub method: Method,
     /// None: it asks for something else than the document of events.
     pub document: Option<Document>,
     /// The program's clock, by which faults live.
@@ -190,10 +189,7 @@ impl Shelf {
 impl Active {
     fn concerns(&self, facts: &Facts) -> bool {
         let Fault { machine, kind, only, .. } = &self.fault;
-        let method = match facts.asking {
-            Asking::Get => Method::Get,
-            Asking::Post => Method::Post,
-        };
+        let method = facts.method;
         let is_poll = facts.document.is_some() && method == Method::Get;
         machine.as_ref().is_none_or(|(machine, _)| *machine == facts.machine)
             && only.method.is_none_or(|only| only == method)
@@ -267,10 +263,10 @@ fn remember<K: std::hash::Hash + Eq, V: Copy>(memory: &mut HashMap<K, V>, key: K
 
 impl NewFault {
     /// The fault, from now on.
-    pub(super) fn begin(&self, id: FaultId, name: Option<Name>, now: Timestamp) -> Fault {
+    pub(super) fn begin(&self, id: FaultId, machine: Option<(MachineId, Name)>, now: Timestamp) -> Fault {
         Fault {
             id,
-            machine: self.machine.zip(name),
+            machine,
             kind: self.kind,
             only: self.only,
             life: self.life,

@@ -17,7 +17,7 @@ impl World {
             World { shelf: Shelf::default(), now: Timestamp::from_secs(100), real: Duration::ZERO, incarnation: 7 };
         for new in faults {
             let id = world.shelf.number();
-            world.shelf.add(new.begin(id, Some("m".into()), world.now)).unwrap();
+            world.shelf.add(new.begin(id, new.machine.map(|machine| (machine, "m".into())), world.now)).unwrap();
         }
         world
     }
@@ -25,13 +25,13 @@ impl World {
     fn ask(&mut self, request: &str) -> Option<Hit> {
         let mut words = request.split(' ');
         let machine = MachineId(words.next().unwrap().parse().unwrap());
-        let asking = match words.next().unwrap() {
-            "GET" => Asking::Get,
-            _ => Asking::Post,
+        let method = match words.next().unwrap() {
+            "GET" => Method::Get,
+            _ => Method::Post,
         };
         let document = Document { scope: ScopeId(machine.0 + 100), incarnation: self.incarnation };
         let document = (words.next().unwrap() == "events").then_some(document);
-        self.shelf.meet(&Facts { machine, asking, document, now: self.now, real: self.real })
+        self.shelf.meet(&Facts { machine, method, document, now: self.now, real: self.real })
     }
 
     fn shown(&mut self, request: &str) -> String {

@@ -7,7 +7,7 @@ use super::Principal;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Credential {
+pub enum Credential {
     /// Nothing that is known: of a file that an older program wrote.
     #[default]
     Unknown,
@@ -28,7 +28,7 @@ pub(crate) enum Credential {
 
 /// Somebody, and why we believe it.
 #[derive(Clone, Debug)]
-pub(crate) struct Holder {
+pub struct Holder {
     pub principal: Principal,
     pub credential: Credential,
 }

@@ -1,11 +1,10 @@
 //! The identity of a machine: what is attached to it, and whom that makes its tokens speak for.
 
 use forewarn_core::{Guid, Machine, MachineId};
-use forewarn_store::{Attachment, Owner};
+use forewarn_store::{Attachment, Owner, Reader, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::{Role, Subject};
-use crate::engine::Engine;
 
 /// The name of the attachment.
 pub const ATTACHMENT: &str = "identity";
@@ -22,10 +21,6 @@ pub struct MachineIdentity {
     pub role: Option<Role>,
 }
 
-/// The store does not answer; the log says why.
-#[derive(Debug)]
-pub(crate) struct Unreadable;
-
 impl MachineIdentity {
     /// One that follows from the machine, so that giving it twice is giving it once.
     pub fn of(machine: &Machine, tenant: &str, role: Option<Role>) -> MachineIdentity {
@@ -39,17 +34,10 @@ impl MachineIdentity {
         MachineIdentity { principal_id: from.derive(PRINCIPAL).to_string(), tenant_id: tenant.to_owned(), role }
     }
 
-    /// None: the machine was given none.
-    pub(crate) async fn find(engine: &Engine, machine: MachineId) -> Result<Option<MachineIdentity>, Unreadable> {
-        let reader = engine.reader();
-        let read = tokio::task::spawn_blocking(move || reader.attachment(Owner::Machine(machine), ATTACHMENT)).await;
-        let problem = match read {
-            Ok(Ok(text)) => return Ok(text.and_then(|text| serde_json::from_str(&text).ok())),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "the reader stopped".to_owned(),
-        };
-        tracing::error!(problem, "an identity cannot be read");
-        Err(Unreadable)
+    /// The identity that is attached to a machine. Blocking: it reads the store.
+    pub fn read(reader: &dyn Reader, machine: MachineId) -> Result<Option<MachineIdentity>, StoreError> {
+        let text = reader.attachment(Owner::Machine(machine), ATTACHMENT)?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     pub fn attachment(&self, machine: MachineId) -> Attachment {

@@ -9,22 +9,28 @@
 //! Tokens live in real time, whatever the program's clock shows: clients on other machines decide by
 //! their own clocks when to fetch the next one. Nothing here knows HTTP; it never logs a secret.
 
+mod access;
 mod credential;
 mod machine;
 mod role;
 mod secrets;
+mod session;
 mod token;
+mod token_file;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use forewarn_core::Name;
 
-pub(crate) use credential::{Credential, Holder};
+pub use access::{Access, AccessError, Auth, Stranger};
+pub use credential::{Credential, Holder};
 pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
 pub use role::{Needs, Role, arm_needs, is_arm_path};
 pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
+pub use session::{CODE_LIFE, SESSION_SECS, Session};
 pub use token::{Claims, TokenRefusal};
+pub use token_file::{TOKEN_FILE, TokenError, random_token, rotate_token};
 
 use crate::secret_file::SecretFileError;
 use secrets::Secrets;
@@ -121,7 +127,7 @@ impl SignIn {
     }
 
     /// Who holds this token. `is_ours` says of an audience that is an address whether it is one of ours.
-    pub(crate) fn check(&self, token: &str, now: i64, is_ours: impl Fn(&str) -> bool) -> Result<Holder, TokenRefusal> {
+    pub fn check(&self, token: &str, now: i64, is_ours: impl Fn(&str) -> bool) -> Result<Holder, TokenRefusal> {
         let claims = self.key.open(token)?;
         if claims.iss != self.issuer() || claims.tid != self.secrets.tenant {
             return Err(TokenRefusal::Issuer);
@@ -145,7 +151,7 @@ impl SignIn {
 
     /// Whether what was signed with this key for this client still counts for this role. None: for nobody in the file of
     /// clients.
-    pub(crate) fn stands(&self, key: &str, client: Option<&str>, role: Role) -> bool {
+    pub fn stands(&self, key: &str, client: Option<&str>, role: Role) -> bool {
         let has_role = |id: &str| self.secrets.clients.iter().any(|one| one.client_id == id && one.role == role);
         key == self.key.mark() && client.is_none_or(has_role)
     }
@@ -172,7 +178,7 @@ pub fn is_known_audience(audience: &str) -> bool {
 
 /// Where machines get tokens.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub struct Desk {
     pub sign_in: Arc<SignIn>,
     /// Whether a token for this audience opens anything here.
     pub is_audience: Arc<dyn Fn(&str) -> bool + Send + Sync>,

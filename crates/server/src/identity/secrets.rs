@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
 use super::role::Role;
-use crate::api::random_token;
+use super::token_file::random_token;
 use crate::random::random_guid;
 use crate::secret_file::{self, SecretFileError};
 

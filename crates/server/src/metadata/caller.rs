@@ -3,13 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use forewarn_core::{Address, Found, Guid, Machine, MachineId, Name, Region, ScopeId, Seat};
+use forewarn_core::{Address, Found, Guid, Machine, MachineId, Name, Region, ScopeId, Seat, Snapshot};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::guid;
 
 use super::memo::Memo;
 use super::route::Named;
-use crate::engine::Snapshot;
 
 /// What a listener says about its callers.
 #[derive(Debug)]

@@ -134,9 +134,9 @@ impl Conversation {
     fn now(&self, answer: Answer, passed: Option<Passed>) -> Reply {
         self.pulse.beat(2);
         let status = answer.status().as_u16();
-        self.shared.engine.telemetry().answered(status);
+        self.shared.state.metrics.count_response(status);
         if let Some(passed) = passed {
-            self.shared.engine.requests().write(passed, Some(status));
+            self.shared.state.requests.write(passed, Some(status));
         }
         Reply::Now(Some(answer))
     }
@@ -186,21 +186,21 @@ struct Record {
 impl Record {
     fn answered(&mut self, answer: &Answer) {
         let status = answer.status().as_u16();
-        self.shared.engine.telemetry().answered(status);
+        self.shared.state.metrics.count_response(status);
         let Some(mut passed) = self.passed.take() else { return };
         if let Some(Approved(events)) = answer.extensions().get()
             && !events.is_empty()
         {
             passed.approved(events);
         }
-        self.shared.engine.requests().write(passed, Some(status));
+        self.shared.state.requests.write(passed, Some(status));
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
         if let Some(passed) = self.passed.take() {
-            self.shared.engine.requests().write(passed, None);
+            self.shared.state.requests.write(passed, None);
         }
     }
 }

@@ -36,5 +36,5 @@ async fn token_or_refuse(shared: &Shared, request: TokenRequest) -> Result<Answe
 
 async fn read(shared: &Shared, machine: MachineId) -> Result<Option<MachineIdentity>, Refusal> {
     let _turn = shared.identity_reads.acquire().await.map_err(|_| Refusal::Internal)?;
-    MachineIdentity::find(&shared.engine, machine).await.map_err(|_| Refusal::Internal)
+    shared.source.identity(machine).await.map_err(|_| Refusal::Internal)
 }

@@ -2,10 +2,13 @@
 
 use std::net::IpAddr;
 
-use forewarn_core::{EvictionPolicy, GroupKind, Home, Machine, Orchestration, Priority, Region, Seat};
+use forewarn_core::{EvictionPolicy, GroupKind, Machine, Orchestration, Priority, Region, Seat};
+use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT, mac_address};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Answer, Format, Image, InstanceView, Interface, Ipv4, Subnet};
 use forewarn_wire::version::InstanceVersion;
+
+use super::ids::{group_resource_id, machine_resource_id};
 
 /// What is at `path` below `/metadata/instance`.
 pub(crate) fn answer(
@@ -17,7 +20,7 @@ pub(crate) fn answer(
 ) -> Result<Answer, Refusal> {
     let details = &machine.details;
     let set = ScaleSetFacts::of(region, machine);
-    let resource_id = resource_id(region, machine);
+    let resource_id = machine_resource_id(region, machine);
     let host_id = machine.host.as_deref().unwrap_or_default();
     let (fault_domain, update_domain) = (machine.fault_domain.to_string(), machine.update_domain.to_string());
     let (ipv4, ipv6) = addresses(machine);
@@ -25,7 +28,7 @@ pub(crate) fn answer(
     let ipv6: Vec<_> = ipv6.iter().map(String::as_str).collect();
     let subnet = subnet(machine);
     let subnets: Vec<_> = subnet.iter().map(|address| Subnet { address, prefix: "24" }).collect();
-    let mac = if details.mac.is_empty() { made_up_mac(machine) } else { details.mac.clone() };
+    let mac = if details.mac.is_empty() { mac_address(machine.vm_id.0) } else { details.mac.clone() };
     let tags: Vec<_> = details.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let (priority, eviction_policy) = priority(machine);
     let view = InstanceView {
@@ -35,10 +38,10 @@ pub(crate) fn answer(
         resource_id: &resource_id,
         subscription_id: &machine.home.subscription,
         resource_group_name: &machine.home.resource_group,
-        location: or(&details.location, LOCATION),
+        location: or(&details.location, LOCATION_DEFAULT),
         zone: machine.zone.as_deref().unwrap_or_default(),
         physical_zone: "",
-        vm_size: or(&details.size, SIZE),
+        vm_size: or(&details.size, SIZE_DEFAULT),
         os_type: or(&details.os_type, OS_TYPE),
         image: Image {
             publisher: &details.publisher,
@@ -65,9 +68,6 @@ pub(crate) fn answer(
     instance::navigate(&instance::tree(version, &view), path, format)
 }
 
-/// Agents want these not to be empty.
-pub(crate) const LOCATION: &str = "local";
-pub(crate) const SIZE: &str = "Standard_D2s_v3";
 const OS_TYPE: &str = "Linux";
 
 fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
@@ -86,7 +86,7 @@ impl ScaleSetFacts {
         let Seat::Instance { set, .. } = machine.seat else { return ScaleSetFacts::default() };
         let Some(group) = region.group(set) else { return ScaleSetFacts::default() };
         let GroupKind::ScaleSet(model) = &group.kind else { return ScaleSetFacts::default() };
-        let id = format!("{}/virtualMachineScaleSets/{}", provider(&machine.home), group.name);
+        let id = group_resource_id(group);
         match model.orchestration {
             Orchestration::Flexible => ScaleSetFacts { name: group.name.to_string(), id, ..Default::default() },
             Orchestration::Uniform => ScaleSetFacts {
@@ -94,27 +94,6 @@ impl ScaleSetFacts {
                 id: String::new(),
                 placement_group: forewarn_core::Guid(u128::from(set.0)).derive(machine.scope.0).to_string(),
             },
-        }
-    }
-}
-
-/// What the ids of machines and groups begin with.
-pub(crate) fn provider(home: &Home) -> String {
-    format!("/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Compute", home.subscription, home.resource_group)
-}
-
-pub(crate) fn resource_id(region: &Region, machine: &Machine) -> String {
-    let provider = provider(&machine.home);
-    let group = |id| region.group(id).map(|group| group.name.to_string()).unwrap_or_default();
-    match &machine.seat {
-        Seat::Instance { set, number: Some(number) } => {
-            format!("{provider}/virtualMachineScaleSets/{}/virtualMachines/{number}", group(*set))
-        }
-        Seat::RoleInstance { service, .. } => {
-            format!("{provider}/cloudServices/{}/roleInstances/{}", group(*service), machine.name)
-        }
-        Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { number: None, .. } => {
-            format!("{provider}/virtualMachines/{}", machine.name)
         }
     }
 }
@@ -134,11 +113,6 @@ fn subnet(machine: &Machine) -> Option<String> {
         }
         IpAddr::V6(_) => None,
     })
-}
-
-/// Azure's prefix, and the machine's own digits.
-pub(crate) fn made_up_mac(machine: &Machine) -> String {
-    format!("000D3A{:06X}", machine.vm_id.0 & 0xff_ffff)
 }
 
 fn priority(machine: &Machine) -> (&'static str, &'static str) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use forewarn_core::{Approver, Command, EventId, Guid, Machine, Region, Rejection, Scope, Within};
+use forewarn_core::{EventId, Guid, Machine, MachineId, Region, Scope};
 use forewarn_wire::approval::{self, ApprovalError, BODY_BYTES_MAX, RequestedId};
 use forewarn_wire::error::Refusal;
 use http::HeaderValue;
@@ -14,11 +14,10 @@ use hyper::body::{Body, Incoming};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::answer::Answer;
-use super::seen::Untold;
+use super::metrics::GaugeGuard;
 use super::service::{Get, Post, Shared};
-use crate::engine::SubmitError;
+use super::source::SourceError;
 use crate::faults::Alter;
-use crate::telemetry::OneMore;
 
 /// How long the body of an approval may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,13 +33,13 @@ pub(crate) async fn get(shared: Arc<Shared>, get: Get) -> Answer {
 }
 
 async fn get_or_refuse(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
-    let snapshot = shared.engine.snapshot();
+    let snapshot = shared.source.snapshot();
     if !snapshot.region.is_on(get.scope) {
         shared
             .seen
             .turn_on(&snapshot.region, get.machine, get.scope)
             .await
-            .map_err(|why| untold(why, &snapshot, get))?;
+            .map_err(|error| refusal(error, &machine_name(&snapshot.region, get.machine)))?;
     }
     if let Some(until) = shared.seen.held_until(&snapshot.region, get.scope) {
         tokio::select! {
@@ -55,10 +54,10 @@ async fn get_or_refuse(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
 /// Waits until the document is another one than the caller has, or the time is over.
 async fn hold(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
     let until = Instant::now() + Duration::from_secs(get.wait_secs);
-    let mut watch = shared.engine.board().watch(get.scope);
-    let _held = OneMore::of(&shared.engine.telemetry().held);
+    let mut watch = shared.source.watch(get.scope);
+    let _held = GaugeGuard::new(&shared.state.metrics.held);
     loop {
-        let snapshot = shared.engine.snapshot();
+        let snapshot = shared.source.snapshot();
         let scope = snapshot.region.scope(get.scope);
         let scope = scope.ok_or_else(|| Refusal::UnknownMachine { name: "that this was".to_owned() })?;
         let shown = get.alter.incarnation(scope.incarnation);
@@ -127,16 +126,14 @@ async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
 
 async fn approve(shared: &Shared, machine: &Machine, body: &[u8]) -> Result<Vec<EventId>, Refusal> {
     let events = ids(approval::parse(body)?)?;
-    let engine = &shared.engine;
     if !events.is_empty() {
-        let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
-        let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events: events.clone() };
-        engine.submit(approve, None).await.map_err(|error| refusal(error, machine))?;
-        engine.telemetry().approvals.inc();
+        let approved = shared.source.approve(machine, events.clone()).await;
+        approved.map_err(|error| refusal(error, &machine.name))?;
+        shared.state.metrics.approvals.inc();
     }
-    let snapshot = engine.snapshot();
+    let snapshot = shared.source.snapshot();
     let region = &snapshot.region;
-    if region.is_on(machine.scope) && region.wants_seen(machine.scope, engine.now()) {
+    if region.is_on(machine.scope) && region.wants_seen(machine.scope, shared.source.now()) {
         shared.seen.refresh(region, machine.id, machine.scope);
     }
     Ok(events)
@@ -160,30 +157,18 @@ fn ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, Refusal> {
     Ok(events)
 }
 
-fn refusal(error: SubmitError, machine: &Machine) -> Refusal {
+fn refusal(error: SourceError, machine: &str) -> Refusal {
     match error {
-        SubmitError::Rejected(Rejection::UnknownEvents(ids)) => {
+        SourceError::UnknownEvents(ids) => {
             Refusal::UnknownEvents(ids.into_iter().map(|id| RequestedId::Guid(id.0)).collect())
         }
-        SubmitError::Rejected(Rejection::UnknownMachine(_)) => {
-            Refusal::UnknownMachine { name: machine.name.to_string() }
-        }
-        SubmitError::Rejected(rejection) => {
-            tracing::error!(%rejection, "an approval was refused for a reason that it cannot have");
-            Refusal::Internal
-        }
-        SubmitError::Busy | SubmitError::Stopping => Refusal::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
-        SubmitError::Unavailable => Refusal::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
+        SourceError::UnknownMachine => Refusal::UnknownMachine { name: machine.to_owned() },
+        SourceError::Overloaded => Refusal::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
+        SourceError::OutcomeUnknown => Refusal::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
+        SourceError::Internal => Refusal::Internal,
     }
 }
 
-fn untold(why: Untold, snapshot: &crate::engine::Snapshot, get: &Get) -> Refusal {
-    match why {
-        Untold::Busy => Refusal::Overloaded { retry_after_secs: RETRY_AFTER_SECS },
-        Untold::Unavailable => Refusal::OutcomeUnknown { retry_after_secs: RETRY_AFTER_SECS },
-        Untold::Gone => {
-            let machine = snapshot.region.machine(get.machine);
-            Refusal::UnknownMachine { name: machine.map(|machine| machine.name.to_string()).unwrap_or_default() }
-        }
-    }
+fn machine_name(region: &Region, machine: MachineId) -> String {
+    region.machine(machine).map(|machine| machine.name.to_string()).unwrap_or_default()
 }

@@ -1,6 +1,8 @@
 //! Listeners: bound first, all of them, and only then asked to accept.
 
+use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +16,42 @@ use tokio_util::task::TaskTracker;
 
 use super::caller::{DefaultMachine, Door, Peer};
 use super::connection;
+use super::metrics::GaugeGuard;
 use super::service::Shared;
-use crate::config::{ListenAddress, MetadataListener};
-use crate::start::BoundAddress;
+
+/// A listener to open.
+#[derive(Clone, Debug)]
+pub struct MetadataListener {
+    pub address: ListenAddress,
+    /// Every caller is this machine (a name as in `/vm/…`).
+    pub machine: Option<String>,
+    /// Source addresses are looked up on this network.
+    pub network: String,
+    /// Whether `/vm/{name}/…` is allowed; None: only on loopback.
+    pub prefix: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// The address that a listener was bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BoundAddress {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl fmt::Display for BoundAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BoundAddress::Tcp(address) => write!(f, "{address}"),
+            BoundAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
 
 /// Connections of all metadata listeners together. At each listener one more waits until one closes.
 pub const CONNECTIONS_MAX: usize = 16_384;
@@ -36,7 +71,7 @@ pub(crate) struct Bound {
 }
 
 /// A listener as seen from outside.
-pub(crate) struct DoorFacts {
+pub struct DoorFacts {
     pub address: BoundAddress,
     pub machine: Option<String>,
     pub network: String,
@@ -114,7 +149,7 @@ impl Bound {
                 let Ok(place) = room.clone().acquire_owned().await else { return };
                 let (shared, door) = (shared.clone(), self.door.clone());
                 tasks.spawn(async move {
-                    let _counted = Counted::new(&shared);
+                    let _counted = GaugeGuard::new(&shared.state.metrics.connections);
                     match stream {
                         Either::Left(stream) => connection::serve(stream, shared.clone(), door, peer).await,
                         Either::Right(stream) => connection::serve(stream, shared.clone(), door, peer).await,
@@ -130,23 +165,8 @@ impl Bound {
     }
 }
 
-struct Counted(Arc<Shared>);
-
-impl Counted {
-    fn new(shared: &Arc<Shared>) -> Counted {
-        shared.engine.telemetry().connections.inc();
-        Counted(shared.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.engine.telemetry().connections.dec();
-    }
-}
-
 /// Why a listener cannot be opened, and what helps. `flag` is the one that says where it is.
-pub(crate) fn cannot_open(what: &str, flag: &str, address: std::net::SocketAddr, error: &io::Error) -> anyhow::Error {
+pub(crate) fn cannot_open(what: &str, flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => "Another program has it: end that, or",
         io::ErrorKind::AddrNotAvailable => "This machine does not have that address: give it one, or",
@@ -161,7 +181,7 @@ pub(crate) fn cannot_open(what: &str, flag: &str, address: std::net::SocketAddr,
     )
 }
 
-fn bind_tcp(address: std::net::SocketAddr) -> io::Result<TcpListener> {
+fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;

@@ -15,13 +15,16 @@ mod connection;
 mod documents;
 mod faulty;
 mod identity;
+mod ids;
 mod instance;
 mod later;
 mod listen;
 mod memo;
+mod metrics;
 mod route;
 mod seen;
 mod service;
+mod source;
 mod stream;
 
 use std::sync::Arc;
@@ -35,11 +38,15 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
 pub(crate) use documents::Documents;
-pub(crate) use instance::{LOCATION, SIZE, made_up_mac, provider as compute_provider, resource_id};
+pub use ids::{group_resource_id, machine_resource_id};
 pub(crate) use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
+pub use listen::{BoundAddress, ListenAddress, MetadataListener};
+pub use metrics::{GaugeGuard, MetadataMetrics};
+pub use source::{BoxFuture, DocumentWatch, Source, SourceError};
 
-use crate::engine::Engine;
+use crate::faults::Faults;
 use crate::identity::Desk;
+use crate::requests::Requests;
 use answer::Answers;
 use listen::CONNECTIONS_MAX;
 use memo::Memo;
@@ -48,6 +55,24 @@ use service::Shared;
 
 /// How often documents that nobody asks for are forgotten.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
+
+/// What the endpoint shares with the management side. It lives in memory and ends with the process.
+pub struct EndpointState {
+    pub requests: Requests,
+    pub faults: Faults,
+    pub metrics: MetadataMetrics,
+}
+
+impl EndpointState {
+    /// `rate_limit`: requests per second and machine; None: no limit.
+    pub fn new(rate_limit: Option<u32>) -> EndpointState {
+        EndpointState {
+            requests: Requests::new(rate_limit),
+            faults: Faults::default(),
+            metrics: MetadataMetrics::default(),
+        }
+    }
+}
 
 pub(crate) struct Options {
     pub names: Names,
@@ -60,7 +85,8 @@ pub(crate) struct Options {
 /// Serves on all listeners until `stop`; everything it starts is in `tasks`.
 pub(crate) fn serve(
     listeners: Vec<Bound>,
-    engine: Engine,
+    source: Arc<dyn Source>,
+    state: Arc<EndpointState>,
     options: Options,
     stop: CancellationToken,
     tasks: &TaskTracker,
@@ -69,10 +95,11 @@ pub(crate) fn serve(
         documents: Documents::new(options.names),
         memo: Memo::new(),
         answers: Answers::new(options.seed),
-        seen: Seen::new(engine.clone(), options.first_call_delay),
+        seen: Seen::new(source.clone(), options.first_call_delay),
         desk: options.desk,
         identity_reads: Semaphore::new(identity::READS_MAX),
-        engine,
+        source,
+        state,
         stop,
     });
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));

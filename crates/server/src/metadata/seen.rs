@@ -5,28 +5,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use forewarn_core::{Command, MachineId, Region, ScopeId};
+use forewarn_core::{MachineId, Region, ScopeId};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::engine::{Engine, SubmitError};
-
-/// Why a scope could not be turned on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Untold {
-    Busy,
-    Unavailable,
-    Gone,
-}
+use super::source::{Source, SourceError};
 
 /// None until the region has answered.
-type Outcome = watch::Receiver<Option<Result<(), Untold>>>;
+type Outcome = watch::Receiver<Option<Result<(), SourceError>>>;
 
 #[derive(Clone)]
 pub(crate) struct Seen(Arc<Inner>);
 
 struct Inner {
-    engine: Engine,
+    source: Arc<dyn Source>,
     first_call_delay: Duration,
     under_way: Mutex<HashMap<ScopeId, Outcome>>,
     /// When scopes were turned on, for as long as that holds requests up.
@@ -34,8 +26,8 @@ struct Inner {
 }
 
 impl Seen {
-    pub fn new(engine: Engine, first_call_delay: Duration) -> Seen {
-        Seen(Arc::new(Inner { engine, first_call_delay, under_way: Mutex::default(), turned_on: Mutex::default() }))
+    pub fn new(source: Arc<dyn Source>, first_call_delay: Duration) -> Seen {
+        Seen(Arc::new(Inner { source, first_call_delay, under_way: Mutex::default(), turned_on: Mutex::default() }))
     }
 
     /// Tells the region without waiting for it.
@@ -44,13 +36,13 @@ impl Seen {
     }
 
     /// Turns the scope on; durable when this returns.
-    pub async fn turn_on(&self, region: &Region, machine: MachineId, scope: ScopeId) -> Result<(), Untold> {
+    pub async fn turn_on(&self, region: &Region, machine: MachineId, scope: ScopeId) -> Result<(), SourceError> {
         let switch = region.switch_of(scope);
         self.hold_from_now(switch);
         let mut outcome = self.begin(switch, machine);
         let outcome = match outcome.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.unwrap_or(Err(Untold::Unavailable)),
-            Err(_) => Err(Untold::Unavailable),
+            Ok(outcome) => outcome.clone().unwrap_or(Err(SourceError::OutcomeUnknown)),
+            Err(_) => Err(SourceError::OutcomeUnknown),
         };
         if outcome.is_err() {
             lock(&self.0.turned_on).remove(&switch);
@@ -87,14 +79,9 @@ impl Seen {
         let seen = self.clone();
         // A task of its own: the request that began it may go away, others may have joined.
         tokio::spawn(async move {
-            let done = seen.0.engine.submit(Command::Seen { machine }, None).await;
+            let done = seen.0.source.record_seen(machine).await;
             lock(&seen.0.under_way).remove(&switch);
-            let _ = tell.send(Some(match done {
-                Ok(_) => Ok(()),
-                Err(SubmitError::Busy | SubmitError::Stopping) => Err(Untold::Busy),
-                Err(SubmitError::Unavailable) => Err(Untold::Unavailable),
-                Err(SubmitError::Rejected(_)) => Err(Untold::Gone),
-            }));
+            let _ = tell.send(Some(done));
         });
         outcome
     }

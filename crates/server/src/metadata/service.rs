@@ -11,7 +11,7 @@ use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
 use forewarn_wire::version::{Endpoint, InstanceVersion, Version};
 use http::header::{HeaderName, IF_NONE_MATCH, ORIGIN};
-use http::{HeaderMap, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderValue, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -21,14 +21,15 @@ use super::documents::Documents;
 use super::memo::Memo;
 use super::route::{self, Route, Target};
 use super::seen::Seen;
-use crate::engine::Engine;
-use crate::faults::{Alter, Document, Facts, Hit};
+use super::{EndpointState, Source};
+use crate::faults::{Alter, Document, Facts, Hit, Method};
 use crate::identity::{Desk, is_known_audience};
-use crate::requests::{Asking, Passed, kept};
+use crate::requests::{Passed, kept};
 
 /// What all listeners share.
 pub(crate) struct Shared {
-    pub engine: Engine,
+    pub source: Arc<dyn Source>,
+    pub state: Arc<EndpointState>,
     pub documents: Documents,
     pub memo: Memo,
     pub answers: Answers,
@@ -92,50 +93,50 @@ impl Shared {
         let path = request.uri().path();
         let target =
             route::parse(path, door.prefix_allowed).ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;
-        let asking = check_method(&target.route, request.method())?;
-        let query = check_head(request, asking)?;
+        let method = check_method(&target.route, request.method())?;
+        let query = check_head(request, method)?;
         match target.route {
             Route::ScheduledEvents => {
                 let given = query.api_version.as_deref();
                 let version = Version::parse(given)
                     .map_err(|error| Refusal::api_version(Endpoint::ScheduledEvents, given, error))?;
-                match asking {
-                    Asking::Get => self.look_at_document(door, peer, &target, request, version, &query, visit),
-                    Asking::Post => self.look_at_approval(door, peer, &target, version, visit),
+                match method {
+                    Method::Get => self.look_at_document(door, peer, &target, request, version, &query, visit),
+                    Method::Post => self.look_at_approval(door, peer, &target, version, visit),
                 }
             }
             Route::IdentityToken => {
                 check_instance_query(&query)?;
                 let resource = check_resource(&query, &self.desk)?;
-                let machine = self.engine.board().peek();
+                let machine = self.source.peek();
                 let machine = door.who(&machine.region, peer, target.machine.as_ref())?.clone();
                 let given = query.api_version.as_deref();
-                let passed = self.passed(machine.id, Asking::Get).elsewhere("/metadata/identity/oauth2/token", given);
+                let passed = self.passed(machine.id, Method::Get).elsewhere("/metadata/identity/oauth2/token", given);
                 self.note(passed, None, visit)?;
                 let client_id = query.client_id.map(|id| id.into_owned());
                 Ok(Look::Token(TokenRequest { machine, resource, client_id }))
             }
             Route::Versions => {
-                let snapshot = self.engine.board().peek();
+                let snapshot = self.source.peek();
                 let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
-                self.note(self.passed(machine.id, Asking::Get).elsewhere("/metadata/versions", None), None, visit)?;
+                self.note(self.passed(machine.id, Method::Get).elsewhere("/metadata/versions", None), None, visit)?;
                 Ok(Look::Answer(self.answers.json(instance::versions_body())))
             }
             Route::Root => {
                 let format = check_instance_query(&query)?.1;
-                let snapshot = self.engine.board().peek();
+                let snapshot = self.source.peek();
                 let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
                 let given = query.api_version.as_deref();
-                self.note(self.passed(machine.id, Asking::Get).elsewhere("/metadata", given), None, visit)?;
+                self.note(self.passed(machine.id, Method::Get).elsewhere("/metadata", given), None, visit)?;
                 Ok(Look::Answer(self.answers.of(instance::root_listing(format)?)))
             }
             Route::Instance(below) => {
                 let (version, format) = check_instance_query(&query)?;
-                let snapshot = self.engine.board().peek();
+                let snapshot = self.source.peek();
                 let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
                 let path = format!("/metadata/instance{below}");
                 let given = query.api_version.as_deref();
-                self.note(self.passed(machine.id, Asking::Get).elsewhere(&path, given), None, visit)?;
+                self.note(self.passed(machine.id, Method::Get).elsewhere(&path, given), None, visit)?;
                 let answer = super::instance::answer(&snapshot.region, machine, version, below, format)?;
                 Ok(Look::Answer(self.answers.of(answer)))
             }
@@ -154,11 +155,11 @@ impl Shared {
         visit: &mut Option<Visit>,
     ) -> Result<Look, Refusal> {
         let wait_secs = check_wait(query)?;
-        let snapshot = self.engine.board().peek();
+        let snapshot = self.source.peek();
         let region = &snapshot.region;
         let (machine, scope) = door.who_polls(&snapshot, peer, target.machine.as_ref(), &self.memo)?;
         let scope = region.scope(scope).ok_or(Refusal::Internal)?;
-        let mut passed = self.passed(machine, Asking::Get);
+        let mut passed = self.passed(machine, Method::Get);
         passed.version = Some(version);
         let now = passed.at;
         let document = Document { scope: scope.id, incarnation: scope.incarnation };
@@ -205,18 +206,18 @@ impl Shared {
         version: Version,
         visit: &mut Option<Visit>,
     ) -> Result<Look, Refusal> {
-        let snapshot = self.engine.board().peek();
+        let snapshot = self.source.peek();
         let region = &snapshot.region;
         let machine = door.who(region, peer, target.machine.as_ref())?;
-        let mut passed = self.passed(machine.id, Asking::Post);
+        let mut passed = self.passed(machine.id, Method::Post);
         passed.version = Some(version);
         let incarnation = region.scope(machine.scope).map_or(0, |scope| scope.incarnation);
         self.note(passed, Some(Document { scope: machine.scope, incarnation }), visit)?;
         Ok(Look::Post(Post { machine: machine.clone() }))
     }
 
-    fn passed(&self, machine: MachineId, asking: Asking) -> Passed {
-        Passed::new(machine, self.engine.now(), asking)
+    fn passed(&self, machine: MachineId, method: Method) -> Passed {
+        Passed::new(machine, self.source.now(), method)
     }
 
     /// Counts the request, and says what the document looks like when it meets a fault.
@@ -226,10 +227,10 @@ impl Shared {
         document: Option<Document>,
         visit: &mut Option<Visit>,
     ) -> Result<Option<Alter>, Refusal> {
-        let Passed { machine, asking, at, .. } = passed;
-        let counted = self.engine.requests().note(machine, asking, at);
+        let Passed { machine, method, at, .. } = passed;
+        let counted = self.state.requests.note(machine, method, at);
         let hit = match counted {
-            Ok(()) => self.meet(machine, asking, document, at),
+            Ok(()) => self.meet(machine, method, document, at),
             Err(_) => None,
         };
         if let Some(hit) = &hit {
@@ -240,25 +241,25 @@ impl Shared {
         counted.map(|()| alter).map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
     }
 
-    fn meet(&self, machine: MachineId, asking: Asking, document: Option<Document>, now: Timestamp) -> Option<Box<Hit>> {
-        let faults = self.engine.faults_kept();
+    fn meet(&self, machine: MachineId, method: Method, document: Option<Document>, now: Timestamp) -> Option<Box<Hit>> {
+        let faults = &self.state.faults;
         if !faults.any() {
             return None;
         }
-        faults.meet(Facts { machine, asking, document, now, real: faults.real() }).map(Box::new)
+        faults.meet(Facts { machine, method, document, now, real: faults.real() }).map(Box::new)
     }
 
     /// A request that was refused before it was known whose it is: who it would have been, if anybody.
     pub fn stray<B>(&self, door: &Door, peer: &Peer, request: &Request<B>) -> Option<Passed> {
         let path = request.uri().path();
         let target = route::parse(path, door.prefix_allowed);
-        let snapshot = self.engine.board().peek();
+        let snapshot = self.source.peek();
         let machine = self.would_be(door, peer, target.as_ref(), &snapshot.region)?;
-        let asking = if request.method() == Method::POST { Asking::Post } else { Asking::Get };
-        let mut passed = self.passed(machine, asking);
+        let method = if request.method() == http::Method::POST { Method::Post } else { Method::Get };
+        let mut passed = self.passed(machine, method);
         let is_events = target.is_some_and(|target| target.route == Route::ScheduledEvents);
         let extra = passed.extra();
-        if *request.method() != asking.method() {
+        if *request.method() != method.as_str() {
             extra.method = Some(kept(request.method().as_str()));
         }
         if !is_events {
@@ -275,24 +276,24 @@ impl Shared {
     }
 }
 
-fn check_method(route: &Route<'_>, method: &Method) -> Result<Asking, Refusal> {
+fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, Refusal> {
     let refuse = |allow| Err(Refusal::MethodNotAllowed { method: method.to_string(), allow });
     match (route, method) {
-        (_, &Method::GET) => Ok(Asking::Get),
-        (Route::ScheduledEvents, &Method::POST) => Ok(Asking::Post),
+        (_, &http::Method::GET) => Ok(Method::Get),
+        (Route::ScheduledEvents, &http::Method::POST) => Ok(Method::Post),
         (Route::ScheduledEvents, _) => refuse("GET, POST"),
         (Route::Instance(_) | Route::Versions | Route::IdentityToken | Route::Root, _) => refuse("GET"),
     }
 }
 
 /// X-Forwarded-For, then Metadata, then parameters that are there twice.
-fn check_head<B>(request: &Request<B>, asking: Asking) -> Result<Query<'_>, Refusal> {
+fn check_head<B>(request: &Request<B>, method: Method) -> Result<Query<'_>, Refusal> {
     let headers = request.headers();
     if headers.contains_key(FORWARDED_FOR) {
         return Err(Refusal::Forwarded);
     }
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    if !says_metadata(headers) && !may_omit_metadata(headers, asking, &query) {
+    if !says_metadata(headers) && !may_omit_metadata(headers, method, &query) {
         return Err(Refusal::MetadataHeaderMissing);
     }
     Ok(query?)
@@ -303,9 +304,9 @@ fn says_metadata(headers: &HeaderMap) -> bool {
 }
 
 /// The oldest version took approvals without the header. A browser that is led astray says where it was.
-fn may_omit_metadata(headers: &HeaderMap, asking: Asking, query: &Result<Query<'_>, QueryError>) -> bool {
+fn may_omit_metadata(headers: &HeaderMap, method: Method, query: &Result<Query<'_>, QueryError>) -> bool {
     let oldest = |query: &Query<'_>| query.api_version.as_deref() == Some(Version::V2017_03_01.as_str());
-    matches!(asking, Asking::Post)
+    matches!(method, Method::Post)
         && query.as_ref().is_ok_and(oldest)
         && !headers.contains_key(ORIGIN)
         && !headers.contains_key(FETCH_SITE)

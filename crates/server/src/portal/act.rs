@@ -6,9 +6,10 @@ use axum::response::{IntoResponse, Redirect, Response};
 use http::Method;
 use serde_json::{Value, json};
 
+use super::Portal;
 use super::visitor::{Form, Visitor};
 use super::{group, kit, page};
-use crate::api::{Refused, Service, next_deadline};
+use crate::api::{Refused, next_deadline};
 
 /// A request of the API.
 pub struct Request {
@@ -31,12 +32,12 @@ impl Request {
     }
 
     /// Sends it in the visitor's name.
-    pub async fn send(self, service: &Service, visitor: &Visitor) -> Result<Value, Refused> {
+    pub async fn send(self, service: &Portal, visitor: &Visitor) -> Result<Value, Refused> {
         service.call(visitor.principal(), self.method, &self.path, self.body).await
     }
 }
 
-pub async fn act(State(service): State<Service>, form: Form) -> Response {
+pub async fn act(State(service): State<Portal>, form: Form) -> Response {
     let back = back(form.text("back"));
     let done = match request(&service, &form) {
         Ok(request) => request.send(&service, &form.visitor).await,
@@ -76,7 +77,7 @@ pub fn back(text: &str) -> String {
     if is_ours { text.to_owned() } else { "/".into() }
 }
 
-fn request(service: &Service, form: &Form) -> Result<Request, String> {
+fn request(service: &Portal, form: &Form) -> Result<Request, String> {
     let target = segment(form.text("target"));
     let post = |path: String, body: Value| Ok(Request::post(path, body));
     let delete = |path: String| Ok(Request::delete(path));
@@ -105,7 +106,7 @@ fn request(service: &Service, form: &Form) -> Result<Request, String> {
         "advance-next" => {
             let engine = service.engine();
             let (now, snapshot) = (engine.now(), engine.snapshot());
-            let next = next_deadline(&snapshot.region, engine.next_simulated_end());
+            let next = next_deadline(&snapshot.region, engine.next_report());
             let (next, _) = next.ok_or("Nothing is going to happen by itself.")?;
             // Deadlines may lie between two seconds.
             let seconds = next.since(now).as_millis().div_ceil(1000) as u64;

@@ -9,12 +9,13 @@ use forewarn_core::{Home, Region, Rejection};
 use http::{Method, StatusCode};
 use serde_json::json;
 
+use super::Portal;
 use super::act::{notification, number};
 use super::field::{self, Control, Field, Problems};
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::sign_in;
 use super::visitor::Form;
-use crate::api::{SUBSCRIPTION_DEFAULT, Service};
+use crate::api::SUBSCRIPTION_DEFAULT;
 use crate::identity::Role;
 
 const HERE: &str = "/scale-sets/add";
@@ -144,7 +145,7 @@ fn drawn(scene: &Scene, typed: &Typed, problems: &Problems, review: bool) -> Dra
     Drawn { title: "Create a virtual machine scale set".into(), lead, panels: vec![panel] }
 }
 
-pub async fn submit(State(service): State<Service>, form: Form) -> Response {
+pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     let typed = Typed::of(&form);
     let scene = Scene::now(&service, &form.visitor, Look::First);
     let problems = problems(scene.region(), &form, &typed);

@@ -8,6 +8,7 @@ use forewarn_core::{Group, GroupKind, Guid, Machine};
 use forewarn_wire::guid;
 use serde_json::json;
 
+use super::Portal;
 use super::act::{Request, back, segment};
 use super::action::Tone;
 use super::confirm::Confirm;
@@ -15,7 +16,7 @@ use super::foretell::{Asked, Oracle};
 use super::page::{self, Look, Scene};
 use super::visitor::Form;
 use super::{group, plan, sign_in, words};
-use crate::api::{Refused, Service};
+use crate::api::Refused;
 use crate::identity::Role;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub fn form(scene: &Scene, group: &Group, here: &str) -> String {
     sign_in::rendered(&Buttons { csrf: &scene.visitor.session.csrf, back: here, buttons }).0
 }
 
-pub async fn submit(State(service): State<Service>, form: Form) -> Response {
+pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     let back = back(form.text("back"));
     let scene = Scene::now(&service, &form.visitor, Look::First);
     match answer(&service, &scene, &form, &back).await {
@@ -64,7 +65,7 @@ pub async fn submit(State(service): State<Service>, form: Form) -> Response {
     }
 }
 
-async fn answer(service: &Service, scene: &Scene, form: &Form, back: &str) -> Result<Response, Refused> {
+async fn answer(service: &Portal, scene: &Scene, form: &Form, back: &str) -> Result<Response, Refused> {
     let group = group::page_group(scene, back).ok_or_else(|| Refused::form("The group is gone."))?;
     let machines = ticked(scene, form)?;
     if form.text("act") == "plan" {

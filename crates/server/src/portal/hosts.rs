@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{EventKind, Host, Machine, Operation, Request, ScopeId, Target};
 use http::{Method, StatusCode};
 
+use super::Portal;
 use super::act::segment;
 use super::action::{Actions, Button, Tone};
 use super::field::{self, Field, Problems};
@@ -17,7 +18,6 @@ use super::maintenance::operations_panel;
 use super::page::{self, Drawn, Fragment, Look, Missing, Panel, Scene};
 use super::visitor::Form;
 use super::{history, overview, plan, sign_in, timeline, words};
-use crate::api::Service;
 use crate::identity::Role;
 
 const HERE: &str = "/hosts";
@@ -172,7 +172,7 @@ fn machines(scene: &Scene, host: &Host) -> Panel {
 }
 
 /// Registers a host.
-pub async fn submit(State(service): State<Service>, form: Form) -> Response {
+pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     let name = form.text("name");
     let mut problems = Problems::default();
     let checked = field::name(name);

@@ -7,10 +7,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
 
+use super::Portal;
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::visitor::Form;
 use super::{sign_in, words};
-use crate::api::{Service, next_deadline};
+use crate::api::next_deadline;
 use crate::clock::Kind;
 use crate::faults::{Fault, Kind as FaultKind, Method, Path};
 use crate::identity::Role;
@@ -83,7 +84,7 @@ struct FaultRow<'a> {
 }
 
 pub fn draw(scene: &Scene, typed: &Typed) -> Drawn {
-    let typed = &typed.or_last(scene.service.portal().last_run(&scene.visitor.cookie));
+    let typed = &typed.or_last(scene.service.shared.last_run(&scene.visitor.cookie));
     let csrf = scene.visitor.session.csrf.as_str();
     let allowed = scene.visitor.may(Role::Owner);
     let newest = scene.service.runs().last().map(|run| run.id);
@@ -93,7 +94,7 @@ pub fn draw(scene: &Scene, typed: &Typed) -> Drawn {
         Some((one.name, scenario.title, scenario.about))
     });
     let scenarios = Scenarios { scenarios: scenarios.collect(), csrf, allowed };
-    let faults = scene.service.engine().faults();
+    let faults = scene.service.faults().list();
     let faults = faults.iter().map(|fault| fault_row(fault, csrf, allowed)).collect();
     let form = |html: String| {
         if allowed { html } else { format!("<p class=\"quiet\">{}</p>", words::role_needed(Role::Owner)) }
@@ -116,12 +117,12 @@ pub fn at(part: &str) -> String {
 }
 
 /// One of the forms of this page. What is wrong is said at its field, and what was typed stays.
-pub async fn submit(State(service): State<Service>, form: Form) -> Response {
+pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     let mut typed = Typed::of(&form);
     if let Some(request) = typed.request(form.text("form")) {
         match request.send(&service, &form.visitor).await {
             Ok(_) if form.text("form") == "scenario" => {
-                service.portal().ran(&form.visitor.cookie, typed.ran());
+                service.shared.ran(&form.visitor.cookie, typed.ran());
                 return Redirect::to(&at("runs")).into_response();
             }
             Ok(_) if form.text("form") == "advance" => return Redirect::to(&at("panel-clock-panel")).into_response(),
@@ -137,7 +138,7 @@ fn clock(scene: &Scene, typed: &Typed, csrf: &str, allowed: bool) -> Panel {
     let manual = scene.service.engine().clock_kind() == Kind::Manual;
     // A real clock is always another one; the page tells it by itself.
     let now = if manual { words::time(scene.now) } else { String::new() };
-    let next = next_deadline(scene.region(), scene.service.engine().next_simulated_end());
+    let next = next_deadline(scene.region(), scene.service.engine().next_report());
     let next = next.map(|(at, what)| (words::time(at), what));
     let clock = Clock { now, manual, next, scale: scene.region().settings().notice_scale };
     let panel = Panel::one("clock-panel", "Clock", &clock);

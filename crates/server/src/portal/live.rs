@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::Portal;
 use super::page::{Look, Missing, Page, Panel, Scene, page_at};
 use super::view::View;
 use super::visitor::Visitor;
-use crate::api::{Pages, Service};
+use crate::api::Pages;
 
 /// A page is drawn at most so often, however busy the fleet is: people do not read faster.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -39,7 +40,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 const STALLED_AFTER: Duration = Duration::from_secs(60);
 
 pub async fn stream(
-    State(service): State<Service>,
+    State(service): State<Portal>,
     visitor: Visitor,
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
@@ -55,7 +56,7 @@ pub async fn stream(
     let since = query.get("since").and_then(|since| since.parse().ok());
     let field = |name: &str| query.get(name).map_or("", String::as_str);
     let view = query.get("shelves").map(|shelves| View::parse(shelves, field("opened"), field("closed")));
-    let (name, views) = service.portal().streams.open(&visitor.cookie, view);
+    let (name, views) = service.shared.streams.open(&visitor.cookie, view);
     let feed = Feed { service, visitor, page, messages, commits, views, name, since, sent: None, _permit: permit };
     tokio::spawn(feed.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
@@ -63,7 +64,7 @@ pub async fn stream(
 }
 
 struct Feed {
-    service: Service,
+    service: Portal,
     visitor: Visitor,
     page: Page,
     messages: mpsc::Sender<Bytes>,
@@ -109,7 +110,7 @@ impl Sent {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.service.portal().streams.close(&self.name);
+        self.service.shared.streams.close(&self.name);
     }
 }
 

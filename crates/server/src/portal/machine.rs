@@ -186,7 +186,7 @@ fn document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a st
 }
 
 fn requests(scene: &Scene, machine: &Machine) -> Requests {
-    let log = scene.service.engine().request_log_of(machine.id, 0);
+    let log = scene.service.endpoint().requests.log_of(machine.id, 0);
     let summary = match (log.summary.last_poll, log.summary.first_poll) {
         (Some(last), Some(first)) => {
             let often =

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{Event, Machine, Operation, OperationResult, OperationState, Region, Request, Target};
 use http::StatusCode;
 
+use super::Portal;
 use super::act::{self, after};
 use super::action::{Button, Tone};
 use super::foretell::{Oracle, Stage, machines_of};
@@ -16,7 +17,7 @@ use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::plan::Typed;
 use super::visitor::Form;
 use super::{sign_in, words};
-use crate::api::{Refused, Service};
+use crate::api::Refused;
 use crate::identity::Role;
 
 const HERE: &str = "/maintenance";
@@ -234,7 +235,7 @@ fn state(operation: &Operation, all: usize) -> String {
     }
 }
 
-pub async fn submit(State(service): State<Service>, form: Form) -> Response {
+pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     let scene = Scene::now(&service, &form.visitor, Look::First);
     let mut typed = Typed::of(&form);
     let Some(meant) = typed.check(&Oracle::of(&scene)) else {

@@ -32,7 +32,6 @@ mod page;
 mod plan;
 mod policy;
 mod scope;
-mod session;
 mod set;
 mod shared;
 mod shelf;
@@ -42,6 +41,9 @@ mod view;
 mod visitor;
 mod words;
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
@@ -50,9 +52,30 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderValue, Method, header};
 
-use crate::api::{ApiError, Service, check_door, is_elsewhere};
-pub(crate) use session::{CODE_LIFE, Session, Sessions};
-pub(crate) use shared::Shared;
+use crate::api::{ApiError, Service, check_door, is_api_path};
+use shared::Shared;
+
+/// The API, and what the portal's pages share.
+#[derive(Clone)]
+pub struct Portal {
+    service: Service,
+    shared: Arc<Shared>,
+}
+
+impl Portal {
+    pub fn new(service: Service) -> Portal {
+        Portal { service, shared: Arc::default() }
+    }
+}
+
+/// Pages use the API like any other client of it.
+impl Deref for Portal {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        &self.service
+    }
+}
 
 /// No script, style, picture or connection from anywhere else, and no frames. On every answer of the management
 /// listener, so that no path is forgotten.
@@ -60,7 +83,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
 
-pub fn routes(service: &Service) -> Router<Service> {
+pub fn routes<S: Clone + Send + Sync + 'static>(portal: &Portal) -> Router<S> {
     let mut router = Router::new();
     for path in page::PATHS {
         router = router.route(path, get(page::show));
@@ -80,7 +103,8 @@ pub fn routes(service: &Service) -> Router<Service> {
         .route("/portal/live", get(live::stream))
         .route("/portal/look", post(view::look))
         .route("/portal/assets/{file}", get(assets::get))
-        .layer(middleware::from_fn_with_state(service.clone(), door))
+        .layer(middleware::from_fn_with_state(portal.clone(), door))
+        .with_state(portal.clone())
 }
 
 pub async fn with_policy(mut answer: Response) -> Response {
@@ -93,23 +117,23 @@ pub async fn with_policy(mut answer: Response) -> Response {
 }
 
 /// Where nothing is, browsers get a page: that there is nothing, or the one to sign in with. Programs get the API's words.
-pub async fn or_page(State(service): State<Service>, request: Request, next: Next) -> Result<Response, ApiError> {
+pub async fn or_page(State(portal): State<Portal>, request: Request, next: Next) -> Result<Response, ApiError> {
     if !is_lost(&request) {
         return Ok(next.run(request).await);
     }
-    check_door(&request, service.doors())?;
-    Ok(Handler::call(page::show, request, service).await)
+    check_door(&request, portal.doors())?;
+    Ok(Handler::call(page::show, request, portal).await)
 }
 
 fn is_lost(request: &Request) -> bool {
     let path = request.uri().path();
-    let is_known = request.extensions().get::<MatchedPath>().is_some() || is_elsewhere(path);
+    let is_known = request.extensions().get::<MatchedPath>().is_some() || is_api_path(path);
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_browser = accept.is_some_and(|accept| accept.contains("text/html"));
     is_browser && !is_known && matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-async fn door(State(service): State<Service>, request: Request, next: Next) -> Result<Response, ApiError> {
-    check_door(&request, service.doors())?;
+async fn door(State(portal): State<Portal>, request: Request, next: Next) -> Result<Response, ApiError> {
+    check_door(&request, portal.doors())?;
     Ok(next.run(request).await)
 }

@@ -172,7 +172,7 @@ fn address(search: &str, show: Show) -> String {
 
 fn found(scene: &Scene, wanted: &Wanted<'_>) -> Arc<[ScopeId]> {
     let region = scene.region();
-    let order = scene.service.portal().order(&scene.snapshot);
+    let order = scene.service.shared.order(&scene.snapshot);
     if wanted.is_everything() {
         return order;
     }

@@ -12,15 +12,16 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
+use super::Portal;
 use super::field::Problems;
 use super::overview::{Show, Start};
 use super::shelf::Shelf;
 use super::view::View;
 use super::visitor::Visitor;
 use super::{add_set, event, group, hosts, kit, machine, maintenance, overview, plan, sign_in, words};
-use crate::api::{Refused, Service};
+use crate::api::Refused;
 use crate::clock::Kind;
-use crate::engine::Snapshot;
+use forewarn_core::Snapshot;
 
 /// Where pages are; those with forms of their own are in the table of routes.
 pub const PATHS: [&str; 5] = ["/", "/machines/{machine}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
@@ -137,7 +138,7 @@ pub enum Look {
 
 /// What a page is drawn from: one moment.
 pub struct Scene {
-    pub service: Service,
+    pub service: Portal,
     pub snapshot: Arc<Snapshot>,
     pub now: Timestamp,
     pub visitor: Visitor,
@@ -147,7 +148,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub fn now(service: &Service, visitor: &Visitor, look: Look) -> Scene {
+    pub fn now(service: &Portal, visitor: &Visitor, look: Look) -> Scene {
         // The snapshot first: nothing in it is later than the time.
         let snapshot = service.engine().snapshot();
         let now = service.engine().now();
@@ -263,7 +264,7 @@ pub async fn first() -> Redirect {
     Redirect::to("/")
 }
 
-pub async fn show(State(service): State<Service>, visitor: Visitor, request: Request) -> Response {
+pub async fn show(State(service): State<Portal>, visitor: Visitor, request: Request) -> Response {
     let here = request.uri().path_and_query().map_or("/", |address| address.as_str());
     at(&service, &visitor, here, None).await
 }
@@ -274,7 +275,7 @@ pub fn page_at(here: &str) -> Option<Page> {
 }
 
 /// The page at `here`, with a refusal above it when there is one.
-pub async fn at(service: &Service, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
+pub async fn at(service: &Portal, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
     let page = page_at(here);
     let scene = Scene::now(service, visitor, Look::First);
     let drawn = match page {

@@ -9,6 +9,7 @@ use forewarn_core::{Group, GroupKind, ScaleSet, UpgradeMode};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::Portal;
 use super::act::{Request, back, notification, number, segment};
 use super::action::Tone;
 use super::confirm::Confirm;
@@ -17,7 +18,7 @@ use super::foretell::Oracle;
 use super::page::{self, Look, Panel, Scene};
 use super::visitor::Form;
 use super::{group, sign_in, words};
-use crate::api::{Refused, Service};
+use crate::api::Refused;
 use crate::identity::Role;
 
 /// What is in the fields.
@@ -131,7 +132,7 @@ pub fn panel(scene: &Scene, group: &Group, set: &ScaleSet, here: &str, typed: Op
 }
 
 /// One of the forms.
-pub async fn submit(State(service): State<Service>, form: Form) -> Response {
+pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     let back = back(form.text("back"));
     let scene = Scene::now(&service, &form.visitor, Look::First);
     let found = group::page_group(&scene, &back).and_then(|group| match &group.kind {

@@ -9,7 +9,7 @@ use super::kit::LastRun;
 use super::timeline::Past;
 use super::view::Streams;
 use super::words;
-use crate::engine::Snapshot;
+use forewarn_core::Snapshot;
 
 #[derive(Default)]
 pub struct Shared {

@@ -8,8 +8,9 @@ use axum::extract::{Query, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use http::{StatusCode, header};
 
+use super::Portal;
 use super::visitor::{Form, Visitor, set_cookie};
-use crate::api::{Service, Via};
+use crate::api::Via;
 use crate::identity::Principal;
 
 #[derive(Template)]
@@ -25,13 +26,13 @@ struct SignInPage<'a> {
 struct SignedInPage;
 
 /// The page for whoever is not signed in.
-pub fn page(service: &Service, problem: &str) -> Html<String> {
+pub fn page(service: &Portal, problem: &str) -> Html<String> {
     rendered(&SignInPage { open: service.access().is_open(), problem })
 }
 
 /// A link that was followed. Without a code it is the sign-in page.
 pub async fn with_code(
-    State(service): State<Service>,
+    State(service): State<Portal>,
     Extension(via): Extension<Via>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
@@ -46,7 +47,7 @@ pub async fn with_code(
 }
 
 /// The button of a server that asks nobody for a token.
-pub async fn at_once(State(service): State<Service>, Extension(via): Extension<Via>) -> Response {
+pub async fn at_once(State(service): State<Portal>, Extension(via): Extension<Via>) -> Response {
     match service.access().begin_open_session() {
         Some((principal, cookie)) => begun(&service, via, &principal, &cookie),
         None => (StatusCode::UNAUTHORIZED, page(&service, "This server wants a link with a code.")).into_response(),
@@ -58,16 +59,16 @@ pub async fn session(_: Visitor) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-pub async fn out(State(service): State<Service>, Extension(via): Extension<Via>, form: Form) -> Response {
+pub async fn out(State(service): State<Portal>, Extension(via): Extension<Via>, form: Form) -> Response {
     service.access().end_session(&form.visitor.cookie);
-    service.portal().streams.end(&form.visitor.cookie);
+    service.shared.streams.end(&form.visitor.cookie);
     let cookie = set_cookie(&service, Some(via), None);
     ([(header::SET_COOKIE, cookie)], Redirect::to("/portal/sign-in")).into_response()
 }
 
 /// A page of its own and not a redirect: the cookie is for requests that come from our own pages, and a redirect
 /// from elsewhere is none.
-fn begun(service: &Service, via: Via, principal: &Principal, cookie: &str) -> Response {
+fn begun(service: &Portal, via: Via, principal: &Principal, cookie: &str) -> Response {
     let cookie = set_cookie(service, Some(via), Some(cookie));
     tracing::info!(name = %principal.name, role = principal.role.word(), "somebody has signed in at the portal");
     ([(header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".into())], rendered(&SignedInPage))

@@ -8,8 +8,9 @@ use axum::extract::State;
 use http::StatusCode;
 use tokio::sync::watch;
 
+use super::Portal;
 use super::visitor::Form;
-use crate::api::{Service, random_token};
+use crate::identity::random_token;
 
 /// Stretches that one viewer looks at: a window that is higher than any screen.
 const SHELVES_MAX: usize = 64;
@@ -111,8 +112,8 @@ impl Streams {
 }
 
 /// A page says what its viewer looks at now.
-pub async fn look(State(service): State<Service>, form: Form) -> StatusCode {
+pub async fn look(State(service): State<Portal>, form: Form) -> StatusCode {
     let view = View::parse(form.text("shelves"), form.text("opened"), form.text("closed"));
-    let is_open = service.portal().streams.look(&form.visitor.cookie, form.text("stream"), view);
+    let is_open = service.shared.streams.look(&form.visitor.cookie, form.text("stream"), view);
     if is_open { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }

@@ -9,10 +9,11 @@ use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 
-use super::session::{SESSION_SECS, Session};
+use super::Portal;
 use super::sign_in;
-use crate::api::{Service, Via};
+use crate::api::Via;
 use crate::identity::{Principal, Role};
+use crate::identity::{SESSION_SECS, Session};
 
 /// How long a form may take to arrive.
 const FORM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,10 +42,10 @@ impl Visitor {
     }
 }
 
-impl FromRequestParts<Service> for Visitor {
+impl FromRequestParts<Portal> for Visitor {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Visitor, Response> {
+    async fn from_request_parts(parts: &mut Parts, service: &Portal) -> Result<Visitor, Response> {
         let found = cookie(&parts.headers, service.doors().http).and_then(|cookie| {
             let session = service.access().session(&cookie)?;
             Some(Visitor { session, cookie })
@@ -53,10 +54,10 @@ impl FromRequestParts<Service> for Visitor {
     }
 }
 
-impl FromRequest<Service> for Form {
+impl FromRequest<Portal> for Form {
     type Rejection = Response;
 
-    async fn from_request(request: Request, service: &Service) -> Result<Form, Response> {
+    async fn from_request(request: Request, service: &Portal) -> Result<Form, Response> {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, service).await?;
         let body = Bytes::from_request(Request::from_parts(parts, body), service);
@@ -110,7 +111,7 @@ fn cookie(headers: &HeaderMap, address: SocketAddr) -> Option<String> {
 }
 
 /// A header that sets the cookie, or takes it away when there is no value.
-pub fn set_cookie(service: &Service, via: Option<Via>, value: Option<&str>) -> String {
+pub fn set_cookie(service: &Portal, via: Option<Via>, value: Option<&str>) -> String {
     let name = cookie_name(service.doors().http);
     let secure = if via == Some(Via::Https) { "; Secure" } else { "" };
     let age = if value.is_some() { SESSION_SECS } else { 0 };

@@ -11,9 +11,9 @@ use std::time::Duration;
 use forewarn_core::{EventId, MachineId, Timestamp};
 use forewarn_wire::version::Version;
 
+use super::Passed;
 use super::rhythm::{Rhythm, Summary};
-use super::{Asking, Passed};
-use crate::faults::Met;
+use crate::faults::{Met, Method};
 
 /// Requests of one machine that are kept: about a minute of a handler that polls each second.
 pub const REQUESTS_KEPT_MAX: usize = 64;
@@ -98,7 +98,7 @@ struct Entry {
     extra: Option<Box<Extra>>,
     /// 0: none.
     status: u16,
-    asking: Asking,
+    method: Method,
     version: Option<Version>,
 }
 
@@ -120,8 +120,8 @@ impl Logs {
         }
         log.numbered += 1;
         log.newest = Some(passed.at);
-        let Passed { at, asking, version, extra, .. } = passed;
-        log.entries.push_back(Entry { at, extra, status: status.unwrap_or(0), asking, version });
+        let Passed { at, method, version, extra, .. } = passed;
+        log.entries.push_back(Entry { at, extra, status: status.unwrap_or(0), method, version });
     }
 
     /// The requests after the one with this number.
@@ -162,7 +162,7 @@ impl Log {
 
 impl Entry {
     fn is_poll(&self) -> bool {
-        is_poll(self.asking, self.extra.as_deref())
+        is_poll(self.method, self.extra.as_deref())
     }
 
     fn told(&self, number: u64) -> RequestSeen {
@@ -172,7 +172,7 @@ impl Entry {
         RequestSeen {
             number,
             at: self.at,
-            method: extra.method.as_deref().unwrap_or(self.asking.method()).to_owned(),
+            method: extra.method.as_deref().unwrap_or(self.method.as_str()).to_owned(),
             path: extra.path.as_deref().unwrap_or("/metadata/scheduledevents").to_owned(),
             version: version.map(str::to_owned),
             status: Some(self.status).filter(|status| *status != 0),
@@ -183,8 +183,8 @@ impl Entry {
 }
 
 /// A GET of the document of events.
-pub(super) fn is_poll(asking: Asking, extra: Option<&Extra>) -> bool {
-    matches!(asking, Asking::Get) && extra.is_none_or(|extra| extra.path.is_none() && extra.method.is_none())
+pub(super) fn is_poll(method: Method, extra: Option<&Extra>) -> bool {
+    matches!(method, Method::Get) && extra.is_none_or(|extra| extra.path.is_none() && extra.method.is_none())
 }
 
 /// As much of a machine's own text as is kept.
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn poll(machine: u64, secs: i64) -> Passed {
-        Passed::new(MachineId(machine), Timestamp::from_secs(secs), Asking::Get)
+        Passed::new(MachineId(machine), Timestamp::from_secs(secs), Method::Get)
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         let logs = Logs::new();
         let elsewhere = Extra { path: Some("/metadata/instance".into()), ..Extra::default() };
         logs.write(Passed { extra: Some(Box::new(elsewhere)), ..poll(7, 1) }, Some(200));
-        logs.write(Passed { asking: Asking::Post, ..poll(7, 2) }, Some(200));
+        logs.write(Passed { method: Method::Post, ..poll(7, 2) }, Some(200));
         logs.write(poll(7, 3), None);
         let log = logs.read(MachineId(7), 0);
         let told: Vec<_> = log.requests.iter().map(|seen| (seen.method.as_str(), seen.path.as_str())).collect();

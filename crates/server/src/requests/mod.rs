@@ -17,7 +17,7 @@ pub use log::{APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestSeen};
 pub(crate) use log::{Extra, kept};
 pub use rhythm::Summary;
 
-use crate::faults::Met;
+use crate::faults::{Met, Method};
 use log::Logs;
 
 /// Machines that are remembered. Each has a place by its number; of two that share one, the later asker
@@ -40,34 +40,19 @@ pub struct RequestRecord {
     pub last_post: Option<Timestamp>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Asking {
-    Get,
-    Post,
-}
-
-impl Asking {
-    pub fn method(self) -> &'static str {
-        match self {
-            Asking::Get => "GET",
-            Asking::Post => "POST",
-        }
-    }
-}
-
 /// A request on its way to the log.
 #[derive(Debug)]
 pub(crate) struct Passed {
     pub machine: MachineId,
     pub at: Timestamp,
-    pub asking: Asking,
+    pub method: Method,
     pub version: Option<Version>,
     pub extra: Option<Box<Extra>>,
 }
 
 impl Passed {
-    pub fn new(machine: MachineId, at: Timestamp, asking: Asking) -> Passed {
-        Passed { machine, at, asking, version: None, extra: None }
+    pub fn new(machine: MachineId, at: Timestamp, method: Method) -> Passed {
+        Passed { machine, at, method, version: None, extra: None }
     }
 
     pub fn elsewhere(mut self, path: &str, version: Option<&str>) -> Passed {
@@ -90,11 +75,11 @@ impl Passed {
     }
 
     fn is_poll(&self) -> bool {
-        log::is_poll(self.asking, self.extra.as_deref())
+        log::is_poll(self.method, self.extra.as_deref())
     }
 }
 
-pub(crate) struct Requests {
+pub struct Requests {
     per_second: Option<u32>,
     chunks: Vec<OnceLock<Box<[Place]>>>,
     buckets: Vec<Mutex<HashMap<MachineId, Bucket>>>,
@@ -134,7 +119,7 @@ impl Requests {
     }
 
     /// Writes down a request that is over; without a status when there was no answer.
-    pub fn write(&self, passed: Passed, status: Option<u16>) {
+    pub(crate) fn write(&self, passed: Passed, status: Option<u16>) {
         self.logs.write(passed, status);
     }
 
@@ -149,7 +134,7 @@ impl Requests {
     }
 
     /// Notes a request, or says that it is one too many.
-    pub fn note(&self, machine: MachineId, asking: Asking, now: Timestamp) -> Result<(), Limited> {
+    pub(crate) fn note(&self, machine: MachineId, method: Method, now: Timestamp) -> Result<(), Limited> {
         let place = self.place(machine);
         place.claim(machine);
         if let Some(limit) = self.per_second
@@ -158,9 +143,9 @@ impl Requests {
             place.refused.fetch_add(1, Ordering::Relaxed);
             return Err(limited);
         }
-        let (count, last) = match asking {
-            Asking::Get => (&place.gets, &place.last_get),
-            Asking::Post => (&place.posts, &place.last_post),
+        let (count, last) = match method {
+            Method::Get => (&place.gets, &place.last_get),
+            Method::Post => (&place.posts, &place.last_post),
         };
         count.fetch_add(1, Ordering::Relaxed);
         last.store(now.0, Ordering::Relaxed);
@@ -247,8 +232,8 @@ mod tests {
     fn requests_are_counted_by_machine() {
         let requests = Requests::new(None);
         let now = Timestamp::from_secs(5);
-        requests.note(MachineId(1), Asking::Get, now).unwrap();
-        requests.note(MachineId(1), Asking::Post, now).unwrap();
+        requests.note(MachineId(1), Method::Get, now).unwrap();
+        requests.note(MachineId(1), Method::Post, now).unwrap();
         let expected = RequestRecord { gets: 1, posts: 1, refused: 0, last_get: Some(now), last_post: Some(now) };
         assert_eq!(requests.of(MachineId(1)), Some(expected));
         assert_eq!(requests.of(MachineId(2)), None);
@@ -258,8 +243,8 @@ mod tests {
     fn of_two_that_share_a_place_the_later_has_it() {
         let requests = Requests::new(None);
         let other = MachineId(1 + RECORDS_MAX as u64);
-        requests.note(MachineId(1), Asking::Post, Timestamp::from_secs(5)).unwrap();
-        requests.note(other, Asking::Get, Timestamp::from_secs(6)).unwrap();
+        requests.note(MachineId(1), Method::Post, Timestamp::from_secs(5)).unwrap();
+        requests.note(other, Method::Get, Timestamp::from_secs(6)).unwrap();
         assert_eq!(requests.of(MachineId(1)), None);
         let record = requests.of(other).unwrap();
         assert_eq!((record.gets, record.posts, record.last_post), (1, 0, None));

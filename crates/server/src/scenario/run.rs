@@ -2,6 +2,7 @@
 //! somebody stops it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -18,10 +19,12 @@ use super::step::{Action, Does, EventState, Expectation, MachineState, Step};
 use super::verdict::{self, Verdict};
 use crate::clock;
 use crate::engine::{Advance, Engine};
+use crate::metadata::EndpointState;
 use crate::nearest::hint;
 
 pub(super) struct Run {
     pub engine: Engine,
+    pub endpoint: Arc<EndpointState>,
     /// The routes of the management API, without the guard at the door.
     pub routes: Router,
     /// Who runs it.
@@ -260,7 +263,7 @@ impl Run {
                 None => Ok(Verdict::Never("it is over and forgotten".into())),
             },
             Expectation::Machine { machine, state } => {
-                let polls = |machine: MachineId| self.engine.request_log_of(machine, u64::MAX).summary.polls;
+                let polls = |machine: MachineId| self.endpoint.requests.log_of(machine, u64::MAX).summary.polls;
                 Ok(verdict::of_machine(region, machine, polls, *state))
             }
         }

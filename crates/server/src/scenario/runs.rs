@@ -2,7 +2,7 @@
 //! with the server; what they did is in history.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use forewarn_core::{Name, Timestamp};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::file::Scenario;
 use super::run::{Handler, Run};
 use crate::engine::Engine;
+use crate::metadata::EndpointState;
 
 /// Runs under way at once. Each is a task that mostly waits; more than this is a loop that starts them.
 pub const RUNNING_MAX: usize = 32;
@@ -75,6 +76,7 @@ pub(crate) enum BeginError {
 /// The server from inside, in somebody's name.
 pub(crate) struct Inside {
     pub engine: Engine,
+    pub endpoint: Arc<EndpointState>,
     /// The routes of the management API, without the guard at the door.
     pub routes: Router,
     pub by: Name,
@@ -104,7 +106,7 @@ impl Runs {
         name: String,
         scenario: Scenario,
         handler: Handler,
-        Inside { engine, routes, by }: Inside,
+        Inside { engine, endpoint, routes, by }: Inside,
         stop: &CancellationToken,
     ) -> Result<Prepared, BeginError> {
         let stop = stop.child_token();
@@ -116,7 +118,7 @@ impl Runs {
         let first = first_progress(kept.last + 1, name, &scenario, engine.now());
         let (progress, seen) = watch::channel(first.clone());
         let report = Reporter { progress, stop: stop.clone() };
-        let run = Run { engine, routes, by, scenario, handler, operations: HashMap::new(), report };
+        let run = Run { engine, endpoint, routes, by, scenario, handler, operations: HashMap::new(), report };
         run.check().map_err(BeginError::Unfit)?;
         kept.last += 1;
         kept.runs.insert(first.id, Known { progress: seen, stop });

@@ -25,26 +25,25 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use made::Made;
 use plan::Plan;
 
-use crate::config::{Certificate, Config, ManagementTls, StoreChoice};
-use crate::metadata;
+/// The certificate of the https listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// Issued by our own authority; both are created at the first start and kept in the data directory.
+    Made,
+    /// The operator's, PEM.
+    Own { certificate: PathBuf, key: PathBuf },
+}
 
 /// How often certificates are looked at: files of the user that have changed, ours that are nearly over.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
 
-/// The https listener, bound and able to prove who it is.
-pub(crate) struct Secure {
-    pub listener: TcpListener,
-    pub tls: Arc<Tls>,
-}
-
-pub(crate) struct Tls {
+pub struct Tls {
     config: Arc<ServerConfig>,
     shown: Arc<Shown>,
     source: Source,
@@ -67,38 +66,15 @@ struct Current {
     authority: Option<String>,
 }
 
-/// Binds the listener that the configuration asks for. None: it asks for none, or only for one whose
-/// port somebody else has.
-pub(crate) async fn open(config: &Config) -> anyhow::Result<Option<Secure>> {
-    let (address, must) = match config.management_tls {
-        ManagementTls::Off => return Ok(None),
-        ManagementTls::IfFree(address) => (address, false),
-        ManagementTls::At(address) => (address, true),
-    };
-    let listener = match TcpListener::bind(address).await {
-        Ok(listener) => listener,
-        Err(error) if must => {
-            return Err(metadata::cannot_open("management https", "--management-tls", address, &error));
-        }
-        Err(error) => {
-            tracing::warn!(%address, %error, "no https: the address cannot be opened. Choose another with --management-tls, or say --management-tls off");
-            return Ok(None);
-        }
-    };
-    let tls = Tls::new(config, listener.local_addr()?.ip())?;
-    Ok(Some(Secure { listener, tls: Arc::new(tls) }))
-}
-
 impl Tls {
-    fn new(config: &Config, listened: IpAddr) -> anyhow::Result<Tls> {
-        let source = match (&config.certificate, &config.store) {
+    /// `dir`: where an own authority is kept; None: in memory. `listened`: the address to issue a certificate for.
+    pub fn new(certificate: &Certificate, dir: Option<&Path>, listened: IpAddr) -> anyhow::Result<Tls> {
+        let source = match (certificate, dir) {
             (Certificate::Own { certificate, key }, _) => {
                 Source::Own { certificate: certificate.clone(), key: key.clone() }
             }
-            (Certificate::Made, StoreChoice::Directory(dir)) => {
-                Source::Kept { dir: dir.clone(), names: names(listened) }
-            }
-            (Certificate::Made, StoreChoice::Memory) => {
+            (Certificate::Made, Some(dir)) => Source::Kept { dir: dir.to_owned(), names: names(listened) },
+            (Certificate::Made, None) => {
                 let names = names(listened);
                 let (made, _) = made::renewed(None, &names, now())?;
                 Source::Memory { made: Mutex::new(made), names }
@@ -210,7 +186,7 @@ impl ResolvesServerCert for Shown {
 /// Whom a certificate of ours is for: this machine, by every name that leads here.
 fn names(listened: IpAddr) -> Vec<String> {
     let mut names: Vec<String> = vec!["localhost".into()];
-    let host = crate::start::hostname();
+    let host = hostname();
     if ServerName::try_from(host.as_str()).is_ok() && !names.contains(&host) {
         names.push(host);
     }
@@ -223,14 +199,19 @@ fn names(listened: IpAddr) -> Vec<String> {
     names
 }
 
+/// The name of this computer.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Certificates live in real time, whatever the program's clock shows.
-pub(crate) fn now() -> i64 {
+pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// The address as part of a URL that leads here from this machine.
-pub(crate) fn base_url(bound: SocketAddr) -> String {
+pub fn base_url(bound: SocketAddr) -> String {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

@@ -14,10 +14,10 @@ use forewarn_core::Timestamp;
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, StoreError};
 
 use super::hook::{Hook, Kept, Trouble};
-use super::keeper::{attach, unreadable};
+use super::keeper::unreadable;
 use super::telling::Message;
-use super::{WebhookError, record};
-use crate::engine::{Asked, Engine, SubmitError};
+use super::{WebhookError, Webhooks, record};
+use crate::engine::{Asked, SubmitError};
 
 /// Kept of each web hook, so that a receiver that never comes back fills nothing. A day of a small fleet.
 pub const GIVEN_UP_MAX: usize = 100;
@@ -34,8 +34,8 @@ pub struct GivenUp {
 }
 
 /// Gives a message up: durable, then visible.
-pub(super) async fn give_up(engine: &Engine, hook: &Hook, given_up: GivenUp) -> Result<(), SubmitError> {
-    let _turn = engine.webhooks().turn().await;
+pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: GivenUp) -> Result<(), SubmitError> {
+    let _turn = webhooks.turn().await;
     let mut position = hook.status().position;
     position.after = given_up.row;
     position.given_up += 1;
@@ -46,23 +46,23 @@ pub(super) async fn give_up(engine: &Engine, hook: &Hook, given_up: GivenUp) -> 
     while kept.rows.len() > GIVEN_UP_MAX {
         attachments.extend(kept.rows.pop_first().map(|oldest| record::remove_given_up(name, oldest)));
     }
-    commit(engine, hook, attachments).await?;
+    commit(webhooks, hook, attachments).await?;
     hook.keep(kept);
     hook.moved(position);
     Ok(())
 }
 
 /// The message that is to be sent again next. It may have gone meanwhile, as the oldest.
-pub(super) async fn next_again(engine: &Engine, hook: &Hook) -> Result<Option<(u64, Option<GivenUp>)>, StoreError> {
+pub(super) async fn next_again(webhooks: &Webhooks, hook: &Hook) -> Result<Option<(u64, Option<GivenUp>)>, StoreError> {
     let Some(row) = hook.kept().again.first().copied() else { return Ok(None) };
     let name = record::given_up_name(&hook.definition().name, row);
-    let text = engine.read(move |reader| reader.attachment(Owner::Region, &name)).await?;
+    let text = webhooks.engine().read(move |reader| reader.attachment(Owner::Region, &name)).await?;
     Ok(Some((row, text.map(|text| record::read_given_up(&text)).transpose()?)))
 }
 
 /// A message that was given up has been delivered after all.
-pub(super) async fn delivered_again(engine: &Engine, hook: &Hook, row: u64) -> Result<(), SubmitError> {
-    let _turn = engine.webhooks().turn().await;
+pub(super) async fn delivered_again(webhooks: &Webhooks, hook: &Hook, row: u64) -> Result<(), SubmitError> {
+    let _turn = webhooks.turn().await;
     let mut position = hook.status().position;
     position.delivered += 1;
     position.given_up = position.given_up.saturating_sub(1);
@@ -75,16 +75,16 @@ pub(super) async fn delivered_again(engine: &Engine, hook: &Hook, row: u64) -> R
         record::put_again(name, &kept.again),
         record::put_position(name, position),
     ];
-    commit(engine, hook, attachments).await?;
+    commit(webhooks, hook, attachments).await?;
     hook.keep(kept);
     hook.moved(position);
-    hook.succeeded(engine.now());
+    hook.succeeded(webhooks.engine().now());
     Ok(())
 }
 
 /// It has failed once more, or has gone: nothing behind it is tried before somebody asks again.
-pub(super) async fn not_again(engine: &Engine, hook: &Hook, failed: Option<GivenUp>) -> Result<(), SubmitError> {
-    let _turn = engine.webhooks().turn().await;
+pub(super) async fn not_again(webhooks: &Webhooks, hook: &Hook, failed: Option<GivenUp>) -> Result<(), SubmitError> {
+    let _turn = webhooks.turn().await;
     let mut kept = hook.kept();
     match &failed {
         Some(_) => kept.again.clear(),
@@ -93,14 +93,14 @@ pub(super) async fn not_again(engine: &Engine, hook: &Hook, failed: Option<Given
     let name = &hook.definition().name;
     let mut attachments = vec![record::put_again(name, &kept.again)];
     attachments.extend(failed.map(|failed| record::put_given_up(name, &failed)));
-    commit(engine, hook, attachments).await?;
+    commit(webhooks, hook, attachments).await?;
     hook.keep(kept);
     Ok(())
 }
 
 /// Nothing is written for a web hook that has gone.
-async fn commit(engine: &Engine, hook: &Hook, attachments: Vec<Attachment>) -> Result<(), SubmitError> {
-    if engine.webhooks().is_there(hook) { attach(engine, attachments, None).await } else { Ok(()) }
+async fn commit(webhooks: &Webhooks, hook: &Hook, attachments: Vec<Attachment>) -> Result<(), SubmitError> {
+    if webhooks.is_there(hook) { webhooks.attach(attachments, None).await } else { Ok(()) }
 }
 
 /// What the store knows of a web hook's messages.
@@ -122,30 +122,25 @@ impl GivenUp {
     }
 }
 
-impl Engine {
-    /// In the order of history.
-    pub(crate) async fn webhook_given_up(&self, hook: &Hook) -> Result<Vec<GivenUp>, WebhookError> {
+impl Webhooks {
+    /// The messages that were given up, in the order of history.
+    pub async fn list_given_up(&self, hook: &Hook) -> Result<Vec<GivenUp>, WebhookError> {
         let name = hook.definition().name.clone();
-        self.read(move |reader| stored(reader, &name)).await.map_err(unreadable)
+        self.engine().read(move |reader| stored(reader, &name)).await.map_err(unreadable)
     }
 
     /// Lets messages be sent again, these or all; how many they are.
-    pub(crate) async fn send_webhook_again(
-        &self,
-        name: &str,
-        ids: Option<&[String]>,
-        asked: Asked,
-    ) -> Result<usize, WebhookError> {
-        let _turn = self.webhooks().turn().await;
-        let hook: Arc<Hook> = self.webhooks().find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
-        let all = self.webhook_given_up(&hook).await?;
+    pub async fn send_again(&self, name: &str, ids: Option<&[String]>, asked: Asked) -> Result<usize, WebhookError> {
+        let _turn = self.turn().await;
+        let hook: Arc<Hook> = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
+        let all = self.list_given_up(&hook).await?;
         let wanted: BTreeSet<u64> = match ids {
             None => all.iter().map(|one| one.row).collect(),
             Some(ids) => ids.iter().map(|id| row_of(&all, id)).collect::<Result<_, _>>()?,
         };
         let mut kept = hook.kept();
         kept.again.extend(&wanted);
-        attach(self, vec![record::put_again(name, &kept.again)], Some(asked)).await?;
+        self.attach(vec![record::put_again(name, &kept.again)], Some(asked)).await?;
         hook.keep(kept);
         hook.changed.notify_one();
         Ok(wanted.len())

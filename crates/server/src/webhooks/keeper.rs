@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryQuery, Owner, StoreError};
+use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryQuery, Owner, Reader, StoreError};
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
 use http::StatusCode;
@@ -21,21 +21,24 @@ use super::runner::Runner;
 use super::sender::{SendError, Sender};
 use super::telling::{self, ROW_KINDS};
 use super::{BEHIND_MAX, Definition, Filter, Hook, Secret, Switch, Target, WEBHOOKS_MAX, WebhookError, record};
+use crate::api::ApiMetrics;
 use crate::engine::{Asked, Bundle, Engine, SubmitError};
 use crate::random::random_guid;
 
 const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all of them are read at once");
 
-pub(crate) struct Webhooks {
+pub struct Webhooks {
     /// By their names in lower case.
     shelf: Mutex<BTreeMap<String, Arc<Hook>>>,
     changing: tokio::sync::Mutex<()>,
     added: Notify,
     sender: Sender,
+    engine: Engine,
+    metrics: Arc<ApiMetrics>,
 }
 
 /// What an owner asks for.
-pub(crate) struct NewHook {
+pub struct NewHook {
     pub name: String,
     pub target: Target,
     pub secret: Secret,
@@ -45,7 +48,7 @@ pub(crate) struct NewHook {
 }
 
 /// What is None stays.
-pub(crate) struct Change {
+pub struct Change {
     pub target: Option<Target>,
     pub secret: Option<Secret>,
     pub kinds: Option<Vec<Kind>>,
@@ -56,71 +59,58 @@ pub(crate) struct Change {
     pub retry: Option<Duration>,
 }
 
-/// Loads those that are stored. A store whose web hooks cannot be read stops the start.
-pub(crate) async fn open(engine: &Engine) -> Result<(), StoreError> {
-    let reader = engine.reader();
-    let read = tokio::task::spawn_blocking(move || {
-        let stored = reader.attachments(Owner::Region, record::DEFINITIONS, None, ATTACHMENTS_PAGE_MAX)?;
-        let mut hooks = BTreeMap::new();
-        for (_, text) in stored {
-            let definition = record::read_definition(&text)?;
-            let position = reader.attachment(Owner::Region, &record::position_name(&definition.name))?;
-            let position = position.map_or_else(|| Ok(Position::default()), |text| record::read_position(&text))?;
-            let kept = given_up::load(&*reader, &definition.name)?;
-            hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, kept)));
-        }
-        Ok(hooks)
-    });
-    let hooks = read.await.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))?;
-    *engine.webhooks().shelf() = hooks;
-    Ok(())
-}
-
-/// Gives every web hook its runner until the server stops.
-pub(crate) async fn run(engine: Engine, stop: CancellationToken) {
-    let runners = TaskTracker::new();
-    loop {
-        for hook in engine.webhooks().list() {
-            if hook.take_up() {
-                runners.spawn(Runner::new(engine.clone(), hook).run(stop.clone()));
-            }
-        }
-        if stop.run_until_cancelled(engine.webhooks().added.notified()).await.is_none() {
-            break;
-        }
-    }
-    runners.close();
-    runners.wait().await;
-}
-
-/// Remembers how far a web hook came, if it is still there.
-pub(super) async fn save_position(engine: &Engine, hook: &Hook) -> Result<(), SubmitError> {
-    let _turn = engine.webhooks().turn().await;
-    if !engine.webhooks().is_there(hook) {
-        return Ok(());
-    }
-    let position = record::put_position(&hook.definition().name, hook.status().position);
-    attach(engine, vec![position], None).await
-}
-
-pub(super) async fn attach(
-    engine: &Engine,
-    attachments: Vec<Attachment>,
-    asked: Option<Asked>,
-) -> Result<(), SubmitError> {
-    let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
-    engine.submit_all(Bundle { commands: Vec::new(), asked, attach }).await.map(drop)
-}
-
 impl Webhooks {
-    /// A receiver has this long to begin its answer.
-    pub fn new(timeout: Duration) -> Webhooks {
-        Webhooks {
-            shelf: Mutex::default(),
+    /// Loads the stored webhooks. A receiver must begin its response within `timeout`.
+    pub async fn open(engine: Engine, timeout: Duration, metrics: Arc<ApiMetrics>) -> Result<Webhooks, StoreError> {
+        let hooks = engine.read(load).await?;
+        Ok(Webhooks {
+            shelf: Mutex::new(hooks),
             changing: tokio::sync::Mutex::default(),
             added: Notify::new(),
             sender: Sender::new(timeout),
+            engine,
+            metrics,
+        })
+    }
+
+    /// Gives every webhook its runner until the server stops.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let runners = TaskTracker::new();
+        loop {
+            for hook in self.list() {
+                if hook.take_up() {
+                    runners.spawn(Runner::new(self.clone(), hook).run(stop.clone()));
+                }
+            }
+            if stop.run_until_cancelled(self.added.notified()).await.is_none() {
+                break;
+            }
         }
+        runners.close();
+        runners.wait().await;
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn metrics(&self) -> &ApiMetrics {
+        &self.metrics
+    }
+
+    /// Stores the position of a webhook, if the webhook still exists.
+    pub(super) async fn save_position(&self, hook: &Hook) -> Result<(), SubmitError> {
+        let _turn = self.turn().await;
+        if !self.is_there(hook) {
+            return Ok(());
+        }
+        let position = record::put_position(&hook.definition().name, hook.status().position);
+        self.attach(vec![position], None).await
+    }
+
+    pub(super) async fn attach(&self, attachments: Vec<Attachment>, asked: Option<Asked>) -> Result<(), SubmitError> {
+        let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
+        self.engine.submit_all(Bundle { commands: Vec::new(), asked, attach }).await.map(drop)
     }
 
     /// Who changes what is stored of web hooks has it.
@@ -170,74 +160,79 @@ impl Change {
     }
 }
 
-impl Engine {
+impl Webhooks {
     /// It is told what happens from now on.
-    pub(crate) async fn add_webhook(&self, new: NewHook, asked: Asked) -> Result<Arc<Hook>, WebhookError> {
-        let webhooks = self.webhooks();
-        let _turn = webhooks.turn().await;
-        if webhooks.find(&new.name).is_some() {
+    pub async fn add(&self, new: NewHook, asked: Asked) -> Result<Arc<Hook>, WebhookError> {
+        let _turn = self.turn().await;
+        if self.find(&new.name).is_some() {
             return Err(WebhookError::Exists(new.name));
         }
-        if webhooks.shelf().len() >= WEBHOOKS_MAX {
+        if self.shelf().len() >= WEBHOOKS_MAX {
             return Err(WebhookError::TooMany);
         }
         let newest = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
-        let newest = self.history(newest).await.map_err(unreadable)?;
+        let newest = self.engine.history(newest).await.map_err(unreadable)?;
         let position = Position { after: newest.last().map_or(0, |row| row.number), ..Position::default() };
         let NewHook { name, target, secret, filter, switch, retry } = new;
-        let created = self.now();
+        let created = self.engine.now();
         let definition = Definition { id: random_guid(), name, target, secret, filter, switch, retry, created };
         let stored = vec![record::put_definition(&definition), record::put_position(&definition.name, position)];
-        attach(self, stored, Some(asked)).await?;
+        self.attach(stored, Some(asked)).await?;
         let key = record::key(&definition.name);
         let hook = Arc::new(Hook::new(definition, position, Kept::default()));
-        webhooks.shelf().insert(key, hook.clone());
-        webhooks.added.notify_one();
+        self.shelf().insert(key, hook.clone());
+        self.added.notify_one();
         Ok(hook)
     }
 
-    pub(crate) async fn change_webhook(
-        &self,
-        name: &str,
-        change: Change,
-        asked: Asked,
-    ) -> Result<Arc<Hook>, WebhookError> {
-        let webhooks = self.webhooks();
-        let _turn = webhooks.turn().await;
-        let hook = webhooks.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
+    pub async fn change(&self, name: &str, change: Change, asked: Asked) -> Result<Arc<Hook>, WebhookError> {
+        let _turn = self.turn().await;
+        let hook = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
         let definition = change.of(Definition::clone(&hook.definition()));
-        attach(self, vec![record::put_definition(&definition)], Some(asked)).await?;
+        self.attach(vec![record::put_definition(&definition)], Some(asked)).await?;
         hook.redefine(definition);
         Ok(hook)
     }
 
-    pub(crate) async fn remove_webhook(&self, name: &str, asked: Asked) -> Result<(), WebhookError> {
-        let webhooks = self.webhooks();
-        let _turn = webhooks.turn().await;
-        let hook = webhooks.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
-        attach(self, record::remove(name, &hook.kept().rows), Some(asked)).await?;
-        webhooks.shelf().remove(&record::key(name));
+    pub async fn remove(&self, name: &str, asked: Asked) -> Result<(), WebhookError> {
+        let _turn = self.turn().await;
+        let hook = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
+        self.attach(record::remove(name, &hook.kept().rows), Some(asked)).await?;
+        self.shelf().remove(&record::key(name));
         hook.gone.cancel();
         Ok(())
     }
 
     /// Rows of history about events that a web hook has not dealt with; at most [`BEHIND_MAX`].
-    pub(crate) async fn webhook_behind(&self, status: &Status) -> Result<usize, WebhookError> {
+    pub async fn count_behind(&self, status: &Status) -> Result<usize, WebhookError> {
         let query = HistoryQuery {
             after: Some(status.position.after),
             kinds: ROW_KINDS.map(String::from).to_vec(),
             limit: Some(BEHIND_MAX),
             ..HistoryQuery::default()
         };
-        Ok(self.history(query).await.map_err(unreadable)?.len())
+        Ok(self.engine.history(query).await.map_err(unreadable)?.len())
     }
 
     /// Sends a message that is about nothing, once, whatever the switch says.
-    pub(crate) async fn try_webhook(&self, hook: &Hook) -> Result<StatusCode, SendError> {
+    pub async fn send_test(&self, hook: &Hook) -> Result<StatusCode, SendError> {
         let definition = hook.definition();
-        let message = telling::trial(&definition.name, random_guid(), self.now());
-        self.webhooks().sender.send(&definition.target, &definition.secret, &message).await
+        let message = telling::trial(&definition.name, random_guid(), self.engine.now());
+        self.sender.send(&definition.target, &definition.secret, &message).await
     }
+}
+
+fn load(reader: &dyn Reader) -> Result<BTreeMap<String, Arc<Hook>>, StoreError> {
+    let stored = reader.attachments(Owner::Region, record::DEFINITIONS, None, ATTACHMENTS_PAGE_MAX)?;
+    let mut hooks = BTreeMap::new();
+    for (_, text) in stored {
+        let definition = record::read_definition(&text)?;
+        let position = reader.attachment(Owner::Region, &record::position_name(&definition.name))?;
+        let position = position.map_or_else(|| Ok(Position::default()), |text| record::read_position(&text))?;
+        let kept = given_up::load(reader, &definition.name)?;
+        hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, kept)));
+    }
+    Ok(hooks)
 }
 
 pub(super) fn unreadable(error: StoreError) -> WebhookError {

@@ -30,7 +30,7 @@ use crate::engine::SubmitError;
 pub(crate) use filter::Filter;
 pub(crate) use given_up::{GIVEN_UP_MAX, GivenUp};
 pub(crate) use hook::{Definition, Hook, Status, Switch};
-pub(crate) use keeper::{Change, NewHook, Webhooks, open, run};
+pub(crate) use keeper::{Change, NewHook, Webhooks};
 pub(crate) use secret::Secret;
 pub(crate) use target::Target;
 

@@ -22,8 +22,7 @@ use super::given_up::{self, GivenUp};
 use super::hook::{Hook, Switch, Trouble};
 use super::sender::SendError;
 use super::telling::{self, Message};
-use super::{Definition, keeper};
-use crate::engine::Engine;
+use super::{Definition, Webhooks};
 
 /// Rows that are read and made into messages together.
 const PAGE_ROWS: u32 = 100;
@@ -42,7 +41,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(300);
 const STORE_PAUSE: Duration = Duration::from_secs(5);
 
 pub struct Runner {
-    engine: Engine,
+    webhooks: Arc<Webhooks>,
     hook: Arc<Hook>,
     commits: watch::Receiver<u64>,
     /// Deliveries, and rows passed over, that the store does not know of.
@@ -60,9 +59,9 @@ enum Fate {
 }
 
 impl Runner {
-    pub fn new(engine: Engine, hook: Arc<Hook>) -> Runner {
-        let commits = engine.subscribe();
-        Runner { engine, hook, commits, undone: 0, passed: 0, saved_at: Instant::now() }
+    pub fn new(webhooks: Arc<Webhooks>, hook: Arc<Hook>) -> Runner {
+        let commits = webhooks.engine().subscribe();
+        Runner { webhooks, hook, commits, undone: 0, passed: 0, saved_at: Instant::now() }
     }
 
     /// Until the web hook is gone or the server stops, which is told how far this came.
@@ -92,7 +91,7 @@ impl Runner {
 
     /// One message that was given up, once: who asked for it sees what became of it, and nothing new waits for long.
     async fn deliver_again(&mut self, definition: &Definition) -> Again {
-        let next = match given_up::next_again(&self.engine, &self.hook).await {
+        let next = match given_up::next_again(&self.webhooks, &self.hook).await {
             Ok(Some(next)) => next,
             Ok(None) => return Again::Nothing,
             Err(error) => {
@@ -101,12 +100,12 @@ impl Runner {
                 return Again::Done;
             }
         };
-        let (engine, hook) = (&self.engine, &self.hook);
+        let (webhooks, hook) = (&self.webhooks, &self.hook);
         let stored = match next {
-            (_, None) => given_up::not_again(engine, hook, None).await,
+            (_, None) => given_up::not_again(webhooks, hook, None).await,
             (row, Some(kept)) => match self.send(definition, &kept.message).await {
-                Ok(()) => given_up::delivered_again(engine, hook, row).await,
-                Err(trouble) => given_up::not_again(engine, hook, Some(kept.again(trouble))).await,
+                Ok(()) => given_up::delivered_again(webhooks, hook, row).await,
+                Err(trouble) => given_up::not_again(webhooks, hook, Some(kept.again(trouble))).await,
             },
         };
         if let Err(error) = stored {
@@ -136,7 +135,7 @@ impl Runner {
             }
             match self.deliver(definition, row, &message).await {
                 Fate::Delivered => {
-                    self.hook.delivered(row, self.engine.now());
+                    self.hook.delivered(row, self.webhooks.engine().now());
                     self.undone += 1;
                 }
                 Fate::GivenUp => self.saved(),
@@ -164,7 +163,7 @@ impl Runner {
             limit: Some(PAGE_ROWS),
             ..HistoryQuery::default()
         };
-        let (reader, snapshot) = (self.engine.reader(), self.engine.snapshot());
+        let (reader, snapshot) = (self.webhooks.engine().reader(), self.webhooks.engine().snapshot());
         let read = tokio::task::spawn_blocking(move || {
             let rows = reader.history(&query)?.into_iter();
             rows.map(|row| Ok((row.number, telling::message(&*reader, &snapshot.region, &row, &definition.filter)?)))
@@ -179,11 +178,11 @@ impl Runner {
                 return Fate::Changed;
             }
             let Err(trouble) = self.send(definition, message).await else { return Fate::Delivered };
-            if self.engine.now() >= message.at + definition.retry {
+            if self.webhooks.engine().now() >= message.at + definition.retry {
                 let given_up = GivenUp { row, message: message.clone(), at: trouble.at, why: trouble.message };
-                match given_up::give_up(&self.engine, &self.hook, given_up).await {
+                match given_up::give_up(&self.webhooks, &self.hook, given_up).await {
                     Ok(()) => {
-                        self.engine.telemetry().webhook_given_up.inc();
+                        self.webhooks.metrics().webhook_given_up.inc();
                         tracing::warn!(webhook = definition.name, delivery = message.id, "a delivery is given up");
                         return Fate::GivenUp;
                     }
@@ -200,17 +199,17 @@ impl Runner {
 
     /// Once; what went wrong is noted.
     async fn send(&self, definition: &Definition, message: &Message) -> Result<(), Trouble> {
-        let telemetry = self.engine.telemetry();
-        let sent = self.engine.webhooks().sender().send(&definition.target, &definition.secret, message).await;
+        let metrics = self.webhooks.metrics();
+        let sent = self.webhooks.sender().send(&definition.target, &definition.secret, message).await;
         match sent {
-            Ok(_) => telemetry.webhook_deliveries.inc(),
-            Err(_) => telemetry.webhook_failures.inc(),
+            Ok(_) => metrics.webhook_deliveries.inc(),
+            Err(_) => metrics.webhook_failures.inc(),
         };
         sent.map(drop).map_err(|error| self.failed(definition, message, &error))
     }
 
     fn failed(&self, definition: &Definition, message: &Message, error: &SendError) -> Trouble {
-        let trouble = Trouble { at: self.engine.now(), message: error.to_string() };
+        let trouble = Trouble { at: self.webhooks.engine().now(), message: error.to_string() };
         match self.hook.failed(trouble.clone()) {
             1 => tracing::warn!(webhook = definition.name, delivery = message.id, %error, "a delivery failed"),
             _ => tracing::debug!(webhook = definition.name, delivery = message.id, %error, "a delivery failed again"),
@@ -233,7 +232,7 @@ impl Runner {
     }
 
     async fn save(&mut self) {
-        match keeper::save_position(&self.engine, &self.hook).await {
+        match self.webhooks.save_position(&self.hook).await {
             Ok(()) => self.saved(),
             Err(error) => {
                 let name = &self.hook.definition().name;

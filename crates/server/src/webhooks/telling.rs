@@ -5,6 +5,7 @@
 
 use forewarn_core::{EventId, EventKind, Home, Region, ScopeId, ScopeOwner, Source as EventSource, Timestamp};
 use forewarn_store::{HistoryQuery, HistoryRow, Reader, StoreError};
+use forewarn_wire::arm::compute::{ComputeResource, LOCATION_DEFAULT};
 use forewarn_wire::cloudevent::{self, Stage, Telling};
 use forewarn_wire::document::{Kind, Source};
 use forewarn_wire::guid;
@@ -12,8 +13,7 @@ use serde_json::Value;
 
 use super::Filter;
 use crate::api::values::When;
-use crate::arm::group_id;
-use crate::metadata::{LOCATION, compute_provider, resource_id};
+use crate::metadata::{group_resource_id, machine_resource_id};
 
 /// The rows that say how far an event is.
 pub const ROW_KINDS: [&str; 3] = ["appeared", "started", "ended"];
@@ -161,11 +161,11 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
     let owned = scope.and_then(|scope| match scope.owner {
         ScopeOwner::Machine(machine) => {
             let machine = region.machine(machine)?;
-            Some((resource_id(region, machine), &machine.home))
+            Some((machine_resource_id(region, machine), &machine.home))
         }
         ScopeOwner::Group { group, .. } => {
             let group = region.group(group)?;
-            Some((group_id(group), &group.home))
+            Some((group_resource_id(group), &group.home))
         }
     });
     if let (Some((resource_id, home)), Some(scope)) = (owned, scope) {
@@ -174,7 +174,7 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
         return Ok(Place {
             resource_id,
             resource_group: home.resource_group.to_string(),
-            location: location.unwrap_or_else(|| LOCATION.into()),
+            location: location.unwrap_or_else(|| LOCATION_DEFAULT.into()),
         });
     }
     place_of_the_gone(reader, row, facts)
@@ -194,9 +194,9 @@ fn place_of_the_gone(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Re
     let text = |key: &str| detail[key].as_str().unwrap_or_default();
     let home = Home { subscription: facts.subscription.as_str().into(), resource_group: text("resource_group").into() };
     Ok(Place {
-        resource_id: format!("{}/virtualMachines/{name}", compute_provider(&home)),
+        resource_id: ComputeResource::VirtualMachine(&name).id(&home.subscription, &home.resource_group),
         resource_group: home.resource_group.to_string(),
-        location: LOCATION.into(),
+        location: LOCATION_DEFAULT.into(),
     })
 }
 

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use forewarn_core::Timestamp;
 use forewarn_server::{
-    Auth, BoundAddress, ClockKind, Config, ListenAddress, ManagementTls, MetadataListener, Running, StoreChoice, api,
+    Auth, BoundAddress, ClockKind, Config, ListenAddress, ManagementTls, MetadataListener, Running, StoreChoice,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -154,8 +154,8 @@ impl Server {
     }
 
     pub fn until_somebody_waits(&self) {
-        let engine = self.running.lock().unwrap().as_ref().expect("the server runs").engine.clone();
-        while engine.telemetry().waiting.get() == 0 {
+        let metrics = self.running.lock().unwrap().as_ref().expect("the server runs").metrics.clone();
+        while metrics.waiting.get() == 0 {
             std::thread::yield_now();
         }
     }
@@ -172,7 +172,7 @@ impl Server {
 }
 
 pub fn token_in(directory: &Path) -> String {
-    std::fs::read_to_string(directory.join(api::TOKEN_FILE)).unwrap_or_default().trim().to_owned()
+    std::fs::read_to_string(directory.join(forewarn_server::identity::TOKEN_FILE)).unwrap_or_default().trim().to_owned()
 }
 
 /// In memory, on ports that are free, for everybody who reaches it.

@@ -64,7 +64,7 @@ pub async fn lives(
     lives.sort_by_key(|life| life.appeared);
     lives.truncate(LANES_MAX);
     let room = LANES_MAX - lives.len();
-    let mut over = scene.service.portal().past.over(scene, past).await;
+    let mut over = scene.service.shared.past.over(scene, past).await;
     over.sort_by_key(|life| std::cmp::Reverse(life.ended));
     over.truncate(room);
     lives.extend(over);

@@ -70,7 +70,7 @@ impl Head<'_> {
 /// The panel of everything that is wanted, as far as it is looked at.
 pub async fn strands(scene: &Scene, wanted: &Wanted<'_>, view: &View, address: &str) -> Panel {
     let mut lives = live(scene.region(), |_, _| true);
-    lives.extend(scene.service.portal().past.over(scene, |_| true).await);
+    lives.extend(scene.service.shared.past.over(scene, |_| true).await);
     lives.retain(|life| wanted.is_life(life));
     let otherwise = if lives.len() > LANES_OPEN_MAX { Fold::Closed } else { Fold::Open };
     let mut expected = ghosts(scene.region());

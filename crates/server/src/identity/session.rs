@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
-use crate::api::random_token;
+use super::credential::{Credential, Holder};
+use super::token_file::random_token;
+use super::{Principal, Role};
 use crate::digest::digest_of;
-use crate::identity::{Credential, Holder, Principal, Role};
 use crate::secret_file::{self, SecretFileError};
 use crate::tls::now;
 

@@ -1,0 +1,158 @@
+//! Adds and clears faults, and records in history when they begin and end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forewarn_core::{MachineId, Name};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::engine::{Asked, Engine, SubmitError};
+use crate::faults::{Fault, FaultError, FaultId, Given, NewFault, Over, Path};
+use crate::metadata::EndpointState;
+
+/// The longest sleep between two looks: the system's clock can be set meanwhile.
+const SLEEP_MAX: Duration = Duration::from_secs(5);
+
+/// The actor of a fault that ends by itself, in history.
+const ACTOR: &str = "forewarn";
+
+/// The target of a fault for every machine, in history.
+const ALL_MACHINES: &str = "all machines";
+
+#[derive(Clone)]
+pub struct FaultKeeper {
+    engine: Engine,
+    endpoint: Arc<EndpointState>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AddFaultError {
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+}
+
+impl FaultKeeper {
+    pub fn new(engine: Engine, endpoint: Arc<EndpointState>) -> FaultKeeper {
+        FaultKeeper { engine, endpoint }
+    }
+
+    /// Adds a fault. It is in history before the first request meets it.
+    pub async fn add(&self, new: &NewFault, by: &str) -> Result<Fault, AddFaultError> {
+        new.check()?;
+        let machine = match new.machine {
+            Some(id) => Some((id, self.name_of(id).ok_or(FaultError::UnknownMachine)?)),
+            None => None,
+        };
+        let fault = self.endpoint.faults.prepare(new, machine, self.engine.now())?;
+        self.engine.note(audit(&fault, "fault.add", by, detail(&fault))).await?;
+        self.endpoint.faults.add(fault.clone())?;
+        Ok(fault)
+    }
+
+    /// The active faults, oldest first.
+    pub fn list(&self) -> Vec<Fault> {
+        self.endpoint.faults.list(self.engine.now())
+    }
+
+    pub fn find(&self, id: FaultId) -> Option<Fault> {
+        self.list().into_iter().find(|fault| fault.id == id)
+    }
+
+    /// Clears a fault; None if there is no such fault.
+    pub async fn clear(&self, id: FaultId, by: &str) -> Result<Option<Fault>, SubmitError> {
+        let Some(fault) = self.find(id) else { return Ok(None) };
+        self.engine.note(audit(&fault, "fault.clear", by, detail(&fault))).await?;
+        Ok(self.endpoint.faults.remove(id).or(Some(fault)))
+    }
+
+    /// Clears all faults, or all faults of one machine.
+    pub async fn clear_all(&self, machine: Option<MachineId>, by: &str) -> Result<Vec<Fault>, SubmitError> {
+        let is_selected = |fault: &Fault| machine.is_none() || fault.machine.as_ref().map(|(id, _)| *id) == machine;
+        let mut cleared = Vec::new();
+        for fault in self.list().into_iter().filter(is_selected) {
+            cleared.extend(self.clear(fault.id, by).await?);
+        }
+        Ok(cleared)
+    }
+
+    /// Ends faults in time and records their end, until the server stops.
+    pub async fn run(self, stop: CancellationToken) {
+        let _ = stop.run_until_cancelled(self.keep()).await;
+    }
+
+    async fn keep(&self) {
+        let faults = &self.endpoint.faults;
+        let mut commits = self.engine.subscribe();
+        loop {
+            for (fault, how) in faults.take_ended(&self.engine.snapshot().region, self.engine.now()) {
+                self.record_end(&fault, how).await;
+            }
+            let next_end = faults.next_end();
+            let nap = match self.engine.clock_kind() {
+                clock::Kind::Manual => SLEEP_MAX,
+                clock::Kind::Real => next_end.map_or(SLEEP_MAX, |end| end.since(self.engine.now()).min(SLEEP_MAX)),
+            };
+            tokio::select! {
+                () = faults.changed() => {}
+                _ = commits.changed(), if faults.any() => {}
+                () = tokio::time::sleep(nap), if next_end.is_some() => {}
+            }
+        }
+    }
+
+    async fn record_end(&self, fault: &Fault, how: Over) {
+        let because = match how {
+            Over::Counted => "counted",
+            Over::Elapsed => "elapsed",
+            Over::MachineGone => "machine-gone",
+        };
+        let mut detail = detail(fault);
+        detail["because"] = json!(because);
+        if let Err(error) = self.engine.note(audit(fault, "fault.over", ACTOR, detail)).await {
+            tracing::warn!(fault = fault.id.0, %error, "cannot record the end of a fault in history");
+        }
+    }
+
+    fn name_of(&self, machine: MachineId) -> Option<Name> {
+        self.engine.snapshot().region.machine(machine).map(|machine| machine.name.clone())
+    }
+}
+
+fn audit(fault: &Fault, action: &str, by: &str, detail: Value) -> Asked {
+    let target = fault.machine.as_ref().map_or(ALL_MACHINES, |(_, name)| &**name);
+    Asked { actor: by.to_owned(), action: action.to_owned(), target: target.to_owned(), detail: detail.to_string() }
+}
+
+fn detail(fault: &Fault) -> Value {
+    let mut detail = json!({ "fault": fault.id.0, "kind": fault.kind.word(), "met": fault.met });
+    match fault.kind.given() {
+        Given::Status { status, retry_after_secs } => {
+            detail["status"] = json!(status.code());
+            if let Some(secs) = retry_after_secs {
+                detail["retry_after_secs"] = json!(secs);
+            }
+        }
+        Given::Delay(delay) => detail["delay_secs"] = json!(delay.as_secs_f64()),
+        Given::Nothing => {}
+    }
+    if let Some(method) = fault.only.method {
+        detail["method"] = json!(method.as_str());
+    }
+    if fault.only.path == Path::Events {
+        detail["documents_only"] = json!(true);
+    }
+    for (key, value) in [
+        ("count", fault.life.count),
+        ("secs", fault.life.span.map(|span| span.as_secs())),
+        ("percent", fault.life.percent.map(u64::from)),
+    ] {
+        if let Some(value) = value {
+            detail[key] = json!(value);
+        }
+    }
+    detail
+}

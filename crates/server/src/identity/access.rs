@@ -1,0 +1,162 @@
+//! Decides who a caller is: by the owner's token, a signed token or a portal session.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::credential::{Credential, Holder};
+use super::session::{Session, Sessions};
+use super::token_file::{Keeper, TokenError, random_token};
+use super::{Principal, SignIn, TokenRefusal};
+use crate::secret_file::SecretFileError;
+use crate::tls::now;
+
+/// How callers are told apart from strangers.
+pub struct Access {
+    kind: Kind,
+    sign_in: Arc<SignIn>,
+    sessions: Arc<Sessions>,
+}
+
+enum Kind {
+    Open,
+    Token(Keeper),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    #[error(
+        "without a token the management address must be a loopback one, and {0} is not. Leave out --no-auth, or listen on 127.0.0.1"
+    )]
+    OpenToOthers(SocketAddr),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error(transparent)]
+    Secrets(#[from] SecretFileError),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// A bearer token, created at the first start and kept with mode 0600 in the data directory.
+    Token,
+    /// No authentication; loopback only.
+    Off,
+}
+
+/// A caller without a valid credential.
+#[derive(Debug)]
+pub enum Stranger {
+    NoToken,
+    BadToken(TokenRefusal),
+}
+
+impl Access {
+    /// Reads or creates tokens and secrets in `dir`, or keeps them in memory. `listened`: the management addresses.
+    pub fn open(auth: Auth, dir: Option<&Path>, listened: &[SocketAddr]) -> Result<Access, AccessError> {
+        let beyond = listened.iter().find(|address| !address.ip().is_loopback());
+        let kind = match (auth, dir, beyond) {
+            (Auth::Off, _, Some(address)) => return Err(AccessError::OpenToOthers(*address)),
+            (Auth::Off, _, None) => Kind::Open,
+            (Auth::Token, Some(dir), _) => Kind::Token(Keeper::in_directory(dir)?),
+            (Auth::Token, None, _) => Kind::Token(Keeper::Memory(random_token())),
+        };
+        let (sign_in, sessions) = match dir {
+            Some(dir) => (SignIn::in_directory(dir)?, Sessions::in_directory(dir)?),
+            None => (SignIn::in_memory(), Sessions::in_memory()),
+        };
+        Ok(Access { kind, sign_in: Arc::new(sign_in), sessions: Arc::new(sessions) })
+    }
+
+    pub fn sign_in(&self) -> &Arc<SignIn> {
+        &self.sign_in
+    }
+
+    /// A link that signs one browser in at the portal as this one.
+    pub fn portal_link(&self, holder: &Holder) -> String {
+        self.sessions.link(holder)
+    }
+
+    /// The owner, by what lets one in as such.
+    pub fn owner(&self) -> Holder {
+        let credential = match &self.kind {
+            Kind::Open => Credential::Open,
+            Kind::Token(keeper) => Credential::Token(keeper.digest()),
+        };
+        Holder { principal: Principal::owner(), credential }
+    }
+
+    /// The cookie of a session for who was given this code; once.
+    pub fn begin_session(&self, code: &str) -> Option<(Principal, String)> {
+        let holder = self.sessions.redeem(code).filter(|holder| self.stands(holder))?;
+        let cookie = self.sessions.begin(&holder);
+        Some((holder.principal, cookie))
+    }
+
+    /// The same for the owner of a server that asks nobody.
+    pub fn begin_open_session(&self) -> Option<(Principal, String)> {
+        let owner = self.is_open().then(|| self.owner())?;
+        let cookie = self.sessions.begin(&owner);
+        Some((owner.principal, cookie))
+    }
+
+    /// A session ends with what it was begun with.
+    pub fn session(&self, cookie: &str) -> Option<Session> {
+        let session = self.sessions.find(cookie)?;
+        if self.stands(&session.holder) {
+            return Some(session);
+        }
+        self.sessions.end(cookie);
+        None
+    }
+
+    pub fn end_session(&self, cookie: &str) {
+        self.sessions.end(cookie);
+    }
+
+    fn stands(&self, Holder { principal, credential }: &Holder) -> bool {
+        match (credential, &self.kind) {
+            (Credential::Open, Kind::Open) => true,
+            (Credential::Token(digest), Kind::Token(keeper)) => keeper.digest() == *digest,
+            (Credential::Signed { key, client, .. }, _) => self.sign_in.stands(key, client.as_deref(), principal.role),
+            (Credential::Unknown | Credential::Open | Credential::Token(_), _) => false,
+        }
+    }
+
+    /// Whether anybody is let in, whatever they show.
+    pub fn is_open(&self) -> bool {
+        matches!(self.kind, Kind::Open)
+    }
+
+    /// Identifies a caller by its bearer token. `is_audience` decides whether an audience is an address of this server.
+    pub fn holder(&self, token: Option<&[u8]>, is_audience: impl Fn(&str) -> bool) -> Result<Holder, Stranger> {
+        let keeper = match &self.kind {
+            Kind::Open => return Ok(self.owner()),
+            Kind::Token(keeper) => keeper,
+        };
+        let token = token.ok_or(Stranger::NoToken)?;
+        if keeper.accepts(token) {
+            return Ok(self.owner());
+        }
+        let token = std::str::from_utf8(token).map_err(|_| Stranger::BadToken(TokenRefusal::Malformed))?;
+        self.sign_in.check(token, now(), is_audience).map_err(Stranger::BadToken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_token_only_loopback_addresses_are_allowed() {
+        let open = |addresses: &[&str]| {
+            let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            Access::open(Auth::Off, None, &addresses)
+        };
+        assert!(open(&["127.0.0.1:8170"]).is_ok());
+        assert!(open(&["[::1]:8170"]).is_ok());
+        assert!(matches!(open(&["0.0.0.0:8170"]), Err(AccessError::OpenToOthers(_))));
+        assert!(matches!(open(&["10.0.0.1:8170"]), Err(AccessError::OpenToOthers(_))));
+        assert!(open(&["127.0.0.1:8170", "127.0.0.1:8171"]).is_ok());
+        assert!(matches!(open(&["127.0.0.1:8170", "0.0.0.0:8171"]), Err(AccessError::OpenToOthers(_))));
+    }
+}

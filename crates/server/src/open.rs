@@ -1,0 +1,102 @@
+//! Opens a store and starts the single writer on it.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use forewarn_core::{LoadError, Region, Settings, Snapshot};
+use forewarn_store::{ClockKind as StoredClock, Store, StoreError};
+use tokio::sync::oneshot;
+
+use crate::clock::{Clock, ClockKind};
+use crate::effects::EffectSink;
+use crate::engine::{Engine, Health, Inner, MAILBOX_MAX};
+use crate::metrics::EngineMetrics;
+use crate::publish::Board;
+use crate::writer::{Rest, Writer};
+
+pub struct EngineOptions {
+    pub clock: ClockKind,
+    pub rules: Settings,
+    /// How long history is kept.
+    pub history_kept: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "This store was made with the real clock. Start without --clock manual, or choose another data directory with --data DIR."
+    )]
+    RealClock,
+    #[error(
+        "This store was made with a manual clock. Start with --clock manual, or choose another data directory with --data DIR."
+    )]
+    ManualClock,
+    #[error("The store could be read but not written, so nothing could be promised. The log says why.")]
+    NotWritable,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("cannot start the writer's thread")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Loads the store and starts the writer. `driver` is called with the loaded engine, before anything happens.
+pub async fn open(
+    options: EngineOptions,
+    mut store: Box<dyn Store>,
+    driver: impl FnOnce(&Engine) -> Box<dyn EffectSink>,
+) -> Result<(Engine, JoinHandle<()>), OpenError> {
+    check_clock(options.clock, &mut *store)?;
+    let loaded = store.load()?;
+    let region = Region::load(options.rules.clone(), loaded.entities)?;
+    let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
+    let clock = Arc::new(Clock::new(options.clock, newest.region.now()));
+    let board = Arc::new(Board::new(newest.clone()));
+    let metrics = Arc::new(EngineMetrics::default());
+    let health = Arc::new(Health::default());
+    let (mailbox, letters) = sync_channel(MAILBOX_MAX);
+    let engine = Engine::new(Inner {
+        mailbox,
+        board: board.clone(),
+        clock: clock.clone(),
+        reader: store.reader(),
+        metrics: metrics.clone(),
+        health: health.clone(),
+    });
+    let writer = Writer {
+        store,
+        settings: options.rules,
+        newest,
+        mailbox: letters,
+        board,
+        clock,
+        driver: driver(&engine),
+        metrics,
+        health,
+        history_kept: options.history_kept,
+        rest: Rest::default(),
+    };
+    let (ready, taken) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run(ready))?;
+    if !taken.await.unwrap_or(false) {
+        engine.begin_stop();
+        return Err(OpenError::NotWritable);
+    }
+    Ok((engine, thread))
+}
+
+fn check_clock(wanted: ClockKind, store: &mut dyn Store) -> Result<(), OpenError> {
+    let wanted = match wanted {
+        ClockKind::Real => StoredClock::Real,
+        ClockKind::Manual { .. } => StoredClock::Manual,
+    };
+    match (store.clock_kind()?, wanted) {
+        (None, wanted) => Ok(store.set_clock_kind(wanted)?),
+        (Some(StoredClock::Real), StoredClock::Real) | (Some(StoredClock::Manual), StoredClock::Manual) => Ok(()),
+        (Some(StoredClock::Real), StoredClock::Manual) => Err(OpenError::RealClock),
+        (Some(StoredClock::Manual), StoredClock::Real) => Err(OpenError::ManualClock),
+    }
+}

@@ -1,0 +1,124 @@
+//! Adapts the engine to what the metadata endpoint and the drivers ask of it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::Guard;
+use forewarn_core::{
+    Approver, Command, Effect, EventId, Machine, MachineId, Region, Rejection, Report, ScopeId, Snapshot, Timestamp,
+    Within,
+};
+
+use crate::driver::{Driver, Orders};
+use crate::effects::EffectSink;
+use crate::engine::{Engine, SubmitError};
+use crate::identity::MachineIdentity;
+use crate::metadata::{BoxFuture, DocumentWatch, Source, SourceError};
+use crate::publish::ScopeWatch;
+
+/// How long to wait before a report that the writer could not take is sent again.
+const REPORT_RETRY: Duration = Duration::from_secs(1);
+
+/// The metadata endpoint's view of the engine.
+pub(crate) struct EngineSource(pub Engine);
+
+impl Source for EngineSource {
+    fn peek(&self) -> Guard<Arc<Snapshot>> {
+        self.0.board().peek()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn watch(&self, scope: ScopeId) -> Box<dyn DocumentWatch> {
+        Box::new(self.0.board().watch(scope))
+    }
+
+    fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>> {
+        Box::pin(async move {
+            let by = Approver::Guest { machine: machine.id, name: machine.name.clone() };
+            let approve = Command::Approve { by, within: Within::ScopeOf(machine.id), events };
+            self.0.submit(approve, None).await.map(drop).map_err(source_error)
+        })
+    }
+
+    fn record_seen(&self, machine: MachineId) -> BoxFuture<'_, Result<(), SourceError>> {
+        Box::pin(async move { self.0.submit(Command::Seen { machine }, None).await.map(drop).map_err(source_error) })
+    }
+
+    fn identity(&self, machine: MachineId) -> BoxFuture<'_, Result<Option<MachineIdentity>, SourceError>> {
+        Box::pin(async move {
+            self.0.read(move |reader| MachineIdentity::read(reader, machine)).await.map_err(|error| {
+                tracing::error!(%error, "cannot read the identity of a machine");
+                SourceError::Internal
+            })
+        })
+    }
+}
+
+fn source_error(error: SubmitError) -> SourceError {
+    match error {
+        SubmitError::Rejected(Rejection::UnknownEvents(ids)) => SourceError::UnknownEvents(ids),
+        SubmitError::Rejected(Rejection::UnknownMachine(_)) => SourceError::UnknownMachine,
+        SubmitError::Rejected(rejection) => {
+            tracing::error!(%rejection, "unexpected refusal of a guest's request");
+            SourceError::Internal
+        }
+        SubmitError::Busy | SubmitError::Stopping => SourceError::Overloaded,
+        SubmitError::Unavailable => SourceError::OutcomeUnknown,
+    }
+}
+
+impl DocumentWatch for ScopeWatch {
+    fn changed(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(ScopeWatch::changed(self))
+    }
+}
+
+/// A driver that works by itself reads its orders from the engine and reports to it.
+pub(crate) struct EngineOrders(pub Engine);
+
+impl Orders for EngineOrders {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.snapshot()
+    }
+
+    fn report(&self, event: EventId, report: Report) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let command = Command::Report { event, report };
+        Box::pin(async move {
+            loop {
+                match self.0.submit(command.clone(), None).await {
+                    Ok(_) | Err(SubmitError::Rejected(_) | SubmitError::Stopping) => return,
+                    Err(SubmitError::Busy | SubmitError::Unavailable) => tokio::time::sleep(REPORT_RETRY).await,
+                }
+            }
+        })
+    }
+}
+
+/// The writer's end of a driver, as the engine sees it.
+pub(crate) struct DriverSink(pub Box<dyn Driver>);
+
+impl EffectSink for DriverSink {
+    fn follow(&mut self, effects: &[Effect]) {
+        self.0.follow(effects);
+    }
+
+    fn reconcile(&mut self, region: &Region) {
+        self.0.reconcile(region);
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        self.0.next()
+    }
+
+    fn due(&self, now: Timestamp, max: usize) -> Vec<(EventId, Report)> {
+        self.0.due(now, max)
+    }
+
+    fn reported(&mut self, event: EventId) {
+        self.0.reported(event);
+    }
+}
