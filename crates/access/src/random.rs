@@ -2,7 +2,7 @@
 
 use forewarn_core::Guid;
 
-pub(crate) fn random_guid() -> Guid {
+pub fn random_guid() -> Guid {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the system gives random bytes");
     Guid::random_shaped(u128::from_le_bytes(bytes))

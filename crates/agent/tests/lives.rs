@@ -6,7 +6,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use forewarn_core::{Cause, EventKind, MachineId, Place, Plan, Request, Target, Timestamp};
-use forewarn_server::faults::{Kind, Life, NewFault};
+use forewarn_metadata::faults::{Kind, Life, NewFault};
 use support::{Guest, World, exists, name, until};
 
 #[test]

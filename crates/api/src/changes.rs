@@ -136,7 +136,7 @@ fn message(row: StoredRow) -> String {
 }
 
 /// A body that is whatever comes out of a channel.
-pub(crate) struct Pages(pub mpsc::Receiver<Bytes>);
+pub struct Pages(pub mpsc::Receiver<Bytes>);
 
 impl HttpBody for Pages {
     type Data = Bytes;

@@ -12,8 +12,8 @@ use super::error::{ApiError, Refusal};
 use super::extract::{self, Body, NoQuery, Params};
 use super::values::When;
 use super::{Api, Note};
-use crate::clock::Kind;
-use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, SubmitError};
+use forewarn_engine::clock::Kind;
+use forewarn_engine::{ADVANCE_MAX, Advance, AdvanceError, SubmitError};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -104,7 +104,7 @@ fn shown(api: &Api) -> Response {
 }
 
 /// The next deadline, of the rules or of the simulated driver, and what it is of.
-pub(crate) fn next(region: &Region, simulated_end: Option<Timestamp>) -> Option<(Timestamp, String)> {
+pub fn next(region: &Region, simulated_end: Option<Timestamp>) -> Option<(Timestamp, String)> {
     match (region.next_deadline(), simulated_end) {
         (rules, Some(end)) if rules.is_none_or(|rules| end <= rules) => Some((end, end_words(region))),
         (rules, _) => rules.map(|at| (at, rules_words(region, at))),

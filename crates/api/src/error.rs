@@ -6,7 +6,7 @@ use forewarn_core::Rejection;
 use forewarn_wire::arm::error::ArmError;
 use http::{HeaderValue, StatusCode, header};
 
-use crate::engine::SubmitError;
+use forewarn_engine::SubmitError;
 
 /// What a client is told to wait after a 503, in seconds.
 pub const RETRY_AFTER_SECS: u32 = 1;

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::error::{ApiError, Refusal};
 use super::object::Object;
 use super::text::NUMBER_MAX;
-use crate::plain::{Written, plainly};
+use forewarn_api_types::plain::{Written, plainly};
 
 /// The most bytes of a body. The largest one that is useful, an approval of every event of a full
 /// document, has some 80 KB.
@@ -59,7 +59,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OptionalBody<T> {
     }
 }
 
-pub(crate) async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<(HeaderMap, Bytes), ApiError> {
+pub async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<(HeaderMap, Bytes), ApiError> {
     let headers = request.headers().clone();
     let arrived = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, state)).await.map_err(|_| {
         let message = format!("The body did not arrive within {} seconds. Send it again.", BODY_TIMEOUT.as_secs());
@@ -75,7 +75,7 @@ pub(crate) async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<
     Ok((headers, bytes))
 }
 
-pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let essence = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

@@ -7,10 +7,10 @@ use forewarn_core::{MachineId, Name};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
-use crate::engine::{Asked, Engine, SubmitError};
-use crate::faults::{Fault, FaultError, FaultId, Given, NewFault, Over, Path};
-use crate::metadata::EndpointState;
+use forewarn_engine::clock;
+use forewarn_engine::{Asked, Engine, SubmitError};
+use forewarn_metadata::EndpointState;
+use forewarn_metadata::faults::{Fault, FaultError, FaultId, Given, NewFault, Over, Path};
 
 /// The longest sleep between two looks: the system's clock can be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_secs(5);

@@ -10,8 +10,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::object;
 use super::values::Patch;
-use crate::faults::{DELAY_MAX, Given, Kind, RETRY_AFTER_SECS_MAX, Status};
-use crate::nearest::unknown;
+use forewarn_api_types::nearest::unknown;
+use forewarn_metadata::faults::{DELAY_MAX, Given, Kind, RETRY_AFTER_SECS_MAX, Status};
 
 #[derive(Clone, Copy, Debug)]
 pub struct FaultKind(pub Kind);

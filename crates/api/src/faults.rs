@@ -13,7 +13,7 @@ use super::fault_keeper::AddFaultError;
 use super::fault_kind::FaultKind;
 use super::values::When;
 use super::{Api, names};
-use crate::faults::{self, FaultError, FaultId, Life, Method, Only, Path};
+use forewarn_metadata::faults::{self, FaultError, FaultId, Life, Method, Only, Path};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

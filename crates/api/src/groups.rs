@@ -17,7 +17,7 @@ use super::parts::home;
 use super::text::Word;
 use super::values::Policy;
 use super::{Api, Note};
-use crate::random::random_guid;
+use forewarn_access::random_guid;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

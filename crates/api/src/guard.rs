@@ -11,17 +11,17 @@ use http::header::{self, HeaderMap};
 
 use super::error::{ApiError, Refusal};
 use super::{Doors, Service, Via, routes};
-use crate::identity::{Access, Desk, Needs, Principal, Role, Stranger, TokenRefusal, arm_needs, is_arm_path};
+use forewarn_access::{Access, Desk, Needs, Principal, Role, Stranger, TokenRefusal, arm_needs, is_arm_path};
 
 /// Where machines get tokens that the API takes.
-pub(crate) fn desk(access: &Access, doors: &Arc<Doors>) -> Desk {
+pub fn desk(access: &Access, doors: &Arc<Doors>) -> Desk {
     let doors = doors.clone();
     Desk { sign_in: access.sign_in().clone(), is_audience: Arc::new(move |audience| doors.is_audience(audience)) }
 }
 
 impl Doors {
     /// Whether an audience is the address of our https listener.
-    pub(crate) fn is_audience(&self, audience: &str) -> bool {
+    pub fn is_audience(&self, audience: &str) -> bool {
         let Some((bound, tls)) = &self.https else { return false };
         let Some(host) = audience.trim_end_matches('/').strip_prefix("https://") else { return false };
         let port = host.parse::<http::uri::Authority>().ok().and_then(|authority| authority.port_u16());
@@ -51,7 +51,7 @@ pub async fn check(State(service): State<Service>, mut request: Request, next: N
 }
 
 /// The right `Host`, the right `Origin`.
-pub(crate) fn check_door(request: &Request, doors: &Doors) -> Result<(), ApiError> {
+pub fn check_door(request: &Request, doors: &Doors) -> Result<(), ApiError> {
     check_host(request, doors)?;
     check_origin(request.headers())
 }

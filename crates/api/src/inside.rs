@@ -12,14 +12,14 @@ use tower::ServiceExt as _;
 use super::error::ApiError;
 use super::extract::BODY_BYTES_MAX;
 use super::{Api, Doors, FaultKeeper, PREFIX, Service, routes};
-use crate::engine::Engine;
-use crate::identity::{Access, Principal};
-use crate::metadata::EndpointState;
 use crate::scenario::Progress;
+use forewarn_access::{Access, Principal};
+use forewarn_engine::Engine;
+use forewarn_metadata::EndpointState;
 
 /// A refusal of the API, as a page shows it.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub struct Refused {
     pub status: StatusCode,
     /// The API's word for it; empty when it was never asked.
     pub code: String,
@@ -29,45 +29,45 @@ pub(crate) struct Refused {
 }
 
 impl Service {
-    pub(crate) fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &Engine {
         &self.0.parts.engine
     }
 
-    pub(crate) fn doors(&self) -> &Doors {
+    pub fn doors(&self) -> &Doors {
         &self.0.parts.doors
     }
 
-    pub(crate) fn access(&self) -> &Access {
+    pub fn access(&self) -> &Access {
         &self.0.parts.access
     }
 
-    pub(crate) fn stopping(&self) -> &CancellationToken {
+    pub fn stopping(&self) -> &CancellationToken {
         &self.0.parts.stop
     }
 
-    pub(crate) fn names(&self) -> Names {
+    pub fn names(&self) -> Names {
         self.0.parts.names
     }
 
-    pub(crate) fn faults(&self) -> &FaultKeeper {
+    pub fn faults(&self) -> &FaultKeeper {
         &self.0.faults
     }
 
-    pub(crate) fn endpoint(&self) -> &EndpointState {
+    pub fn endpoint(&self) -> &EndpointState {
         &self.0.parts.endpoint
     }
 
-    pub(crate) fn runs(&self) -> Vec<Progress> {
+    pub fn runs(&self) -> Vec<Progress> {
         self.0.runs.list()
     }
 
     /// A place among the streams.
-    pub(crate) fn stream(&self, principal: Principal) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub fn stream(&self, principal: Principal) -> Result<OwnedSemaphorePermit, ApiError> {
         Api(self.0.clone(), principal).stream()
     }
 
     /// Sends a request of the native API, from inside; the role counts as it does outside.
-    pub(crate) async fn call(
+    pub async fn call(
         &self,
         principal: Principal,
         method: Method,

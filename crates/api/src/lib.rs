@@ -12,15 +12,15 @@
 
 mod changes;
 mod clock;
-pub(crate) mod error;
-pub(crate) mod events;
-pub(crate) mod extract;
+pub mod error;
+pub mod events;
+pub mod extract;
 mod fault_keeper;
 mod fault_kind;
 mod faults;
 mod groups;
 mod guard;
-pub(crate) mod history;
+pub mod history;
 mod hosts;
 mod inside;
 mod listener;
@@ -33,20 +33,22 @@ mod metrics;
 mod names;
 mod object;
 mod openapi;
-pub(crate) mod operations;
+pub mod operations;
 mod parts;
 mod portal_links;
 mod requests;
 mod routes;
 mod scale_sets;
-mod scenarios;
+pub mod scenario;
+mod scenario_routes;
 mod service;
 mod sign_in;
-pub(crate) mod text;
-pub(crate) mod values;
+pub mod text;
+pub mod values;
 mod waits;
 mod webhook_messages;
-mod webhooks;
+mod webhook_routes;
+pub mod webhooks;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -61,22 +63,22 @@ use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Asked, Done, Engine};
-use crate::identity::{Access, Principal};
-use crate::metadata::{DoorFacts, EndpointState};
-use crate::random::random_guid;
 use crate::scenario::Runs;
-use crate::tls::Tls;
 use crate::webhooks::Webhooks;
 use error::Refusal;
+use forewarn_access::random_guid;
+use forewarn_access::tls::Tls;
+use forewarn_access::{Access, Principal};
+use forewarn_engine::{Asked, Done, Engine};
+use forewarn_metadata::{DoorFacts, EndpointState};
 
 /// A machine as paths and bodies name it.
-pub(crate) fn machine_named(region: &Region, name: &str) -> Result<Arc<Machine>, ApiError> {
+pub fn machine_named(region: &Region, name: &str) -> Result<Arc<Machine>, ApiError> {
     names::machine(region, name, None)
 }
 
 /// The bodies that scenarios have in their files.
-pub(crate) mod bodies {
+pub mod bodies {
     pub use super::faults::NewFault;
     pub use super::groups::NewGroup;
     pub use super::machines::NewMachine;
@@ -85,24 +87,24 @@ pub(crate) mod bodies {
     pub use super::text::Word;
 }
 
-pub use crate::webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
-pub(crate) use changes::Pages;
-pub(crate) use clock::next as next_deadline;
-pub(crate) use error::ApiError;
+pub use changes::Pages;
+pub use clock::next as next_deadline;
+pub use error::ApiError;
 pub use error::of_rejection;
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
-pub(crate) use guard::{check_door, desk};
+pub use guard::{check_door, desk};
 pub use history::KINDS as HISTORY_KINDS;
-pub(crate) use inside::Refused;
+pub use inside::Refused;
 pub use listener::{Transport, Via, serve};
 pub use metrics::ApiMetrics;
-pub(crate) use names::any_group as any_group_named;
+pub use names::any_group as any_group_named;
 pub use routes::{PREFIX, Route, guarded, is_api_path, not_found, routes, table};
-pub(crate) use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+pub use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 pub use service::render_metrics;
-pub(crate) use text::Word;
-pub(crate) use values::When;
+pub use text::Word;
+pub use values::When;
+pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
 /// Where resources are kept that do not say.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
@@ -169,7 +171,7 @@ impl FromRequestParts<Service> for Api {
 }
 
 impl Api {
-    pub(crate) fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &Engine {
         &self.0.parts.engine
     }
 
@@ -190,12 +192,12 @@ impl Api {
     }
 
     /// The one tenant there is.
-    pub(crate) fn tenant(&self) -> &str {
+    pub fn tenant(&self) -> &str {
         self.0.parts.access.sign_in().tenant()
     }
 
     /// The name of who is asking, as events and operations remember it.
-    pub(crate) fn by(&self) -> Name {
+    pub fn by(&self) -> Name {
         self.1.name.clone()
     }
 
@@ -219,7 +221,7 @@ impl Api {
         })
     }
 
-    pub(crate) fn asked(&self, note: Note) -> Asked {
+    pub fn asked(&self, note: Note) -> Asked {
         Asked {
             actor: self.1.name.to_string(),
             action: note.action.into(),
@@ -249,18 +251,18 @@ impl Api {
 }
 
 /// What the audit trail says of a command.
-pub(crate) struct Note {
+pub struct Note {
     action: &'static str,
     target: String,
     detail: serde_json::Value,
 }
 
 impl Note {
-    pub(crate) fn new(action: &'static str, target: impl Into<String>) -> Note {
+    pub fn new(action: &'static str, target: impl Into<String>) -> Note {
         Note { action, target: target.into(), detail: serde_json::json!({}) }
     }
 
-    pub(crate) fn with(mut self, detail: serde_json::Value) -> Note {
+    pub fn with(mut self, detail: serde_json::Value) -> Note {
         self.detail = detail;
         self
     }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Api;
 use super::extract::{self, NoQuery, Params};
-use crate::metadata::DoorFacts;
+use forewarn_metadata::DoorFacts;
 
 /// All of them: a server has as many as its configuration names.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use super::error::{ApiError, Refusal};
 use super::extract::{self, InGroup, OptionalBody, Params, Segment};
 use super::{Api, Note, names};
-use crate::engine::Bundle;
-use crate::identity::{MACHINE_ATTACHMENT, MachineIdentity, Role};
+use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity, Role};
+use forewarn_engine::Bundle;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

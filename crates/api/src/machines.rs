@@ -304,7 +304,7 @@ impl NewMachine {
         self.details.merge_into(&mut details);
         details.tags = tags(self.tags);
         Ok(NewCoreMachine {
-            vm_id: self.vm_id.map_or_else(crate::random::random_guid, |id| id.0),
+            vm_id: self.vm_id.map_or_else(forewarn_access::random_guid, |id| id.0),
             name: self.name.into(),
             home,
             place,

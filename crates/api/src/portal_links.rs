@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use super::Api;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, Nothing, OptionalBody, Params};
-use crate::identity::CODE_LIFE;
-use crate::identity::Holder;
+use forewarn_access::CODE_LIFE;
+use forewarn_access::Holder;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -9,7 +9,7 @@ use super::extract::{self, Params, Segment};
 use super::text::Number;
 use super::values::{EventName, When};
 use super::{Api, names};
-use crate::requests::{RequestSeen, Summary};
+use forewarn_metadata::requests::{RequestSeen, Summary};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -25,13 +25,13 @@ use super::scale_sets::{
     DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, SomeInstances, Upgrade,
 };
 use super::webhook_messages::{self, GivenUpMessage, Resend, Resent};
-use super::webhooks::{self, NewWebhook, Webhook, WebhookChange, WebhookTest};
+use super::webhook_routes::{self as webhooks, NewWebhook, Webhook, WebhookChange, WebhookTest};
 use super::{
     Api, Service, changes, clock, guard, history, hosts, listeners, machine_actions, machine_identity, machines,
     maintenance, operations, portal_links, requests,
 };
-use super::{scale_sets, scenarios, service, sign_in, waits};
-use crate::identity::{Needs, Role, is_arm_path};
+use super::{scale_sets, scenario_routes as scenarios, service, sign_in, waits};
+use forewarn_access::{Needs, Role, is_arm_path};
 
 /// What the API's own paths begin with.
 pub const PREFIX: &str = "/api/v1";
@@ -91,7 +91,7 @@ pub fn guarded(router: Router<Service>, service: &Service) -> Router<Service> {
 }
 
 /// The routes without the guard, for calls by the program itself on behalf of a principal.
-pub(crate) fn inside(api: Api) -> Router {
+pub fn inside(api: Api) -> Router {
     let Api(inner, principal) = api;
     routes().fallback(nothing_here).layer(Extension(principal)).with_state(Service(inner))
 }

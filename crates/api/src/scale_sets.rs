@@ -21,7 +21,7 @@ use super::parts::{Details, home, tags, terminate};
 use super::text::{Tags, Word};
 use super::values::*;
 use super::{Api, Note};
-use crate::random::random_guid;
+use forewarn_access::random_guid;
 
 /// The most instances of one placement group of a Uniform set that does not say.
 pub const PLACEMENT_GROUP_DEFAULT: u32 = 100;

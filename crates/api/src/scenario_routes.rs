@@ -13,10 +13,10 @@ use super::routes::inside;
 use super::text::Word;
 use super::values::When;
 use super::{Api, Note, names};
-use crate::nearest::hint;
 use crate::scenario::{
     BeginError, Handler, Inside, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, shipped,
 };
+use forewarn_api_types::nearest::hint;
 
 /// How long a request may wait for a run to go on.
 pub const WAIT_SECS_MAX: u64 = 300;

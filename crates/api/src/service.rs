@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::error::ApiError;
 use super::extract::{NoQuery, Params};
 use super::{Api, openapi};
-use crate::engine::SubmitError;
+use forewarn_engine::SubmitError;
 
 /// The one path that needs no token.
 pub const HEALTH_PATH: &str = "/healthz";

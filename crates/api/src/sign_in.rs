@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::error::{ApiError, Refusal};
 use super::extract;
 use super::{Doors, Service, Via};
-use crate::identity::{AUDIENCE, Principal, Subject, TOKEN_SECS, is_known_audience};
-use crate::tls::{base_url, now};
+use forewarn_access::tls::{base_url, now};
+use forewarn_access::{AUDIENCE, Principal, Subject, TOKEN_SECS, is_known_audience};
 
 /// A request for a token has some 300 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -146,12 +146,12 @@ fn audience(doors: &Doors, scope: Option<&str>, resource: Option<&str>) -> Resul
 
 impl Doors {
     /// Whether a token for this audience opens anything here.
-    pub(crate) fn takes_tokens_for(&self, audience: &str) -> bool {
+    pub fn takes_tokens_for(&self, audience: &str) -> bool {
         is_known_audience(audience) || self.is_audience(audience)
     }
 
     /// Where the https listener is, as a URL.
-    pub(crate) fn https_url(&self) -> Option<String> {
+    pub fn https_url(&self) -> Option<String> {
         self.https.as_ref().map(|(bound, _)| base_url(*bound))
     }
 }

@@ -14,9 +14,9 @@ use super::extract::{self, Params};
 use super::text::Number;
 use super::values::{EventName, EventType, When};
 use super::{Api, history, names};
-use crate::engine::SubmitError;
-use crate::metadata::GaugeGuard;
-use crate::waiting::{Milestone, Outcome, WaitFor, Waited, Whose};
+use forewarn_engine::SubmitError;
+use forewarn_engine::{Milestone, WaitFor, WaitOutcome as Outcome, Waited, Whose};
+use forewarn_metadata::GaugeGuard;
 
 /// How long a request may be held, as on the metadata endpoint.
 pub const WAIT_SECS_MAX: u64 = 300;

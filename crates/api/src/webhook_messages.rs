@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::error::ApiError;
 use super::extract::{self, NoQuery, OptionalBody, Page, Params, Segment};
 use super::values::When;
-use super::webhooks::found;
+use super::webhook_routes::found;
 use super::{Api, Note};
 use crate::webhooks::{GIVEN_UP_MAX, GivenUp};
 

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::fields::{invalid, missing};
 use super::{availability_sets, machines, scale_sets};
-use crate::api::Note;
-use crate::api::error::{ApiError, Refusal};
-use crate::engine::SubmitError;
+use forewarn_api::Note;
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_engine::SubmitError;
 
 /// `POST …/scheduledevents/ID/acknowledge`.
 pub async fn one(call: Call) -> Result<Response, ApiError> {

@@ -13,8 +13,8 @@ use super::instances::{self, Chosen, chosen};
 use super::machines;
 use super::operations::Ticket;
 use super::scale_sets;
-use crate::api::Note;
-use crate::api::error::ApiError;
+use forewarn_api::Note;
+use forewarn_api::error::ApiError;
 
 /// What somebody wants to have done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,10 +15,10 @@ use super::groups::{self, Kind};
 use super::machines::{fixed, last_name};
 use super::write::{How, Written, stored};
 use super::{page, profile, render};
-use crate::api::Note;
-use crate::api::error::{ApiError, Refusal};
-use crate::api::text::Word;
-use crate::random::random_guid;
+use forewarn_access::random_guid;
+use forewarn_api::Note;
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::text::Word;
 
 /// Clients take nothing but 200 for one, new or not.
 pub async fn put(call: Call) -> Result<Response, ApiError> {

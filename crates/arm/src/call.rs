@@ -14,11 +14,11 @@ use tokio::sync::MutexGuard;
 
 use super::locks::Locks;
 use super::routes;
-use crate::api::error::{ApiError, Refusal};
-use crate::api::{Api, Note, Via, extract, history};
-use crate::engine::{AllDone, Bundle};
-use crate::identity::{MACHINE_ATTACHMENT, MachineIdentity};
-use crate::random::random_guid;
+use forewarn_access::random_guid;
+use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::{Api, Note, Via, extract, history};
+use forewarn_engine::{AllDone, Bundle};
 
 /// The attachment of a machine or group that has its body.
 pub const BODY: &str = "arm";

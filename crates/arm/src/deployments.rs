@@ -20,10 +20,10 @@ use super::operations::{Progress, Ticket, with_address};
 use super::page::{self, Wanted};
 use super::write::{How, Written};
 use super::{availability_sets, machines, network, resource_groups, scale_sets};
-use crate::api::Note;
-use crate::api::error::{ApiError, Refusal};
-use crate::api::values::When;
-use crate::random::random_guid;
+use forewarn_access::random_guid;
+use forewarn_api::Note;
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::values::When;
 
 /// What the attachments are named that hold them; the id follows.
 pub const RECORD: &str = "arm/deployment";
@@ -46,7 +46,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
     let (arm, id) = (call.arm.clone(), call.id().clone());
     // Who asks may go away meanwhile: what is begun is finished.
     let work = tokio::spawn(async move { deploy(&arm, &id, &body).await });
-    let (is_new, record) = work.await.map_err(|_| ApiError::from(crate::engine::SubmitError::Stopping))??;
+    let (is_new, record) = work.await.map_err(|_| ApiError::from(forewarn_engine::SubmitError::Stopping))??;
     let mut resource = shown(&call.arm, record.clone()).await?;
     resource["properties"]["provisioningState"] = "Accepted".into();
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };

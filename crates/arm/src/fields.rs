@@ -4,8 +4,8 @@
 use forewarn_core::settings::NAME_BYTES_MAX;
 use serde_json::{Map, Value};
 
-use crate::api::error::{ApiError, Refusal};
-use crate::api::text::{TEXT_CHARS_MAX, Tags};
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::text::{TEXT_CHARS_MAX, Tags};
 
 pub fn at<'a>(value: &'a Value, place: &str) -> Option<&'a Value> {
     let found = place.split('.').try_fold(value, |value, key| value.get(key))?;

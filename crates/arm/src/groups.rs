@@ -12,8 +12,8 @@ use super::machines::{last_name, not_found};
 use super::operations::Ticket;
 use super::page::Wanted;
 use super::resource_groups::is_home;
-use crate::api::Note;
-use crate::api::error::ApiError;
+use forewarn_api::Note;
+use forewarn_api::error::ApiError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

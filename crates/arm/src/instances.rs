@@ -14,8 +14,8 @@ use super::page::{self, Wanted};
 use super::render::{self, Form, View};
 use super::scale_sets::{self, set_of};
 use super::write::Written;
-use crate::api::Note;
-use crate::api::error::ApiError;
+use forewarn_api::Note;
+use forewarn_api::error::ApiError;
 
 /// Ids in one request: as many as a set may have instances.
 const IDS_MAX: usize = forewarn_core::settings::MACHINES_PER_GROUP_MAX;

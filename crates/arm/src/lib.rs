@@ -43,8 +43,8 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::api::{Api, Service, not_found};
-use crate::identity::is_arm_path;
+use forewarn_access::is_arm_path;
+use forewarn_api::{Api, Service, not_found};
 use locks::Locks;
 pub use routes::shapes;
 

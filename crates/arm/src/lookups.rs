@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::catalog::{self, ImagePath};
 use super::resource_groups;
-use crate::api::error::{ApiError, Refusal};
+use forewarn_api::error::{ApiError, Refusal};
 use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 
 pub async fn locations(call: Call) -> Result<Response, ApiError> {

@@ -22,11 +22,11 @@ use super::profile::{self, EVICTIONS, PRIORITIES};
 use super::render::{self, Form, View};
 use super::resource_groups::{is_home, same_location};
 use super::write::{How, Identity, Written, stored};
-use crate::api::Note;
-use crate::api::error::{ApiError, Refusal};
-use crate::api::text::Word;
-use crate::api::values::When;
-use crate::random::random_guid;
+use forewarn_access::random_guid;
+use forewarn_api::Note;
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::text::Word;
+use forewarn_api::values::When;
 
 pub async fn put(call: Call) -> Result<Response, ApiError> {
     Ok(write(&call.arm, call.id(), &call.json()?, How::Put).await?.into_response(&call))

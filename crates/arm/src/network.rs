@@ -17,8 +17,8 @@ use super::machines::{last_name, not_found};
 use super::page::{self, Wanted};
 use super::resource_groups;
 use super::write::{How, Written};
-use crate::api::Note;
-use crate::api::error::{ApiError, Refusal};
+use forewarn_api::Note;
+use forewarn_api::error::{ApiError, Refusal};
 use forewarn_wire::arm::compute::mac_address;
 
 /// Network resources of one resource group. As many as the original allows of one type.

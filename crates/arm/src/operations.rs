@@ -17,11 +17,11 @@ use forewarn_wire::guid;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::call::{Arm, Call};
-use crate::api::error::{ApiError, Refusal};
-use crate::api::events::OutcomeWord;
-use crate::api::operations::{self, Operation, OperationStateWord};
-use crate::api::values::When;
-use crate::random::random_guid;
+use forewarn_access::random_guid;
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::events::OutcomeWord;
+use forewarn_api::operations::{self, Operation, OperationStateWord};
+use forewarn_api::values::When;
 
 const ASYNC_OPERATION: HeaderName = HeaderName::from_static("azure-asyncoperation");
 

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::call::Call;
-use crate::api::error::{ApiError, Refusal};
+use forewarn_api::error::{ApiError, Refusal};
 
 /// Entries of a page, unless `$top` asks for fewer. Clients follow `nextLink`.
 pub const PAGE_MAX: usize = 1000;

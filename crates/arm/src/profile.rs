@@ -11,7 +11,7 @@ use forewarn_wire::duration;
 use serde_json::{Value, json};
 
 use super::fields::{self, at, boolean, invalid, text, word};
-use crate::api::error::{ApiError, Refusal};
+use forewarn_api::error::{ApiError, Refusal};
 
 /// Before this api-version nobody knew of terminate notification.
 const TERMINATE_SINCE: &str = "2019-03-01";

@@ -14,9 +14,9 @@ use super::call::{Arm, Call};
 use super::fields::{self, at, put};
 use super::profile::{EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, power, said, show_policy, show_terminate};
 use super::write::show_identity;
-use crate::api::error::ApiError;
-use crate::identity::MachineIdentity;
-use crate::metadata::{group_resource_id, machine_resource_id};
+use forewarn_access::MachineIdentity;
+use forewarn_api::error::ApiError;
+use forewarn_metadata::{group_resource_id, machine_resource_id};
 use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT};
 
 /// Whether a machine's power and health are shown with it.

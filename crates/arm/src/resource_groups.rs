@@ -15,9 +15,9 @@ use super::fields::{self, missing, text};
 use super::operations::Ticket;
 use super::page::{self, Wanted};
 use super::write::{How, Written};
-use crate::api::error::{ApiError, Refusal};
-use crate::api::text::Word;
-use crate::api::{Note, RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
+use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::text::Word;
+use forewarn_api::{Note, RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
 use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 
 /// Resource groups of one subscription: the original has 980. A list of them is read in one go.

@@ -21,7 +21,7 @@ use super::{
     acknowledge, availability_sets, deployments, instances, lookups, machines, network, operations, resource_groups,
     scale_sets, scheduled_events, subscriptions,
 };
-use crate::api::error::{ApiError, Refusal};
+use forewarn_api::error::{ApiError, Refusal};
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 type Handler = fn(Call) -> Answer;

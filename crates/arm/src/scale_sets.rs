@@ -22,11 +22,11 @@ use super::profile::{self, ORCHESTRATIONS, UPGRADES};
 use super::render;
 use super::resource_groups::same_location;
 use super::write::{How, Identity, Written, stored};
-use crate::api::error::ApiError;
-use crate::api::text::Word;
-use crate::api::values::When;
-use crate::api::{Note, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
-use crate::random::random_guid;
+use forewarn_access::random_guid;
+use forewarn_api::error::ApiError;
+use forewarn_api::text::Word;
+use forewarn_api::values::When;
+use forewarn_api::{Note, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 
 pub async fn put(call: Call) -> Result<Response, ApiError> {
     Ok(write(&call.arm, call.id(), &call.json()?, How::Put).await?.into_response(&call))

@@ -12,8 +12,8 @@ use super::acknowledge;
 use super::call::{Call, is_in_group};
 use super::page::{self, Wanted};
 use super::resource_groups::is_home;
-use crate::api::error::ApiError;
-use crate::api::values::{EventType, SourceWord, When};
+use forewarn_api::error::ApiError;
+use forewarn_api::values::{EventType, SourceWord, When};
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
     let wanted = Wanted::of(&call)?;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::call::Call;
 use super::page;
 use super::resource_groups;
-use crate::api::SUBSCRIPTION_DEFAULT;
-use crate::api::error::ApiError;
+use forewarn_api::SUBSCRIPTION_DEFAULT;
+use forewarn_api::error::ApiError;
 
 pub const DISPLAY_NAME: &str = "Forewarn";
 

@@ -12,8 +12,8 @@ use tokio::sync::MutexGuard;
 use super::call::{Arm, BODY, Call};
 use super::operations::Ticket;
 use super::{fields, resource_groups};
-use crate::api::error::ApiError;
-use crate::identity::{MACHINE_ATTACHMENT, MachineIdentity};
+use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
+use forewarn_api::error::ApiError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {

@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use forewarn_server::api::WEBHOOK_RETRY_MAX;
-use forewarn_server::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
-use forewarn_server::nearest::nearest;
-pub use forewarn_server::span::{span, span_text};
+use forewarn_api::WEBHOOK_RETRY_MAX;
+use forewarn_api_types::nearest::nearest;
+pub use forewarn_api_types::span::{span, span_text};
+use forewarn_metadata::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
 
 /// The same where the server counts in seconds.
 pub fn whole_seconds(text: &str) -> Result<u64, String> {

@@ -9,9 +9,8 @@ use std::time::Duration;
 use fake::FakeClock;
 use forewarn_client::{AsyncClient, Change, Client, Endpoint, Error, Event, EventId, Options, Poll, Status, Version};
 use forewarn_core::{Command, Guid, MachineId, Request, Timestamp};
-use forewarn_server::{
-    Advance, Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, start,
-};
+use forewarn_engine::Advance;
+use forewarn_server::{Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, start};
 
 /// Wed, 01 Jan 2020 00:00:00 GMT
 const START: Timestamp = Timestamp::from_secs(1_577_836_800);

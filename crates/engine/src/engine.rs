@@ -65,7 +65,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub(crate) fn at(&self, at: Timestamp) -> Audit {
+    pub fn at(&self, at: Timestamp) -> Audit {
         let Asked { actor, action, target, detail } = self.clone();
         Audit { at, actor, action, target, detail }
     }
@@ -111,7 +111,7 @@ pub const ADVANCE_MAX: Duration = Duration::from_secs(500 * 86_400);
 pub const MAILBOX_MAX: usize = 4096;
 
 /// What the writer finds in its mailbox.
-pub(crate) enum Letter {
+pub enum Letter {
     Command(Box<Pending>),
     Advance {
         how: Advance,
@@ -121,7 +121,7 @@ pub(crate) enum Letter {
     Wake,
 }
 
-pub(crate) struct Pending {
+pub struct Pending {
     pub work: Bundle,
     pub reply: oneshot::Sender<Result<AllDone, SubmitError>>,
 }
@@ -131,7 +131,7 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
-pub(crate) struct Inner {
+pub struct Inner {
     pub mailbox: SyncSender<Letter>,
     pub board: Arc<Board>,
     pub clock: Arc<Clock>,
@@ -142,7 +142,7 @@ pub(crate) struct Inner {
 
 /// What the writer says about itself.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub struct Health {
     pub stopping: AtomicBool,
     pub store_fails: AtomicBool,
     /// When the driver has something to report; 0: unknown.
@@ -150,7 +150,7 @@ pub(crate) struct Health {
 }
 
 impl Engine {
-    pub(crate) fn new(inner: Inner) -> Engine {
+    pub fn new(inner: Inner) -> Engine {
         Engine { inner: Arc::new(inner) }
     }
 

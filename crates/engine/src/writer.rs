@@ -50,7 +50,7 @@ const FORGET_AGAIN: Duration = Duration::from_secs(1);
 /// How often the driver is shown everything that should be under way.
 const RECONCILE_EVERY: Duration = Duration::from_secs(60);
 
-pub(crate) struct Writer {
+pub struct Writer {
     pub store: Box<dyn Store>,
     pub settings: Settings,
     pub newest: Arc<Snapshot>,
@@ -65,7 +65,7 @@ pub(crate) struct Writer {
 }
 
 /// What the writer does when nobody asks for anything.
-pub(crate) struct Rest {
+pub struct Rest {
     /// The timer rests until then, because its last step failed.
     pub timer_after: Option<Instant>,
     pub forget_at: Instant,

@@ -17,11 +17,11 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::documents::Rendered;
 
-pub(crate) type Answer = Response<Body>;
+pub type Answer = Response<Body>;
 
 /// A body that exists already.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub enum Body {
     Whole(Full<Bytes>),
     /// Ends before its announced length, which ends the connection. What there is of it is sent first:
     /// after it there is a pause.
@@ -93,7 +93,7 @@ const TEXT: HeaderValue = HeaderValue::from_static(Media::Text.content_type());
 /// Room for our own headers and those that hyper adds.
 const HEADERS: usize = 8;
 
-pub(crate) struct Answers {
+pub struct Answers {
     seed: Guid,
     given: AtomicU64,
 }

@@ -12,7 +12,7 @@ use super::route::Named;
 
 /// What a listener says about its callers.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub struct Door {
     /// Every caller is this machine.
     pub machine: Option<String>,
     /// Source addresses are looked up on this network.
@@ -23,7 +23,7 @@ pub(crate) struct Door {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum DefaultMachine {
+pub enum DefaultMachine {
     Named(String),
     /// The one that an empty store starts with.
     First,
@@ -31,7 +31,7 @@ pub(crate) enum DefaultMachine {
 
 /// Where a connection comes from.
 #[derive(Debug)]
-pub(crate) enum Peer {
+pub enum Peer {
     Address {
         address: Address,
         place: Place,
@@ -42,7 +42,7 @@ pub(crate) enum Peer {
 
 /// On which side of the network a caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// On this computer: it came by loopback, or from the very link-local address that it called, as with
     /// `serve --link-local`.
     Here,
@@ -127,7 +127,7 @@ impl Door {
 }
 
 /// The number of the machine that the server registers in an empty store, before anything else.
-pub(crate) const FIRST_MACHINE: MachineId = MachineId(1);
+pub const FIRST_MACHINE: MachineId = MachineId(1);
 
 /// A store that was begun otherwise may have given the number to a machine of the fleet.
 fn is_first(machine: &Machine) -> bool {

@@ -32,7 +32,7 @@ pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// silent ones, ones that send their headers byte by byte, ones that do not read their answers.
 pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-pub(crate) async fn serve(io: impl Socket, shared: Arc<Shared>, door: Arc<Door>, peer: Peer) {
+pub async fn serve(io: impl Socket, shared: Arc<Shared>, door: Arc<Door>, peer: Peer) {
     let pulse = Arc::new(Pulse::default());
     let conversation = Conversation { shared: shared.clone(), door, peer, pulse: pulse.clone() };
     let connection = http1::Builder::new()

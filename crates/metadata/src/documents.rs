@@ -27,13 +27,13 @@ const VERSIONS: usize = Version::ALL.len();
 
 /// A document as it is sent.
 #[derive(Debug)]
-pub(crate) struct Rendered {
+pub struct Rendered {
     pub incarnation: u64,
     pub body: Bytes,
     pub etag: HeaderValue,
 }
 
-pub(crate) struct Documents {
+pub struct Documents {
     names: Names,
     empty: Vec<OnceLock<Arc<Rendered>>>,
     shards: Vec<Mutex<Shard>>,

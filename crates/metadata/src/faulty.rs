@@ -15,10 +15,10 @@ use crate::faults::{Hit, Spoil, Status};
 /// Instead of an answer: the connection is reset.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is reset")]
-pub(crate) struct Reset;
+pub struct Reset;
 
 /// The answer, or what a fault makes of it. `answer` is not even begun when another one is given in its place.
-pub(crate) async fn answer(
+pub async fn answer(
     shared: Arc<Shared>,
     hit: Option<Box<Hit>>,
     answer: impl Future<Output = Answer>,

@@ -9,13 +9,13 @@ use forewarn_wire::sign_in;
 
 use super::answer::Answer;
 use super::service::{Shared, TokenRequest};
-use crate::identity::{MachineIdentity, TOKEN_SECS};
-use crate::tls::now;
+use forewarn_access::tls::now;
+use forewarn_access::{MachineIdentity, TOKEN_SECS};
 
 /// Each takes a thread for as long as the store needs to find one row.
 pub const READS_MAX: usize = 4;
 
-pub(crate) async fn token(shared: Arc<Shared>, request: TokenRequest) -> Answer {
+pub async fn token(shared: Arc<Shared>, request: TokenRequest) -> Answer {
     match token_or_refuse(&shared, request).await {
         Ok(answer) => answer,
         Err(refusal) => shared.answers.refusal(&refusal),

@@ -11,7 +11,7 @@ use forewarn_wire::version::InstanceVersion;
 use super::ids::{group_resource_id, machine_resource_id};
 
 /// What is at `path` below `/metadata/instance`.
-pub(crate) fn answer(
+pub fn answer(
     region: &Region,
     machine: &Machine,
     version: InstanceVersion,

@@ -25,7 +25,7 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// What to advise those whom we cannot serve right now.
 const RETRY_AFTER_SECS: u32 = 1;
 
-pub(crate) async fn get(shared: Arc<Shared>, get: Get) -> Answer {
+pub async fn get(shared: Arc<Shared>, get: Get) -> Answer {
     match get_or_refuse(&shared, &get).await {
         Ok(answer) => answer,
         Err(refusal) => shared.answers.refusal(&refusal),
@@ -87,7 +87,7 @@ fn document(shared: &Shared, region: &Region, scope: &Scope, get: &Get) -> Answe
     }
 }
 
-pub(crate) async fn post(shared: Arc<Shared>, post: Post, body: Incoming) -> Answer {
+pub async fn post(shared: Arc<Shared>, post: Post, body: Incoming) -> Answer {
     let body = match timeout(BODY_TIMEOUT, read(body)).await {
         Err(_) => return shared.answers.too_slow(),
         Ok(Err(refusal)) => return shared.answers.refusal(&refusal),
@@ -105,7 +105,7 @@ pub(crate) async fn post(shared: Arc<Shared>, post: Post, body: Incoming) -> Ans
 
 /// What an answer to an approval has approved, for the record of requests.
 #[derive(Clone, Debug)]
-pub(crate) struct Approved(pub Vec<EventId>);
+pub struct Approved(pub Vec<EventId>);
 
 async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {

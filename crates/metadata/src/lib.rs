@@ -13,6 +13,7 @@ mod answer;
 mod caller;
 mod connection;
 mod documents;
+pub mod faults;
 mod faulty;
 mod identity;
 mod ids;
@@ -21,6 +22,7 @@ mod later;
 mod listen;
 mod memo;
 mod metrics;
+pub mod requests;
 mod route;
 mod seen;
 mod service;
@@ -36,18 +38,18 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use caller::{DefaultMachine, FIRST_MACHINE};
-pub(crate) use documents::Documents;
+pub use caller::{DefaultMachine, FIRST_MACHINE};
+pub use documents::Documents;
 pub use ids::{group_resource_id, machine_resource_id};
-pub(crate) use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
+pub use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
 pub use listen::{BoundAddress, ListenAddress, MetadataListener};
 pub use metrics::{GaugeGuard, MetadataMetrics};
 pub use source::{BoxFuture, DocumentWatch, Source, SourceError};
 
 use crate::faults::Faults;
-use crate::identity::Desk;
 use crate::requests::Requests;
 use answer::Answers;
+use forewarn_access::Desk;
 use listen::CONNECTIONS_MAX;
 use memo::Memo;
 use seen::Seen;
@@ -74,7 +76,7 @@ impl EndpointState {
     }
 }
 
-pub(crate) struct Options {
+pub struct Options {
     pub names: Names,
     pub first_call_delay: Duration,
     /// Request ids are derived from this.
@@ -83,7 +85,7 @@ pub(crate) struct Options {
 }
 
 /// Serves on all listeners until `stop`; everything it starts is in `tasks`.
-pub(crate) fn serve(
+pub fn serve(
     listeners: Vec<Bound>,
     source: Arc<dyn Source>,
     state: Arc<EndpointState>,

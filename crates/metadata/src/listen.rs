@@ -65,7 +65,7 @@ const BACKLOG: u32 = 4096;
 /// How long to wait when accepting fails: mostly a lack of file descriptors, which takes time to cure.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-pub(crate) struct Bound {
+pub struct Bound {
     socket: Socket,
     door: Arc<Door>,
 }
@@ -166,7 +166,7 @@ impl Bound {
 }
 
 /// Why a listener cannot be opened, and what helps. `flag` is the one that says where it is.
-pub(crate) fn cannot_open(what: &str, flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
+pub fn cannot_open(what: &str, flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => "Another program has it: end that, or",
         io::ErrorKind::AddrNotAvailable => "This machine does not have that address: give it one, or",

@@ -20,7 +20,7 @@ const SLOTS: usize = 1 << 18;
 /// Slots that are made at once, when the first of them is needed.
 const CHUNK: usize = 1 << 12;
 
-pub(crate) struct Memo {
+pub struct Memo {
     key: RandomState,
     chunks: Vec<OnceLock<Box<[Slot]>>>,
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Target<'a> {
+pub struct Target<'a> {
     /// The machine that the path names with `/vm/…`.
     pub machine: Option<Named<'a>>,
     pub route: Route<'a>,
@@ -11,13 +11,13 @@ pub(crate) struct Target<'a> {
 
 /// A machine as a path or the configuration names it: `vmId`, `name` or `group/name`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Named<'a> {
+pub struct Named<'a> {
     pub group: Option<Cow<'a, str>>,
     pub name: Cow<'a, str>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Route<'a> {
+pub enum Route<'a> {
     ScheduledEvents,
     /// With what follows `/metadata/instance`.
     Instance(&'a str),
@@ -28,7 +28,7 @@ pub(crate) enum Route<'a> {
 }
 
 /// Reads a path; None when there is nothing there.
-pub(crate) fn parse(path: &str, prefix_allowed: bool) -> Option<Target<'_>> {
+pub fn parse(path: &str, prefix_allowed: bool) -> Option<Target<'_>> {
     if let Some(route) = route(path) {
         return Some(Target { machine: None, route });
     }

@@ -15,7 +15,7 @@ use super::source::{Source, SourceError};
 type Outcome = watch::Receiver<Option<Result<(), SourceError>>>;
 
 #[derive(Clone)]
-pub(crate) struct Seen(Arc<Inner>);
+pub struct Seen(Arc<Inner>);
 
 struct Inner {
     source: Arc<dyn Source>,

@@ -23,11 +23,11 @@ use super::route::{self, Route, Target};
 use super::seen::Seen;
 use super::{EndpointState, Source};
 use crate::faults::{Alter, Document, Facts, Hit, Method};
-use crate::identity::{Desk, is_known_audience};
 use crate::requests::{Passed, kept};
+use forewarn_access::{Desk, is_known_audience};
 
 /// What all listeners share.
-pub(crate) struct Shared {
+pub struct Shared {
     pub source: Arc<dyn Source>,
     pub state: Arc<EndpointState>,
     pub documents: Documents,
@@ -45,7 +45,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What comes of a look at a request.
-pub(crate) enum Look {
+pub enum Look {
     Answer(Answer),
     /// A GET that must wait for something.
     Get(Get),
@@ -55,7 +55,7 @@ pub(crate) enum Look {
     Token(TokenRequest),
 }
 
-pub(crate) struct Get {
+pub struct Get {
     pub machine: MachineId,
     pub scope: ScopeId,
     pub version: Version,
@@ -64,18 +64,18 @@ pub(crate) struct Get {
     pub alter: Alter,
 }
 
-pub(crate) struct Post {
+pub struct Post {
     pub machine: Arc<Machine>,
 }
 
-pub(crate) struct TokenRequest {
+pub struct TokenRequest {
     pub machine: Arc<Machine>,
     pub resource: String,
     pub client_id: Option<String>,
 }
 
 /// A request whose machine is known.
-pub(crate) struct Visit {
+pub struct Visit {
     pub passed: Passed,
     /// What goes wrong with its answer.
     pub hit: Option<Box<Hit>>,
@@ -332,7 +332,7 @@ fn check_wait(query: &Query<'_>) -> Result<u64, Refusal> {
 }
 
 /// The values of `If-None-Match`.
-pub(crate) struct Condition(Vec<HeaderValue>);
+pub struct Condition(Vec<HeaderValue>);
 
 impl Condition {
     pub fn of(headers: &HeaderMap) -> Condition {

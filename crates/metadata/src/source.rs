@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::Guard;
 use forewarn_core::{EventId, Machine, MachineId, ScopeId, Snapshot, Timestamp};
 
-use crate::identity::MachineIdentity;
+use forewarn_access::MachineIdentity;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

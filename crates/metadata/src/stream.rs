@@ -22,7 +22,7 @@ const LATE_MAX: Duration = Duration::from_secs(1);
 const LATE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A connection's socket.
-pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
+pub trait Socket: AsyncRead + AsyncWrite + Unpin {
     /// Closing it resets the connection from now on.
     fn reset_on_close(&self);
 }
@@ -38,7 +38,7 @@ impl Socket for UnixStream {
     fn reset_on_close(&self) {}
 }
 
-pub(crate) struct Stream<S: Socket> {
+pub struct Stream<S: Socket> {
     socket: S,
     stop: CancellationToken,
     reset: Arc<AtomicBool>,

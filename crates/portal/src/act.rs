@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Portal;
 use super::visitor::{Form, Visitor};
 use super::{group, kit, page};
-use crate::api::{Refused, next_deadline};
+use forewarn_api::{Refused, next_deadline};
 
 /// A request of the API.
 pub struct Request {

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::page::{Fragment, Panel, Scene};
 use super::{sign_in, words};
-use crate::identity::Role;
+use forewarn_access::Role;
 
 /// A button and what is said before it does what it says.
 pub struct Button {

@@ -15,8 +15,8 @@ use super::field::{self, Control, Field, Problems};
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::sign_in;
 use super::visitor::Form;
-use crate::api::SUBSCRIPTION_DEFAULT;
-use crate::identity::Role;
+use forewarn_access::Role;
+use forewarn_api::SUBSCRIPTION_DEFAULT;
 
 const HERE: &str = "/scale-sets/add";
 

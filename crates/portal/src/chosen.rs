@@ -16,8 +16,8 @@ use super::foretell::{Asked, Oracle};
 use super::page::{self, Look, Scene};
 use super::visitor::Form;
 use super::{group, plan, sign_in, words};
-use crate::api::Refused;
-use crate::identity::Role;
+use forewarn_access::Role;
+use forewarn_api::Refused;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {

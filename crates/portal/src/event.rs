@@ -10,7 +10,7 @@ use super::foretell::Oracle;
 use super::machine::Facts;
 use super::page::{Drawn, Missing, Panel, Scene};
 use super::{history, timeline, words};
-use crate::identity::Role;
+use forewarn_access::Role;
 
 pub async fn draw(scene: &Scene, id: EventId) -> Result<Drawn, Missing> {
     let region = scene.region();

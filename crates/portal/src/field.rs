@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use askama::Template;
 
 use super::sign_in::rendered;
-use crate::api::Word;
+use forewarn_api::Word;
 
 /// What is wrong, by the name of the field.
 #[derive(Clone, Debug, Default)]

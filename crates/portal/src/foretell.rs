@@ -16,8 +16,8 @@ use forewarn_core::{
 
 use super::page::{Look, Scene};
 use super::words::{self, escaped, few};
-use crate::span::span_text;
 use decisions::ended;
+use forewarn_api_types::span::span_text;
 pub use order::{Stage, machines_of};
 
 /// The id of an operation that is tried and never happens.

@@ -10,7 +10,7 @@ use super::foretell::Oracle;
 use super::machine::Facts;
 use super::page::{Drawn, Fragment, Missing, Panel, Scene};
 use super::{chosen, history, overview, plan, policy, set, sign_in, timeline, words};
-use crate::identity::Role;
+use forewarn_access::Role;
 
 /// Machines on one page.
 const MACHINES_PER_PAGE: usize = 200;

@@ -18,7 +18,7 @@ use super::maintenance::operations_panel;
 use super::page::{self, Drawn, Fragment, Look, Missing, Panel, Scene};
 use super::visitor::Form;
 use super::{history, overview, plan, sign_in, timeline, words};
-use crate::identity::Role;
+use forewarn_access::Role;
 
 const HERE: &str = "/hosts";
 

@@ -11,12 +11,12 @@ use super::Portal;
 use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::visitor::Form;
 use super::{sign_in, words};
-use crate::api::next_deadline;
-use crate::clock::Kind;
-use crate::faults::{Fault, Kind as FaultKind, Method, Path};
-use crate::identity::Role;
-use crate::scenario::{Progress, RunState, SHIPPED, Scenario, StepState, StepStatus};
-use crate::span::span_text;
+use forewarn_access::Role;
+use forewarn_api::next_deadline;
+use forewarn_api::scenario::{Progress, RunState, SHIPPED, Scenario, StepState, StepStatus};
+use forewarn_api_types::span::span_text;
+use forewarn_engine::clock::Kind;
+use forewarn_metadata::faults::{Fault, Kind as FaultKind, Method, Path};
 pub use forms::{LastRun, Typed};
 
 const HERE: &str = "/test-kit";

@@ -52,7 +52,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderValue, Method, header};
 
-use crate::api::{ApiError, Service, check_door, is_api_path};
+use forewarn_api::{ApiError, Service, check_door, is_api_path};
 use shared::Shared;
 
 /// The API, and what the portal's pages share.

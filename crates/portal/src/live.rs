@@ -22,7 +22,7 @@ use super::Portal;
 use super::page::{Look, Missing, Page, Panel, Scene, page_at};
 use super::view::View;
 use super::visitor::Visitor;
-use crate::api::Pages;
+use forewarn_api::Pages;
 
 /// A page is drawn at most so often, however busy the fleet is: people do not read faster.
 const DRAW_EVERY: Duration = Duration::from_millis(100);

@@ -11,9 +11,9 @@ use super::action::{Actions, Button, Tone};
 use super::foretell::{Asked, Oracle};
 use super::page::{Drawn, Missing, Panel, Scene};
 use super::{history, plan, policy, timeline, words};
-use crate::identity::Role;
-use crate::metadata::Documents;
-use crate::span::span_text;
+use forewarn_access::Role;
+use forewarn_api_types::span::span_text;
+use forewarn_metadata::Documents;
 
 /// Requests on a page, newest first.
 const REQUESTS_SHOWN: usize = 12;
@@ -203,7 +203,7 @@ fn requests(scene: &Scene, machine: &Machine) -> Requests {
         }
         _ => "It has not asked for its document since the server started: no handler polls.".into(),
     };
-    let row = |seen: &crate::requests::RequestSeen| RequestRow {
+    let row = |seen: &forewarn_metadata::requests::RequestSeen| RequestRow {
         at: words::time(seen.at),
         method: seen.method.clone(),
         path: seen.path.clone(),

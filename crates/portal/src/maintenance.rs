@@ -17,8 +17,8 @@ use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
 use super::plan::Typed;
 use super::visitor::Form;
 use super::{sign_in, words};
-use crate::api::Refused;
-use crate::identity::Role;
+use forewarn_access::Role;
+use forewarn_api::Refused;
 
 const HERE: &str = "/maintenance";
 

@@ -19,9 +19,9 @@ use super::shelf::Shelf;
 use super::view::View;
 use super::visitor::Visitor;
 use super::{add_set, event, group, hosts, kit, machine, maintenance, overview, plan, sign_in, words};
-use crate::api::Refused;
-use crate::clock::Kind;
+use forewarn_api::Refused;
 use forewarn_core::Snapshot;
+use forewarn_engine::clock::Kind;
 
 /// Where pages are; those with forms of their own are in the table of routes.
 pub const PATHS: [&str; 5] = ["/", "/machines/{machine}", "/events/{event}", "/scale-sets", "/hosts/{host}"];

@@ -10,10 +10,10 @@ use super::field::{Control, Field, Problems};
 use super::foretell::{Oracle, Stage};
 use super::visitor::Form;
 use super::{act, words};
-use crate::api::text::TEXT_CHARS_MAX;
-use crate::api::{When, any_group_named, machine_named};
-use crate::digest::digest_of;
-use crate::span::{span, span_text};
+use forewarn_access::digest::digest_of;
+use forewarn_api::text::TEXT_CHARS_MAX;
+use forewarn_api::{When, any_group_named, machine_named};
+use forewarn_api_types::span::{span, span_text};
 
 /// What is in the fields.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use forewarn_core::EventsPolicy;
 use super::field::{Control, Field, Problems};
 use super::page::{Panel, Scene};
 use super::words;
-use crate::identity::Role;
+use forewarn_access::Role;
 
 #[derive(Template)]
 #[template(path = "policy.html")]

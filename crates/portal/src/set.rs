@@ -18,8 +18,8 @@ use super::foretell::Oracle;
 use super::page::{self, Look, Panel, Scene};
 use super::visitor::Form;
 use super::{group, sign_in, words};
-use crate::api::Refused;
-use crate::identity::Role;
+use forewarn_access::Role;
+use forewarn_api::Refused;
 
 /// What is in the fields.
 #[derive(Clone, Debug)]

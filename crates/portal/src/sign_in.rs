@@ -10,8 +10,8 @@ use http::{StatusCode, header};
 
 use super::Portal;
 use super::visitor::{Form, Visitor, set_cookie};
-use crate::api::Via;
-use crate::identity::Principal;
+use forewarn_access::Principal;
+use forewarn_api::Via;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::Portal;
 use super::visitor::Form;
-use crate::identity::random_token;
+use forewarn_access::random_token;
 
 /// Stretches that one viewer looks at: a window that is higher than any screen.
 const SHELVES_MAX: usize = 64;

@@ -11,9 +11,9 @@ use http::{HeaderMap, StatusCode, header};
 
 use super::Portal;
 use super::sign_in;
-use crate::api::Via;
-use crate::identity::{Principal, Role};
-use crate::identity::{SESSION_SECS, Session};
+use forewarn_access::{Principal, Role};
+use forewarn_access::{SESSION_SECS, Session};
+use forewarn_api::Via;
 
 /// How long a form may take to arrive.
 const FORM_TIMEOUT: Duration = Duration::from_secs(30);

@@ -11,9 +11,9 @@ use forewarn_core::{
 use forewarn_wire::guid;
 
 use super::page::Look;
-use crate::api::When;
-use crate::identity::Role;
-use crate::span::span_text;
+use forewarn_access::Role;
+use forewarn_api::When;
+use forewarn_api_types::span::span_text;
 
 /// Text as HTML.
 pub fn escaped(text: impl Display) -> String {

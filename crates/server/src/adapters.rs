@@ -10,18 +10,18 @@ use forewarn_core::{
     Within,
 };
 
-use crate::driver::{Driver, Orders};
-use crate::effects::EffectSink;
-use crate::engine::{Engine, SubmitError};
-use crate::identity::MachineIdentity;
-use crate::metadata::{BoxFuture, DocumentWatch, Source, SourceError};
-use crate::publish::ScopeWatch;
+use forewarn_access::MachineIdentity;
+use forewarn_drivers::{Driver, Orders};
+use forewarn_engine::EffectSink;
+use forewarn_engine::ScopeWatch;
+use forewarn_engine::{Engine, SubmitError};
+use forewarn_metadata::{BoxFuture, DocumentWatch, Source, SourceError};
 
 /// How long to wait before a report that the writer could not take is sent again.
 const REPORT_RETRY: Duration = Duration::from_secs(1);
 
 /// The metadata endpoint's view of the engine.
-pub(crate) struct EngineSource(pub Engine);
+pub struct EngineSource(pub Engine);
 
 impl Source for EngineSource {
     fn peek(&self) -> Guard<Arc<Snapshot>> {
@@ -33,7 +33,7 @@ impl Source for EngineSource {
     }
 
     fn watch(&self, scope: ScopeId) -> Box<dyn DocumentWatch> {
-        Box::new(self.0.board().watch(scope))
+        Box::new(EngineWatch(self.0.board().watch(scope)))
     }
 
     fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>> {
@@ -71,14 +71,16 @@ fn source_error(error: SubmitError) -> SourceError {
     }
 }
 
-impl DocumentWatch for ScopeWatch {
+struct EngineWatch(ScopeWatch);
+
+impl DocumentWatch for EngineWatch {
     fn changed(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(ScopeWatch::changed(self))
+        Box::pin(self.0.changed())
     }
 }
 
 /// A driver that works by itself reads its orders from the engine and reports to it.
-pub(crate) struct EngineOrders(pub Engine);
+pub struct EngineOrders(pub Engine);
 
 impl Orders for EngineOrders {
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -99,7 +101,7 @@ impl Orders for EngineOrders {
 }
 
 /// The writer's end of a driver, as the engine sees it.
-pub(crate) struct DriverSink(pub Box<dyn Driver>);
+pub struct DriverSink(pub Box<dyn Driver>);
 
 impl EffectSink for DriverSink {
     fn follow(&mut self, effects: &[Effect]) {

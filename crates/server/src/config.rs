@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use forewarn_core::Settings;
 
-pub use crate::clock::ClockKind;
-pub use crate::driver::{CommandDriver, Impacts};
-pub use crate::identity::Auth;
-pub use crate::metadata::{ListenAddress, MetadataListener};
-pub use crate::tls::Certificate;
+pub use forewarn_access::Auth;
+pub use forewarn_access::tls::Certificate;
+pub use forewarn_drivers::{CommandDriver, Impacts};
+pub use forewarn_engine::clock::ClockKind;
+pub use forewarn_metadata::{ListenAddress, MetadataListener};
 
 #[derive(Clone, Debug)]
 pub struct Config {

@@ -11,7 +11,18 @@ use anyhow::{Context, anyhow, bail};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
+use forewarn_access::tls::hostname;
+use forewarn_access::{Access, Tls, random_guid};
+use forewarn_api::webhooks::Webhooks;
+use forewarn_api::{self as api, ApiMetrics, FaultKeeper};
+use forewarn_arm as arm;
 use forewarn_core::{Answer, Command, Home, NewMachine};
+use forewarn_drivers::{CommandDriver, CommandRunner, CommandSignal, Simulated};
+use forewarn_engine::{self as engine, ClockKind, EffectSink, Engine, EngineOptions};
+use forewarn_metadata::{
+    self as metadata, Bound, BoundAddress, DefaultMachine, EndpointState, FIRST_MACHINE, LISTENERS_MAX,
+};
+use forewarn_portal::{self as portal, Portal};
 use forewarn_store::{MemoryStore, SqliteStore, Store};
 use forewarn_wire::document::Names;
 use prometheus_client::registry::Registry;
@@ -22,21 +33,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::{self, ApiMetrics, FaultKeeper};
-use crate::arm;
-use crate::clock::ClockKind;
+use crate::adapters::{DriverSink, EngineOrders, EngineSource};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
-use crate::driver::{CommandDriver, CommandRunner, CommandSignal, Simulated};
-use crate::effects::EffectSink;
-use crate::engine::Engine;
-use crate::identity::Access;
-use crate::metadata::{self, Bound, BoundAddress, DefaultMachine, EndpointState, FIRST_MACHINE, LISTENERS_MAX};
-use crate::open::{self, EngineOptions};
-use crate::portal::{self, Portal};
-use crate::random::random_guid;
-use crate::source::{DriverSink, EngineOrders, EngineSource};
-use crate::tls::{Tls, hostname};
-use crate::webhooks::Webhooks;
 
 /// A server that serves.
 pub struct Running {
@@ -294,7 +292,7 @@ async fn open_engine(
         history_kept: Duration::from_secs(u64::from(config.history_days) * 86_400),
     };
     let mut runner = None;
-    let (engine, writer) = open::open(options, store, |engine| driver(config, engine, &mut runner)).await?;
+    let (engine, writer) = engine::open(options, store, |engine| driver(config, engine, &mut runner)).await?;
     Ok((engine, writer, runner))
 }
 

@@ -104,7 +104,7 @@ fn what_is_wrong_with_a_fault_is_said_and_nothing_is_added() {
 fn there_is_a_limit_on_faults() {
     let server = Server::start();
     let body = json!({"fault": {"kind": "Reset"}});
-    for _ in 0..forewarn_server::faults::FAULTS_MAX {
+    for _ in 0..forewarn_metadata::faults::FAULTS_MAX {
         assert_eq!(server.call("POST /faults", &body).status, 201);
     }
     refused(&server, "POST /faults", body, 409, "TooManyFaults");

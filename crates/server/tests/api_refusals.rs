@@ -4,7 +4,6 @@
 mod api_support;
 
 use api_support::{Client, NONE, Server, check, refused, token_in};
-use forewarn_server::api;
 use serde_json::{Value, json};
 
 #[test]
@@ -191,7 +190,7 @@ fn only_the_token_opens_the_door_and_health_needs_none() {
         metrics.text()
     );
     assert_eq!(get(plain(), "/healthz").json(), json!({"status": "ok"}));
-    forewarn_server::identity::rotate_token(directory.path()).unwrap();
+    forewarn_access::rotate_token(directory.path()).unwrap();
     assert_eq!(get(bearer(), "/api/v1/machines").status, 401, "the old token is worth nothing");
     let newer = plain().header("Authorization", &format!("Bearer {}", token_in(directory.path())));
     assert_eq!(get(newer, "/api/v1/machines").status, 200);

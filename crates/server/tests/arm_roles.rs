@@ -10,9 +10,9 @@ use std::path::Path;
 
 use api_support::{Answer, Client, Server, open};
 use arm_support::path;
+use forewarn_access::{AUDIENCE, Role, SignIn, Subject, TOKEN_SECS};
+use forewarn_arm::shapes;
 use forewarn_core::Settings;
-use forewarn_server::arm::shapes;
-use forewarn_server::identity::{AUDIENCE, Role, SignIn, Subject, TOKEN_SECS};
 use forewarn_server::{ClockKind, Config};
 use serde_json::{Value, json};
 

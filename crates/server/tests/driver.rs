@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forewarn_core::*;
+use forewarn_engine::*;
 use forewarn_server::*;
 use forewarn_store::HistoryQuery;
 use support::*;

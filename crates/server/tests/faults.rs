@@ -7,8 +7,9 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use forewarn_core::{Guid, MachineId, Request};
-use forewarn_server::faults::*;
-use forewarn_server::{AddFaultError, Config, ListenAddress, RequestSeen};
+use forewarn_metadata::faults::*;
+use forewarn_metadata::requests::RequestSeen;
+use forewarn_server::{AddFaultError, Config, ListenAddress};
 use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;

@@ -7,8 +7,8 @@ mod portal_support;
 use std::sync::mpsc::RecvTimeoutError;
 
 use api_support::{Answer, Client, NONE, Server, check};
+use forewarn_access::{Role, SignIn, Subject};
 use forewarn_server::Config;
-use forewarn_server::identity::{Role, SignIn, Subject};
 use portal_support::*;
 use serde_json::json;
 
@@ -222,7 +222,7 @@ fn a_reader_sees_everything_and_changes_nothing() {
     let sign_in = SignIn::in_directory(dir.path()).unwrap();
     let subject = Subject { name: "ann".into(), client_id: "c".into(), object_id: "o".into(), role: Role::Reader };
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
-    let token = sign_in.issue(&subject, forewarn_server::identity::AUDIENCE, now, 600).token;
+    let token = sign_in.issue(&subject, forewarn_access::AUDIENCE, now, 600).token;
     let made = Client::to(server.management).header("Authorization", &format!("Bearer {token}"));
     let made = made.send(server.management, "POST /api/v1/portal-links", b"");
     let path = made.json()["path"].as_str().unwrap().to_owned();

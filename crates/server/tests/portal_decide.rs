@@ -5,7 +5,7 @@ mod api_support;
 mod portal_support;
 
 use api_support::{Answer, NONE, Server, check};
-use forewarn_server::identity::Role;
+use forewarn_access::Role;
 use portal_support::*;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ mod portal_support;
 use std::path::Path;
 
 use api_support::{Client, Server, check};
-use forewarn_server::identity::{AUDIENCE, CLIENTS_FILE, Role, SIGNING_KEY_FILE, SignIn, Subject, rotate_token};
+use forewarn_access::{AUDIENCE, CLIENTS_FILE, Role, SIGNING_KEY_FILE, SignIn, Subject, rotate_token};
 use portal_support::*;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ mod api_support;
 use std::path::Path;
 
 use api_support::{Answer, Client, Server, open, token_in};
-use forewarn_server::identity::{AUDIENCE, Role, SignIn, Subject, TOKEN_SECS, client_in};
+use forewarn_access::{AUDIENCE, Role, SignIn, Subject, TOKEN_SECS, client_in};
 use forewarn_server::{Config, ManagementTls};
 use serde_json::{Value, json};
 

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use forewarn_core::*;
+use forewarn_engine::*;
 use forewarn_server::*;
 use forewarn_store::faulty::{Fault, Faults, FaultyStore};
 use forewarn_store::{Attachment, Batch, CommitError, MemoryStore, Owner, Store, StoreError};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forewarn_client::Jitter;
-use forewarn_server::faults::{Kind, Life, Method, Only, Status};
+use forewarn_metadata::faults::{Kind, Life, Method, Only, Status};
 
 /// Chance from a seed.
 pub struct Dice(Jitter);

@@ -7,8 +7,8 @@ use forewarn_core::{
     Cause, Command, EventKind, GroupId, Guid, MachineId, Place, Plan, Power, Priority, Request, Status,
     TerminateProfile,
 };
-use forewarn_server::RequestSeen;
-use forewarn_server::faults::{Kind, NewFault};
+use forewarn_metadata::faults::{Kind, NewFault};
+use forewarn_metadata::requests::RequestSeen;
 
 use crate::deck::{Fault, TIMEOUT};
 use crate::ledger::Ledger;

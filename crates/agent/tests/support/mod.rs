@@ -14,10 +14,12 @@ use forewarn_core::{
     AddressWish, Answer, EventsPolicy, EvictionPolicy, GroupId, Guid, Home, MachineId, Name, NewGroup, NewGroupKind,
     NewMachine, Place, Priority, Request, Status, Timestamp,
 };
+use forewarn_engine::Advance;
 use forewarn_server::{
-    Advance, Auth, BoundAddress, ClockKind, Config, DriverChoice, EndpointState, Engine, FaultKeeper, HistoryQuery,
-    HistoryRow, Impacts, ListenAddress, MetadataListener, Running, StoreChoice, start,
+    Auth, BoundAddress, ClockKind, Config, DriverChoice, EndpointState, Engine, FaultKeeper, Impacts, ListenAddress,
+    MetadataListener, Running, StoreChoice, start,
 };
+use forewarn_store::{HistoryQuery, HistoryRow};
 
 /// Whatever takes longer does not come any more, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(60);

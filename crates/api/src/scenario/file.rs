@@ -11,10 +11,10 @@ use serde_json::Value;
 use toml::Spanned;
 
 use super::step::{Action, Does, EventState, Expectation, MachineState, Step, Switch, rename_in};
-use crate::api::bodies;
-use crate::nearest::hint;
-use crate::plain::{Written, plainly};
-use crate::span::span;
+use crate::bodies;
+use forewarn_api_types::nearest::hint;
+use forewarn_api_types::plain::{Written, plainly};
+use forewarn_api_types::span::span;
 
 /// A file. The largest that ships has 2 KB.
 pub const FILE_BYTES_MAX: usize = 256 * 1024;

@@ -22,6 +22,6 @@ mod verdict;
 
 pub use file::{Problem, Scenario};
 pub use run::Handler;
-pub(crate) use runs::{BeginError, Inside, Runs};
+pub use runs::{BeginError, Inside, Runs};
 pub use runs::{Progress, RunState, StepState, StepStatus};
 pub use shipped::{SHIPPED, Shipped, shipped};

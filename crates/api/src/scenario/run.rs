@@ -17,10 +17,10 @@ use super::file::{Kind, Made, Scenario};
 use super::runs::Reporter;
 use super::step::{Action, Does, EventState, Expectation, MachineState, Step};
 use super::verdict::{self, Verdict};
-use crate::clock;
-use crate::engine::{Advance, Engine};
-use crate::metadata::EndpointState;
-use crate::nearest::hint;
+use forewarn_api_types::nearest::hint;
+use forewarn_engine::clock;
+use forewarn_engine::{Advance, Engine};
+use forewarn_metadata::EndpointState;
 
 pub(super) struct Run {
     pub engine: Engine,
@@ -244,7 +244,7 @@ impl Run {
                 Verdict::Holds => return Ok(()),
                 Verdict::Never(how) => return Err(format!("{how}, and cannot become so any more")),
                 Verdict::NotYet(how) if Instant::now() >= until => {
-                    return Err(format!("after {} it is not so: {how}", crate::span::span_text(within)));
+                    return Err(format!("after {} it is not so: {how}", forewarn_api_types::span::span_text(within)));
                 }
                 Verdict::NotYet(_) => {}
             }
@@ -285,7 +285,7 @@ impl Run {
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request::builder()
             .method(method)
-            .uri(format!("{}{path}", crate::api::PREFIX))
+            .uri(format!("{}{path}", crate::PREFIX))
             .header(header::CONTENT_TYPE, "application/json")
             .body(Body::from(bytes))
             .map_err(|_| Refused::plain(format!("'{path}' cannot be asked for")))?;

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::Scenario;
 use super::run::{Handler, Run};
-use crate::engine::Engine;
-use crate::metadata::EndpointState;
+use forewarn_engine::Engine;
+use forewarn_metadata::EndpointState;
 
 /// Runs under way at once. Each is a task that mostly waits; more than this is a loop that starts them.
 pub const RUNNING_MAX: usize = 32;
@@ -65,7 +65,7 @@ pub enum StepStatus {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BeginError {
+pub enum BeginError {
     #[error("{RUNNING_MAX} scenarios run already. Wait until one ends, or stop one.")]
     TooMany,
     /// The scenario does not fit this server.
@@ -74,7 +74,7 @@ pub(crate) enum BeginError {
 }
 
 /// The server from inside, in somebody's name.
-pub(crate) struct Inside {
+pub struct Inside {
     pub engine: Engine,
     pub endpoint: Arc<EndpointState>,
     /// The routes of the management API, without the guard at the door.
@@ -83,7 +83,7 @@ pub(crate) struct Inside {
 }
 
 #[derive(Default)]
-pub(crate) struct Runs {
+pub struct Runs {
     kept: Mutex<Kept>,
 }
 
@@ -169,7 +169,7 @@ fn first_progress(id: u64, name: String, scenario: &Scenario, now: Timestamp) ->
 }
 
 /// A run that fits its server and has a place.
-pub(crate) struct Prepared {
+pub struct Prepared {
     first: Progress,
     run: Run,
 }

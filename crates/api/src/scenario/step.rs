@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::span::span_text;
+use forewarn_api_types::span::span_text;
 
 /// A step, and where it is in its file.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use super::hook::{Hook, Kept, Trouble};
 use super::keeper::unreadable;
 use super::telling::Message;
 use super::{WebhookError, Webhooks, record};
-use crate::engine::{Asked, SubmitError};
+use forewarn_engine::{Asked, SubmitError};
 
 /// Kept of each web hook, so that a receiver that never comes back fills nothing. A day of a small fleet.
 pub const GIVEN_UP_MAX: usize = 100;

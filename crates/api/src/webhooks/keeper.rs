@@ -21,9 +21,9 @@ use super::runner::Runner;
 use super::sender::{SendError, Sender};
 use super::telling::{self, ROW_KINDS};
 use super::{BEHIND_MAX, Definition, Filter, Hook, Secret, Switch, Target, WEBHOOKS_MAX, WebhookError, record};
-use crate::api::ApiMetrics;
-use crate::engine::{Asked, Bundle, Engine, SubmitError};
-use crate::random::random_guid;
+use crate::ApiMetrics;
+use forewarn_access::random_guid;
+use forewarn_engine::{Asked, Bundle, Engine, SubmitError};
 
 const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all of them are read at once");
 

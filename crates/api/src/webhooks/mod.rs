@@ -25,14 +25,14 @@ mod telling;
 
 use std::time::Duration;
 
-use crate::engine::SubmitError;
+use forewarn_engine::SubmitError;
 
-pub(crate) use filter::Filter;
-pub(crate) use given_up::{GIVEN_UP_MAX, GivenUp};
-pub(crate) use hook::{Definition, Hook, Status, Switch};
-pub(crate) use keeper::{Change, NewHook, Webhooks};
-pub(crate) use secret::Secret;
-pub(crate) use target::Target;
+pub use filter::Filter;
+pub use given_up::{GIVEN_UP_MAX, GivenUp};
+pub use hook::{Definition, Hook, Status, Switch};
+pub use keeper::{Change, NewHook, Webhooks};
+pub use secret::Secret;
+pub use target::Target;
 
 /// Web hooks at the same time. Each reads history for itself.
 pub const WEBHOOKS_MAX: usize = 32;

@@ -26,7 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::target::Transport;
 use super::telling::Message;
 use super::{Secret, Target};
-use crate::tls;
+use forewarn_access::tls;
 
 /// Bytes of the head of an answer.
 const HEAD_BYTES_MAX: usize = 16 * 1024;

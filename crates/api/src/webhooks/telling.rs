@@ -12,8 +12,8 @@ use forewarn_wire::guid;
 use serde_json::Value;
 
 use super::Filter;
-use crate::api::values::When;
-use crate::metadata::{group_resource_id, machine_resource_id};
+use crate::values::When;
+use forewarn_metadata::{group_resource_id, machine_resource_id};
 
 /// The rows that say how far an event is.
 pub const ROW_KINDS: [&str; 3] = ["appeared", "started", "ended"];

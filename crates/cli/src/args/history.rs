@@ -1,7 +1,7 @@
 //! `forewarn history`.
 
 use clap::builder::PossibleValuesParser;
-use forewarn_server::api::HISTORY_KINDS;
+use forewarn_api::HISTORY_KINDS;
 
 use super::Connection;
 use crate::words;

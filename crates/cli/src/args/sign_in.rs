@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use forewarn_server::identity::{Role, TOKEN_HOURS_MAX};
+use forewarn_access::{Role, TOKEN_HOURS_MAX};
 
 use super::connection::Connection;
 use super::data::DataArgs;

@@ -1,7 +1,7 @@
 //! `forewarn vm`.
 
 use clap::{Subcommand, ValueEnum};
-use forewarn_server::identity::Role;
+use forewarn_access::Role;
 
 use super::traits::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
 use super::{Asking, Named, Within};

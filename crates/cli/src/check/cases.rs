@@ -1,6 +1,6 @@
 //! The cases of a check, in the order of the report.
 
-use forewarn_server::nearest::unknown;
+use forewarn_api_types::nearest::unknown;
 
 use crate::args::Profile;
 use crate::failure::{Failure, sentence};
@@ -82,7 +82,7 @@ pub fn chosen(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> 
 
 #[cfg(test)]
 mod tests {
-    use forewarn_server::scenario::{SHIPPED, Scenario, shipped};
+    use forewarn_api::scenario::{SHIPPED, Scenario, shipped};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use forewarn_server::Timestamp;
+use forewarn_core::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Common;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use forewarn_core::{Found, MachineId, Timestamp};
 use forewarn_server::{
-    Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Found, Impacts, ListenAddress, MachineId,
-    MetadataListener, Running, Timestamp,
+    Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Impacts, ListenAddress, MetadataListener, Running,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
 
-use forewarn_server::identity::TOKEN_FILE;
+use forewarn_access::TOKEN_FILE;
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use forewarn_server::plain::{Written, plainly};
+use forewarn_api_types::plain::{Written, plainly};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -1,6 +1,6 @@
 //! A name that the server does not know was probably meant to be another one.
 
-use forewarn_server::nearest::nearest;
+use forewarn_api_types::nearest::nearest;
 use serde_json::Value;
 
 use super::{Api, Call};

@@ -15,8 +15,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forewarn_server::api::SUBSCRIPTION_DEFAULT;
-use forewarn_server::identity::{Role, client_in};
+use forewarn_access::{Role, client_in};
+use forewarn_api::SUBSCRIPTION_DEFAULT;
 use serde_json::{Value, json};
 
 use crate::args::{AzArgs, CaCommand};

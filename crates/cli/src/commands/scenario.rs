@@ -95,7 +95,7 @@ fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
         return Ok(object(&[("scenario", json!(scenario)), ("subject", json!(vm))]));
     }
     let text = fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{scenario}: {error}.")))?;
-    forewarn_server::scenario::Scenario::parse(&text)
+    forewarn_api::scenario::Scenario::parse(&text)
         .map_err(|problem| Failure::Usage(format!("{scenario}: {problem}.")))?;
     let name: String = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_.()-".contains(c)) && name.len() <= 128;

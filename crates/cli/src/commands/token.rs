@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use forewarn_server::identity::{AUDIENCE, SIGNING_KEY_FILE, SignIn, Subject, TOKEN_FILE, rotate_token};
+use forewarn_access::{AUDIENCE, SIGNING_KEY_FILE, SignIn, Subject, TOKEN_FILE, rotate_token};
 
 use crate::args::{IssueArgs, TokenCommand};
 use crate::config::data_directory;

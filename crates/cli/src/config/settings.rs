@@ -164,7 +164,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| { c.log = word(one(v)?, LOGS)?; Ok(()) },
         |c| Some(spelled(LOGS, c.log))),
     setting!("log_level", "log-level", One, "LEVEL",
-        "error, warn, info, debug or trace; or per module: info,forewarn_server=debug",
+        "error, warn, info, debug or trace; or per module: info,forewarn_arm=debug",
         |c, v| { c.log_level = level(one(v)?)?; Ok(()) },
         |c| Some(c.log_level.clone().into())),
     setting!("driver.kind", "driver", One, "simulated|command",
@@ -261,5 +261,5 @@ fn level(text: &str) -> Result<String, String> {
     if valid && words {
         return Ok(text.into());
     }
-    Err("one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_server=debug".into())
+    Err("one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_arm=debug".into())
 }

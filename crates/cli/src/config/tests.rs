@@ -68,7 +68,7 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         ("update-domain-pause", "90", "update_domain_pause", r#""1m30s""#),
         ("driver-timeout", "5m", "driver_timeout", r#""5m""#),
         ("log", "json", "log", r#""json""#),
-        ("log-level", "warn,forewarn_server=trace", "log_level", r#""warn,forewarn_server=trace""#),
+        ("log-level", "warn,forewarn_arm=trace", "log_level", r#""warn,forewarn_arm=trace""#),
         ("driver-command", "/bin/true", "driver.kind", r#""command""#),
         ("impact-reboot", "3s", "driver.impacts.reboot", r#""3s""#),
         ("pool-first", "10.0.0.1", "pool.first", r#""10.0.0.1""#),
@@ -148,7 +148,7 @@ fn bad_values_are_refused_with_their_place_and_what_they_must_be() {
         "",
         &[],
         "--log-level loud",
-        r#"--log-level is "loud", but must be one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_server=debug."#,
+        r#"--log-level is "loud", but must be one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_arm=debug."#,
     );
     refused(
         "",

@@ -22,7 +22,7 @@ use std::time::Duration;
 use forewarn_core::{MachineId, Name, Timestamp};
 
 pub use registry::Faults;
-pub(crate) use shelf::{Alter, Document, Facts, Hit, Spoil};
+pub use shelf::{Alter, Document, Facts, Hit, Spoil};
 
 /// Faults at the same time. Every request of a server that has faults looks at all of them.
 pub const FAULTS_MAX: usize = 256;

@@ -30,12 +30,12 @@ impl Faults {
         self.any.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn meet(&self, facts: Facts) -> Option<Hit> {
+    pub fn meet(&self, facts: Facts) -> Option<Hit> {
         self.change(|shelf| shelf.meet(&facts))
     }
 
     /// Real time, for [`Facts`].
-    pub(crate) fn real(&self) -> Duration {
+    pub fn real(&self) -> Duration {
         self.begun.elapsed()
     }
 

@@ -16,7 +16,7 @@ const REMEMBERED_MAX: usize = 1 << 16;
 
 /// A request, as far as faults are concerned.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub struct Facts {
     pub machine: MachineId,
     pub method: Method,
     /// None: it asks for something else than the document of events.
@@ -28,14 +28,14 @@ pub(crate) struct Facts {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Document {
+pub struct Document {
     pub scope: ScopeId,
     pub incarnation: u64,
 }
 
 /// What is done to the answer of a request that meets faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub struct Hit {
     pub delay: Duration,
     pub spoil: Option<Spoil>,
     pub alter: Alter,
@@ -43,7 +43,7 @@ pub(crate) struct Hit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spoil {
+pub enum Spoil {
     Status { status: Status, retry_after_secs: u32 },
     Reset,
     Truncated,
@@ -52,7 +52,7 @@ pub(crate) enum Spoil {
 
 /// What the document looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Alter {
+pub struct Alter {
     /// The incarnation that is shown as 1.
     pub first_incarnation: Option<u64>,
     pub events_vanish: bool,
@@ -68,7 +68,7 @@ impl Alter {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub struct Shelf {
     given: u64,
     faults: Vec<Active>,
     /// Ran out, and nobody was told yet.

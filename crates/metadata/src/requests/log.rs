@@ -63,7 +63,7 @@ pub struct RequestLog {
 
 /// What is known of a request besides its time, method, version and status.
 #[derive(Debug, Default)]
-pub(crate) struct Extra {
+pub struct Extra {
     pub method: Option<Box<str>>,
     /// None: the document of events.
     pub path: Option<Box<str>>,
@@ -72,7 +72,7 @@ pub(crate) struct Extra {
     pub faults: Box<[Met]>,
 }
 
-pub(crate) struct Logs {
+pub struct Logs {
     chunks: Vec<OnceLock<Box<[Place]>>>,
 }
 
@@ -188,7 +188,7 @@ pub(super) fn is_poll(method: Method, extra: Option<&Extra>) -> bool {
 }
 
 /// As much of a machine's own text as is kept.
-pub(crate) fn kept(text: &str) -> Box<str> {
+pub fn kept(text: &str) -> Box<str> {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),

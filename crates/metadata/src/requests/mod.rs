@@ -14,7 +14,7 @@ use forewarn_core::{EventId, MachineId, Timestamp};
 use forewarn_wire::version::Version;
 
 pub use log::{APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestSeen};
-pub(crate) use log::{Extra, kept};
+pub use log::{Extra, kept};
 pub use rhythm::Summary;
 
 use crate::faults::{Met, Method};
@@ -42,7 +42,7 @@ pub struct RequestRecord {
 
 /// A request on its way to the log.
 #[derive(Debug)]
-pub(crate) struct Passed {
+pub struct Passed {
     pub machine: MachineId,
     pub at: Timestamp,
     pub method: Method,
@@ -106,7 +106,7 @@ struct Bucket {
 
 /// Over the limit: how many seconds until the next request is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limited(pub u32);
+pub struct Limited(pub u32);
 
 impl Requests {
     pub fn new(per_second: Option<u32>) -> Requests {
@@ -119,7 +119,7 @@ impl Requests {
     }
 
     /// Writes down a request that is over; without a status when there was no answer.
-    pub(crate) fn write(&self, passed: Passed, status: Option<u16>) {
+    pub fn write(&self, passed: Passed, status: Option<u16>) {
         self.logs.write(passed, status);
     }
 
@@ -134,7 +134,7 @@ impl Requests {
     }
 
     /// Notes a request, or says that it is one too many.
-    pub(crate) fn note(&self, machine: MachineId, method: Method, now: Timestamp) -> Result<(), Limited> {
+    pub fn note(&self, machine: MachineId, method: Method, now: Timestamp) -> Result<(), Limited> {
         let place = self.place(machine);
         place.claim(machine);
         if let Some(limit) = self.per_second

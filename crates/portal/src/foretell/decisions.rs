@@ -7,7 +7,7 @@ use forewarn_core::{
 };
 
 use super::{Oracle, names_of, nobody, others_at_the_gate, under_way, what};
-use crate::portal::words::{self, escaped, few};
+use crate::words::{self, escaped, few};
 
 impl Oracle<'_> {
     pub fn approve(&self, event: &Event) -> String {

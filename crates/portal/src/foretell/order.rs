@@ -6,8 +6,8 @@ use std::time::Duration;
 use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, ScopeId, Status, Target, Timestamp};
 
 use super::{Oracle, TRIAL, asking, made, names_of};
-use crate::portal::words::{self, escaped, few};
-use crate::span::span_text;
+use crate::words::{self, escaped, few};
+use forewarn_api_types::span::span_text;
 
 /// One step of the order.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use forewarn_core::{
 };
 
 use super::{Asked, Oracle};
-use crate::portal::page::Look;
+use crate::page::Look;
 
 const NOON: Timestamp = Timestamp::from_secs(1_772_366_400);
 

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use askama::Template;
 use serde_json::{Value, json};
 
-use crate::api::Refused;
-use crate::faults::{DELAY_MAX, FaultError};
-use crate::portal::act::{Request, number};
-use crate::portal::field::{self, Control, Field, Problems};
-use crate::portal::plan::{optional, seconds};
-use crate::portal::sign_in::rendered;
-use crate::portal::visitor::Form;
-use crate::scenario::{Scenario, shipped};
-use crate::span::span;
+use crate::act::{Request, number};
+use crate::field::{self, Control, Field, Problems};
+use crate::plan::{optional, seconds};
+use crate::sign_in::rendered;
+use crate::visitor::Form;
+use forewarn_api::Refused;
+use forewarn_api::scenario::{Scenario, shipped};
+use forewarn_api_types::span::span;
+use forewarn_metadata::faults::{DELAY_MAX, FaultError};
 
 /// What goes wrong, as the API and as people call it.
 const KINDS: [(&str, &str); 9] = [

@@ -8,9 +8,9 @@ use askama::Template;
 use forewarn_core::{Machine, Operation, OperationState, Region, Request, ScopeId, Timestamp};
 
 use super::window::Window;
-use crate::portal::foretell::machines_of;
-use crate::portal::page::{Fragment, Look, Scene};
-use crate::portal::words;
+use crate::foretell::machines_of;
+use crate::page::{Fragment, Look, Scene};
+use crate::words;
 
 /// Domains of one roll-out that are drawn; when the others come is too far from known.
 const GHOSTS_MAX: usize = 3;

@@ -5,8 +5,8 @@ use forewarn_core::Region;
 
 use super::window::Window;
 use super::{Life, Stage, scope_name};
-use crate::portal::page::{Fragment, Look, Scene};
-use crate::portal::words;
+use crate::page::{Fragment, Look, Scene};
+use crate::words;
 
 /// Whether a lane names its scope, or stands below the name.
 #[derive(Clone, Copy, PartialEq, Eq)]

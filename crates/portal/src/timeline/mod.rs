@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::page::{Panel, Scene};
 use super::{sign_in, words};
-use crate::api::When;
+use forewarn_api::When;
 pub use past::Past;
 pub use strands::{SHELF, strands};
 use window::Window;

@@ -8,7 +8,7 @@ use forewarn_core::EventId;
 use forewarn_store::{HistoryQuery, HistoryRow};
 
 use super::Life;
-use crate::portal::page::Scene;
+use crate::page::Scene;
 
 /// How far back the time line goes.
 const PAST: Duration = Duration::from_secs(24 * 3600);

@@ -10,11 +10,11 @@ use forewarn_core::ScopeId;
 use super::ghosts::{Ghost, ghosts};
 use super::lane::{Scope, Shapes};
 use super::{Life, Stage, frame, live};
-use crate::portal::overview::Wanted;
-use crate::portal::page::{Fragment, Panel, Scene};
-use crate::portal::shelf::Shelving;
-use crate::portal::view::{Fold, View};
-use crate::portal::words;
+use crate::overview::Wanted;
+use crate::page::{Fragment, Panel, Scene};
+use crate::shelf::Shelving;
+use crate::view::{Fold, View};
+use crate::words;
 
 /// Scopes that are drawn together.
 pub const SHELF: usize = 20;

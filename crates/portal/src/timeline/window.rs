@@ -3,7 +3,7 @@
 
 use forewarn_core::Timestamp;
 
-use crate::api::When;
+use forewarn_api::When;
 
 /// What is shown at first.
 const SPAN_MS: i64 = 40 * 60 * 1000;

@@ -172,7 +172,7 @@ impl Server {
 }
 
 pub fn token_in(directory: &Path) -> String {
-    std::fs::read_to_string(directory.join(forewarn_server::identity::TOKEN_FILE)).unwrap_or_default().trim().to_owned()
+    std::fs::read_to_string(directory.join(forewarn_access::TOKEN_FILE)).unwrap_or_default().trim().to_owned()
 }
 
 /// In memory, on ports that are free, for everybody who reaches it.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use forewarn_server::identity::{AUDIENCE, Role, SignIn, client_in};
+use forewarn_access::{AUDIENCE, Role, SignIn, client_in};
 use serde_json::{Value, json};
 
 use crate::api_support::{Answer, Client, NONE, Server, check};

@@ -21,7 +21,7 @@ const COMMAND_MAX: Duration = Duration::from_secs(120);
 pub const CLOCK: &[&str] = &["--clock", "manual", "--clock-start", "2026-03-01T12:00:00Z"];
 
 /// Long operations that are asked for are told apart in the log.
-const LOG: &[&str] = &["--log-level", "info,forewarn_server::arm=debug"];
+const LOG: &[&str] = &["--log-level", "info,forewarn_arm=debug"];
 
 pub struct Stage<'n> {
     server: Server<'n>,

@@ -1,6 +1,6 @@
 //! Instances of one set: which are meant, and what is done to each of them.
 
-use forewarn_server::nearest::nearest;
+use forewarn_api_types::nearest::nearest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

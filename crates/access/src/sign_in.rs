@@ -9,32 +9,15 @@
 //! Tokens live in real time, whatever the program's clock shows: clients on other machines decide by
 //! their own clocks when to fetch the next one. Nothing here knows HTTP; it never logs a secret.
 
-mod access;
-mod credential;
-mod machine;
-mod role;
-mod secrets;
-mod session;
-mod token;
-mod token_file;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use forewarn_core::Name;
-
-pub use access::{Access, AccessError, Auth, Stranger};
-pub use credential::{Credential, Holder};
-pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
-pub use role::{Needs, Role, arm_needs, is_arm_path};
-pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
-pub use session::{CODE_LIFE, SESSION_SECS, Session};
-pub use token::{Claims, TokenRefusal};
-pub use token_file::{TOKEN_FILE, TokenError, random_token, rotate_token};
-
+use crate::credential::{Credential, Holder};
+use crate::principal::{Principal, Subject};
+use crate::role::Role;
 use crate::secret_file::SecretFileError;
-use secrets::Secrets;
-use token::Key;
+use crate::secrets::{self, Client, Secrets};
+use crate::token::{self, Claims, Key, TokenRefusal};
 
 /// How long a token is good for that a client or a machine gets.
 pub const TOKEN_SECS: i64 = 3600;
@@ -47,36 +30,6 @@ pub const AUDIENCE: &str = "urn:forewarn:management";
 
 /// What people and programs call Azure's own management API; here that is us.
 const AZURE_AUDIENCES: [&str; 2] = ["https://management.azure.com", "https://management.core.windows.net"];
-
-/// Whoever has been let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Principal {
-    /// In history and in the audit trail.
-    pub name: Name,
-    pub role: Role,
-}
-
-impl Principal {
-    /// The holder of the token file, and anybody where no token is asked for.
-    pub fn owner() -> Principal {
-        Principal { name: "owner".into(), role: Role::Owner }
-    }
-
-    /// Somebody at a path that is open to all.
-    pub fn nobody() -> Principal {
-        Principal { name: "nobody".into(), role: Role::Reader }
-    }
-}
-
-/// Whom a token is made for.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    /// The principal's name later.
-    pub name: String,
-    pub client_id: String,
-    pub object_id: String,
-    pub role: Role,
-}
 
 /// A token, and the claims in it.
 pub struct Issued {

@@ -1,0 +1,32 @@
+//! Who may do what: tokens, roles, portal sessions, machine identities, TLS certificates, and the files that hold secrets.
+//!
+//! It knows no HTTP routes and no rules. It never logs a secret.
+
+mod access;
+mod credential;
+pub mod digest;
+mod machine;
+mod principal;
+mod random;
+mod role;
+pub mod secret_file;
+mod secrets;
+mod session;
+mod sign_in;
+pub mod tls;
+mod token;
+mod token_file;
+
+pub use access::{Access, AccessError, Auth, Stranger};
+pub use credential::{Credential, Holder};
+pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
+pub use principal::{Principal, Subject};
+pub use random::random_guid;
+pub use role::{Needs, Role, arm_needs, is_arm_path};
+pub use secret_file::SecretFileError;
+pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
+pub use session::{CODE_LIFE, SESSION_SECS, Session};
+pub use sign_in::{AUDIENCE, Desk, Issued, SignIn, TOKEN_HOURS_MAX, TOKEN_SECS, is_known_audience};
+pub use tls::{Certificate, Tls};
+pub use token::{Claims, TokenRefusal};
+pub use token_file::{TOKEN_FILE, TokenError, random_token, rotate_token};

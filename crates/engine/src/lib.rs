@@ -1,0 +1,26 @@
+//! The single writer and everything around it: the mailbox, snapshots, waiting for events, and the clock.
+//!
+//! ```text
+//!   Engine::submit ─▶ mailbox ─▶ writer ─▶ store ─▶ board (snapshots) ─▶ readers
+//!                                   └─▶ effects ─▶ drivers, which report back
+//! ```
+//!
+//! It decides no rule and knows no protocol: commands come in, snapshots and effects go out.
+
+pub mod clock;
+mod effects;
+mod engine;
+mod metrics;
+mod open;
+mod publish;
+mod waiting;
+mod writer;
+
+pub use clock::ClockKind;
+pub use effects::EffectSink;
+pub use engine::*;
+pub use metrics::EngineMetrics;
+pub use open::{EngineOptions, OpenError, open};
+pub use publish::{Board, ScopeWatch};
+pub use waiting::{Milestone, Outcome as WaitOutcome, Reached, WaitFor, Waited, Whose};
+pub use writer::BATCH_MAX;
