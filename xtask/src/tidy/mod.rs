@@ -1,0 +1,70 @@
+//! Checks on the shape of the repository: everything that ARCHITECTURE.md and CONTRIBUTING.md promise and a program can see.
+
+mod arrows;
+mod docs;
+mod modules;
+mod sources;
+mod words;
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::sh;
+
+pub fn run() -> Result<()> {
+    let mut problems = Vec::new();
+    let page = std::fs::read_to_string(sh::root().join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
+    arrows::check(&page, &mut problems)?;
+    check_code_map(&page, &mut problems)?;
+    check_modules(&mut problems)?;
+    sources::check(&mut problems)?;
+    docs::check(&mut problems)?;
+    words::check(&mut problems)?;
+    for problem in &problems {
+        eprintln!("   tidy: {problem}");
+    }
+    ensure!(problems.is_empty(), "tidy found {} problems", problems.len());
+    eprintln!("── tidy: no problems");
+    Ok(())
+}
+
+/// Every crate is in ARCHITECTURE.md, and every path that the page names exists.
+fn check_code_map(page: &str, problems: &mut Vec<String>) -> Result<()> {
+    let quoted: BTreeSet<&str> = page.split('`').skip(1).step_by(2).collect();
+    for path in quoted.iter().filter(|word| word.starts_with("crates/") || word.starts_with("xtask/")) {
+        if !sh::root().join(path).exists() {
+            problems.push(format!("ARCHITECTURE.md names {path}, which does not exist"));
+        }
+    }
+    for name in crates()? {
+        if !quoted.contains(name.as_str()) {
+            problems.push(format!("ARCHITECTURE.md does not name the crate `{name}`"));
+        }
+    }
+    Ok(())
+}
+
+/// Crates whose modules still form cycles.
+const CYCLES_NOT_YET: &[&str] = &["agent", "api", "arm", "cli", "client", "core", "portal", "store"];
+
+fn check_modules(problems: &mut Vec<String>) -> Result<()> {
+    for name in crates()?.iter().filter(|name| !CYCLES_NOT_YET.contains(&name.as_str())) {
+        let found = modules::cycles(&sh::root().join("crates").join(name).join("src"))?;
+        problems.extend(found.into_iter().map(|problem| format!("crates/{name}: {problem}")));
+    }
+    Ok(())
+}
+
+/// The directories below `crates`, sorted.
+fn crates() -> Result<BTreeSet<String>> {
+    let entries = std::fs::read_dir(sh::root().join("crates"))?;
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+/// The files with these endings that git tracks or would track.
+fn tracked(endings: &[&str]) -> Result<Vec<String>> {
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let output = sh::program("git").args(&list).args(endings).read()?;
+    Ok(output.lines().filter(|line| sh::root().join(line).exists()).map(str::to_owned).collect())
+}

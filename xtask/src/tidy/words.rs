@@ -1,0 +1,109 @@
+//! Checks the language of everything that people read: comments, documentation, help texts, messages and templates.
+
+use anyhow::Result;
+
+use super::tracked;
+use crate::sh;
+
+/// Words and spellings that plain technical English does not need. Matched as whole words, without regard to case.
+const AVOIDED: &[(&str, &str)] = &[
+    ("nobody", "say what is missing: no handler, no client, no caller"),
+    ("somebody", "name the actor: a client, an operator, another program"),
+    ("whoever", "name the actor"),
+    ("whom", "rephrase"),
+    ("shall", "use the imperative or `must`"),
+    ("web hook", "webhook"),
+    ("web hooks", "webhooks"),
+    ("time line", "timeline"),
+    ("roll-out", "rollout"),
+    ("so long", "name the duration"),
+    ("so many", "name the number"),
+];
+
+/// A comment that opens like this is a riddle: name the thing.
+const AVOIDED_OPENINGS: &[&str] = &["What ", "Who ", "Whose "];
+
+/// Files that contain these words for a reason.
+const ALLOWED_FILES: &[&str] = &["xtask/src/tidy/words.rs"];
+
+/// Parts of the tree that have not been rewritten yet.
+const NOT_YET: &[&str] = &[
+    "CONTRIBUTING.md",
+    "README.md",
+    "crates/access/",
+    "crates/agent/",
+    "crates/api-types/",
+    "crates/api/",
+    "crates/arm/",
+    "crates/cli/",
+    "crates/client/",
+    "crates/core/",
+    "crates/drivers/",
+    "crates/engine/",
+    "crates/metadata/",
+    "crates/portal/",
+    "crates/server/",
+    "crates/store/",
+    "crates/testing/",
+    "crates/wire/",
+    "docs/",
+    "examples/",
+    "packaging/",
+    "xtask/",
+];
+
+const ENDINGS: &[&str] = &["*.rs", "*.md", "*.html", "*.js", "*.mjs", "*.py", "*.css", "*.sh"];
+
+pub fn check(problems: &mut Vec<String>) -> Result<()> {
+    for name in tracked(ENDINGS)? {
+        if NOT_YET.iter().any(|prefix| name.starts_with(prefix)) || ALLOWED_FILES.contains(&name.as_str()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(sh::root().join(&name))?;
+        for (number, line) in text.lines().enumerate() {
+            if let Some(advice) = judge(line) {
+                problems.push(format!("{name}:{}: {advice}", number + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with the language of a line.
+fn judge(line: &str) -> Option<String> {
+    let lower = line.to_lowercase();
+    if let Some((word, instead)) = AVOIDED.iter().find(|(word, _)| contains_word(&lower, word)) {
+        return Some(format!("avoid '{word}': {instead}"));
+    }
+    let comment = comment(line)?;
+    let opening = AVOIDED_OPENINGS.iter().find(|opening| comment.starts_with(**opening))?;
+    Some(format!("a comment opens with '{}': name the thing", opening.trim_end()))
+}
+
+fn contains_word(line: &str, word: &str) -> bool {
+    let is_inside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    line.match_indices(word)
+        .any(|(at, _)| !is_inside(line[..at].chars().next_back()) && !is_inside(line[at + word.len()..].chars().next()))
+}
+
+/// The text of a line that is nothing but a comment.
+fn comment(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("//")?;
+    Some(rest.trim_start_matches(['/', '!']).trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_whole_and_in_any_case() {
+        for line in ["// Nobody listens.", "so long as", "/// What it is.", "    //! Who asks", "\"web hook\""] {
+            assert!(judge(line).is_some(), "{line}");
+        }
+        for line in ["fn nobody_asks()", "// marshall", "let what = 1; // Whatever", "# What you can do", "also longer"]
+        {
+            assert_eq!(judge(line), None, "{line}");
+        }
+    }
+}
