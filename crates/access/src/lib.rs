@@ -26,7 +26,7 @@ pub use role::{Needs, Role, arm_needs, is_arm_path};
 pub use secret_file::SecretFileError;
 pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
 pub use session::{CODE_LIFE, SESSION_SECS, Session};
-pub use sign_in::{AUDIENCE, Desk, Issued, SignIn, TOKEN_HOURS_MAX, TOKEN_SECS, is_known_audience};
+pub use sign_in::{AUDIENCE, Issued, SignIn, TOKEN_HOURS_MAX, TOKEN_SECS, TokenIssuer, is_known_audience};
 pub use tls::{Certificate, Tls};
 pub use token::{Claims, TokenRefusal};
 pub use token_file::{TOKEN_FILE, TokenError, random_token, rotate_token};

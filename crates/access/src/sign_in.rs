@@ -129,11 +129,11 @@ pub fn is_known_audience(audience: &str) -> bool {
     audience == AUDIENCE || AZURE_AUDIENCES.contains(&audience.trim_end_matches('/'))
 }
 
-/// Where machines get tokens.
+/// Issues tokens to machines.
 #[derive(Clone)]
-pub struct Desk {
+pub struct TokenIssuer {
     pub sign_in: Arc<SignIn>,
-    /// Whether a token for this audience opens anything here.
+    /// Whether tokens for this audience are accepted by this server.
     pub is_audience: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
 

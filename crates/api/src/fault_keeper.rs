@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use forewarn_engine::clock;
 use forewarn_engine::{Asked, Engine, SubmitError};
 use forewarn_metadata::EndpointState;
-use forewarn_metadata::faults::{Fault, FaultError, FaultId, Given, NewFault, Over, Path};
+use forewarn_metadata::faults::{Fault, FaultError, FaultId, NewFault, Over, Parameters, Path};
 
 /// The longest sleep between two looks: the system's clock can be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -129,15 +129,15 @@ fn audit(fault: &Fault, action: &str, by: &str, detail: Value) -> Asked {
 
 fn detail(fault: &Fault) -> Value {
     let mut detail = json!({ "fault": fault.id.0, "kind": fault.kind.word(), "met": fault.met });
-    match fault.kind.given() {
-        Given::Status { status, retry_after_secs } => {
+    match fault.kind.parameters() {
+        Parameters::Status { status, retry_after_secs } => {
             detail["status"] = json!(status.code());
             if let Some(secs) = retry_after_secs {
                 detail["retry_after_secs"] = json!(secs);
             }
         }
-        Given::Delay(delay) => detail["delay_secs"] = json!(delay.as_secs_f64()),
-        Given::Nothing => {}
+        Parameters::Delay(delay) => detail["delay_secs"] = json!(delay.as_secs_f64()),
+        Parameters::Nothing => {}
     }
     if let Some(method) = fault.only.method {
         detail["method"] = json!(method.as_str());

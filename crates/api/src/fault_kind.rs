@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::object;
 use super::values::Patch;
 use forewarn_api_types::nearest::unknown;
-use forewarn_metadata::faults::{DELAY_MAX, Given, Kind, RETRY_AFTER_SECS_MAX, Status};
+use forewarn_metadata::faults::{DELAY_MAX, Kind, Parameters, RETRY_AFTER_SECS_MAX, Status};
 
 #[derive(Clone, Copy, Debug)]
 pub struct FaultKind(pub Kind);
@@ -101,15 +101,15 @@ impl Serialize for FaultKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", self.0.word())?;
-        match self.0.given() {
-            Given::Status { status, retry_after_secs } => {
+        match self.0.parameters() {
+            Parameters::Status { status, retry_after_secs } => {
                 map.serialize_entry("status", &status.code())?;
                 if let Some(secs) = retry_after_secs {
                     map.serialize_entry("retryAfterSeconds", &secs)?;
                 }
             }
-            Given::Delay(delay) => map.serialize_entry("delaySeconds", &delay.as_secs_f64())?,
-            Given::Nothing => {}
+            Parameters::Delay(delay) => map.serialize_entry("delaySeconds", &delay.as_secs_f64())?,
+            Parameters::Nothing => {}
         }
         map.end()
     }

@@ -11,12 +11,15 @@ use http::header::{self, HeaderMap};
 
 use super::error::{ApiError, Refusal};
 use super::{Doors, Service, Via, routes};
-use forewarn_access::{Access, Desk, Needs, Principal, Role, Stranger, TokenRefusal, arm_needs, is_arm_path};
+use forewarn_access::{Access, Needs, Principal, Role, Stranger, TokenIssuer, TokenRefusal, arm_needs, is_arm_path};
 
 /// Where machines get tokens that the API takes.
-pub fn desk(access: &Access, doors: &Arc<Doors>) -> Desk {
+pub fn token_issuer(access: &Access, doors: &Arc<Doors>) -> TokenIssuer {
     let doors = doors.clone();
-    Desk { sign_in: access.sign_in().clone(), is_audience: Arc::new(move |audience| doors.is_audience(audience)) }
+    TokenIssuer {
+        sign_in: access.sign_in().clone(),
+        is_audience: Arc::new(move |audience| doors.is_audience(audience)),
+    }
 }
 
 impl Doors {

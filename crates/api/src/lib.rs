@@ -70,7 +70,7 @@ use forewarn_access::random_guid;
 use forewarn_access::tls::Tls;
 use forewarn_access::{Access, Principal};
 use forewarn_engine::{Asked, Done, Engine};
-use forewarn_metadata::{DoorFacts, EndpointState};
+use forewarn_metadata::{EndpointState, ListenerInfo};
 
 /// A machine as paths and bodies name it.
 pub fn machine_named(region: &Region, name: &str) -> Result<Arc<Machine>, ApiError> {
@@ -93,7 +93,7 @@ pub use error::ApiError;
 pub use error::of_rejection;
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
-pub use guard::{check_door, desk};
+pub use guard::{check_door, token_issuer};
 pub use history::KINDS as HISTORY_KINDS;
 pub use inside::Refused;
 pub use listener::{Transport, Via, serve};
@@ -134,7 +134,7 @@ pub struct Parts {
     pub access: Arc<Access>,
     pub doors: Arc<Doors>,
     /// The metadata listeners.
-    pub machine_doors: Vec<DoorFacts>,
+    pub machine_doors: Vec<ListenerInfo>,
     pub endpoint: Arc<EndpointState>,
     pub webhooks: Arc<Webhooks>,
     pub metrics: Arc<ApiMetrics>,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Api;
 use super::extract::{self, NoQuery, Params};
-use forewarn_metadata::DoorFacts;
+use forewarn_metadata::ListenerInfo;
 
 /// All of them: a server has as many as its configuration names.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,7 +32,7 @@ pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
     extract::ok(Listeners { value: api.0.parts.machine_doors.iter().map(shown).collect() })
 }
 
-fn shown(door: &DoorFacts) -> Listener {
+fn shown(door: &ListenerInfo) -> Listener {
     Listener {
         address: door.address.to_string(),
         machine: door.machine.clone(),

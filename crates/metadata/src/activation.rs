@@ -1,5 +1,5 @@
-//! Telling the region that a scope asks. Polls are not commands: only the GET that turns a scope on is,
-//! and about twice an hour one of those that keep it on. Requests that come meanwhile join it.
+//! Turns event groups on and keeps them on. Polls are not commands: only the GET that turns a group on is one, and about twice
+//! an hour one of those that keep it on. Requests that arrive meanwhile join the command in progress.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,35 +11,40 @@ use tokio::time::Instant;
 
 use super::source::{Source, SourceError};
 
-/// None until the region has answered.
+/// None until the command is answered.
 type Outcome = watch::Receiver<Option<Result<(), SourceError>>>;
 
 #[derive(Clone)]
-pub struct Seen(Arc<Inner>);
+pub struct Activation(Arc<Inner>);
 
 struct Inner {
     source: Arc<dyn Source>,
     first_call_delay: Duration,
-    under_way: Mutex<HashMap<ScopeId, Outcome>>,
-    /// When scopes were turned on, for as long as that holds requests up.
+    in_progress: Mutex<HashMap<ScopeId, Outcome>>,
+    /// When event groups were turned on, for as long as the first-call delay lasts.
     turned_on: Mutex<HashMap<ScopeId, Instant>>,
 }
 
-impl Seen {
-    pub fn new(source: Arc<dyn Source>, first_call_delay: Duration) -> Seen {
-        Seen(Arc::new(Inner { source, first_call_delay, under_way: Mutex::default(), turned_on: Mutex::default() }))
+impl Activation {
+    pub fn new(source: Arc<dyn Source>, first_call_delay: Duration) -> Activation {
+        Activation(Arc::new(Inner {
+            source,
+            first_call_delay,
+            in_progress: Mutex::default(),
+            turned_on: Mutex::default(),
+        }))
     }
 
-    /// Tells the region without waiting for it.
+    /// Keeps an event group on, without waiting for the commit.
     pub fn refresh(&self, region: &Region, machine: MachineId, scope: ScopeId) {
-        self.begin(region.switch_of(scope), machine);
+        self.submit(region.switch_of(scope), machine);
     }
 
-    /// Turns the scope on; durable when this returns.
+    /// Turns an event group on; durable when this returns.
     pub async fn turn_on(&self, region: &Region, machine: MachineId, scope: ScopeId) -> Result<(), SourceError> {
         let switch = region.switch_of(scope);
-        self.hold_from_now(switch);
-        let mut outcome = self.begin(switch, machine);
+        self.start_delay(switch);
+        let mut outcome = self.submit(switch, machine);
         let outcome = match outcome.wait_for(Option::is_some).await {
             Ok(outcome) => outcome.clone().unwrap_or(Err(SourceError::OutcomeUnknown)),
             Err(_) => Err(SourceError::OutcomeUnknown),
@@ -50,8 +55,8 @@ impl Seen {
         outcome
     }
 
-    /// Before the scope is seen to be on: others may ask as soon as it is.
-    fn hold_from_now(&self, switch: ScopeId) {
+    /// Starts the first-call delay, before other requests can see that the group is on.
+    fn start_delay(&self, switch: ScopeId) {
         let delay = self.0.first_call_delay;
         if !delay.is_zero() {
             let mut turned_on = lock(&self.0.turned_on);
@@ -60,7 +65,7 @@ impl Seen {
         }
     }
 
-    /// Until when requests of this scope are held because it was turned on only just now.
+    /// The end of the first-call delay, while it lasts.
     pub fn held_until(&self, region: &Region, scope: ScopeId) -> Option<Instant> {
         if self.0.first_call_delay.is_zero() {
             return None;
@@ -69,19 +74,19 @@ impl Seen {
         Some(turned_on + self.0.first_call_delay).filter(|until| *until > Instant::now())
     }
 
-    fn begin(&self, switch: ScopeId, machine: MachineId) -> Outcome {
-        let mut under_way = lock(&self.0.under_way);
-        if let Some(outcome) = under_way.get(&switch) {
+    fn submit(&self, switch: ScopeId, machine: MachineId) -> Outcome {
+        let mut in_progress = lock(&self.0.in_progress);
+        if let Some(outcome) = in_progress.get(&switch) {
             return outcome.clone();
         }
-        let (tell, outcome) = watch::channel(None);
-        under_way.insert(switch, outcome.clone());
-        let seen = self.clone();
-        // A task of its own: the request that began it may go away, others may have joined.
+        let (sender, outcome) = watch::channel(None);
+        in_progress.insert(switch, outcome.clone());
+        let activation = self.clone();
+        // A separate task, because the request that started it can go away while others have joined.
         tokio::spawn(async move {
-            let done = seen.0.source.record_seen(machine).await;
-            lock(&seen.0.under_way).remove(&switch);
-            let _ = tell.send(Some(done));
+            let done = activation.0.source.record_seen(machine).await;
+            lock(&activation.0.in_progress).remove(&switch);
+            let _ = sender.send(Some(done));
         });
         outcome
     }

@@ -1,140 +1,164 @@
-//! Who is asking: the listener says it, the source address, the path, or the configuration, in this order.
+//! Identifies the caller: by the listener, the source address, the path, or the configuration, in this order.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forewarn_core::{Address, Found, Guid, Machine, MachineId, Name, Region, ScopeId, Seat, Snapshot};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::guid;
 
+use super::limits::{Activity, SourceKey};
 use super::memo::Memo;
-use super::route::Named;
+use super::route::NamedMachine;
 
-/// What a listener says about its callers.
+/// How a listener identifies its callers.
 #[derive(Debug)]
-pub struct Door {
+pub struct ListenerPolicy {
     /// Every caller is this machine.
     pub machine: Option<String>,
     /// Source addresses are looked up on this network.
     pub network: Name,
     pub prefix_allowed: bool,
-    /// Whom callers on this computer are when nothing else says it.
+    /// Whether only programs on this computer reach the listener.
+    pub is_local: bool,
+    /// The machine that local callers are treated as when nothing else identifies them.
     pub default: DefaultMachine,
 }
 
 #[derive(Clone, Debug)]
 pub enum DefaultMachine {
     Named(String),
-    /// The one that an empty store starts with.
+    /// The machine that an empty store starts with.
     First,
 }
 
-/// Where a connection comes from.
+/// The other end of a connection.
 #[derive(Debug)]
 pub enum Peer {
     Address {
         address: Address,
-        place: Place,
+        location: Location,
     },
     /// A Unix socket.
-    Local,
+    Socket(PathBuf),
 }
 
-/// On which side of the network a caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// On this computer: it came by loopback, or from the very link-local address that it called, as with
+pub enum Location {
+    /// On this computer: the caller came by loopback, or from the very link-local address that it called, as with
     /// `serve --link-local`.
-    Here,
-    Elsewhere,
+    Local,
+    Remote,
 }
 
 impl Peer {
-    fn is_here(&self) -> bool {
+    fn is_local(&self) -> bool {
         match self {
-            Peer::Address { place, .. } => *place == Place::Here,
-            Peer::Local => true,
+            Peer::Address { location, .. } => *location == Location::Local,
+            Peer::Socket(_) => true,
         }
     }
 
     fn has_address_of_a_machine(&self, region: &Region) -> bool {
         match self {
             Peer::Address { address, .. } => region.machine_by_address(address).is_some(),
-            Peer::Local => false,
+            Peer::Socket(_) => false,
         }
     }
 
-    fn text(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Peer::Address { address, .. } => address.ip.to_string(),
-            Peer::Local => "of this Unix socket".to_owned(),
+            Peer::Socket(_) => "of this Unix socket".to_owned(),
         }
     }
 }
 
-impl Door {
-    /// Who comes from `ip` and has called `called`.
+impl ListenerPolicy {
+    /// The peer with the address `ip` that connected to `called`.
     pub fn peer(&self, ip: IpAddr, called: Option<IpAddr>) -> Peer {
         let from = ip.to_canonical();
         let is_link_local = matches!(from, IpAddr::V4(v4) if v4.is_link_local());
-        let here = from.is_loopback() || is_link_local && called == Some(ip);
+        let is_local = from.is_loopback() || is_link_local && called == Some(ip);
         let address = Address { network: self.network.clone(), ip: from };
-        Peer::Address { address, place: if here { Place::Here } else { Place::Elsewhere } }
+        Peer::Address { address, location: if is_local { Location::Local } else { Location::Remote } }
     }
 
-    /// The same as `who` for those who poll: only the numbers of machine and scope, from memory where the
-    /// path names the machine.
-    pub fn who_polls(
+    /// The source that a connection counts for: the listener's machine, else the mark, else the address. None: no limit of
+    /// its own.
+    pub fn source(&self, region: &Region, peer: &Peer, mark: u32) -> Option<SourceKey> {
+        if let Some(machine) = &self.machine {
+            return Some(SourceKey::Listener(machine.clone()));
+        }
+        if mark != 0 {
+            return Some(SourceKey::Mark(mark));
+        }
+        if self.is_local && self.prefix_allowed && !peer.has_address_of_a_machine(region) {
+            return None;
+        }
+        Some(match peer {
+            Peer::Address { address, .. } => SourceKey::Address(address.ip),
+            Peer::Socket(path) => SourceKey::Socket(path.clone()),
+        })
+    }
+}
+
+/// One client connection.
+pub struct Client {
+    pub policy: Arc<ListenerPolicy>,
+    pub peer: Peer,
+    pub source: Option<SourceKey>,
+    pub activity: Arc<Activity>,
+}
+
+impl Client {
+    /// Like `find`, for polls: only the IDs of machine and event group, from memory where the path names the machine.
+    pub fn find_ids(
         &self,
         snapshot: &Snapshot,
-        peer: &Peer,
-        named: Option<&Named<'_>>,
+        named: Option<&NamedMachine<'_>>,
         memo: &Memo,
     ) -> Result<(MachineId, ScopeId), Refusal> {
-        let search = || self.who(&snapshot.region, peer, named).map(|machine| (machine.id, machine.scope));
+        let search = || self.find(&snapshot.region, named).map(|machine| (machine.id, machine.scope));
         match named {
-            Some(named) if self.machine.is_none() && !peer.has_address_of_a_machine(&snapshot.region) => {
+            Some(named) if self.policy.machine.is_none() && !self.peer.has_address_of_a_machine(&snapshot.region) => {
                 memo.get(snapshot.roster, named, search)
             }
             Some(_) | None => search(),
         }
     }
 
-    pub fn who<'r>(
-        &self,
-        region: &'r Region,
-        peer: &Peer,
-        named: Option<&Named<'_>>,
-    ) -> Result<&'r Arc<Machine>, Refusal> {
-        if let Some(machine) = &self.machine {
-            return find(region, &Named::plain(machine));
+    pub fn find<'r>(&self, region: &'r Region, named: Option<&NamedMachine<'_>>) -> Result<&'r Arc<Machine>, Refusal> {
+        if let Some(machine) = &self.policy.machine {
+            return find_named(region, &NamedMachine::parse(machine));
         }
-        if let Peer::Address { address, .. } = peer
+        if let Peer::Address { address, .. } = &self.peer
             && let Some(machine) = region.machine_by_address(address).and_then(|id| region.machine(id))
         {
             return Ok(machine);
         }
         if let Some(named) = named {
-            return find(region, named);
+            return find_named(region, named);
         }
-        let default = match &self.default {
-            _ if !peer.is_here() => None,
-            DefaultMachine::Named(name) => Some(find(region, &Named::plain(name))?),
+        let default = match &self.policy.default {
+            _ if !self.peer.is_local() => None,
+            DefaultMachine::Named(name) => Some(find_named(region, &NamedMachine::parse(name))?),
             DefaultMachine::First => region.machine(FIRST_MACHINE).filter(|machine| is_first(machine)),
         };
-        default.ok_or_else(|| Refusal::UnknownCaller { address: peer.text() })
+        default.ok_or_else(|| Refusal::UnknownCaller { address: self.peer.describe() })
     }
 }
 
-/// The number of the machine that the server registers in an empty store, before anything else.
+/// The ID of the machine that the server registers in an empty store, before anything else.
 pub const FIRST_MACHINE: MachineId = MachineId(1);
 
-/// A store that was begun otherwise may have given the number to a machine of the fleet.
+/// In a store that began otherwise, this ID may belong to a machine of the fleet.
 fn is_first(machine: &Machine) -> bool {
     machine.seat == Seat::Standalone && machine.addresses.is_empty()
 }
 
-fn find<'r>(region: &'r Region, named: &Named<'_>) -> Result<&'r Arc<Machine>, Refusal> {
+fn find_named<'r>(region: &'r Region, named: &NamedMachine<'_>) -> Result<&'r Arc<Machine>, Refusal> {
     let unknown = || Refusal::UnknownMachine { name: named.to_string() };
     if named.group.is_none()
         && let Some(vm_id) = guid::parse(&named.name)
@@ -147,13 +171,13 @@ fn find<'r>(region: &'r Region, named: &Named<'_>) -> Result<&'r Arc<Machine>, R
         Found::Nothing => Err(unknown()),
         Found::Many(ids) => Err(Refusal::AmbiguousName {
             name: named.to_string(),
-            candidates: ids.iter().filter_map(|id| region.machine(*id)).map(|m| full_name(region, m)).collect(),
+            candidates: ids.iter().filter_map(|id| region.machine(*id)).map(|m| unique_path(region, m)).collect(),
         }),
     }
 }
 
-/// A path to this machine and no other; the vmId where group and name do not tell.
-fn full_name(region: &Region, machine: &Machine) -> String {
+/// A path prefix for this machine and no other: group and name, or the VM ID where those are not unique.
+fn unique_path(region: &Region, machine: &Machine) -> String {
     let service = match &machine.seat {
         Seat::RoleInstance { service, .. } => region.group(*service).map(|group| &group.name),
         Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { .. } => None,
@@ -170,12 +194,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_on_this_computer_comes_by_loopback_or_from_the_link_local_address_that_was_called() {
-        let door =
-            Door { machine: None, network: "default".into(), prefix_allowed: false, default: DefaultMachine::First };
+    fn local_callers_come_by_loopback_or_from_the_link_local_address_that_they_called() {
+        let policy = ListenerPolicy {
+            machine: None,
+            network: "default".into(),
+            prefix_allowed: false,
+            is_local: false,
+            default: DefaultMachine::First,
+        };
         let check = |from: &str, called: &str, expected: bool| {
-            let peer = door.peer(from.parse().unwrap(), Some(called.parse().unwrap()));
-            assert_eq!(peer.is_here(), expected, "{from} → {called}");
+            let peer = policy.peer(from.parse().unwrap(), Some(called.parse().unwrap()));
+            assert_eq!(peer.is_local(), expected, "{from} → {called}");
         };
         check("127.0.0.1", "127.0.0.1", true);
         check("::ffff:127.0.0.1", "::ffff:127.0.0.1", true);

@@ -1,10 +1,10 @@
-//! One connection: hyper reads and writes, the service answers, and somebody who says nothing for too
-//! long, or does not take his answer, is let go.
+//! One connection: hyper reads and writes, the endpoint responds. A client that is silent for too long, or does not read its
+//! responses, is disconnected.
 
 use std::future::{Future, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,38 +15,42 @@ use hyper::service::Service;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep};
 
-use super::answer::Answer;
-use super::caller::{Door, Peer};
-use super::faulty::{self, Reset};
-use super::identity;
-use super::later::{self, Approved};
-use super::service::{Look, Shared, Visit};
-use super::stream::{Socket, Stream};
+use super::caller::Client;
+use super::limits::Activity;
+use super::request::{Caller, Endpoint, Outcome, Visit};
+use super::respond::{self, Completed};
+use super::response::Response;
+use super::socket::{GuestSocket, Transport};
+use super::spoil::{self, Reset};
+use super::token;
 use crate::faults::Hit;
-use crate::requests::Passed;
+use crate::requests::RequestEntry;
 
-/// A request line and its headers. Ours have some 200 bytes; proxies and browsers send a few thousand.
+/// A request line and its headers. Usual ones have 200 bytes; proxies and browsers send a few thousand.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// A connection on which no request was completed for this long, and at most twice as long, is closed:
-/// silent ones, ones that send their headers byte by byte, ones that do not read their answers.
+/// A connection that completed no request for this long, and at most twice as long, is closed: a client that is silent, sends
+/// its headers byte by byte, or does not read its responses.
 pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-pub async fn serve(io: impl Socket, shared: Arc<Shared>, door: Arc<Door>, peer: Peer) {
-    let pulse = Arc::new(Pulse::default());
-    let conversation = Conversation { shared: shared.clone(), door, peer, pulse: pulse.clone() };
+pub async fn serve(io: impl Transport, endpoint: Arc<Endpoint>, client: Client) {
+    let activity = client.activity.clone();
+    let socket = GuestSocket::new(io, endpoint.stop.clone(), activity.clone());
+    let conversation = Conversation { endpoint: endpoint.clone(), client };
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_header_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Stream::new(io, shared.stop.clone(), pulse.reset.clone())), conversation);
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(socket), conversation);
     let mut connection = pin!(connection);
     let mut silence = pin!(sleep(SILENCE_MAX));
-    let mut stop = pin!(shared.stop.cancelled());
+    let mut stop = pin!(endpoint.stop.cancelled());
+    let mut evicted = pin!(activity.evicted.notified());
     let mut stopping = false;
-    let mut before = pulse.now();
+    let mut before = activity.beats();
     std::future::poll_fn(|context| {
-        // What went wrong between a client and its connection is the client's business.
-        if connection.as_mut().poll(context).is_ready() {
+        // An error on the connection concerns only its client.
+        if connection.as_mut().poll(context).is_ready() || evicted.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
         if !stopping && stop.as_mut().poll(context).is_ready() {
@@ -55,8 +59,8 @@ pub async fn serve(io: impl Socket, shared: Arc<Shared>, door: Arc<Door>, peer: 
             context.waker().wake_by_ref();
         }
         while silence.as_mut().poll(context).is_ready() {
-            let now = pulse.now();
-            if now == before && !Pulse::is_busy(now) {
+            let now = activity.beats();
+            if now == before && !Activity::is_busy(now) {
                 return Poll::Ready(());
             }
             before = now;
@@ -67,140 +71,109 @@ pub async fn serve(io: impl Socket, shared: Arc<Shared>, door: Arc<Door>, peer: 
     .await;
 }
 
-/// What the connection and its service know of each other.
-#[derive(Default)]
-struct Pulse {
-    /// Counts the beginnings and ends of requests: odd while one is being answered.
-    beats: AtomicU64,
-    /// The socket shall not be closed in an orderly way.
-    reset: Arc<AtomicBool>,
-}
-
-impl Pulse {
-    fn now(&self) -> u64 {
-        self.beats.load(Ordering::Relaxed)
-    }
-
-    fn is_busy(now: u64) -> bool {
-        now % 2 == 1
-    }
-
-    /// Only the connection's own task counts, so this need not be one operation.
-    fn beat(&self, by: u64) {
-        self.beats.store(self.now() + by, Ordering::Relaxed);
-    }
-}
-
-/// The service of one connection.
+/// The hyper service of one connection.
 struct Conversation {
-    shared: Arc<Shared>,
-    door: Arc<Door>,
-    peer: Peer,
-    pulse: Arc<Pulse>,
+    endpoint: Arc<Endpoint>,
+    client: Client,
 }
 
 impl Service<Request<Incoming>> for Conversation {
-    type Response = Answer;
+    type Response = Response;
     type Error = Reset;
     type Future = Reply;
 
     fn call(&self, request: Request<Incoming>) -> Reply {
-        let shared = &self.shared;
-        let mut visit = None;
-        let look = shared.look(&self.door, &self.peer, &request, &mut visit);
-        let (passed, hit) = match visit {
-            Some(Visit { passed, hit }) => (Some(passed), hit),
-            None => (shared.stray(&self.door, &self.peer, &request), None),
+        let endpoint = &self.endpoint;
+        self.client.activity.begin_request();
+        let Visit { caller, outcome } = endpoint.visit(&self.client, &request);
+        let (entry, hit) = match caller {
+            Some(Caller { entry, hit }) => (Some(entry), hit),
+            None => (None, None),
         };
-        let answer = match look {
-            Ok(Look::Get(get)) => return self.later(hit, later::get(shared.clone(), get), passed),
-            Ok(Look::Post(post)) => {
-                return self.later(hit, later::post(shared.clone(), post, request.into_body()), passed);
+        match outcome {
+            Outcome::Get(get) => {
+                self.later(hit, respond::get(endpoint.clone(), self.client.activity.clone(), get), entry)
             }
-            Ok(Look::Token(request)) => return self.later(hit, identity::token(shared.clone(), request), passed),
-            Ok(Look::Answer(answer)) => answer,
-            Err(refusal) => shared.answers.refusal(&refusal),
-        };
-        match hit {
-            Some(hit) => self.later(Some(hit), ready(answer), passed),
-            None => self.now(answer, passed),
+            Outcome::Approve(approve) => {
+                self.later(hit, respond::approve(endpoint.clone(), approve, request.into_body()), entry)
+            }
+            Outcome::Token(request) => self.later(hit, token::issue(endpoint.clone(), request), entry),
+            Outcome::Respond(response) if hit.is_some() => self.later(hit, ready(response.into()), entry),
+            Outcome::Respond(response) => self.now(response, entry),
         }
     }
 }
 
-type MayCome = Pin<Box<dyn Future<Output = Result<Answer, Reset>> + Send>>;
-
 impl Conversation {
-    fn now(&self, answer: Answer, passed: Option<Passed>) -> Reply {
-        self.pulse.beat(2);
-        let status = answer.status().as_u16();
-        self.shared.state.metrics.count_response(status);
-        if let Some(passed) = passed {
-            self.shared.state.requests.write(passed, Some(status));
-        }
-        Reply::Now(Some(answer))
+    fn now(&self, response: Response, entry: Option<RequestEntry>) -> Reply {
+        self.client.activity.beat(2);
+        self.endpoint.record(entry, Some(response.status().as_u16()));
+        Reply::Now(Some(response))
     }
 
     fn later(
         &self,
         hit: Option<Box<Hit>>,
-        answer: impl Future<Output = Answer> + Send + 'static,
-        passed: Option<Passed>,
+        response: impl Future<Output = Completed> + Send + 'static,
+        entry: Option<RequestEntry>,
     ) -> Reply {
-        self.pulse.beat(1);
-        let answer = Box::pin(faulty::answer(self.shared.clone(), hit, answer));
-        let record = Record { passed, shared: self.shared.clone() };
-        Reply::Later { answer, record, pulse: self.pulse.clone() }
+        self.client.activity.beat(1);
+        let response = Box::pin(spoil::respond(self.endpoint.clone(), hit, response));
+        let record = PendingRecord { entry, endpoint: self.endpoint.clone() };
+        Reply::Later { response, record, activity: self.client.activity.clone() }
     }
 }
 
+type PendingResponse = Pin<Box<dyn Future<Output = Result<Completed, Reset>> + Send>>;
+
 enum Reply {
-    Now(Option<Answer>),
-    Later { answer: MayCome, record: Record, pulse: Arc<Pulse> },
+    Now(Option<Response>),
+    Later { response: PendingResponse, record: PendingRecord, activity: Arc<Activity> },
 }
 
 impl Future for Reply {
-    type Output = Result<Answer, Reset>;
+    type Output = Result<Response, Reset>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            Reply::Now(answer) => Poll::Ready(Ok(answer.take().expect("a future that is done is not polled"))),
-            Reply::Later { answer, record, pulse } => answer.as_mut().poll(context).map(|answer| {
-                pulse.beat(1);
-                match &answer {
-                    Ok(answer) => record.answered(answer),
-                    Err(Reset) => pulse.reset.store(true, Ordering::Relaxed),
+            Reply::Now(response) => Poll::Ready(Ok(response.take().expect("a finished future is not polled"))),
+            Reply::Later { response, record, activity } => response.as_mut().poll(context).map(|result| {
+                activity.beat(1);
+                match result {
+                    Ok(completed) => Ok(record.complete(completed)),
+                    Err(Reset) => {
+                        activity.reset.store(true, Ordering::Relaxed);
+                        Err(Reset)
+                    }
                 }
-                answer
             }),
         }
     }
 }
 
-/// A request that is to be written down when it is answered, or when it is clear that it never is.
-struct Record {
-    passed: Option<Passed>,
-    shared: Arc<Shared>,
+/// Records a request when it is answered, or, when dropped before that, as never answered.
+struct PendingRecord {
+    entry: Option<RequestEntry>,
+    endpoint: Arc<Endpoint>,
 }
 
-impl Record {
-    fn answered(&mut self, answer: &Answer) {
-        let status = answer.status().as_u16();
-        self.shared.state.metrics.count_response(status);
-        let Some(mut passed) = self.passed.take() else { return };
-        if let Some(Approved(events)) = answer.extensions().get()
-            && !events.is_empty()
+impl PendingRecord {
+    fn complete(&mut self, Completed { response, approved }: Completed) -> Response {
+        let mut entry = self.entry.take();
+        if let Some(entry) = &mut entry
+            && !approved.is_empty()
         {
-            passed.approved(events);
+            entry.set_approved(&approved);
         }
-        self.shared.state.requests.write(passed, Some(status));
+        self.endpoint.record(entry, Some(response.status().as_u16()));
+        response
     }
 }
 
-impl Drop for Record {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
-        if let Some(passed) = self.passed.take() {
-            self.shared.state.requests.write(passed, None);
+        if self.entry.is_some() {
+            self.endpoint.record(self.entry.take(), None);
         }
     }
 }

@@ -1,61 +1,69 @@
 //! The metadata endpoint: what machines see.
 //!
 //! ```text
-//!  listen ─▶ connection (hyper) ─▶ service: route, method, headers, query, version, caller
-//!                                     │ here and now: documents, instance
-//!                                     └ later: turn a scope on (seen), hold, approve, a token (identity), go wrong (faulty)
+//!  listener ─▶ limits ─▶ connection (hyper) ─▶ request: the checks ─▶ Visit { caller, outcome }
+//!                                                  │ at once: documents, instance metadata
+//!                                                  └ later: respond (turn on, hold, approve), token, spoil (faults)
 //! ```
 //!
-//! It sits on hyper directly: this is the path that every machine of the fleet walks every second.
-//! It decides no rule. Nothing of the management side can be reached from here.
+//! It is built on hyper directly, because every machine of a fleet polls it every second. It decides no rule and reads
+//! everything through [`Source`], so a host agent can serve it from a copy. Nothing of the management side can be reached
+//! from here.
 
-mod answer;
+mod activation;
 mod caller;
 mod connection;
 mod documents;
 pub mod faults;
-mod faulty;
-mod identity;
 mod ids;
 mod instance;
-mod later;
-mod listen;
+mod limits;
+mod listener;
 mod memo;
 mod metrics;
+mod request;
 pub mod requests;
+mod respond;
+mod response;
 mod route;
-mod seen;
-mod service;
+mod socket;
 mod source;
-mod stream;
+mod spoil;
+mod token;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use forewarn_access::TokenIssuer;
 use forewarn_core::Guid;
 use forewarn_wire::document::Names;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use activation::Activation;
 pub use caller::{DefaultMachine, FIRST_MACHINE};
-pub use documents::Documents;
+use documents::Documents;
+pub use documents::render_document;
+use faults::Faults;
 pub use ids::{group_resource_id, machine_resource_id};
-pub use listen::{Bound, DoorFacts, LISTENERS_MAX, cannot_open};
-pub use listen::{BoundAddress, ListenAddress, MetadataListener};
+use limits::Sources;
+pub use limits::{CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT, Limits};
+pub use listener::{
+    BoundAddress, BoundListener, LISTENERS_MAX, ListenAddress, ListenerInfo, MetadataListener, listen_error,
+};
+use memo::Memo;
 pub use metrics::{GaugeGuard, MetadataMetrics};
+use request::Endpoint;
+use requests::Requests;
+use response::Responses;
 pub use source::{BoxFuture, DocumentWatch, Source, SourceError};
 
-use crate::faults::Faults;
-use crate::requests::Requests;
-use answer::Answers;
-use forewarn_access::Desk;
-use listen::CONNECTIONS_MAX;
-use memo::Memo;
-use seen::Seen;
-use service::Shared;
+/// The most memory that one connection takes in the program: two buffers for a head, and the state of its task. The kernel's
+/// socket buffers come on top.
+pub const CONNECTION_BYTES_MAX: usize = 2 * connection::HEAD_BYTES_MAX + 8 * 1024;
 
-/// How often documents that nobody asks for are forgotten.
+/// The interval at which documents that are no longer used are dropped.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
 /// What the endpoint shares with the management side. It lives in memory and ends with the process.
@@ -79,43 +87,44 @@ impl EndpointState {
 pub struct Options {
     pub names: Names,
     pub first_call_delay: Duration,
-    /// Request ids are derived from this.
+    /// Request IDs are derived from this.
     pub seed: Guid,
-    pub desk: Desk,
+    pub issuer: TokenIssuer,
+    pub limits: Limits,
 }
 
 /// Serves on all listeners until `stop`; everything it starts is in `tasks`.
 pub fn serve(
-    listeners: Vec<Bound>,
+    listeners: Vec<BoundListener>,
     source: Arc<dyn Source>,
     state: Arc<EndpointState>,
     options: Options,
     stop: CancellationToken,
     tasks: &TaskTracker,
 ) {
-    let shared = Arc::new(Shared {
+    let endpoint = Arc::new(Endpoint {
         documents: Documents::new(options.names),
         memo: Memo::new(),
-        answers: Answers::new(options.seed),
-        seen: Seen::new(source.clone(), options.first_call_delay),
-        desk: options.desk,
-        identity_reads: Semaphore::new(identity::READS_MAX),
+        responses: Responses::new(options.seed),
+        activation: Activation::new(source.clone(), options.first_call_delay),
+        sources: Arc::new(Sources::new(options.limits)),
+        issuer: options.issuer,
+        identity_reads: Semaphore::new(token::READS_MAX),
         source,
         state,
         stop,
     });
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     for listener in listeners {
-        tasks.spawn(listener.serve(shared.clone(), room.clone(), tasks.clone()));
+        tasks.spawn(listener.serve(endpoint.clone(), tasks.clone()));
     }
-    tasks.spawn(sweep(shared));
+    tasks.spawn(sweep(endpoint));
 }
 
-async fn sweep(shared: Arc<Shared>) {
+async fn sweep(endpoint: Arc<Endpoint>) {
     loop {
         tokio::select! {
-            () = shared.stop.cancelled() => return,
-            () = tokio::time::sleep(SWEEP_EVERY) => shared.documents.sweep(),
+            () = endpoint.stop.cancelled() => return,
+            () = tokio::time::sleep(SWEEP_EVERY) => endpoint.documents.sweep(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Listeners: bound first, all of them, and only then asked to accept.
+//! Listeners: all are bound first, and only then do they accept connections.
 
 use std::fmt;
 use std::io;
@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
-use tokio::sync::Semaphore;
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio_util::either::Either;
 use tokio_util::task::TaskTracker;
 
-use super::caller::{DefaultMachine, Door, Peer};
+use super::caller::{Client, DefaultMachine, ListenerPolicy, Peer};
 use super::connection;
+use super::limits::Activity;
 use super::metrics::GaugeGuard;
-use super::service::Shared;
+use super::request::Endpoint;
 
 /// A listener to open.
 #[derive(Clone, Debug)]
@@ -53,131 +54,143 @@ impl fmt::Display for BoundAddress {
     }
 }
 
-/// Connections of all metadata listeners together. At each listener one more waits until one closes.
-pub const CONNECTIONS_MAX: usize = 16_384;
-
-/// Listeners: each is a task and a socket.
+/// Each listener is a task and a socket.
 pub const LISTENERS_MAX: usize = 4096;
 
-/// Connections that the system keeps for us until we accept them.
+/// Connections that the system queues until we accept them.
 const BACKLOG: u32 = 4096;
 
-/// How long to wait when accepting fails: mostly a lack of file descriptors, which takes time to cure.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// The pause after a failed accept, mostly for lack of file descriptors.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-pub struct Bound {
-    socket: Socket,
-    door: Arc<Door>,
+pub struct BoundListener {
+    socket: ListenSocket,
+    policy: Arc<ListenerPolicy>,
 }
 
-/// A listener as seen from outside.
-pub struct DoorFacts {
+/// A listener, as the management side describes it.
+pub struct ListenerInfo {
     pub address: BoundAddress,
     pub machine: Option<String>,
     pub network: String,
     pub prefix: bool,
 }
 
-enum Socket {
+enum ListenSocket {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
-impl Bound {
-    pub fn new(listener: &MetadataListener, default: &DefaultMachine) -> anyhow::Result<Bound> {
+impl BoundListener {
+    pub fn new(listener: &MetadataListener, default: &DefaultMachine) -> anyhow::Result<BoundListener> {
         let (socket, is_local) = match &listener.address {
             ListenAddress::Tcp(address) => {
                 let socket =
-                    bind_tcp(*address).map_err(|error| cannot_open("metadata", "--metadata", *address, &error))?;
-                (Socket::Tcp(socket), address.ip().is_loopback())
+                    bind_tcp(*address).map_err(|error| listen_error("metadata", "--metadata", *address, &error))?;
+                (ListenSocket::Tcp(socket), address.ip().is_loopback())
             }
-            ListenAddress::Unix(path) => (Socket::Unix(bind_unix(path)?, path.clone()), true),
+            ListenAddress::Unix(path) => (ListenSocket::Unix(bind_unix(path)?, path.clone()), true),
         };
         let prefix_allowed = listener.prefix.unwrap_or(is_local && listener.machine.is_none());
-        let door = Door {
+        let policy = ListenerPolicy {
             machine: listener.machine.clone(),
             network: listener.network.as_str().into(),
             prefix_allowed,
+            is_local,
             default: default.clone(),
         };
-        Ok(Bound { socket, door: Arc::new(door) })
+        Ok(BoundListener { socket, policy: Arc::new(policy) })
     }
 
     pub fn address(&self) -> io::Result<BoundAddress> {
         match &self.socket {
-            Socket::Tcp(listener) => listener.local_addr().map(BoundAddress::Tcp),
-            Socket::Unix(_, path) => Ok(BoundAddress::Unix(path.clone())),
+            ListenSocket::Tcp(listener) => listener.local_addr().map(BoundAddress::Tcp),
+            ListenSocket::Unix(_, path) => Ok(BoundAddress::Unix(path.clone())),
         }
     }
 
-    /// What the management side tells of it.
-    pub fn describe(&self) -> io::Result<DoorFacts> {
-        Ok(DoorFacts {
+    pub fn describe(&self) -> io::Result<ListenerInfo> {
+        Ok(ListenerInfo {
             address: self.address()?,
-            machine: self.door.machine.clone(),
-            network: self.door.network.to_string(),
-            prefix: self.door.prefix_allowed,
+            machine: self.policy.machine.clone(),
+            network: self.policy.network.to_string(),
+            prefix: self.policy.prefix_allowed,
         })
     }
 
-    /// Accepts until stopped. Connections live on in `tasks`.
-    pub async fn serve(self, shared: Arc<Shared>, room: Arc<Semaphore>, tasks: TaskTracker) {
+    /// Accepts connections until the server stops. Connections live on in `tasks`.
+    pub async fn serve(self, endpoint: Arc<Endpoint>, tasks: TaskTracker) {
         loop {
             tokio::select! {
-                () = shared.stop.cancelled() => break,
-                () = self.accept(&shared, &room, &tasks) => {}
+                () = endpoint.stop.cancelled() => break,
+                accepted = self.accept() => match accepted {
+                    Ok((stream, peer, mark)) => self.admit(&endpoint, &tasks, stream, peer, mark),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(ACCEPT_RETRY).await;
+                    }
+                },
             }
         }
-        if let Socket::Unix(_, path) = &self.socket {
+        if let ListenSocket::Unix(_, path) = &self.socket {
             let _ = std::fs::remove_file(path);
         }
     }
 
-    async fn accept(&self, shared: &Arc<Shared>, room: &Arc<Semaphore>, tasks: &TaskTracker) {
-        let accepted = match &self.socket {
-            Socket::Tcp(listener) => listener.accept().await.map(|(stream, from)| {
+    /// The next connection, its peer, and the mark that the firewall put on it.
+    async fn accept(&self) -> io::Result<(Either<TcpStream, UnixStream>, Peer, u32)> {
+        match &self.socket {
+            ListenSocket::Tcp(listener) => {
+                let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
                 let called = stream.local_addr().ok().map(|address| address.ip());
-                (Either::Left(stream), self.door.peer(from.ip(), called))
-            }),
-            Socket::Unix(listener, _) => {
-                listener.accept().await.map(|(stream, _)| (Either::Right(stream), Peer::Local))
+                let mark = SockRef::from(&stream).mark().unwrap_or(0);
+                Ok((Either::Left(stream), self.policy.peer(from.ip(), called), mark))
             }
-        };
-        match accepted {
-            Ok((stream, peer)) => {
-                let Ok(place) = room.clone().acquire_owned().await else { return };
-                let (shared, door) = (shared.clone(), self.door.clone());
-                tasks.spawn(async move {
-                    let _counted = GaugeGuard::new(&shared.state.metrics.connections);
-                    match stream {
-                        Either::Left(stream) => connection::serve(stream, shared.clone(), door, peer).await,
-                        Either::Right(stream) => connection::serve(stream, shared.clone(), door, peer).await,
-                    }
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
+            ListenSocket::Unix(listener, path) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Either::Right(stream), Peer::Socket(path.clone()), 0))
             }
         }
     }
+
+    /// Serves a connection, unless a limit is reached. Never waits, so that no source can block a listener.
+    fn admit(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        tasks: &TaskTracker,
+        stream: Either<TcpStream, UnixStream>,
+        peer: Peer,
+        mark: u32,
+    ) {
+        let source = self.policy.source(&endpoint.source.peek().region, &peer, mark);
+        let activity = Arc::new(Activity::default());
+        let admitted = endpoint.sources.admit(source.clone(), activity.clone(), &endpoint.state.metrics);
+        let Ok(admission) = admitted else { return };
+        let client = Client { policy: self.policy.clone(), peer, source, activity };
+        let endpoint = endpoint.clone();
+        tasks.spawn(async move {
+            let _counted = GaugeGuard::new(&endpoint.state.metrics.connections);
+            match stream {
+                Either::Left(stream) => connection::serve(stream, endpoint.clone(), client).await,
+                Either::Right(stream) => connection::serve(stream, endpoint.clone(), client).await,
+            }
+            drop(admission);
+        });
+    }
 }
 
-/// Why a listener cannot be opened, and what helps. `flag` is the one that says where it is.
-pub fn cannot_open(what: &str, flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
+/// The error for a listener that cannot be opened, with advice. `flag` sets its address.
+pub fn listen_error(listener: &str, flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => "Another program has it: end that, or",
-        io::ErrorKind::AddrNotAvailable => "This machine does not have that address: give it one, or",
-        io::ErrorKind::PermissionDenied => {
-            "Ports below 1024 need the right to open them (CAP_NET_BIND_SERVICE): grant it, or"
-        }
-        _ => "You may",
+        io::ErrorKind::AddrInUse => "Another program uses it: stop that program, or",
+        io::ErrorKind::AddrNotAvailable => "This computer does not have that address: add it, or",
+        io::ErrorKind::PermissionDenied => "Ports below 1024 need permission (CAP_NET_BIND_SERVICE): grant it, or",
+        _ => "You can",
     };
     anyhow::anyhow!(
-        "The {what} listener cannot be opened at {address} ({error}). {advice} choose another address with {flag} \
-         ADDR; port 0 is any that is free."
+        "cannot open the {listener} listener at {address}: {error}. {advice} choose another address with {flag} ADDR; \
+         port 0 selects a free port"
     )
 }
 
@@ -188,25 +201,24 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A server that was killed leaves its socket's file behind: one that nobody listens at is removed.
+/// Binds a Unix socket. Removes the file that a killed server left behind, but not a socket in use.
 fn bind_unix(path: &Path) -> anyhow::Result<UnixListener> {
     if let Ok(found) = std::fs::symlink_metadata(path) {
         use std::os::unix::fs::FileTypeExt;
         if !found.file_type().is_socket() {
-            bail!("{} is there and is not a socket. Choose another path with --metadata unix:PATH.", path.display());
+            bail!("{} exists and is not a socket. Choose another path with --metadata unix:PATH", path.display());
         }
         if StdUnixStream::connect(path).is_ok() {
             bail!(
-                "Another program listens at {}. End it, or choose another path with --metadata unix:PATH.",
+                "another program listens at {}. Stop it, or choose another path with --metadata unix:PATH",
                 path.display()
             );
         }
-        std::fs::remove_file(path)
-            .with_context(|| format!("{} is left from an earlier run and cannot be removed", path.display()))?;
+        std::fs::remove_file(path).with_context(|| format!("cannot remove {} from an earlier run", path.display()))?;
     }
     UnixListener::bind(path).with_context(|| {
         format!(
-            "The metadata listener cannot be opened at {}. Is the directory there, and may it be written?",
+            "cannot open the metadata listener at {}. Check that the directory exists and is writable",
             path.display()
         )
     })

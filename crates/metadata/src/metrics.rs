@@ -14,6 +14,9 @@ pub struct MetadataMetrics {
     pub approvals: Counter,
     pub held: Gauge,
     pub connections: Gauge,
+    pub connections_evicted: Counter,
+    pub connections_refused: Counter,
+    pub held_refused: Counter,
 }
 
 type StatusLabel = [(&'static str, &'static str); 1];
@@ -29,6 +32,9 @@ impl Default for MetadataMetrics {
             approvals: Counter::default(),
             held: Gauge::default(),
             connections: Gauge::default(),
+            connections_evicted: Counter::default(),
+            connections_refused: Counter::default(),
+            held_refused: Counter::default(),
         }
     }
 }
@@ -39,6 +45,21 @@ impl MetadataMetrics {
         registry.register("metadata_approvals", "Accepted approvals by machines", self.approvals.clone());
         registry.register("metadata_held", "GET requests held until a change", self.held.clone());
         registry.register("metadata_connections", "Open connections to metadata listeners", self.connections.clone());
+        registry.register(
+            "metadata_connections_evicted",
+            "Idle connections closed because their source reached its limit",
+            self.connections_evicted.clone(),
+        );
+        registry.register(
+            "metadata_connections_refused",
+            "Connections refused because a limit was reached",
+            self.connections_refused.clone(),
+        );
+        registry.register(
+            "metadata_held_refused",
+            "Requests not held because their source reached its limit",
+            self.held_refused.clone(),
+        );
     }
 
     pub fn count_response(&self, status: u16) {

@@ -1,41 +1,51 @@
-//! One request at the metadata endpoint: the checks, in their fixed order, and the answer.
+//! One request: the checks in their fixed order, and what comes of them.
 //!
-//! A GET of a document that nobody has to be told of is answered here and now; what must wait (turning
-//! a scope on, `wait=`, an approval) becomes a future in `later`.
+//! ```text
+//!  request ─▶ path ─▶ method ─▶ X-Forwarded-For ─▶ Metadata ─▶ query ─▶ version ─▶ caller ─▶ rate limit, faults
+//!               └──────────── refused at any step ───────────────────────────────┐            │
+//!                                                                                ▼            ▼
+//!                                                        Visit { caller, outcome: Respond, Get, Approve or Token }
+//! ```
+//!
+//! A GET whose document can be sent at once is answered here. What must wait (turning an event group on, `wait=`, an
+//! approval, a token) becomes a future in `respond` and `token`.
 
 use std::sync::Arc;
 
-use forewarn_core::{Machine, MachineId, Region, ScopeId, Timestamp};
+use forewarn_access::{TokenIssuer, is_known_audience};
+use forewarn_core::{Machine, MachineId, Region, Scope, ScopeId, Timestamp};
 use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
-use forewarn_wire::version::{Endpoint, InstanceVersion, Version};
+use forewarn_wire::version::{Endpoint as EndpointKind, InstanceVersion, Version};
 use http::header::{HeaderName, IF_NONE_MATCH, ORIGIN};
 use http::{HeaderMap, HeaderValue, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Answer, Answers};
-use super::caller::{Door, Peer};
+use super::EndpointState;
+use super::activation::Activation;
+use super::caller::Client;
 use super::documents::Documents;
+use super::limits::{Activity, SourceKey, Sources};
 use super::memo::Memo;
+use super::response::{Response, Responses};
 use super::route::{self, Route, Target};
-use super::seen::Seen;
-use super::{EndpointState, Source};
+use super::source::Source;
 use crate::faults::{Alter, Document, Facts, Hit, Method};
-use crate::requests::{Passed, kept};
-use forewarn_access::{Desk, is_known_audience};
+use crate::requests::{RequestEntry, shorten};
 
-/// What all listeners share.
-pub struct Shared {
+/// Everything that the connections of all listeners share.
+pub struct Endpoint {
     pub source: Arc<dyn Source>,
     pub state: Arc<EndpointState>,
+    pub sources: Arc<Sources>,
     pub documents: Documents,
     pub memo: Memo,
-    pub answers: Answers,
-    pub seen: Seen,
-    pub desk: Desk,
-    /// Identities that are being read.
+    pub responses: Responses,
+    pub activation: Activation,
+    pub issuer: TokenIssuer,
+    /// Bounds the concurrent reads of identities.
     pub identity_reads: Semaphore,
     pub stop: CancellationToken,
 }
@@ -44,28 +54,45 @@ const METADATA: HeaderName = HeaderName::from_static("metadata");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What comes of a look at a request.
-pub enum Look {
-    Answer(Answer),
-    /// A GET that must wait for something.
-    Get(Get),
-    /// An approval: its body is still to be read.
-    Post(Post),
-    /// A token: whether the machine has an identity is still to be read.
+/// The result of looking at a request.
+pub struct Visit {
+    /// The machine that sent the request, as far as it is known.
+    pub caller: Option<Caller>,
+    pub outcome: Outcome,
+}
+
+/// The record of an identified request.
+pub struct Caller {
+    pub entry: RequestEntry,
+    /// The faults that the request met.
+    pub hit: Option<Box<Hit>>,
+}
+
+pub enum Outcome {
+    Respond(Response),
+    /// A GET that must wait.
+    Get(DocumentRequest),
+    /// An approval; its body is still to be read.
+    Approve(ApprovalRequest),
+    /// A token; the identity of the machine is still to be read.
     Token(TokenRequest),
 }
 
-pub struct Get {
+pub struct DocumentRequest {
     pub machine: MachineId,
     pub scope: ScopeId,
     pub version: Version,
-    pub condition: Condition,
+    /// The values of `If-None-Match`.
+    pub known: Vec<HeaderValue>,
     pub wait_secs: u64,
     pub alter: Alter,
+    /// The source that a held request counts for.
+    pub source: SourceKey,
 }
 
-pub struct Post {
+pub struct ApprovalRequest {
     pub machine: Arc<Machine>,
+    pub activity: Arc<Activity>,
 }
 
 pub struct TokenRequest {
@@ -74,174 +101,220 @@ pub struct TokenRequest {
     pub client_id: Option<String>,
 }
 
-/// A request whose machine is known.
-pub struct Visit {
-    pub passed: Passed,
-    /// What goes wrong with its answer.
-    pub hit: Option<Box<Hit>>,
-}
+impl Endpoint {
+    pub fn visit<B>(&self, client: &Client, request: &Request<B>) -> Visit {
+        let mut caller = None;
+        let outcome = self.check(client, request, &mut caller);
+        let outcome = match outcome {
+            Ok(outcome) => return Visit { caller, outcome },
+            Err(refusal) if caller.is_some() => refusal,
+            Err(refusal) => self.identify_refused(client, request, &mut caller).err().unwrap_or(refusal),
+        };
+        Visit { caller, outcome: Outcome::Respond(self.responses.refusal(&outcome)) }
+    }
 
-impl Shared {
-    /// `visit` becomes known on the way, also when the request is refused after that.
-    pub fn look<B>(
+    /// Counts a response, and records the request if its machine is known.
+    pub fn record(&self, entry: Option<RequestEntry>, status: Option<u16>) {
+        if let Some(status) = status {
+            self.state.metrics.count_response(status);
+        }
+        if let Some(entry) = entry {
+            self.state.requests.write(entry, status);
+        }
+    }
+
+    /// The response to a GET of the document as it is now, or the 304 that says it has not changed.
+    pub fn try_respond(&self, get: &DocumentRequest) -> Result<Result<Response, Response>, Refusal> {
+        let snapshot = self.source.peek();
+        let region = &snapshot.region;
+        let scope = region.scope(get.scope);
+        let scope = scope.ok_or_else(|| Refusal::UnknownMachine { name: get.machine.0.to_string() })?;
+        if let Some(unchanged) = self.not_modified(get.known.iter(), scope.incarnation, get.alter) {
+            return Ok(Err(unchanged));
+        }
+        Ok(Ok(self.document(region, scope, get.version, get.alter)))
+    }
+
+    /// The 304, if the caller has this incarnation already. The only place that decides it.
+    fn not_modified<'a>(
         &self,
-        door: &Door,
-        peer: &Peer,
-        request: &Request<B>,
-        visit: &mut Option<Visit>,
-    ) -> Result<Look, Refusal> {
+        known: impl Iterator<Item = &'a HeaderValue>,
+        incarnation: u64,
+        alter: Alter,
+    ) -> Option<Response> {
+        let shown = alter.incarnation(incarnation);
+        let is_known = !alter.unconditional && matches_any(known, shown);
+        is_known.then(|| self.responses.not_modified(HeaderValue::from(shown)))
+    }
+
+    fn document(&self, region: &Region, scope: &Scope, version: Version, alter: Alter) -> Response {
+        if alter == Alter::default() {
+            return self.responses.document(&self.documents.get(region, scope, version));
+        }
+        let altered = self.documents.render_altered(region, scope, version, alter);
+        match alter.events_vanish {
+            // Without an ETag, no client can match the events that come back.
+            true => self.responses.untagged(altered.body),
+            false => self.responses.document(&altered),
+        }
+    }
+
+    /// `caller` is set on the way, also for requests that are refused after that.
+    fn check<B>(&self, client: &Client, request: &Request<B>, caller: &mut Option<Caller>) -> Result<Outcome, Refusal> {
         let path = request.uri().path();
-        let target =
-            route::parse(path, door.prefix_allowed).ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;
+        let target = route::parse(path, client.policy.prefix_allowed)
+            .ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;
         let method = check_method(&target.route, request.method())?;
         let query = check_head(request, method)?;
-        match target.route {
-            Route::ScheduledEvents => {
-                let given = query.api_version.as_deref();
-                let version = Version::parse(given)
-                    .map_err(|error| Refusal::api_version(Endpoint::ScheduledEvents, given, error))?;
-                match method {
-                    Method::Get => self.look_at_document(door, peer, &target, request, version, &query, visit),
-                    Method::Post => self.look_at_approval(door, peer, &target, version, visit),
-                }
+        let given = query.api_version.as_deref();
+        match (&target.route, method) {
+            (Route::ScheduledEvents, Method::Get) => self.get_document(client, &target, request, &query, caller),
+            (Route::ScheduledEvents, Method::Post) => {
+                let version = check_version(given)?;
+                self.take_approval(client, &target, version, caller)
             }
-            Route::IdentityToken => {
+            (Route::IdentityToken, _) => {
                 check_instance_query(&query)?;
-                let resource = check_resource(&query, &self.desk)?;
-                let machine = self.source.peek();
-                let machine = door.who(&machine.region, peer, target.machine.as_ref())?.clone();
-                let given = query.api_version.as_deref();
-                let passed = self.passed(machine.id, Method::Get).elsewhere("/metadata/identity/oauth2/token", given);
-                self.note(passed, None, visit)?;
+                let resource = check_resource(&query, &self.issuer)?;
+                let machine = self.identify(client, &target, "/metadata/identity/oauth2/token", given, caller)?;
                 let client_id = query.client_id.map(|id| id.into_owned());
-                Ok(Look::Token(TokenRequest { machine, resource, client_id }))
+                Ok(Outcome::Token(TokenRequest { machine, resource, client_id }))
             }
-            Route::Versions => {
-                let snapshot = self.source.peek();
-                let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
-                self.note(self.passed(machine.id, Method::Get).elsewhere("/metadata/versions", None), None, visit)?;
-                Ok(Look::Answer(self.answers.json(instance::versions_body())))
+            (Route::Versions, _) => {
+                self.identify(client, &target, "/metadata/versions", None, caller)?;
+                Ok(Outcome::Respond(self.responses.json(instance::versions_body())))
             }
-            Route::Root => {
+            (Route::Root, _) => {
                 let format = check_instance_query(&query)?.1;
-                let snapshot = self.source.peek();
-                let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
-                let given = query.api_version.as_deref();
-                self.note(self.passed(machine.id, Method::Get).elsewhere("/metadata", given), None, visit)?;
-                Ok(Look::Answer(self.answers.of(instance::root_listing(format)?)))
+                self.identify(client, &target, "/metadata", given, caller)?;
+                Ok(Outcome::Respond(self.responses.instance(instance::root_listing(format)?)))
             }
-            Route::Instance(below) => {
+            (Route::Instance(below), _) => {
                 let (version, format) = check_instance_query(&query)?;
-                let snapshot = self.source.peek();
-                let machine = door.who(&snapshot.region, peer, target.machine.as_ref())?;
                 let path = format!("/metadata/instance{below}");
-                let given = query.api_version.as_deref();
-                self.note(self.passed(machine.id, Method::Get).elsewhere(&path, given), None, visit)?;
-                let answer = super::instance::answer(&snapshot.region, machine, version, below, format)?;
-                Ok(Look::Answer(self.answers.of(answer)))
+                let machine = self.identify(client, &target, &path, given, caller)?;
+                let region = &self.source.peek().region;
+                let answer = super::instance::answer(region, &machine, version, below, format)?;
+                Ok(Outcome::Respond(self.responses.instance(answer)))
             }
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what the checks before it have found out")]
-    fn look_at_document<B>(
+    fn get_document<B>(
         &self,
-        door: &Door,
-        peer: &Peer,
+        client: &Client,
         target: &Target<'_>,
         request: &Request<B>,
-        version: Version,
         query: &Query<'_>,
-        visit: &mut Option<Visit>,
-    ) -> Result<Look, Refusal> {
+        caller: &mut Option<Caller>,
+    ) -> Result<Outcome, Refusal> {
+        let version = check_version(query.api_version.as_deref())?;
         let wait_secs = check_wait(query)?;
         let snapshot = self.source.peek();
         let region = &snapshot.region;
-        let (machine, scope) = door.who_polls(&snapshot, peer, target.machine.as_ref(), &self.memo)?;
+        let (machine, scope) = client.find_ids(&snapshot, target.machine.as_ref(), &self.memo)?;
         let scope = region.scope(scope).ok_or(Refusal::Internal)?;
-        let mut passed = self.passed(machine, Method::Get);
-        passed.version = Some(version);
-        let now = passed.at;
+        let mut entry = self.entry(machine, Method::Get);
+        entry.version = Some(version);
+        let now = entry.at;
         let document = Document { scope: scope.id, incarnation: scope.incarnation };
-        let alter = self.note(passed, Some(document), visit)?;
-        let later = || {
-            Ok(Look::Get(Get {
-                machine,
-                scope: scope.id,
-                version,
-                condition: Condition::of(request.headers()),
-                wait_secs,
-                alter: alter.unwrap_or_default(),
-            }))
-        };
-        if alter.is_some() {
-            return later();
+        let alter = self.admit(entry, Some(document), caller)?;
+        if alter.is_none() && self.is_current(region, machine, scope, now) {
+            let known = || request.headers().get_all(IF_NONE_MATCH).iter();
+            let is_conditional = request.headers().contains_key(IF_NONE_MATCH);
+            let unchanged = is_conditional.then(|| self.not_modified(known(), scope.incarnation, Alter::default()));
+            match unchanged.flatten() {
+                None => return Ok(Outcome::Respond(self.document(region, scope, version, Alter::default()))),
+                Some(unchanged) if wait_secs == 0 => return Ok(Outcome::Respond(unchanged)),
+                Some(_) => {}
+            }
         }
+        Ok(Outcome::Get(DocumentRequest {
+            machine,
+            scope: scope.id,
+            version,
+            known: request.headers().get_all(IF_NONE_MATCH).iter().cloned().collect(),
+            wait_secs,
+            alter: alter.unwrap_or_default(),
+            source: client.source.clone().unwrap_or(SourceKey::Machine(machine)),
+        }))
+    }
+
+    /// Whether the document can be sent at once. Keeps an event group on that is on.
+    fn is_current(&self, region: &Region, machine: MachineId, scope: &Scope, now: Timestamp) -> bool {
         if region.wants_seen(scope.id, now) {
             if !region.is_on(scope.id) {
-                return later();
+                return false;
             }
-            self.seen.refresh(region, machine, scope.id);
+            self.activation.refresh(region, machine, scope.id);
         }
-        if self.seen.held_until(region, scope.id).is_some() {
-            return later();
-        }
-        if request.headers().contains_key(IF_NONE_MATCH)
-            && Condition::matches_any(request.headers().get_all(IF_NONE_MATCH).iter(), scope.incarnation)
-        {
-            if wait_secs > 0 {
-                return later();
-            }
-            return Ok(Look::Answer(self.answers.unchanged(HeaderValue::from(scope.incarnation))));
-        }
-        let document = self.documents.get(region, scope, version);
-        Ok(Look::Answer(self.answers.document(&document)))
+        self.activation.held_until(region, scope.id).is_none()
     }
 
-    fn look_at_approval(
+    fn take_approval(
         &self,
-        door: &Door,
-        peer: &Peer,
+        client: &Client,
         target: &Target<'_>,
         version: Version,
-        visit: &mut Option<Visit>,
-    ) -> Result<Look, Refusal> {
+        caller: &mut Option<Caller>,
+    ) -> Result<Outcome, Refusal> {
         let snapshot = self.source.peek();
         let region = &snapshot.region;
-        let machine = door.who(region, peer, target.machine.as_ref())?;
-        let mut passed = self.passed(machine.id, Method::Post);
-        passed.version = Some(version);
+        let machine = client.find(region, target.machine.as_ref())?;
+        let mut entry = self.entry(machine.id, Method::Post);
+        entry.version = Some(version);
         let incarnation = region.scope(machine.scope).map_or(0, |scope| scope.incarnation);
-        self.note(passed, Some(Document { scope: machine.scope, incarnation }), visit)?;
-        Ok(Look::Post(Post { machine: machine.clone() }))
+        self.admit(entry, Some(Document { scope: machine.scope, incarnation }), caller)?;
+        Ok(Outcome::Approve(ApprovalRequest { machine: machine.clone(), activity: client.activity.clone() }))
     }
 
-    fn passed(&self, machine: MachineId, method: Method) -> Passed {
-        Passed::new(machine, self.source.now(), method)
-    }
-
-    /// Counts the request, and says what the document looks like when it meets a fault.
-    fn note(
+    /// Identifies the caller of a GET of anything but the document.
+    fn identify(
         &self,
-        mut passed: Passed,
+        client: &Client,
+        target: &Target<'_>,
+        path: &str,
+        version: Option<&str>,
+        caller: &mut Option<Caller>,
+    ) -> Result<Arc<Machine>, Refusal> {
+        let snapshot = self.source.peek();
+        let machine = client.find(&snapshot.region, target.machine.as_ref())?;
+        self.admit(self.entry(machine.id, Method::Get).at_path(path, version), None, caller)?;
+        Ok(machine.clone())
+    }
+
+    fn entry(&self, machine: MachineId, method: Method) -> RequestEntry {
+        RequestEntry::new(machine, self.source.now(), method)
+    }
+
+    /// Counts the request and applies the rate limit. Returns how faults alter the document, if the request met any.
+    fn admit(
+        &self,
+        mut entry: RequestEntry,
         document: Option<Document>,
-        visit: &mut Option<Visit>,
+        caller: &mut Option<Caller>,
     ) -> Result<Option<Alter>, Refusal> {
-        let Passed { machine, method, at, .. } = passed;
-        let counted = self.state.requests.note(machine, method, at);
+        let RequestEntry { machine, method, at, .. } = entry;
+        let counted = self.state.requests.count(machine, method, at);
         let hit = match counted {
-            Ok(()) => self.meet(machine, method, document, at),
+            Ok(()) => self.meet_faults(machine, method, document, at),
             Err(_) => None,
         };
         if let Some(hit) = &hit {
-            passed.met(&hit.met);
+            entry.set_faults(&hit.met);
         }
         let alter = hit.as_ref().map(|hit| hit.alter);
-        *visit = Some(Visit { passed, hit });
+        *caller = Some(Caller { entry, hit });
         counted.map(|()| alter).map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
     }
 
-    fn meet(&self, machine: MachineId, method: Method, document: Option<Document>, now: Timestamp) -> Option<Box<Hit>> {
+    fn meet_faults(
+        &self,
+        machine: MachineId,
+        method: Method,
+        document: Option<Document>,
+        now: Timestamp,
+    ) -> Option<Box<Hit>> {
         let faults = &self.state.faults;
         if !faults.any() {
             return None;
@@ -249,30 +322,33 @@ impl Shared {
         faults.meet(Facts { machine, method, document, now, real: faults.real() }).map(Box::new)
     }
 
-    /// A request that was refused before it was known whose it is: who it would have been, if anybody.
-    pub fn stray<B>(&self, door: &Door, peer: &Peer, request: &Request<B>) -> Option<Passed> {
+    /// Identifies the caller of a request that was refused before that, for the record. It counts for the rate limit too.
+    fn identify_refused<B>(
+        &self,
+        client: &Client,
+        request: &Request<B>,
+        caller: &mut Option<Caller>,
+    ) -> Result<(), Refusal> {
         let path = request.uri().path();
-        let target = route::parse(path, door.prefix_allowed);
+        let target = route::parse(path, client.policy.prefix_allowed);
         let snapshot = self.source.peek();
-        let machine = self.would_be(door, peer, target.as_ref(), &snapshot.region)?;
+        let named = target.as_ref().and_then(|target| target.machine.as_ref());
+        let Ok(machine) = client.find(&snapshot.region, named) else { return Ok(()) };
         let method = if request.method() == http::Method::POST { Method::Post } else { Method::Get };
-        let mut passed = self.passed(machine, method);
+        let mut entry = self.entry(machine.id, method);
         let is_events = target.is_some_and(|target| target.route == Route::ScheduledEvents);
-        let extra = passed.extra();
+        let extra = entry.extra();
         if *request.method() != method.as_str() {
-            extra.method = Some(kept(request.method().as_str()));
+            extra.method = Some(shorten(request.method().as_str()));
         }
         if !is_events {
-            extra.path = Some(kept(path));
+            extra.path = Some(shorten(path));
         }
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        extra.version = query.ok().and_then(|query| query.api_version.as_deref().map(kept));
-        Some(passed)
-    }
-
-    fn would_be(&self, door: &Door, peer: &Peer, target: Option<&Target<'_>>, region: &Region) -> Option<MachineId> {
-        let named = target.and_then(|target| target.machine.as_ref());
-        door.who(region, peer, named).ok().map(|machine| machine.id)
+        extra.version = query.ok().and_then(|query| query.api_version.as_deref().map(shorten));
+        *caller = Some(Caller { entry, hit: None });
+        let limited = self.state.requests.count_refused(machine.id);
+        limited.map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
     }
 }
 
@@ -286,44 +362,48 @@ fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, Refu
     }
 }
 
-/// X-Forwarded-For, then Metadata, then parameters that are there twice.
+/// X-Forwarded-For, then Metadata, then repeated parameters.
 fn check_head<B>(request: &Request<B>, method: Method) -> Result<Query<'_>, Refusal> {
     let headers = request.headers();
     if headers.contains_key(FORWARDED_FOR) {
         return Err(Refusal::Forwarded);
     }
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    if !says_metadata(headers) && !may_omit_metadata(headers, method, &query) {
+    if !has_metadata_header(headers) && !can_omit_metadata_header(headers, method, &query) {
         return Err(Refusal::MetadataHeaderMissing);
     }
     Ok(query?)
 }
 
-fn says_metadata(headers: &HeaderMap) -> bool {
+fn has_metadata_header(headers: &HeaderMap) -> bool {
     headers.get(METADATA).is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"true"))
 }
 
-/// The oldest version took approvals without the header. A browser that is led astray says where it was.
-fn may_omit_metadata(headers: &HeaderMap, method: Method, query: &Result<Query<'_>, QueryError>) -> bool {
-    let oldest = |query: &Query<'_>| query.api_version.as_deref() == Some(Version::V2017_03_01.as_str());
+/// The oldest version accepts approvals without the header, but not from a page in a browser.
+fn can_omit_metadata_header(headers: &HeaderMap, method: Method, query: &Result<Query<'_>, QueryError>) -> bool {
+    let is_oldest = |query: &Query<'_>| query.api_version.as_deref() == Some(Version::V2017_03_01.as_str());
     matches!(method, Method::Post)
-        && query.as_ref().is_ok_and(oldest)
+        && query.as_ref().is_ok_and(is_oldest)
         && !headers.contains_key(ORIGIN)
         && !headers.contains_key(FETCH_SITE)
         && !headers.contains_key(METADATA)
 }
 
+fn check_version(given: Option<&str>) -> Result<Version, Refusal> {
+    Version::parse(given).map_err(|error| Refusal::api_version(EndpointKind::ScheduledEvents, given, error))
+}
+
 fn check_instance_query(query: &Query<'_>) -> Result<(InstanceVersion, Format), Refusal> {
     let given = query.api_version.as_deref();
     let version =
-        InstanceVersion::parse(given).map_err(|error| Refusal::api_version(Endpoint::Instance, given, error))?;
+        InstanceVersion::parse(given).map_err(|error| Refusal::api_version(EndpointKind::Instance, given, error))?;
     Ok((version, Format::parse(query.format.as_deref())?))
 }
 
-fn check_resource(query: &Query<'_>, desk: &Desk) -> Result<String, Refusal> {
+fn check_resource(query: &Query<'_>, issuer: &TokenIssuer) -> Result<String, Refusal> {
     let given = query.resource.as_deref().filter(|resource| !resource.is_empty()).ok_or(Refusal::ResourceMissing)?;
-    let known = is_known_audience(given) || (desk.is_audience)(given);
-    if known { Ok(given.to_owned()) } else { Err(Refusal::ResourceUnknown { given: given.to_owned() }) }
+    let is_known = is_known_audience(given) || (issuer.is_audience)(given);
+    if is_known { Ok(given.to_owned()) } else { Err(Refusal::ResourceUnknown { given: given.to_owned() }) }
 }
 
 fn check_wait(query: &Query<'_>) -> Result<u64, Refusal> {
@@ -331,22 +411,10 @@ fn check_wait(query: &Query<'_>) -> Result<u64, Refusal> {
     query::wait_secs(given).ok_or_else(|| Refusal::BadWait { given: given.to_owned() })
 }
 
-/// The values of `If-None-Match`.
-pub struct Condition(Vec<HeaderValue>);
-
-impl Condition {
-    pub fn of(headers: &HeaderMap) -> Condition {
-        Condition(headers.get_all(IF_NONE_MATCH).iter().cloned().collect())
-    }
-
-    pub fn matches(&self, incarnation: u64) -> bool {
-        Condition::matches_any(self.0.iter(), incarnation)
-    }
-
-    fn matches_any<'a>(values: impl Iterator<Item = &'a HeaderValue>, incarnation: u64) -> bool {
-        let mut tags = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-        tags.any(|tag| is_tag_of(tag.trim_ascii(), incarnation))
-    }
+/// Whether one of the values of `If-None-Match` is this incarnation.
+fn matches_any<'a>(values: impl Iterator<Item = &'a HeaderValue>, incarnation: u64) -> bool {
+    let mut tags = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    tags.any(|tag| is_tag_of(tag.trim_ascii(), incarnation))
 }
 
 fn is_tag_of(tag: &[u8], incarnation: u64) -> bool {

@@ -1,111 +1,127 @@
-//! Answers that must wait: for the commit that turns a scope on, for a change of the document, for an
-//! approval to be durable.
+//! Responses that must wait: for the commit that turns an event group on, for a change of the document, for an approval to be
+//! durable.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use forewarn_core::{EventId, Guid, Machine, MachineId, Region, Scope};
+use forewarn_core::{EventId, Guid, Machine, MachineId, Region};
 use forewarn_wire::approval::{self, ApprovalError, BODY_BYTES_MAX, RequestedId};
 use forewarn_wire::error::Refusal;
-use http::HeaderValue;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::answer::Answer;
+use super::limits::Activity;
 use super::metrics::GaugeGuard;
-use super::service::{Get, Post, Shared};
+use super::request::{ApprovalRequest, DocumentRequest, Endpoint};
+use super::response::Response;
+use super::socket::count_empty_lines;
 use super::source::SourceError;
-use crate::faults::Alter;
 
 /// How long the body of an approval may take to arrive.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What to advise those whom we cannot serve right now.
+/// The `Retry-After` of a request that cannot be served right now.
 const RETRY_AFTER_SECS: u32 = 1;
 
-pub async fn get(shared: Arc<Shared>, get: Get) -> Answer {
-    match get_or_refuse(&shared, &get).await {
-        Ok(answer) => answer,
-        Err(refusal) => shared.answers.refusal(&refusal),
+/// A response, and the events that the request approved.
+pub struct Completed {
+    pub response: Response,
+    pub approved: Vec<EventId>,
+}
+
+impl From<Response> for Completed {
+    fn from(response: Response) -> Completed {
+        Completed { response, approved: Vec::new() }
     }
 }
 
-async fn get_or_refuse(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
-    let snapshot = shared.source.snapshot();
-    if !snapshot.region.is_on(get.scope) {
-        shared
-            .seen
-            .turn_on(&snapshot.region, get.machine, get.scope)
-            .await
-            .map_err(|error| refusal(error, &machine_name(&snapshot.region, get.machine)))?;
+impl Completed {
+    pub fn map(self, change: impl FnOnce(Response) -> Response) -> Completed {
+        Completed { response: change(self.response), approved: self.approved }
     }
-    if let Some(until) = shared.seen.held_until(&snapshot.region, get.scope) {
+}
+
+pub async fn get(endpoint: Arc<Endpoint>, activity: Arc<Activity>, get: DocumentRequest) -> Completed {
+    match try_get(&endpoint, &activity, &get).await {
+        Ok(response) => response.into(),
+        Err(refusal) => endpoint.responses.refusal(&refusal).into(),
+    }
+}
+
+async fn try_get(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -> Result<Response, Refusal> {
+    let snapshot = endpoint.source.snapshot();
+    let region = &snapshot.region;
+    if !region.is_on(get.scope) {
+        let turned_on = endpoint.activation.turn_on(region, get.machine, get.scope).await;
+        turned_on.map_err(|error| refusal(error, &machine_name(region, get.machine)))?;
+    }
+    if let Some(until) = endpoint.activation.held_until(region, get.scope) {
         tokio::select! {
             () = sleep_until(until) => {}
-            () = shared.stop.cancelled() => {}
+            () = endpoint.stop.cancelled() => {}
         }
     }
     drop(snapshot);
-    hold(shared, get).await
+    hold(endpoint, activity, get).await
 }
 
-/// Waits until the document is another one than the caller has, or the time is over.
-async fn hold(shared: &Shared, get: &Get) -> Result<Answer, Refusal> {
+/// Waits until the document differs from the one that the caller has, or the time is over.
+async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -> Result<Response, Refusal> {
     let until = Instant::now() + Duration::from_secs(get.wait_secs);
-    let mut watch = shared.source.watch(get.scope);
-    let _held = GaugeGuard::new(&shared.state.metrics.held);
+    let mut watch = endpoint.source.watch(get.scope);
+    let mut slot = None;
     loop {
-        let snapshot = shared.source.snapshot();
-        let scope = snapshot.region.scope(get.scope);
-        let scope = scope.ok_or_else(|| Refusal::UnknownMachine { name: "that this was".to_owned() })?;
-        let shown = get.alter.incarnation(scope.incarnation);
-        if get.alter.unconditional || !get.condition.matches(shown) {
-            return Ok(document(shared, &snapshot.region, scope, get));
+        let unchanged = match endpoint.try_respond(get)? {
+            Ok(response) => return Ok(response),
+            Err(unchanged) => unchanged,
+        };
+        // A client that has sent more cannot be seen to disconnect, and waits for its other responses.
+        if get.wait_secs == 0 || activity.has_more_input() {
+            return Ok(unchanged);
         }
-        let unchanged = HeaderValue::from(shown);
-        drop(snapshot);
+        if slot.is_none() {
+            slot = Some(begin_hold(endpoint, get)?);
+        }
         tokio::select! {
             biased;
-            () = shared.stop.cancelled() => return Ok(shared.answers.unchanged(unchanged)),
+            () = endpoint.stop.cancelled() => return Ok(unchanged),
             () = watch.changed() => {}
-            () = sleep_until(until) => return Ok(shared.answers.unchanged(unchanged)),
+            () = activity.input.notified() => {}
+            () = sleep_until(until) => return Ok(unchanged),
         }
     }
 }
 
-fn document(shared: &Shared, region: &Region, scope: &Scope, get: &Get) -> Answer {
-    if get.alter == Alter::default() {
-        return shared.answers.document(&shared.documents.get(region, scope, get.version));
-    }
-    let altered = shared.documents.altered(region, scope, get.version, get.alter);
-    match get.alter.events_vanish {
-        // Nobody shall take what is there again for what he has already.
-        true => shared.answers.untagged(altered.body),
-        false => shared.answers.document(&altered),
-    }
+/// Counts a held request for its source and in the metrics, for as long as the result lives.
+fn begin_hold(endpoint: &Endpoint, get: &DocumentRequest) -> Result<impl Sized + use<>, Refusal> {
+    let metrics = &endpoint.state.metrics;
+    let slot = endpoint.sources.hold(get.source.clone(), metrics);
+    let slot = slot.ok_or(Refusal::TooManyRequests { retry_after_secs: RETRY_AFTER_SECS })?;
+    Ok((slot, GaugeGuard::new(&metrics.held)))
 }
 
-pub async fn post(shared: Arc<Shared>, post: Post, body: Incoming) -> Answer {
+pub async fn approve(endpoint: Arc<Endpoint>, request: ApprovalRequest, body: Incoming) -> Completed {
+    // Where a chunked body ends cannot be told from the input, so such a connection is not used again.
+    let is_chunked = body.size_hint().exact().is_none();
+    let completed = try_approve(&endpoint, &request, body).await;
+    if is_chunked { completed.map(|response| endpoint.responses.closing(response)) } else { completed }
+}
+
+async fn try_approve(endpoint: &Endpoint, request: &ApprovalRequest, body: Incoming) -> Completed {
     let body = match timeout(BODY_TIMEOUT, read(body)).await {
-        Err(_) => return shared.answers.too_slow(),
-        Ok(Err(refusal)) => return shared.answers.refusal(&refusal),
+        Err(_) => return endpoint.responses.body_timeout().into(),
+        Ok(Err(refusal)) => return endpoint.responses.refusal(&refusal).into(),
         Ok(Ok(body)) => body,
     };
-    match approve(&shared, &post.machine, &body).await {
-        Ok(events) => {
-            let mut answer = shared.answers.taken();
-            answer.extensions_mut().insert(Approved(events));
-            answer
-        }
-        Err(refusal) => shared.answers.refusal(&refusal),
+    request.activity.skip_heads(count_empty_lines(&body));
+    match submit(endpoint, &request.machine, &body).await {
+        Ok(approved) => Completed { response: endpoint.responses.accepted(), approved },
+        Err(refusal) => endpoint.responses.refusal(&refusal).into(),
     }
 }
-
-/// What an answer to an approval has approved, for the record of requests.
-#[derive(Clone, Debug)]
-pub struct Approved(pub Vec<EventId>);
 
 async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
@@ -113,7 +129,7 @@ async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
     }
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        // A body that breaks off in the middle is malformed, wherever it does.
+        // A body that breaks off is malformed, wherever it does.
         let frame = frame.map_err(|_| Refusal::MalformedApproval(ApprovalError::Empty))?;
         let Ok(data) = frame.into_data() else { continue };
         if whole.len() + data.len() > BODY_BYTES_MAX {
@@ -124,23 +140,23 @@ async fn read(mut body: Incoming) -> Result<Bytes, Refusal> {
     Ok(whole.freeze())
 }
 
-async fn approve(shared: &Shared, machine: &Machine, body: &[u8]) -> Result<Vec<EventId>, Refusal> {
-    let events = ids(approval::parse(body)?)?;
+async fn submit(endpoint: &Endpoint, machine: &Machine, body: &[u8]) -> Result<Vec<EventId>, Refusal> {
+    let events = event_ids(approval::parse(body)?)?;
     if !events.is_empty() {
-        let approved = shared.source.approve(machine, events.clone()).await;
+        let approved = endpoint.source.approve(machine, events.clone()).await;
         approved.map_err(|error| refusal(error, &machine.name))?;
-        shared.state.metrics.approvals.inc();
+        endpoint.state.metrics.approvals.inc();
     }
-    let snapshot = shared.source.snapshot();
+    let snapshot = endpoint.source.snapshot();
     let region = &snapshot.region;
-    if region.is_on(machine.scope) && region.wants_seen(machine.scope, shared.source.now()) {
-        shared.seen.refresh(region, machine.id, machine.scope);
+    if region.is_on(machine.scope) && region.wants_seen(machine.scope, endpoint.source.now()) {
+        endpoint.activation.refresh(region, machine.id, machine.scope);
     }
     Ok(events)
 }
 
-/// The events that are named, each once; a refusal if anything else is.
-fn ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, Refusal> {
+/// The IDs of the events, each once; an error if one is not an event ID.
+fn event_ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, Refusal> {
     let mut events = Vec::with_capacity(requested.len());
     let mut others = Vec::new();
     for id in requested {
@@ -152,7 +168,7 @@ fn ids(requested: Vec<RequestedId>) -> Result<Vec<EventId>, Refusal> {
     if !others.is_empty() {
         return Err(Refusal::UnknownEvents(others));
     }
-    let mut known = std::collections::HashSet::with_capacity(events.len());
+    let mut known = HashSet::with_capacity(events.len());
     events.retain(|id| known.insert(*id));
     Ok(events)
 }

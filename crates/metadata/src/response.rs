@@ -1,4 +1,4 @@
-//! Answers as they leave: a status, the headers that every answer has, a body that exists already.
+//! Builds responses: a status, the headers that every response has, and a body in memory.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -10,21 +10,20 @@ use forewarn_core::Guid;
 use forewarn_wire::error::Refusal;
 use forewarn_wire::guid;
 use forewarn_wire::instance::{self, Media};
-use http::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, SERVER};
-use http::{Response, StatusCode};
+use http::StatusCode;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RETRY_AFTER, SERVER};
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::documents::Rendered;
 
-pub type Answer = Response<Body>;
+pub type Response = http::Response<Body>;
 
-/// A body that exists already.
+/// A body in memory.
 #[derive(Debug)]
 pub enum Body {
     Whole(Full<Bytes>),
-    /// Ends before its announced length, which ends the connection. What there is of it is sent first:
-    /// after it there is a pause.
+    /// Ends before its announced length, which ends the connection. The pause lets the bytes leave first.
     Broken {
         rest: Option<Bytes>,
         paused: bool,
@@ -36,7 +35,7 @@ impl Body {
         Body::Whole(Full::new(bytes))
     }
 
-    /// The head must say how long it seems to be.
+    /// The head must announce a length.
     pub fn broken(bytes: Bytes) -> Body {
         Body::Broken { rest: Some(bytes), paused: false }
     }
@@ -85,61 +84,61 @@ impl HttpBody for Body {
 }
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
-/// Some clients refuse answers whose `Server` does not contain IMDS.
+/// Some clients refuse responses whose `Server` header does not contain IMDS.
 const SERVER_NAME: HeaderValue = HeaderValue::from_static("IMDS/Forewarn");
 const JSON: HeaderValue = HeaderValue::from_static(Media::Json.content_type());
 const TEXT: HeaderValue = HeaderValue::from_static(Media::Text.content_type());
 
 /// Room for our own headers and those that hyper adds.
-const HEADERS: usize = 8;
+const HEADERS_EXPECTED: usize = 8;
 
-pub struct Answers {
+pub struct Responses {
     seed: Guid,
-    given: AtomicU64,
+    count: AtomicU64,
 }
 
-impl Answers {
-    pub fn new(seed: Guid) -> Answers {
-        Answers { seed, given: AtomicU64::new(0) }
+impl Responses {
+    pub fn new(seed: Guid) -> Responses {
+        Responses { seed, count: AtomicU64::new(0) }
     }
 
-    /// A document that has nothing to compare with.
-    pub fn untagged(&self, body: Bytes) -> Answer {
-        let mut answer = self.answer(StatusCode::OK, body);
-        answer.headers_mut().insert(CONTENT_TYPE, JSON);
-        answer
+    /// A document without an ETag.
+    pub fn untagged(&self, body: Bytes) -> Response {
+        let mut response = self.build(StatusCode::OK, body);
+        response.headers_mut().insert(CONTENT_TYPE, JSON);
+        response
     }
 
-    pub fn document(&self, document: &Rendered) -> Answer {
-        let mut answer = self.answer(StatusCode::OK, document.body.clone());
-        answer.headers_mut().insert(CONTENT_TYPE, JSON);
-        answer.headers_mut().insert(ETAG, document.etag.clone());
-        answer
+    pub fn document(&self, document: &Rendered) -> Response {
+        let mut response = self.build(StatusCode::OK, document.body.clone());
+        response.headers_mut().insert(CONTENT_TYPE, JSON);
+        response.headers_mut().insert(ETAG, document.etag.clone());
+        response
     }
 
-    pub fn unchanged(&self, etag: HeaderValue) -> Answer {
-        let mut answer = self.answer(StatusCode::NOT_MODIFIED, Bytes::new());
-        answer.headers_mut().insert(ETAG, etag);
-        answer
+    pub fn not_modified(&self, etag: HeaderValue) -> Response {
+        let mut response = self.build(StatusCode::NOT_MODIFIED, Bytes::new());
+        response.headers_mut().insert(ETAG, etag);
+        response
     }
 
-    /// A 200 without a body: some clients read whatever text there is as JSON.
-    pub fn taken(&self) -> Answer {
-        self.answer(StatusCode::OK, Bytes::new())
+    /// A 200 without a body: some clients would parse any text as JSON.
+    pub fn accepted(&self) -> Response {
+        self.build(StatusCode::OK, Bytes::new())
     }
 
-    pub fn of(&self, answer: instance::Answer) -> Answer {
-        self.body(answer.media, answer.body)
+    pub fn instance(&self, answer: instance::Answer) -> Response {
+        self.with_media(answer.media, answer.body)
     }
 
-    pub fn json(&self, body: Vec<u8>) -> Answer {
-        self.body(Media::Json, body)
+    pub fn json(&self, body: Vec<u8>) -> Response {
+        self.with_media(Media::Json, body)
     }
 
-    pub fn refusal(&self, refusal: &Refusal) -> Answer {
+    pub fn refusal(&self, refusal: &Refusal) -> Response {
         let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut answer = self.answer(status, refusal.body().into());
-        let headers = answer.headers_mut();
+        let mut response = self.build(status, refusal.body().into());
+        let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, JSON);
         if let Some(secs) = refusal.retry_after_secs() {
             headers.insert(RETRY_AFTER, HeaderValue::from(secs));
@@ -147,41 +146,45 @@ impl Answers {
         if let Some(allow) = refusal.allow() {
             headers.insert(ALLOW, HeaderValue::from_static(allow));
         }
-        answer
+        response
     }
 
-    /// The body did not come in time.
-    pub fn too_slow(&self) -> Answer {
-        let body =
-            r#"{ "error": "Request timeout. The body did not arrive in time. Send it together with the headers." }"#;
-        let mut answer = self.answer(StatusCode::REQUEST_TIMEOUT, Bytes::from_static(body.as_bytes()));
-        answer.headers_mut().insert(CONTENT_TYPE, JSON);
-        answer.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
-        answer
+    /// The body did not arrive in time.
+    pub fn body_timeout(&self) -> Response {
+        let body = r#"{ "error": "Request timeout. The body did not arrive within 10 seconds. Send it together with the headers." }"#;
+        let mut response = self.build(StatusCode::REQUEST_TIMEOUT, Bytes::from_static(body.as_bytes()));
+        response.headers_mut().insert(CONTENT_TYPE, JSON);
+        self.closing(response)
     }
 
-    fn body(&self, media: Media, body: Vec<u8>) -> Answer {
-        let mut answer = self.answer(StatusCode::OK, body.into());
+    /// The same response, as the last one on its connection.
+    pub fn closing(&self, mut response: Response) -> Response {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+
+    fn with_media(&self, media: Media, body: Vec<u8>) -> Response {
+        let mut response = self.build(StatusCode::OK, body.into());
         let media = match media {
             Media::Json => JSON,
             Media::Text => TEXT,
         };
-        answer.headers_mut().insert(CONTENT_TYPE, media);
-        answer
+        response.headers_mut().insert(CONTENT_TYPE, media);
+        response
     }
 
-    fn answer(&self, status: StatusCode, body: Bytes) -> Answer {
-        let mut answer = Response::new(Body::whole(body));
-        *answer.status_mut() = status;
-        let headers = answer.headers_mut();
-        headers.reserve(HEADERS);
+    fn build(&self, status: StatusCode, body: Bytes) -> Response {
+        let mut response = Response::new(Body::whole(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.reserve(HEADERS_EXPECTED);
         headers.insert(SERVER, SERVER_NAME);
         headers.insert(REQUEST_ID, self.request_id());
-        answer
+        response
     }
 
     fn request_id(&self) -> HeaderValue {
-        let id = self.seed.derive(self.given.fetch_add(1, Ordering::Relaxed));
-        HeaderValue::from_bytes(&guid::lower(id.0)).expect("hexadecimal digits are good for a header")
+        let id = self.seed.derive(self.count.fetch_add(1, Ordering::Relaxed));
+        HeaderValue::from_bytes(&guid::lower(id.0)).expect("hexadecimal digits are valid in a header")
     }
 }

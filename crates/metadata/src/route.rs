@@ -1,17 +1,17 @@
-//! What a path asks for: perhaps a machine, named in front, and one of five things.
+//! Parses paths: an optional machine in front, then one of five resources.
 
 use std::borrow::Cow;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// The machine that the path names with `/vm/…`.
-    pub machine: Option<Named<'a>>,
+    pub machine: Option<NamedMachine<'a>>,
     pub route: Route<'a>,
 }
 
 /// A machine as a path or the configuration names it: `vmId`, `name` or `group/name`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Named<'a> {
+pub struct NamedMachine<'a> {
     pub group: Option<Cow<'a, str>>,
     pub name: Cow<'a, str>,
 }
@@ -19,37 +19,37 @@ pub struct Named<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route<'a> {
     ScheduledEvents,
-    /// With what follows `/metadata/instance`.
+    /// The path below `/metadata/instance`.
     Instance(&'a str),
     Versions,
-    /// A token of the machine's identity.
+    /// A token for the machine's identity.
     IdentityToken,
     Root,
 }
 
-/// Reads a path; None when there is nothing there.
+/// Parses a path; None for unknown paths.
 pub fn parse(path: &str, prefix_allowed: bool) -> Option<Target<'_>> {
-    if let Some(route) = route(path) {
+    if let Some(route) = parse_route(path) {
         return Some(Target { machine: None, route });
     }
     if !prefix_allowed {
         return None;
     }
-    let (machine, rest) = prefix(strip(path, "/vm/")?)?;
-    Some(Target { machine: Some(machine), route: route(rest)? })
+    let (machine, rest) = parse_prefix(strip_prefix(path, "/vm/")?)?;
+    Some(Target { machine: Some(machine), route: parse_route(rest)? })
 }
 
-impl<'a> Named<'a> {
-    /// A name in the configuration: the same grammar without encoding.
-    pub fn plain(text: &'a str) -> Named<'a> {
+impl<'a> NamedMachine<'a> {
+    /// Parses a name from the configuration: the same grammar, without percent-encoding.
+    pub fn parse(text: &'a str) -> NamedMachine<'a> {
         match text.split_once('/') {
-            Some((group, name)) => Named { group: Some(group.into()), name: name.into() },
-            None => Named { group: None, name: text.into() },
+            Some((group, name)) => NamedMachine { group: Some(group.into()), name: name.into() },
+            None => NamedMachine { group: None, name: text.into() },
         }
     }
 }
 
-impl std::fmt::Display for Named<'_> {
+impl std::fmt::Display for NamedMachine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.group {
             Some(group) => write!(f, "{group}/{}", self.name),
@@ -58,53 +58,53 @@ impl std::fmt::Display for Named<'_> {
     }
 }
 
-fn route(path: &str) -> Option<Route<'_>> {
-    let rest = strip(path, "/metadata")?;
+fn parse_route(path: &str) -> Option<Route<'_>> {
+    let rest = strip_prefix(path, "/metadata")?;
     if rest.is_empty() || rest == "/" {
         return Some(Route::Root);
     }
-    if let Some(end) = strip(rest, "/scheduledevents") {
+    if let Some(end) = strip_prefix(rest, "/scheduledevents") {
         return is_end(end).then_some(Route::ScheduledEvents);
     }
-    if let Some(end) = strip(rest, "/versions") {
+    if let Some(end) = strip_prefix(rest, "/versions") {
         return is_end(end).then_some(Route::Versions);
     }
-    if let Some(end) = strip(rest, "/identity/oauth2/token") {
+    if let Some(end) = strip_prefix(rest, "/identity/oauth2/token") {
         return is_end(end).then_some(Route::IdentityToken);
     }
-    let below = strip(rest, "/instance")?;
+    let below = strip_prefix(rest, "/instance")?;
     (below.is_empty() || below.starts_with('/')).then_some(Route::Instance(below))
 }
 
 /// `name/metadata…` or `group/name/metadata…`; the rest begins with the slash before `metadata`.
-fn prefix(path: &str) -> Option<(Named<'_>, &str)> {
+fn parse_prefix(path: &str) -> Option<(NamedMachine<'_>, &str)> {
     let (first, after_first) = path.split_once('/')?;
     if let Some((second, after_second)) = after_first.split_once('/')
-        && begins_with_metadata(after_second)
+        && starts_with_metadata(after_second)
     {
         let rest = &path[path.len() - after_second.len() - 1..];
-        return Some((Named { group: Some(decode(first)?), name: decode(second)? }, rest));
+        return Some((NamedMachine { group: Some(decode(first)?), name: decode(second)? }, rest));
     }
     let rest = &path[first.len()..];
-    begins_with_metadata(after_first).then_some(())?;
-    Some((Named { group: None, name: decode(first)? }, rest))
+    starts_with_metadata(after_first).then_some(())?;
+    Some((NamedMachine { group: None, name: decode(first)? }, rest))
 }
 
-fn begins_with_metadata(path: &str) -> bool {
-    strip(path, "metadata").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+fn starts_with_metadata(path: &str) -> bool {
+    strip_prefix(path, "metadata").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn is_end(rest: &str) -> bool {
     rest.is_empty() || rest == "/"
 }
 
-/// What follows `prefix`, which is compared without regard to case.
-fn strip<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
+/// The rest of the path after `prefix`, which is compared case-insensitively.
+fn strip_prefix<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
     let head = path.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then(|| &path[prefix.len()..])
 }
 
-/// A segment with its `%xx` read. None when it is empty or not UTF-8.
+/// A percent-decoded segment; None if it is empty or not UTF-8.
 fn decode(segment: &str) -> Option<Cow<'_, str>> {
     if segment.is_empty() {
         return None;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_things_are_found_without_regard_to_case() {
+    fn resources_are_found_in_any_case() {
         check("/metadata/scheduledevents", "- ScheduledEvents");
         check("/Metadata/scheduledEvents/", "- ScheduledEvents");
         check("/metadata/versions", "- Versions");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_nothing() {
+    fn other_paths_are_unknown() {
         for path in [
             "/",
             "",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_may_be_named_in_front() {
+    fn a_machine_can_be_named_in_front() {
         check("/vm/web-1/metadata/scheduledevents", "web-1 ScheduledEvents");
         check("/VM/rg/web-1/metadata/versions", "rg/web-1 Versions");
         check("/vm/a%20b/metadata", "a b Root");

@@ -1,13 +1,13 @@
-//! The socket of one connection, with better manners than a bare one.
+//! The socket of one connection.
 //!
-//! A head that hyper cannot read it answers by itself, with a status and nothing else: here such an
-//! answer gets the sentence that every refusal has. And a socket that is closed while the client still
-//! sends would take the answer back: what comes late is read and thrown away for a moment.
+//! hyper answers a head that it cannot read with a bare status; here such a response gets a body like every other error. A
+//! socket that is closed while the client still sends would discard the response, so late input is read and dropped for a
+//! moment. The socket also counts the heads that arrive, so that no request is held while the client sends more.
 
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -17,64 +17,109 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How long, and how much, a client may go on sending to a connection that is closed already.
+use super::limits::Activity;
+
+/// How long, and how much, a client can go on sending to a connection that is already closed.
 const LATE_MAX: Duration = Duration::from_secs(1);
 const LATE_BYTES_MAX: usize = 1024 * 1024;
 
-/// A connection's socket.
-pub trait Socket: AsyncRead + AsyncWrite + Unpin {
-    /// Closing it resets the connection from now on.
+/// A TCP or Unix connection.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin {
+    /// Makes closing the socket reset the connection.
     fn reset_on_close(&self);
 }
 
-impl Socket for TcpStream {
+impl Transport for TcpStream {
     fn reset_on_close(&self) {
         let _ = self.set_zero_linger();
     }
 }
 
-/// Nothing is reset on a Unix socket; it is closed without an answer.
-impl Socket for UnixStream {
+/// A Unix socket cannot be reset; it is closed without a response.
+impl Transport for UnixStream {
     fn reset_on_close(&self) {}
 }
 
-pub struct Stream<S: Socket> {
+pub struct GuestSocket<S: Transport> {
     socket: S,
     stop: CancellationToken,
-    reset: Arc<AtomicBool>,
-    /// The client has said that it will send nothing more.
+    activity: Arc<Activity>,
+    heads: HeadCounter,
+    /// The client has closed its side.
     at_end: bool,
-    /// What is sent in place of what hyper wanted to.
-    instead: Bytes,
+    /// Sent in place of the bare status that hyper wrote.
+    replacement: Bytes,
     late: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
-impl<S: Socket> Drop for Stream<S> {
+/// Counts the empty lines in the input, which end the heads of requests.
+#[derive(Default)]
+struct HeadCounter {
+    heads: u64,
+    /// Bytes of the current line, without carriage returns.
+    line_bytes: usize,
+    at_head_end: bool,
+}
+
+/// The empty lines in a body, as [`HeadCounter`] counts them.
+pub fn count_empty_lines(body: &[u8]) -> u64 {
+    let mut counter = HeadCounter::default();
+    counter.read(body);
+    counter.heads
+}
+
+impl HeadCounter {
+    fn read(&mut self, input: &[u8]) {
+        for byte in input {
+            self.at_head_end = false;
+            match byte {
+                b'\n' => {
+                    if self.line_bytes == 0 {
+                        self.heads += 1;
+                        self.at_head_end = true;
+                    }
+                    self.line_bytes = 0;
+                }
+                b'\r' => {}
+                _ => self.line_bytes += 1,
+            }
+        }
+    }
+}
+
+impl<S: Transport> Drop for GuestSocket<S> {
     fn drop(&mut self) {
-        if self.reset.load(Ordering::Relaxed) {
+        if self.activity.reset.load(Ordering::Relaxed) {
             self.socket.reset_on_close();
         }
     }
 }
 
-impl<S: Socket> Stream<S> {
-    /// Whoever sets `reset` before the end makes it a reset instead of an orderly one.
-    pub fn new(socket: S, stop: CancellationToken, reset: Arc<AtomicBool>) -> Stream<S> {
-        Stream { socket, stop, reset, at_end: false, instead: Bytes::new(), late: None }
+impl<S: Transport> GuestSocket<S> {
+    pub fn new(socket: S, stop: CancellationToken, activity: Arc<Activity>) -> GuestSocket<S> {
+        GuestSocket {
+            socket,
+            stop,
+            activity,
+            heads: HeadCounter::default(),
+            at_end: false,
+            replacement: Bytes::new(),
+            late: None,
+        }
     }
 
-    fn poll_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.instead.is_empty() {
-            let written = ready!(pin!(&mut self.socket).poll_write(context, &self.instead))?;
+    fn poll_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.replacement.is_empty() {
+            let written = ready!(pin!(&mut self.socket).poll_write(context, &self.replacement))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.instead.advance(written);
+            self.replacement.advance(written);
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what the client still sends until it has seen that nobody listens.
+    /// Reads and drops what the client still sends, until it has seen the end of the connection.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut scrap = [0; 4096];
         loop {
@@ -94,7 +139,7 @@ impl<S: Socket> Stream<S> {
     }
 }
 
-impl<S: Socket> AsyncRead for Stream<S> {
+impl<S: Transport> AsyncRead for GuestSocket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -102,18 +147,22 @@ impl<S: Socket> AsyncRead for Stream<S> {
     ) -> Poll<io::Result<()>> {
         let (before, room) = (buffer.filled().len(), buffer.remaining());
         let read = ready!(pin!(&mut self.socket).poll_read(context, buffer));
-        if room > 0 && buffer.filled().len() == before {
+        let input = &buffer.filled()[before..];
+        if !input.is_empty() {
+            self.heads.read(input);
+            self.activity.record_input(self.heads.heads, self.heads.at_head_end);
+        } else if room > 0 {
             self.at_end = true;
         }
         Poll::Ready(read)
     }
 }
 
-impl<S: Socket> AsyncWrite for Stream<S> {
+impl<S: Transport> AsyncWrite for GuestSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.poll_instead(context))?;
-        if let Some(answer) = with_a_sentence(bytes) {
-            self.instead = answer;
+        ready!(self.poll_replacement(context))?;
+        if let Some(answer) = with_body(bytes) {
+            self.replacement = answer;
             return Poll::Ready(Ok(bytes.len()));
         }
         pin!(&mut self.socket).poll_write(context, bytes)
@@ -124,11 +173,11 @@ impl<S: Socket> AsyncWrite for Stream<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_instead(context))?;
+        ready!(self.poll_replacement(context))?;
         if let Some(first) = parts.iter().find(|part| !part.is_empty())
-            && let Some(answer) = with_a_sentence(first)
+            && let Some(answer) = with_body(first)
         {
-            self.instead = answer;
+            self.replacement = answer;
             return Poll::Ready(Ok(first.len()));
         }
         pin!(&mut self.socket).poll_write_vectored(context, parts)
@@ -139,12 +188,12 @@ impl<S: Socket> AsyncWrite for Stream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_instead(context))?;
+        ready!(self.poll_replacement(context))?;
         pin!(&mut self.socket).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_instead(context))?;
+        ready!(self.poll_replacement(context))?;
         if self.late.is_none() {
             ready!(pin!(&mut self.socket).poll_shutdown(context))?;
         }
@@ -152,14 +201,14 @@ impl<S: Socket> AsyncWrite for Stream<S> {
     }
 }
 
-/// Hyper's own refusals are the only ones without a body.
-fn with_a_sentence(head: &[u8]) -> Option<Bytes> {
+/// The response to a head that hyper cannot read; ours always have a body.
+fn with_body(head: &[u8]) -> Option<Bytes> {
     let status = head.strip_prefix(b"HTTP/1.1 4")?;
     let text = std::str::from_utf8(head).ok()?;
     text.contains("\r\ncontent-length: 0\r\n").then_some(())?;
     let (line, sentence) = match status.get(..2)? {
-        b"31" => ("431 Request Header Fields Too Large", SHORTER),
-        b"14" => ("414 URI Too Long", SHORTER),
+        b"31" => ("431 Request Header Fields Too Large", TOO_LARGE),
+        b"14" => ("414 URI Too Long", TOO_LARGE),
         _ => ("400 Bad Request", NOT_HTTP),
     };
     let body = format!("{{ \"error\": \"{sentence}\" }}");
@@ -170,7 +219,27 @@ fn with_a_sentence(head: &[u8]) -> Option<Bytes> {
     )))
 }
 
-const SHORTER: &str =
-    "Request header fields too large. Send a path and headers of 16 KiB together at the most, and 100 headers.";
-const NOT_HTTP: &str = "Bad request. This is not an HTTP/1.1 request that can be read. Send for example: \
+const TOO_LARGE: &str =
+    "Request header fields too large. Path and headers can have 16 KiB together, and at most 100 headers.";
+const NOT_HTTP: &str = "Bad request. This is not a valid HTTP/1.1 request. Example: \
      GET /metadata/scheduledevents?api-version=2020-07-01, with the headers Host and Metadata: true.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_counted_across_reads_and_with_bare_line_feeds() {
+        let check = |reads: &[&str], heads: u64, at_head_end: bool| {
+            let mut counter = HeadCounter::default();
+            reads.iter().for_each(|input| counter.read(input.as_bytes()));
+            assert_eq!((counter.heads, counter.at_head_end), (heads, at_head_end), "{reads:?}");
+        };
+        check(&["GET / HTTP/1.1\r\nHost: x\r\n\r\n"], 1, true);
+        check(&["GET / HTTP/1.1\r\nHost: x\r\n\r", "\n"], 1, true);
+        check(&["GET / HTTP/1.1\nHost: x\n\n"], 1, true);
+        check(&["GET / HTTP/1.1\r\nHost: x\r\n"], 0, false);
+        check(&["GET / HTTP/1.1\r\n\r\n", "G"], 1, false);
+        check(&["GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n"], 2, true);
+    }
+}

@@ -1,4 +1,4 @@
-//! An answer that goes wrong on purpose: waits, then is another one, none, or half of one.
+//! Responses that go wrong on purpose: delayed, replaced, cut off or missing.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,40 +8,41 @@ use forewarn_wire::error::Refusal;
 use http::header::{CONTENT_LENGTH, HeaderValue};
 use tokio::time::sleep;
 
-use super::answer::{Answer, Body};
-use super::service::Shared;
+use super::request::Endpoint;
+use super::respond::Completed;
+use super::response::{Body, Response};
 use crate::faults::{Hit, Spoil, Status};
 
-/// Instead of an answer: the connection is reset.
+/// The connection is reset instead of a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is reset")]
 pub struct Reset;
 
-/// The answer, or what a fault makes of it. `answer` is not even begun when another one is given in its place.
-pub async fn answer(
-    shared: Arc<Shared>,
+/// The response, changed by the faults that the request met. `response` is not even begun when another one replaces it.
+pub async fn respond(
+    endpoint: Arc<Endpoint>,
     hit: Option<Box<Hit>>,
-    answer: impl Future<Output = Answer>,
-) -> Result<Answer, Reset> {
-    let Some(hit) = hit else { return Ok(answer.await) };
+    response: impl Future<Output = Completed>,
+) -> Result<Completed, Reset> {
+    let Some(hit) = hit else { return Ok(response.await) };
     if !hit.delay.is_zero() {
         tokio::select! {
             () = sleep(hit.delay) => {}
-            () = shared.stop.cancelled() => {}
+            () = endpoint.stop.cancelled() => {}
         }
     }
     match hit.spoil {
-        None => Ok(answer.await),
+        None => Ok(response.await),
         Some(Spoil::Status { status, retry_after_secs }) => {
-            Ok(shared.answers.refusal(&refusal(status, retry_after_secs)))
+            Ok(endpoint.responses.refusal(&refusal(status, retry_after_secs)).into())
         }
         Some(Spoil::Reset) => Err(Reset),
-        Some(Spoil::Truncated) => Ok(truncated(answer.await)),
-        Some(Spoil::Malformed) => Ok(malformed(answer.await)),
+        Some(Spoil::Truncated) => Ok(response.await.map(truncate)),
+        Some(Spoil::Malformed) => Ok(response.await.map(malform)),
     }
 }
 
-/// What the original says with this status.
+/// The error that Azure sends with this status.
 fn refusal(status: Status, retry_after_secs: u32) -> Refusal {
     match status {
         Status::TooManyRequests => Refusal::TooManyRequests { retry_after_secs },
@@ -51,24 +52,24 @@ fn refusal(status: Status, retry_after_secs: u32) -> Refusal {
     }
 }
 
-/// Announces the whole and sends half of it.
-fn truncated(answer: Answer) -> Answer {
-    let (mut head, body) = answer.into_parts();
-    let (half, whole) = half(body);
+/// Announces the whole body and sends half of it.
+fn truncate(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    let (half, whole) = halve(body);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(whole));
-    Answer::from_parts(head, Body::broken(half))
+    Response::from_parts(head, Body::broken(half))
 }
 
-/// Announces half of it, and sends that.
-fn malformed(answer: Answer) -> Answer {
-    let (head, body) = answer.into_parts();
-    let (half, _) = half(body);
+/// Announces half of the body and sends that.
+fn malform(response: Response) -> Response {
+    let (head, body) = response.into_parts();
+    let (half, _) = halve(body);
     let body = if half.is_empty() { Bytes::from_static(b"{") } else { half };
-    Answer::from_parts(head, Body::whole(body))
+    Response::from_parts(head, Body::whole(body))
 }
 
-/// The first half, and how long the whole is. An answer without a body seems to have a short one.
-fn half(body: Body) -> (Bytes, usize) {
+/// The first half of a body, and the length of the whole. An empty body seems to have a short one.
+fn halve(body: Body) -> (Bytes, usize) {
     let mut bytes = body.into_bytes();
     let whole = bytes.len().max(2);
     bytes.truncate(bytes.len() / 2);

@@ -13,7 +13,7 @@ use super::page::{Drawn, Missing, Panel, Scene};
 use super::{history, plan, policy, timeline, words};
 use forewarn_access::Role;
 use forewarn_api_types::span::span_text;
-use forewarn_metadata::Documents;
+use forewarn_metadata::render_document;
 
 /// Requests on a page, newest first.
 const REQUESTS_SHOWN: usize = 12;
@@ -171,8 +171,8 @@ fn document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a st
     let region = scene.region();
     let (incarnation, body) = match region.scope(machine.scope) {
         Some(scope) => {
-            let rendered = Documents::new(scene.service.names()).get(region, scope, version);
-            (rendered.incarnation, String::from_utf8_lossy(&rendered.body).into_owned())
+            let body = render_document(scene.service.names(), region, scope, version);
+            (scope.incarnation, String::from_utf8_lossy(&body).into_owned())
         }
         None => (0, String::new()),
     };

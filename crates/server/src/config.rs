@@ -11,6 +11,7 @@ pub use forewarn_access::Auth;
 pub use forewarn_access::tls::Certificate;
 pub use forewarn_drivers::{CommandDriver, Impacts};
 pub use forewarn_engine::clock::ClockKind;
+use forewarn_metadata::{CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT};
 pub use forewarn_metadata::{ListenAddress, MetadataListener};
 
 #[derive(Clone, Debug)]
@@ -29,6 +30,10 @@ pub struct Config {
     pub first_call_delay: Duration,
     /// Requests per second and machine; None: no limit.
     pub rate_limit: Option<u32>,
+    /// Connections to the metadata listeners per source.
+    pub connections_per_source: usize,
+    /// Requests per source that wait for a change at the same time.
+    pub held_per_source: usize,
     /// Show machine names without the `_` that version 2017-03-01 puts before them.
     pub plain_names: bool,
     pub history_days: u32,
@@ -91,6 +96,8 @@ impl Default for Config {
             rules: Settings::default(),
             first_call_delay: Duration::ZERO,
             rate_limit: None,
+            connections_per_source: CONNECTIONS_PER_SOURCE_DEFAULT,
+            held_per_source: HELD_PER_SOURCE_DEFAULT,
             plain_names: false,
             history_days: 30,
             // The specification of the signatures wants 15 to 30 seconds.

@@ -20,7 +20,8 @@ use forewarn_core::{Answer, Command, Home, NewMachine};
 use forewarn_drivers::{CommandDriver, CommandRunner, CommandSignal, Simulated};
 use forewarn_engine::{self as engine, ClockKind, EffectSink, Engine, EngineOptions};
 use forewarn_metadata::{
-    self as metadata, Bound, BoundAddress, DefaultMachine, EndpointState, FIRST_MACHINE, LISTENERS_MAX,
+    self as metadata, BoundAddress, BoundListener, DefaultMachine, EndpointState, FIRST_MACHINE, LISTENERS_MAX, Limits,
+    listen_error,
 };
 use forewarn_portal::{self as portal, Portal};
 use forewarn_store::{MemoryStore, SqliteStore, Store};
@@ -77,7 +78,7 @@ pub async fn start(config: Config) -> anyhow::Result<Running> {
 pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
     check(&config)?;
     let access = Arc::new(open_access(&config)?);
-    raise_file_limit();
+    let descriptors = raise_file_limit();
     let listeners = bind_metadata(&config)?;
     let management = bind_management(&config).await?;
     let secure = open_tls(&config).await?;
@@ -92,7 +93,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     let stop = CancellationToken::new();
     let tasks = TaskTracker::new();
     let running = Running {
-        metadata: listeners.iter().map(Bound::address).collect::<Result<_, _>>()?,
+        metadata: listeners.iter().map(BoundListener::address).collect::<Result<_, _>>()?,
         management: management.local_addr()?,
         management_tls: secure.as_ref().map(|secure| secure.listener.local_addr()).transpose()?,
         engine: engine.clone(),
@@ -105,7 +106,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         writer,
         access: access.clone(),
     };
-    let machine_doors = listeners.iter().map(Bound::describe).collect::<Result<_, _>>()?;
+    let machine_doors = listeners.iter().map(BoundListener::describe).collect::<Result<_, _>>()?;
     let doors = Arc::new(api::Doors {
         http: running.management,
         https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
@@ -115,7 +116,8 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         names,
         first_call_delay: config.first_call_delay,
         seed: random_guid(),
-        desk: api::desk(&access, &doors),
+        issuer: api::token_issuer(&access, &doors),
+        limits: Limits::new(config.connections_per_source, config.held_per_source, descriptors),
     };
     let source = Arc::new(EngineSource(engine.clone()));
     metadata::serve(listeners, source, endpoint.clone(), options, stop.clone(), &tasks);
@@ -217,29 +219,31 @@ fn check(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ten thousand connections need as many descriptors; most systems start programs with 1024.
-fn raise_file_limit() {
+/// Raises the limit on open files as far as allowed, and returns it. Most systems start programs with 1,024.
+fn raise_file_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::warn!(%error, "the limit on open files could not be raised");
+            tracing::warn!(%error, "cannot raise the limit on open files");
+            return limit.current;
         }
     }
+    limit.maximum
 }
 
-fn bind_metadata(config: &Config) -> anyhow::Result<Vec<Bound>> {
+fn bind_metadata(config: &Config) -> anyhow::Result<Vec<BoundListener>> {
     let default = match &config.default_machine {
         Some(name) => DefaultMachine::Named(name.clone()),
         None => DefaultMachine::First,
     };
-    config.metadata.iter().map(|listener| Bound::new(listener, &default)).collect()
+    config.metadata.iter().map(|listener| BoundListener::new(listener, &default)).collect()
 }
 
 async fn bind_management(config: &Config) -> anyhow::Result<TcpListener> {
     let address = config.management;
     let opened = TcpListener::bind(address).await;
-    opened.map_err(|error| metadata::cannot_open("management", "--management", address, &error))
+    opened.map_err(|error| listen_error("management", "--management", address, &error))
 }
 
 fn directory(config: &Config) -> Option<&Path> {
@@ -270,7 +274,7 @@ async fn open_tls(config: &Config) -> anyhow::Result<Option<Secure>> {
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
         Err(error) if must => {
-            return Err(metadata::cannot_open("management https", "--management-tls", address, &error));
+            return Err(listen_error("management https", "--management-tls", address, &error));
         }
         Err(error) => {
             tracing::warn!(%address, %error, "no https: the address cannot be opened. Choose another with --management-tls, or say --management-tls off");

@@ -116,13 +116,13 @@ async fn a_unix_socket_serves_one_machine_or_whoever_the_path_names() {
 }
 
 #[tokio::test]
-async fn a_socket_that_somebody_else_has_is_left_to_him() {
+async fn a_socket_in_use_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("taken.sock");
     let _taken = UnixListener::bind(&path).unwrap();
     let address = ListenAddress::Unix(path.clone());
     let error = start(Config { metadata: vec![MetadataListener { address, ..listener() }], ..config() }).await;
-    assert!(error.err().unwrap().to_string().contains("Another program listens"));
+    assert!(error.err().unwrap().to_string().contains("another program listens"));
     let file = directory.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     let address = ListenAddress::Unix(file.clone());
@@ -132,12 +132,12 @@ async fn a_socket_that_somebody_else_has_is_left_to_him() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_a_sentence() {
+async fn an_address_in_use_is_a_clear_error() {
     let world = World::new().await;
     let address = ListenAddress::Tcp(world.address(0));
     let error = start(Config { metadata: vec![MetadataListener { address, ..listener() }], ..config() }).await;
     let sentence = error.err().unwrap().to_string();
-    assert!(sentence.contains("cannot be opened at 127.0.0.1:"), "{sentence}");
+    assert!(sentence.contains("cannot open the metadata listener at 127.0.0.1:"), "{sentence}");
 }
 
 /// Polls remember whom a path names; that must not outlive the machine, nor hide a second one.

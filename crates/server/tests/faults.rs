@@ -217,7 +217,7 @@ async fn a_delay_holds_the_answer_back_and_the_end_of_the_server_lets_it_go() {
         add(&world, NewFault { only: Only { method: None, path: Path::Events }, ..NewFault::new(kind) }).await;
         let mut held = world.connect().await;
         held.write_all(&bytes_of(&get())).await.unwrap();
-        until(|| world.running.endpoint.requests.of(FIRST).is_some_and(|record| record.gets == 2)).await;
+        until(|| world.running.endpoint.requests.counts_of(FIRST).is_some_and(|record| record.gets == 2)).await;
         assert_eq!(world.ask("GET /metadata/versions").await.status, 200, "not a document");
         assert_eq!(held.try_read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
         world.running.stop().await;
@@ -232,7 +232,7 @@ async fn who_does_not_wait_for_a_late_answer_is_on_record() {
     add(&world, NewFault::new(Kind::Delay(DELAY_MAX))).await;
     let mut held = world.connect().await;
     held.write_all(&bytes_of(&get())).await.unwrap();
-    until(|| world.running.endpoint.requests.of(FIRST).is_some_and(|record| record.gets == 2)).await;
+    until(|| world.running.endpoint.requests.counts_of(FIRST).is_some_and(|record| record.gets == 2)).await;
     drop(held);
     until(|| requests(&world).len() == 2).await;
     assert_eq!(recorded(&world), ["GET 200", "GET - Delay"]);

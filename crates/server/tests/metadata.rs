@@ -376,11 +376,11 @@ async fn instance_metadata_is_there_whole_and_in_parts() {
 #[tokio::test]
 async fn what_machines_ask_is_on_record() {
     let world = World::new().await;
-    assert_eq!(world.running.endpoint.requests.of(FIRST), None);
+    assert_eq!(world.running.endpoint.requests.counts_of(FIRST), None);
     world.ask(&format!("GET {EVENTS}")).await;
     world.advance(5).await;
     world.ask(&format!("POST {EVENTS}\n\n{{\"StartRequests\":[]}}")).await;
-    let record = world.running.endpoint.requests.of(FIRST).unwrap();
+    let record = world.running.endpoint.requests.counts_of(FIRST).unwrap();
     assert_eq!((record.gets, record.posts, record.last_get), (1, 1, Some(START)));
     assert_eq!(record.last_post, Some(Timestamp(START.0 + 5000)));
     let metrics = world.running.render_metrics();
@@ -399,7 +399,7 @@ async fn the_first_call_may_be_made_to_take_long() {
     second.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
     // Other things of the same machine are not held.
     assert_eq!(world.ask("GET /metadata/versions").await.status, 200);
-    until(|| world.running.endpoint.requests.of(FIRST).is_some_and(|record| record.gets == 3)).await;
+    until(|| world.running.endpoint.requests.counts_of(FIRST).is_some_and(|record| record.gets == 3)).await;
     assert!(first.try_read(&mut [0; 1]).is_err() && second.try_read(&mut [0; 1]).is_err());
     world.running.stop().await;
     assert_eq!(read_reply(&mut first).await.unwrap().status, 200);

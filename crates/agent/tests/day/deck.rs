@@ -177,7 +177,7 @@ fn fault(dice: &mut Dice, kind: Kind, hour: usize) -> Fault {
             if is_early(hour) { counted } else { dice.pick(&[counted, share, spanned]) }
         }
     };
-    let method = match kind.is_of_polls() {
+    let method = match kind.concerns_polls_only() {
         true => None,
         false => dice.pick(&[None, Some(Method::Get)]),
     };
@@ -185,7 +185,7 @@ fn fault(dice: &mut Dice, kind: Kind, hour: usize) -> Fault {
 }
 
 fn approval_fault(dice: &mut Dice) -> Fault {
-    let kinds: Vec<Kind> = kinds().into_iter().filter(|kind| !kind.is_of_polls()).collect();
+    let kinds: Vec<Kind> = kinds().into_iter().filter(|kind| !kind.concerns_polls_only()).collect();
     let life = Life { count: Some(1 + dice.below(2) as u64), ..Life::default() };
     Fault { kind: dice.pick(&kinds), only: Only { method: Some(Method::Post), ..Only::default() }, life }
 }

@@ -211,7 +211,7 @@ impl World {
 
     /// How many approvals came from this machine.
     pub fn posts(&self, machine: MachineId) -> u64 {
-        self.endpoint().requests.of(machine).map_or(0, |record| record.posts)
+        self.endpoint().requests.counts_of(machine).map_or(0, |record| record.posts)
     }
 
     /// Somebody in the scope of this machine looked, so that its events appear.

@@ -1,7 +1,7 @@
-//! Which faults a request meets, and what remains of them. Pure: time comes in with the request.
+//! Decides which faults a request meets, and when faults end. Pure: time comes in with the request.
 //!
-//! A request meets at most one fault of each of three layers, of several the oldest: how long the answer
-//! takes, what becomes of the answer, what is in the document. A fault that was not met loses nothing.
+//! A request meets at most one fault of each of three layers, the oldest one: how long the response takes, what happens to the
+//! response, and what is in the document. A fault that a request does not meet is not used up.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use forewarn_core::{MachineId, Name, Region, ScopeId, Timestamp};
 
 use super::{FAULTS_MAX, Fault, FaultError, FaultId, Kind, Met, Method, NewFault, Over, Path, Status};
 
-/// Machines, or scopes, that one fault remembers: those whose first call was slow, those whose
-/// incarnation began again. Later ones are spared.
+/// Machines or event groups that one fault remembers: those whose first call was slow, or whose incarnation restarted. Later
+/// ones are not affected.
 const REMEMBERED_MAX: usize = 1 << 16;
 
-/// A request, as far as faults are concerned.
+/// The facts about a request that matter to faults.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     pub machine: MachineId,
     pub method: Method,
-    /// None: it asks for something else than the document of events.
+    /// None: the request is not for the events document.
     pub document: Option<Document>,
-    /// The program's clock, by which faults live.
+    /// The time on the program's clock, by which faults end.
     pub now: Timestamp,
-    /// Real time since the server started, by which they delay.
+    /// Real time since the server started, by which faults delay.
     pub real: Duration,
 }
 
@@ -33,7 +33,7 @@ pub struct Document {
     pub incarnation: u64,
 }
 
-/// What is done to the answer of a request that meets faults.
+/// How the faults that a request met change its response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hit {
     pub delay: Duration,
@@ -50,14 +50,14 @@ pub enum Spoil {
     Malformed,
 }
 
-/// What the document looks like.
+/// How faults change the document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alter {
     /// The incarnation that is shown as 1.
     pub first_incarnation: Option<u64>,
     pub events_vanish: bool,
     pub unknown_type: bool,
-    /// Answer with a document, whatever the machine has already: a 304 has no body to spoil.
+    /// Send the document even if the machine has it: a 304 has no body to spoil.
     pub unconditional: bool,
 }
 
@@ -68,11 +68,11 @@ impl Alter {
 }
 
 #[derive(Debug, Default)]
-pub struct Shelf {
-    given: u64,
+pub struct ActiveFaults {
+    last_id: u64,
     faults: Vec<Active>,
-    /// Ran out, and nobody was told yet.
-    over: Vec<(Fault, Over)>,
+    /// Ended, but not yet reported.
+    ended: Vec<(Fault, Over)>,
 }
 
 #[derive(Debug)]
@@ -99,19 +99,19 @@ impl Layer {
     }
 }
 
-impl Shelf {
+impl ActiveFaults {
     pub fn is_full(&self) -> bool {
-        self.faults.len() + self.over.len() >= FAULTS_MAX
+        self.faults.len() + self.ended.len() >= FAULTS_MAX
     }
 
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// A number for a fault that is going to be added.
-    pub fn number(&mut self) -> FaultId {
-        self.given += 1;
-        FaultId(self.given)
+    /// Reserves an ID for a fault to add.
+    pub fn reserve_id(&mut self) -> FaultId {
+        self.last_id += 1;
+        FaultId(self.last_id)
     }
 
     pub fn add(&mut self, fault: Fault) -> Result<(), FaultError> {
@@ -132,7 +132,7 @@ impl Shelf {
         Some(self.faults.remove(place).fault)
     }
 
-    /// What the request meets.
+    /// Decides which faults the request meets.
     pub fn meet(&mut self, facts: &Facts) -> Option<Hit> {
         self.pass_time(facts.now);
         let mut hit = Hit::default();
@@ -149,8 +149,8 @@ impl Shelf {
         self.end(Over::Elapsed, |fault| fault.until.is_some_and(|until| until <= now));
     }
 
-    /// Ends the faults of machines that are gone.
-    pub fn look_at(&mut self, region: &Region) {
+    /// Ends the faults of machines that no longer exist.
+    pub fn end_orphans(&mut self, region: &Region) {
         self.end(Over::MachineGone, |fault| {
             fault.machine.as_ref().is_some_and(|(id, _)| region.machine(*id).is_none())
         });
@@ -161,18 +161,18 @@ impl Shelf {
         self.all().filter_map(|fault| fault.until).min()
     }
 
-    pub fn take_over(&mut self) -> Vec<(Fault, Over)> {
-        std::mem::take(&mut self.over)
+    pub fn take_ended(&mut self) -> Vec<(Fault, Over)> {
+        std::mem::take(&mut self.ended)
     }
 
-    pub fn has_over(&self) -> bool {
-        !self.over.is_empty()
+    pub fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
     }
 
     fn meet_layer(&mut self, layer: Layer, facts: &Facts, hit: &mut Hit) {
         let of_layer = self.faults.iter_mut().filter(|active| Layer::of(active.fault.kind) == layer);
         for active in of_layer {
-            if active.concerns(facts) && active.takes(facts, hit) {
+            if active.concerns(facts) && active.try_apply(facts, hit) {
                 hit.met.push(Met { fault: active.fault.id, kind: active.fault.kind.word() });
                 break;
             }
@@ -182,7 +182,7 @@ impl Shelf {
 
     fn end(&mut self, how: Over, is_over: impl Fn(&Fault) -> bool) {
         let ended = self.faults.extract_if(.., |active| is_over(&active.fault));
-        self.over.extend(ended.map(|active| (active.fault, how)));
+        self.ended.extend(ended.map(|active| (active.fault, how)));
     }
 }
 
@@ -194,22 +194,22 @@ impl Active {
         machine.as_ref().is_none_or(|(machine, _)| *machine == facts.machine)
             && only.method.is_none_or(|only| only == method)
             && (only.path == Path::Any || facts.document.is_some())
-            && (!kind.is_of_polls() || is_poll)
+            && (!kind.concerns_polls_only() || is_poll)
     }
 
-    /// Counts the request, and has its effect if it is one of the share.
-    fn takes(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
+    /// Counts the request and applies the fault if the request falls within its percentage.
+    fn try_apply(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
         let percent = u64::from(self.fault.life.percent.unwrap_or(100));
         let before = self.fault.asked;
         self.fault.asked += 1;
-        let is_of_share = (before + 1) * percent / 100 > before * percent / 100;
-        let takes = is_of_share && self.effect(facts, hit);
-        self.fault.met += u64::from(takes);
-        takes
+        let is_selected = (before + 1) * percent / 100 > before * percent / 100;
+        let applied = is_selected && self.apply(facts, hit);
+        self.fault.met += u64::from(applied);
+        applied
     }
 
-    /// None of it: the fault has nothing to do with this request after all.
-    fn effect(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
+    /// Applies the fault. False: it does not concern this request after all.
+    fn apply(&mut self, facts: &Facts, hit: &mut Hit) -> bool {
         match self.fault.kind {
             Kind::Status { status, retry_after_secs } => {
                 hit.spoil = Some(Spoil::Status { status, retry_after_secs });
@@ -225,7 +225,7 @@ impl Active {
             Kind::IncarnationRestart => match self.first_incarnation(facts) {
                 Some(first) => {
                     hit.alter.first_incarnation = Some(first);
-                    // What it has is numbered as before: the same number may be another document.
+                    // The machine still has a tag from before, which may now stand for a different document.
                     hit.alter.unconditional |= self.is_first_call(facts);
                 }
                 None => return false,
@@ -253,7 +253,7 @@ impl Active {
     }
 }
 
-/// What was remembered for `key`, which is `value` if nothing was; None when there is no room.
+/// The value remembered for `key`, which becomes `value` if there was none; None if there is no room.
 fn remember<K: std::hash::Hash + Eq, V: Copy>(memory: &mut HashMap<K, V>, key: K, value: V) -> Option<V> {
     if memory.len() >= REMEMBERED_MAX && !memory.contains_key(&key) {
         return None;
@@ -262,7 +262,7 @@ fn remember<K: std::hash::Hash + Eq, V: Copy>(memory: &mut HashMap<K, V>, key: K
 }
 
 impl NewFault {
-    /// The fault, from now on.
+    /// The fault, starting now.
     pub(super) fn begin(&self, id: FaultId, machine: Option<(MachineId, Name)>, now: Timestamp) -> Fault {
         Fault {
             id,
@@ -279,5 +279,5 @@ impl NewFault {
 }
 
 #[cfg(test)]
-#[path = "shelf_tests.rs"]
+#[path = "active_tests.rs"]
 mod tests;

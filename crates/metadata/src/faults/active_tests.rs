@@ -1,11 +1,10 @@
-//! A table of requests and what they meet. A request is `machine method path`, its answer the kinds of the
-//! faults that it meets.
+//! Tables of requests and the faults that they meet. A request is `machine method path`.
 
 use super::*;
 use crate::faults::{Life, Only};
 
 struct World {
-    shelf: Shelf,
+    active: ActiveFaults,
     now: Timestamp,
     real: Duration,
     incarnation: u64,
@@ -13,11 +12,15 @@ struct World {
 
 impl World {
     fn with(faults: &[NewFault]) -> World {
-        let mut world =
-            World { shelf: Shelf::default(), now: Timestamp::from_secs(100), real: Duration::ZERO, incarnation: 7 };
+        let mut world = World {
+            active: ActiveFaults::default(),
+            now: Timestamp::from_secs(100),
+            real: Duration::ZERO,
+            incarnation: 7,
+        };
         for new in faults {
-            let id = world.shelf.number();
-            world.shelf.add(new.begin(id, new.machine.map(|machine| (machine, "m".into())), world.now)).unwrap();
+            let id = world.active.reserve_id();
+            world.active.add(new.begin(id, new.machine.map(|machine| (machine, "m".into())), world.now)).unwrap();
         }
         world
     }
@@ -31,10 +34,10 @@ impl World {
         };
         let document = Document { scope: ScopeId(machine.0 + 100), incarnation: self.incarnation };
         let document = (words.next().unwrap() == "events").then_some(document);
-        self.shelf.meet(&Facts { machine, method, document, now: self.now, real: self.real })
+        self.active.meet(&Facts { machine, method, document, now: self.now, real: self.real })
     }
 
-    fn shown(&mut self, request: &str) -> String {
+    fn render_met(&mut self, request: &str) -> String {
         let met = self.ask(request).map(|hit| hit.met).unwrap_or_default();
         met.iter().map(|met| format!("{}:{}", met.fault.0, met.kind)).collect::<Vec<_>>().join(" ")
     }
@@ -44,7 +47,7 @@ impl World {
 fn check(faults: &[NewFault], requests: &[(&str, &str)]) -> World {
     let mut world = World::with(faults);
     for (index, (request, expected)) in requests.iter().enumerate() {
-        assert_eq!(world.shown(request), *expected, "request {index}: {request}");
+        assert_eq!(world.render_met(request), *expected, "request {index}: {request}");
     }
     world
 }
@@ -82,25 +85,25 @@ fn without_faults_nothing_is_met() {
 }
 
 #[test]
-fn a_fault_of_one_machine_spares_the_others() {
+fn a_fault_of_one_machine_does_not_affect_others() {
     check(&[of_machine(1, Kind::Reset)], &[("2 GET events", ""), (POLL, "1:Reset"), ("1 GET instance", "1:Reset")]);
     check(&[fault(Kind::Reset)], &[("2 GET events", "1:Reset"), (POLL, "1:Reset")]);
 }
 
 #[test]
-fn a_counted_fault_is_over_when_it_was_met_so_often() {
+fn a_counted_fault_ends_after_its_count() {
     let mut world = check(
         &[counted(2, status(Status::Gone))],
         &[(POLL, "1:Status"), ("1 POST events", "1:Status"), (POLL, ""), (POLL, "")],
     );
-    let over = world.shelf.take_over();
+    let over = world.active.take_ended();
     assert_eq!(over.len(), 1);
     assert_eq!((over[0].0.met, over[0].1), (2, Over::Counted));
-    assert!(world.shelf.is_empty() && !world.shelf.has_over());
+    assert!(world.active.is_empty() && !world.active.has_ended());
 }
 
 #[test]
-fn a_share_is_spread_evenly_and_is_the_same_each_time() {
+fn a_percentage_is_spread_evenly_and_deterministically() {
     for percent in [1, 10, 33, 50, 99, 100] {
         let mut world = World::with(&[share(percent, Kind::Reset)]);
         let met = (0..200).filter(|_| world.ask(POLL).is_some()).count();
@@ -110,29 +113,29 @@ fn a_share_is_spread_evenly_and_is_the_same_each_time() {
 }
 
 #[test]
-fn the_count_of_a_share_is_of_those_that_met_it() {
+fn a_count_with_a_percentage_counts_affected_requests() {
     let mut new = share(50, Kind::Reset);
     new.life.count = Some(2);
     let world = check(&[new], &[(POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "1:Reset"), (POLL, ""), (POLL, "")]);
-    assert!(world.shelf.is_empty());
+    assert!(world.active.is_empty());
 }
 
 #[test]
-fn a_fault_for_a_time_ends_on_the_programs_clock() {
+fn a_fault_with_a_duration_ends_by_the_programs_clock() {
     let mut new = fault(Kind::Reset);
     new.life.span = Some(10 * SECOND);
     let mut world = World::with(&[new]);
-    assert_eq!(world.shelf.next_end(), Some(Timestamp::from_secs(110)));
+    assert_eq!(world.active.next_end(), Some(Timestamp::from_secs(110)));
     world.real += 3600 * SECOND;
     world.now = world.now + 9 * SECOND;
-    assert_eq!(world.shown(POLL), "1:Reset");
+    assert_eq!(world.render_met(POLL), "1:Reset");
     world.now = world.now + SECOND;
-    assert_eq!(world.shown(POLL), "");
-    assert_eq!(world.shelf.take_over()[0].1, Over::Elapsed);
+    assert_eq!(world.render_met(POLL), "");
+    assert_eq!(world.active.take_ended()[0].1, Over::Elapsed);
 }
 
 #[test]
-fn faults_may_be_for_a_method_or_for_documents_alone() {
+fn faults_can_be_limited_to_a_method_or_to_documents() {
     check(
         &[only(Some(Method::Post), Path::Any, Kind::Reset)],
         &[(POLL, ""), ("1 GET instance", ""), ("1 POST events", "1:Reset")],
@@ -148,7 +151,7 @@ fn faults_may_be_for_a_method_or_for_documents_alone() {
 }
 
 #[test]
-fn faults_of_documents_are_met_by_polls_alone() {
+fn document_faults_affect_polls_only() {
     for kind in [Kind::EventsVanish, Kind::IncarnationRestart, Kind::SlowFirstCall(SECOND)] {
         let met = format!("1:{}", kind.word());
         check(&[fault(kind)], &[("1 GET instance", ""), ("1 POST events", ""), (POLL, &met)]);
@@ -156,7 +159,7 @@ fn faults_of_documents_are_met_by_polls_alone() {
 }
 
 #[test]
-fn one_fault_of_each_layer_is_met_of_several_the_oldest() {
+fn a_request_meets_the_oldest_fault_of_each_layer() {
     check(
         &[
             counted(1, Kind::Truncated),
@@ -170,7 +173,7 @@ fn one_fault_of_each_layer_is_met_of_several_the_oldest() {
 }
 
 #[test]
-fn what_is_never_shown_is_not_used_up() {
+fn a_fault_without_effect_is_not_used_up() {
     check(
         &[counted(1, Kind::EventsVanish), counted(2, status(Status::TooManyRequests))],
         &[(POLL, "2:Status"), (POLL, "2:Status"), (POLL, "1:EventsVanish"), (POLL, "")],
@@ -178,7 +181,7 @@ fn what_is_never_shown_is_not_used_up() {
 }
 
 #[test]
-fn a_request_that_a_share_spares_meets_the_next_fault() {
+fn a_request_outside_a_percentage_meets_the_next_fault() {
     check(
         &[share(50, Kind::Reset), fault(Kind::Malformed)],
         &[(POLL, "2:Malformed"), (POLL, "1:Reset"), (POLL, "2:Malformed")],
@@ -186,7 +189,7 @@ fn a_request_that_a_share_spares_meets_the_next_fault() {
 }
 
 #[test]
-fn only_the_first_call_of_each_machine_is_slow_and_those_that_come_meanwhile() {
+fn only_first_calls_and_those_that_arrive_meanwhile_are_slow() {
     let mut world = World::with(&[fault(Kind::SlowFirstCall(10 * SECOND))]);
     assert_eq!(world.ask(POLL).unwrap().delay, 10 * SECOND);
     world.real += 4 * SECOND;
@@ -198,14 +201,14 @@ fn only_the_first_call_of_each_machine_is_slow_and_those_that_come_meanwhile() {
 }
 
 #[test]
-fn a_number_of_before_the_incarnation_began_again_is_good_for_no_304() {
+fn a_tag_from_before_an_incarnation_restart_never_yields_304() {
     let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
     let mut is_unconditional = |request| world.ask(request).unwrap().alter.unconditional;
     assert_eq!([is_unconditional(POLL), is_unconditional(POLL), is_unconditional("2 GET events")], [true, false, true]);
 }
 
 #[test]
-fn an_incarnation_begins_again_and_grows_from_there() {
+fn a_restarted_incarnation_grows_from_1() {
     let mut world = World::with(&[fault(Kind::IncarnationRestart)]);
     let mut shown = |incarnation| {
         world.incarnation = incarnation;
@@ -220,7 +223,7 @@ fn an_incarnation_begins_again_and_grows_from_there() {
 }
 
 #[test]
-fn what_has_no_body_cannot_be_spoilt() {
+fn body_faults_force_a_document_instead_of_304() {
     for kind in [Kind::Truncated, Kind::Malformed, Kind::EventsVanish] {
         assert!(World::with(&[fault(kind)]).ask(POLL).unwrap().alter.unconditional, "{kind:?}");
     }
@@ -228,34 +231,34 @@ fn what_has_no_body_cannot_be_spoilt() {
 }
 
 #[test]
-fn a_fault_goes_with_its_machine() {
+fn a_fault_ends_with_its_machine() {
     let mut world = World::with(&[of_machine(1, Kind::Reset), fault(Kind::Reset)]);
-    world.shelf.look_at(&Region::new(forewarn_core::Settings::default()));
-    let over = world.shelf.take_over();
+    world.active.end_orphans(&Region::new(forewarn_core::Settings::default()));
+    let over = world.active.take_ended();
     assert_eq!((over.len(), over[0].0.id, over[0].1), (1, FaultId(1), Over::MachineGone));
-    assert_eq!(world.shelf.all().count(), 1);
+    assert_eq!(world.active.all().count(), 1);
 }
 
 #[test]
-fn there_is_a_limit() {
+fn the_number_of_faults_is_limited() {
     let mut world = World::with(&[fault(Kind::Reset); FAULTS_MAX]);
-    assert!(world.shelf.is_full());
-    let id = world.shelf.number();
+    assert!(world.active.is_full());
+    let id = world.active.reserve_id();
     let one_more = fault(Kind::Reset).begin(id, None, world.now);
-    assert!(matches!(world.shelf.add(one_more.clone()), Err(FaultError::TooMany)));
-    assert!(world.shelf.remove(FaultId(1)).is_some());
-    world.shelf.add(one_more).unwrap();
+    assert!(matches!(world.active.add(one_more.clone()), Err(FaultError::TooMany)));
+    assert!(world.active.remove(FaultId(1)).is_some());
+    world.active.add(one_more).unwrap();
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_faults_are_refused() {
     let wrong = |new: NewFault| new.check().unwrap_err().to_string();
     assert!(wrong(fault(Kind::Delay(301 * SECOND))).contains("300"));
     let long = Kind::Status { status: Status::TooManyRequests, retry_after_secs: 3601 };
     assert!(wrong(fault(long)).contains("3600"));
     assert!(wrong(share(0, Kind::Reset)).contains("1 to 100"));
     assert!(wrong(share(101, Kind::Reset)).contains("1 to 100"));
-    assert!(wrong(counted(0, Kind::Reset)).contains("at least one"));
+    assert!(wrong(counted(0, Kind::Reset)).contains("from 1 to"));
     assert!(wrong(only(Some(Method::Post), Path::Any, Kind::EventsVanish)).contains("EventsVanish"));
     fault(Kind::Delay(300 * SECOND)).check().unwrap();
 }

@@ -1,68 +1,68 @@
-//! Faults: wrong answers of the metadata endpoint, on purpose, for those who want to know what their
-//! handler makes of them. Off unless somebody asks for one.
+//! Faults: deliberately wrong responses of the metadata endpoint, to test how a handler copes with them. There are none unless
+//! an operator adds one.
 //!
 //! ```text
-//!   request ─▶ any? (one relaxed load) ─no─▶ as always
+//!   request ─▶ any faults? (one relaxed load) ─no─▶ the normal response
 //!                │ yes
 //!                ▼
-//!        shelf: which faults does it meet, what remains of them   (pure)
-//!                │                                  └─▶ those that ran out ─▶ keeper ─▶ history
+//!        active: which faults does the request meet, which faults end   (pure)
+//!                │                                          └─▶ recorded in history by the API
 //!                ▼
-//!        metadata/faulty: wait, spoil the answer
+//!        spoil: delay, replace or damage the response
 //! ```
 //!
-//! They live in memory and end with the server. They never touch the region: what a machine is not shown
-//! is still there, and what it could not approve is not approved.
+//! Faults live in memory and end with the server. They never change the region: a hidden event still exists, and an approval
+//! that was not received has no effect.
 
+mod active;
 mod registry;
-mod shelf;
 
 use std::time::Duration;
 
 use forewarn_core::{MachineId, Name, Timestamp};
 
+pub use active::{Alter, Document, Facts, Hit, Spoil};
 pub use registry::Faults;
-pub use shelf::{Alter, Document, Facts, Hit, Spoil};
 
-/// Faults at the same time. Every request of a server that has faults looks at all of them.
+/// Active faults. Every request to a server with faults looks at all of them.
 pub const FAULTS_MAX: usize = 256;
 
-/// The longest delay, as long as a request may be held by `wait=`.
+/// The longest delay: as long as `wait=` can hold a request.
 pub const DELAY_MAX: Duration = Duration::from_secs(300);
 
-/// The longest `Retry-After` that a fault may ask for.
+/// The longest `Retry-After` of a fault.
 pub const RETRY_AFTER_SECS_MAX: u32 = 3600;
 
-/// The longest life of a fault that ends by itself, which is longer than any test.
+/// The longest duration of a fault that ends by itself: longer than any test.
 pub const LIFE_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
 
-/// The most requests that a fault may be for: what every reader of a whole number can read.
+/// The most requests that a fault can affect: fits every integer type of API clients.
 pub const COUNT_MAX: u64 = i32::MAX as u64;
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An answer of the original's that is no document. Nothing is approved, no scope is turned on.
+    /// An error of Azure's service. Nothing is approved, and no event group is turned on.
     Status { status: Status, retry_after_secs: u32 },
-    /// The answer takes so long. What a POST approves is approved only then.
+    /// The response is delayed; a POST takes effect after the delay.
     Delay(Duration),
-    /// The connection is reset instead of an answer. Nothing is approved.
+    /// The connection is reset. Nothing is approved.
     Reset,
-    /// The answer breaks off before its end. What a POST approves is approved.
+    /// The response breaks off. A POST takes effect.
     Truncated,
-    /// The answer is whole and no JSON. What a POST approves is approved.
+    /// The response is complete but not JSON. A POST takes effect.
     Malformed,
-    /// The first GET of the document by a machine takes so long, and so do those that come meanwhile.
+    /// The first GET of the document by each machine is delayed, and so are GETs that arrive meanwhile.
     SlowFirstCall(Duration),
-    /// The incarnation begins again with 1.
+    /// The incarnation restarts at 1.
     IncarnationRestart,
-    /// The document has no events, although there are some.
+    /// The document shows no events.
     EventsVanish,
-    /// Every event is of a type that the machine has never heard of.
+    /// Every event has an unknown type.
     UnknownType,
 }
 
-/// The statuses with which the original says that something is wrong with itself.
+/// The statuses with which Azure's service reports problems of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     TooManyRequests,
@@ -84,7 +84,7 @@ impl Status {
         }
     }
 
-    /// Whether the original says with it when to come back.
+    /// Whether Azure sends `Retry-After` with it.
     pub fn has_retry_after(self) -> bool {
         match self {
             Status::TooManyRequests | Status::ServiceUnavailable => true,
@@ -93,16 +93,16 @@ impl Status {
     }
 }
 
-/// What a kind is given beside its name.
+/// The parameters of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum Parameters {
     Status { status: Status, retry_after_secs: Option<u32> },
     Delay(Duration),
     Nothing,
 }
 
 impl Kind {
-    /// Those that are given nothing.
+    /// The kinds without parameters.
     pub const PLAIN: [Kind; 6] = [
         Kind::Reset,
         Kind::Truncated,
@@ -112,7 +112,7 @@ impl Kind {
         Kind::UnknownType,
     ];
 
-    /// One word for it, in history, in the record of requests and in the API.
+    /// The name in history, in the request record and in the API.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Status { .. } => "Status",
@@ -127,31 +127,31 @@ impl Kind {
         }
     }
 
-    /// Whether it has to do with GETs of the document alone.
-    pub fn is_of_polls(self) -> bool {
+    /// Whether only GETs of the document can meet it.
+    pub fn concerns_polls_only(self) -> bool {
         match self {
             Kind::SlowFirstCall(_) | Kind::IncarnationRestart | Kind::EventsVanish | Kind::UnknownType => true,
             Kind::Status { .. } | Kind::Delay(_) | Kind::Reset | Kind::Truncated | Kind::Malformed => false,
         }
     }
 
-    pub fn given(self) -> Given {
+    pub fn parameters(self) -> Parameters {
         match self {
             Kind::Status { status, retry_after_secs } => {
-                Given::Status { status, retry_after_secs: status.has_retry_after().then_some(retry_after_secs) }
+                Parameters::Status { status, retry_after_secs: status.has_retry_after().then_some(retry_after_secs) }
             }
-            Kind::Delay(delay) | Kind::SlowFirstCall(delay) => Given::Delay(delay),
+            Kind::Delay(delay) | Kind::SlowFirstCall(delay) => Parameters::Delay(delay),
             Kind::Reset
             | Kind::Truncated
             | Kind::Malformed
             | Kind::IncarnationRestart
             | Kind::EventsVanish
-            | Kind::UnknownType => Given::Nothing,
+            | Kind::UnknownType => Parameters::Nothing,
         }
     }
 }
 
-/// Which requests a fault is for.
+/// The requests that a fault affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Only {
     pub method: Option<Method>,
@@ -177,22 +177,22 @@ impl Method {
 pub enum Path {
     #[default]
     Any,
-    /// `/metadata/scheduledevents`: not instance metadata, not versions.
+    /// Only `/metadata/scheduledevents`.
     Events,
 }
 
-/// How long a fault lives. Without any of these: until it is cleared.
+/// When a fault ends; without count and duration, when it is cleared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Life {
-    /// So many requests meet it.
+    /// The number of requests to affect.
     pub count: Option<u64>,
-    /// On the program's clock.
+    /// The duration, on the program's clock.
     pub span: Option<Duration>,
-    /// So many of a hundred requests meet it, evenly spread; None: all.
+    /// The percentage of requests to affect, evenly spread; None: all.
     pub percent: Option<u8>,
 }
 
-/// A fault that is asked for.
+/// A fault to add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewFault {
     /// None: every machine.
@@ -203,18 +203,18 @@ pub struct NewFault {
 }
 
 impl NewFault {
-    /// Every request, of every machine, until it is cleared.
+    /// A fault for every request of every machine, until it is cleared.
     pub fn new(kind: Kind) -> NewFault {
         NewFault { machine: None, kind, only: Only::default(), life: Life::default() }
     }
 
     pub fn check(&self) -> Result<(), FaultError> {
-        match self.kind.given() {
-            Given::Status { retry_after_secs: Some(secs), .. } if secs > RETRY_AFTER_SECS_MAX => {
+        match self.kind.parameters() {
+            Parameters::Status { retry_after_secs: Some(secs), .. } if secs > RETRY_AFTER_SECS_MAX => {
                 return Err(FaultError::RetryAfterRange);
             }
-            Given::Delay(delay) if delay > DELAY_MAX => return Err(FaultError::DelayRange),
-            Given::Status { .. } | Given::Delay(_) | Given::Nothing => {}
+            Parameters::Delay(delay) if delay > DELAY_MAX => return Err(FaultError::DelayRange),
+            Parameters::Status { .. } | Parameters::Delay(_) | Parameters::Nothing => {}
         }
         if self.life.percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
             return Err(FaultError::PercentRange);
@@ -225,18 +225,18 @@ impl NewFault {
         if self.life.span.is_some_and(|span| span.is_zero() || span > LIFE_MAX) {
             return Err(FaultError::LifeRange);
         }
-        if self.kind.is_of_polls() && self.only.method == Some(Method::Post) {
+        if self.kind.concerns_polls_only() && self.only.method == Some(Method::Post) {
             return Err(FaultError::NeverMet(self.kind.word()));
         }
         Ok(())
     }
 }
 
-/// A small number that is easy to type. None is given twice while the server runs.
+/// A small number that is easy to type. IDs are not reused while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FaultId(pub u64);
 
-/// A fault that is there.
+/// An active fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub id: FaultId,
@@ -246,20 +246,20 @@ pub struct Fault {
     pub life: Life,
     pub since: Timestamp,
     pub until: Option<Timestamp>,
-    /// Requests that it was for.
+    /// Requests that matched.
     pub asked: u64,
-    /// Those of them that met it.
+    /// Requests that were affected.
     pub met: u64,
 }
 
-/// A fault that a request met.
+/// A fault that affected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Met {
     pub fault: FaultId,
     pub kind: &'static str,
 }
 
-/// Why a fault is not there any more.
+/// Why a fault ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     Counted,
@@ -269,25 +269,25 @@ pub enum Over {
 
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
-    #[error("A delay is {} seconds at the most.", DELAY_MAX.as_secs())]
+    #[error("A delay can be at most {} seconds.", DELAY_MAX.as_secs())]
     DelayRange,
-    #[error("Retry-After is {RETRY_AFTER_SECS_MAX} seconds at the most.")]
+    #[error("Retry-After can be at most {RETRY_AFTER_SECS_MAX} seconds.")]
     RetryAfterRange,
-    #[error("The share of requests is from 1 to 100 percent.")]
+    #[error("The percentage of requests must be from 1 to 100.")]
     PercentRange,
     #[error(
-        "A fault is for at least one request, at most {COUNT_MAX}. Leave the count out for one that stays until it is cleared."
+        "The number of requests must be from 1 to {COUNT_MAX}. Omit it for a fault that lasts until it is cleared."
     )]
     CountRange,
     #[error(
-        "A fault lives for some time, {} days at the most. Leave the time out for one that stays until it is cleared.",
+        "The duration must be positive and at most {} days. Omit it for a fault that lasts until it is cleared.",
         LIFE_MAX.as_secs() / 86_400
     )]
     LifeRange,
-    #[error("{0} has to do with GETs of the document alone, so no POST would ever meet it. Leave the method out.")]
+    #[error("{0} affects only GETs of the document, so it cannot be limited to POST. Omit the method.")]
     NeverMet(&'static str),
-    #[error("There is no machine with this number. List the machines to see which there are.")]
+    #[error("There is no machine with this ID. List the machines to see which exist.")]
     UnknownMachine,
-    #[error("There are {FAULTS_MAX} faults, which is the limit. Clear some first.")]
+    #[error("There are already {FAULTS_MAX} faults, which is the limit. Clear some first.")]
     TooMany,
 }

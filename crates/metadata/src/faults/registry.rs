@@ -1,5 +1,5 @@
-//! The faults of a server, shared by requests and the management side: a lock around the shelf, and a flag that spares
-//! requests the lock while there are no faults.
+//! The faults of a server, shared by requests and the management side: a lock around the active faults, and a flag that
+//! spares requests the lock while there are none.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use forewarn_core::{MachineId, Name, Region, Timestamp};
 use tokio::sync::Notify;
 
-use super::shelf::{Facts, Hit, Shelf};
+use super::active::{ActiveFaults, Facts, Hit};
 use super::{Fault, FaultError, FaultId, NewFault, Over};
 
 pub struct Faults {
     /// Whether there are any faults.
     any: AtomicBool,
-    shelf: Mutex<Shelf>,
+    active: Mutex<ActiveFaults>,
     changed: Notify,
     begun: Instant,
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Faults { any: AtomicBool::new(false), shelf: Mutex::default(), changed: Notify::new(), begun: Instant::now() }
+        Faults { any: AtomicBool::new(false), active: Mutex::default(), changed: Notify::new(), begun: Instant::now() }
     }
 }
 
@@ -31,7 +31,7 @@ impl Faults {
     }
 
     pub fn meet(&self, facts: Facts) -> Option<Hit> {
-        self.change(|shelf| shelf.meet(&facts))
+        self.change(|active| active.meet(&facts))
     }
 
     /// Real time, for [`Facts`].
@@ -46,43 +46,43 @@ impl Faults {
         machine: Option<(MachineId, Name)>,
         now: Timestamp,
     ) -> Result<Fault, FaultError> {
-        let mut shelf = self.shelf();
-        if shelf.is_full() {
+        let mut active = self.lock();
+        if active.is_full() {
             return Err(FaultError::TooMany);
         }
-        Ok(new.begin(shelf.number(), machine, now))
+        Ok(new.begin(active.reserve_id(), machine, now))
     }
 
     pub fn add(&self, fault: Fault) -> Result<(), FaultError> {
-        self.change(|shelf| shelf.add(fault))?;
+        self.change(|active| active.add(fault))?;
         self.changed.notify_one();
         Ok(())
     }
 
     /// The active faults, oldest first.
     pub fn list(&self, now: Timestamp) -> Vec<Fault> {
-        self.change(|shelf| {
-            shelf.pass_time(now);
-            shelf.all().cloned().collect()
+        self.change(|active| {
+            active.pass_time(now);
+            active.all().cloned().collect()
         })
     }
 
     pub fn remove(&self, id: FaultId) -> Option<Fault> {
-        self.change(|shelf| shelf.remove(id))
+        self.change(|active| active.remove(id))
     }
 
     /// Ends the faults whose time is over or whose machine is gone, and returns all that ended since the last call.
     pub fn take_ended(&self, region: &Region, now: Timestamp) -> Vec<(Fault, Over)> {
-        self.change(|shelf| {
-            shelf.pass_time(now);
-            shelf.look_at(region);
-            shelf.take_over()
+        self.change(|active| {
+            active.pass_time(now);
+            active.end_orphans(region);
+            active.take_ended()
         })
     }
 
     /// When the next fault ends by itself.
     pub fn next_end(&self) -> Option<Timestamp> {
-        self.shelf().next_end()
+        self.lock().next_end()
     }
 
     /// Waits until a fault is added or ends.
@@ -90,17 +90,17 @@ impl Faults {
         self.changed.notified().await;
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Shelf) -> T) -> T {
-        let mut shelf = self.shelf();
-        let result = change(&mut shelf);
-        self.any.store(!shelf.is_empty(), Ordering::Relaxed);
-        if shelf.has_over() {
+    fn change<T>(&self, change: impl FnOnce(&mut ActiveFaults) -> T) -> T {
+        let mut active = self.lock();
+        let result = change(&mut active);
+        self.any.store(!active.is_empty(), Ordering::Relaxed);
+        if active.has_ended() {
             self.changed.notify_one();
         }
         result
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ActiveFaults> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
 //! The last requests of each machine, for people who want to see what their handler did.
 //!
-//! A log is made when a machine asks for the first time. There is a fixed number of places for logs; the
-//! machine that has one keeps it while it asks. A poll of the document, which is nearly every request,
-//! takes 24 bytes and no memory of its own; everything else about a request is an `Extra`.
+//! A log is created at a machine's first request. There is a fixed number of slots for logs; a machine keeps its slot while it
+//! sends requests. A poll of the document, which is nearly every request, takes 24 bytes and no allocation; everything else
+//! about a request is an `Extra`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,33 +11,32 @@ use std::time::Duration;
 use forewarn_core::{EventId, MachineId, Timestamp};
 use forewarn_wire::version::Version;
 
-use super::Passed;
-use super::rhythm::{Rhythm, Summary};
+use super::RequestEntry;
+use super::summary::{PollCounter, PollSummary};
 use crate::faults::{Met, Method};
 
-/// Requests of one machine that are kept: about a minute of a handler that polls each second.
+/// Requests kept per machine: about a minute of a handler that polls each second.
 pub const REQUESTS_KEPT_MAX: usize = 64;
 
-/// Machines whose requests are kept, as many as there may be connections. Polls alone take 25 MB then;
-/// machines that all do their worst with paths and approvals 300 MB.
+/// Machines whose requests are kept. Polls alone take 25 MB then; machines that all use long paths and many approvals, 300 MB.
 pub const LOGS_MAX: usize = 1 << 14;
 
-/// A machine that has not asked for so long gives its place to another one.
+/// A machine that sent no request for this long gives up its slot.
 pub const SILENT_AFTER: Duration = Duration::from_secs(600);
 
-/// Of a path, a version or a method that a machine made up, this much is kept.
+/// Characters kept of a path, version or method that a machine chose.
 pub const TEXT_CHARS_MAX: usize = 64;
 
-/// Of the events that one request approves, this many are kept by name.
+/// Event IDs kept of one approval.
 pub const APPROVED_KEPT_MAX: usize = 8;
 
-/// Places that are made at once, when the first of them is needed.
+/// Slots that are allocated together, when the first of them is needed.
 const CHUNK: usize = 1 << 8;
 
-/// One request, as it is told.
+/// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestSeen {
-    /// Counts the requests of this machine.
+    /// Counts up from 1 for each machine.
     pub number: u64,
     /// When it arrived, on the program's clock.
     pub at: Timestamp,
@@ -45,23 +44,23 @@ pub struct RequestSeen {
     /// Without `/vm/…` in front.
     pub path: String,
     pub version: Option<String>,
-    /// None: there was no answer. A fault reset the connection, or the machine did not wait for it.
+    /// None: there was no response, because a fault reset the connection or the machine did not wait.
     pub status: Option<u16>,
-    /// What it approved; at most [`APPROVED_KEPT_MAX`] of them.
+    /// The approved events; at most [`APPROVED_KEPT_MAX`] of them.
     pub approved: Vec<EventId>,
-    /// The faults that it met.
+    /// The faults that the request met.
     pub faults: Vec<Met>,
 }
 
-/// What is kept of a machine.
+/// The recent requests of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestLog {
     /// Oldest first.
     pub requests: Vec<RequestSeen>,
-    pub summary: Summary,
+    pub summary: PollSummary,
 }
 
-/// What is known of a request besides its time, method, version and status.
+/// Everything about a request but its time, method, version and status.
 #[derive(Debug, Default)]
 pub struct Extra {
     pub method: Option<Box<str>>,
@@ -73,15 +72,15 @@ pub struct Extra {
 }
 
 pub struct Logs {
-    chunks: Vec<OnceLock<Box<[Place]>>>,
+    chunks: Vec<OnceLock<Box<[LogSlot]>>>,
 }
 
-/// Begins a line of memory.
+/// Starts a cache line.
 #[derive(Default)]
 #[repr(align(64))]
-struct Place(Mutex<Log>);
+struct LogSlot(Mutex<Log>);
 
-/// In this order: whose place it is, and whether another machine may have it, is in the first line of memory, and with many
+/// The order matters: the first cache line tells whose slot it is and whether another machine can take it, and with many
 /// machines nearly every poll needs no more.
 #[derive(Default)]
 #[repr(C)]
@@ -90,7 +89,7 @@ struct Log {
     newest: Option<Timestamp>,
     numbered: u64,
     entries: VecDeque<Entry>,
-    rhythm: Rhythm,
+    polls: PollCounter,
 }
 
 struct Entry {
@@ -107,26 +106,26 @@ impl Logs {
         Logs { chunks: (0..LOGS_MAX / CHUNK).map(|_| OnceLock::new()).collect() }
     }
 
-    pub fn write(&self, passed: Passed, status: Option<u16>) {
-        let mut log = self.place(passed.machine);
-        if log.machine != passed.machine.0 && !log.give_to(passed.machine, passed.at) {
+    pub fn write(&self, entry: RequestEntry, status: Option<u16>) {
+        let mut log = self.slot(entry.machine);
+        if log.machine != entry.machine.0 && !log.try_assign(entry.machine, entry.at) {
             return;
         }
-        if passed.is_poll() {
-            log.rhythm.poll(passed.at);
+        if entry.is_poll() {
+            log.polls.count(entry.at);
         }
         if log.entries.len() == REQUESTS_KEPT_MAX {
             log.entries.pop_front();
         }
         log.numbered += 1;
-        log.newest = Some(passed.at);
-        let Passed { at, method, version, extra, .. } = passed;
+        log.newest = Some(entry.at);
+        let RequestEntry { at, method, version, extra, .. } = entry;
         log.entries.push_back(Entry { at, extra, status: status.unwrap_or(0), method, version });
     }
 
     /// The requests after the one with this number.
     pub fn read(&self, machine: MachineId, after: u64) -> RequestLog {
-        let log = self.place(machine);
+        let log = self.slot(machine);
         if log.machine != machine.0 {
             return RequestLog::default();
         }
@@ -136,22 +135,22 @@ impl Logs {
         RequestLog {
             requests: numbered
                 .filter(|(number, _)| *number > after)
-                .map(|(number, entry)| entry.told(number))
+                .map(|(number, entry)| entry.describe(number))
                 .collect(),
-            summary: log.rhythm.summary(&polls),
+            summary: log.polls.summarize(&polls),
         }
     }
 
-    fn place(&self, machine: MachineId) -> MutexGuard<'_, Log> {
-        let place = machine.0 as usize % LOGS_MAX;
-        let chunk = self.chunks[place / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Place::default()).collect());
-        chunk[place % CHUNK].0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self, machine: MachineId) -> MutexGuard<'_, Log> {
+        let index = machine.0 as usize % LOGS_MAX;
+        let chunk = self.chunks[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| LogSlot::default()).collect());
+        chunk[index % CHUNK].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Log {
-    /// Whether the place is this machine's from now on.
-    fn give_to(&mut self, machine: MachineId, now: Timestamp) -> bool {
+    /// Assigns the slot to a machine if it is free, and tells whether it was.
+    fn try_assign(&mut self, machine: MachineId, now: Timestamp) -> bool {
         let is_free = self.newest.is_none_or(|newest| now.since(newest) > SILENT_AFTER);
         if is_free {
             *self = Log { machine: machine.0, ..Log::default() };
@@ -165,7 +164,7 @@ impl Entry {
         is_poll(self.method, self.extra.as_deref())
     }
 
-    fn told(&self, number: u64) -> RequestSeen {
+    fn describe(&self, number: u64) -> RequestSeen {
         let nothing = Extra::default();
         let extra = self.extra.as_deref().unwrap_or(&nothing);
         let version = extra.version.as_deref().or(self.version.map(Version::as_str));
@@ -187,8 +186,8 @@ pub(super) fn is_poll(method: Method, extra: Option<&Extra>) -> bool {
     matches!(method, Method::Get) && extra.is_none_or(|extra| extra.path.is_none() && extra.method.is_none())
 }
 
-/// As much of a machine's own text as is kept.
-pub fn kept(text: &str) -> Box<str> {
+/// A text that a machine chose, shortened to what is kept of it.
+pub fn shorten(text: &str) -> Box<str> {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
@@ -199,8 +198,8 @@ pub fn kept(text: &str) -> Box<str> {
 mod tests {
     use super::*;
 
-    fn poll(machine: u64, secs: i64) -> Passed {
-        Passed::new(MachineId(machine), Timestamp::from_secs(secs), Method::Get)
+    fn poll(machine: u64, secs: i64) -> RequestEntry {
+        RequestEntry::new(MachineId(machine), Timestamp::from_secs(secs), Method::Get)
     }
 
     #[test]
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_belongs_to_the_machine_that_asks_until_it_is_silent() {
+    fn a_slot_belongs_to_its_machine_until_the_machine_is_silent() {
         let logs = Logs::new();
         let other = 7 + LOGS_MAX as u64;
         logs.write(poll(7, 100), Some(200));
@@ -234,8 +233,8 @@ mod tests {
     fn only_gets_of_the_document_are_polls() {
         let logs = Logs::new();
         let elsewhere = Extra { path: Some("/metadata/instance".into()), ..Extra::default() };
-        logs.write(Passed { extra: Some(Box::new(elsewhere)), ..poll(7, 1) }, Some(200));
-        logs.write(Passed { method: Method::Post, ..poll(7, 2) }, Some(200));
+        logs.write(RequestEntry { extra: Some(Box::new(elsewhere)), ..poll(7, 1) }, Some(200));
+        logs.write(RequestEntry { method: Method::Post, ..poll(7, 2) }, Some(200));
         logs.write(poll(7, 3), None);
         let log = logs.read(MachineId(7), 0);
         let told: Vec<_> = log.requests.iter().map(|seen| (seen.method.as_str(), seen.path.as_str())).collect();
@@ -258,7 +257,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        assert_eq!(&*kept("/metadata"), "/metadata");
-        assert_eq!(kept(&"ü".repeat(100)).chars().count(), TEXT_CHARS_MAX + 1);
+        assert_eq!(&*shorten("/metadata"), "/metadata");
+        assert_eq!(shorten(&"ü".repeat(100)).chars().count(), TEXT_CHARS_MAX + 1);
     }
 }

@@ -1,9 +1,9 @@
-//! What machines have asked of the metadata endpoint, kept beside the region: polls are too many to be
-//! commands. Counts of all machines, the last requests of those that ask (`log`), how they poll (`rhythm`).
-//! Also where each machine's rate limit is counted.
+//! The request record: what machines asked of the metadata endpoint, kept beside the region because polls are too many to be
+//! commands. Counts for all machines, the last requests of active ones (`log`), and how they poll (`summary`). The rate limit
+//! of each machine is counted here too.
 
 mod log;
-mod rhythm;
+mod summary;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -14,25 +14,24 @@ use forewarn_core::{EventId, MachineId, Timestamp};
 use forewarn_wire::version::Version;
 
 pub use log::{APPROVED_KEPT_MAX, REQUESTS_KEPT_MAX, RequestLog, RequestSeen};
-pub use log::{Extra, kept};
-pub use rhythm::Summary;
+pub use log::{Extra, shorten};
+pub use summary::PollSummary;
 
 use crate::faults::{Met, Method};
 use log::Logs;
 
-/// Machines that are remembered. Each has a place by its number; of two that share one, the later asker
-/// has it. As many as the region may have would be 96 MB, so the fleet that polls one server is taken to
-/// be half of that.
-pub const RECORDS_MAX: usize = 1 << 20;
+/// Machines with counts. Each has a slot by its ID; of two machines that share a slot, the later caller has it. Slots for all
+/// machines that a region can have would take 96 MB, so there are half as many.
+pub const COUNTED_MACHINES_MAX: usize = 1 << 20;
 
-/// Places that are made at once, when the first of them is needed.
+/// Slots that are allocated together, when the first of them is needed.
 const CHUNK: usize = 1 << 12;
 
-/// Locks for the rate limit, so that cores seldom meet.
+/// Locks for the rate limit, so that cores rarely contend.
 const SHARDS: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestRecord {
+pub struct RequestCounts {
     pub gets: u64,
     pub posts: u64,
     pub refused: u64,
@@ -42,7 +41,7 @@ pub struct RequestRecord {
 
 /// A request on its way to the log.
 #[derive(Debug)]
-pub struct Passed {
+pub struct RequestEntry {
     pub machine: MachineId,
     pub at: Timestamp,
     pub method: Method,
@@ -50,23 +49,24 @@ pub struct Passed {
     pub extra: Option<Box<Extra>>,
 }
 
-impl Passed {
-    pub fn new(machine: MachineId, at: Timestamp, method: Method) -> Passed {
-        Passed { machine, at, method, version: None, extra: None }
+impl RequestEntry {
+    pub fn new(machine: MachineId, at: Timestamp, method: Method) -> RequestEntry {
+        RequestEntry { machine, at, method, version: None, extra: None }
     }
 
-    pub fn elsewhere(mut self, path: &str, version: Option<&str>) -> Passed {
+    /// For a request of anything but the document.
+    pub fn at_path(mut self, path: &str, version: Option<&str>) -> RequestEntry {
         let extra = self.extra();
-        extra.path = Some(kept(path));
-        extra.version = version.map(kept);
+        extra.path = Some(shorten(path));
+        extra.version = version.map(shorten);
         self
     }
 
-    pub fn met(&mut self, faults: &[Met]) {
+    pub fn set_faults(&mut self, faults: &[Met]) {
         self.extra().faults = faults.into();
     }
 
-    pub fn approved(&mut self, events: &[EventId]) {
+    pub fn set_approved(&mut self, events: &[EventId]) {
         self.extra().approved = events.iter().take(APPROVED_KEPT_MAX).copied().collect();
     }
 
@@ -81,15 +81,14 @@ impl Passed {
 
 pub struct Requests {
     per_second: Option<u32>,
-    chunks: Vec<OnceLock<Box<[Place]>>>,
+    chunks: Vec<OnceLock<Box<[Slot]>>>,
     buckets: Vec<Mutex<HashMap<MachineId, Bucket>>>,
     logs: Logs,
 }
 
-/// One machine's record, in one line of memory. Counters are for people to look at: nobody waits for
-/// one to be exact while it changes.
+/// The counts of one machine, in one cache line. They are for display, so relaxed order is enough.
 #[derive(Default)]
-struct Place {
+struct Slot {
     machine: AtomicU64,
     gets: AtomicU64,
     posts: AtomicU64,
@@ -98,13 +97,13 @@ struct Place {
     last_post: AtomicI64,
 }
 
-/// A bucket that fills with the limit's rate and holds one second of it.
+/// A token bucket that holds one second of the limit.
 struct Bucket {
     tokens: f64,
     filled: Instant,
 }
 
-/// Over the limit: how many seconds until the next request is taken.
+/// Over the limit: seconds until the next request is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limited(pub u32);
 
@@ -112,65 +111,70 @@ impl Requests {
     pub fn new(per_second: Option<u32>) -> Requests {
         Requests {
             per_second: per_second.filter(|limit| *limit > 0),
-            chunks: (0..RECORDS_MAX / CHUNK).map(|_| OnceLock::new()).collect(),
+            chunks: (0..COUNTED_MACHINES_MAX / CHUNK).map(|_| OnceLock::new()).collect(),
             buckets: (0..SHARDS).map(|_| Mutex::default()).collect(),
             logs: Logs::new(),
         }
     }
 
-    /// Writes down a request that is over; without a status when there was no answer.
-    pub fn write(&self, passed: Passed, status: Option<u16>) {
-        self.logs.write(passed, status);
+    /// Records a finished request; without a status if there was no response.
+    pub fn write(&self, entry: RequestEntry, status: Option<u16>) {
+        self.logs.write(entry, status);
     }
 
-    /// The last requests of a machine, after the one with this number.
+    /// The last requests of a machine after the one with this number, and how it polls.
     pub fn log_of(&self, machine: MachineId, after: u64) -> RequestLog {
         self.logs.read(machine, after)
     }
 
-    pub fn of(&self, machine: MachineId) -> Option<RequestRecord> {
-        let place = self.place(machine);
-        (place.machine.load(Ordering::Relaxed) == machine.0).then(|| place.record())
+    /// The counts of a machine; None if it has sent no request.
+    pub fn counts_of(&self, machine: MachineId) -> Option<RequestCounts> {
+        let slot = self.slot(machine);
+        (slot.machine.load(Ordering::Relaxed) == machine.0).then(|| slot.counts())
     }
 
-    /// Notes a request, or says that it is one too many.
-    pub fn note(&self, machine: MachineId, method: Method, now: Timestamp) -> Result<(), Limited> {
-        let place = self.place(machine);
-        place.claim(machine);
-        if let Some(limit) = self.per_second
-            && let Err(limited) = self.take_token(machine, limit)
-        {
-            place.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(limited);
-        }
+    /// Counts a request, unless it is over the rate limit.
+    pub fn count(&self, machine: MachineId, method: Method, now: Timestamp) -> Result<(), Limited> {
+        self.count_refused(machine)?;
+        let slot = self.slot(machine);
         let (count, last) = match method {
-            Method::Get => (&place.gets, &place.last_get),
-            Method::Post => (&place.posts, &place.last_post),
+            Method::Get => (&slot.gets, &slot.last_get),
+            Method::Post => (&slot.posts, &slot.last_post),
         };
         count.fetch_add(1, Ordering::Relaxed);
         last.store(now.0, Ordering::Relaxed);
         Ok(())
     }
 
+    /// Counts a request only for the rate limit.
+    pub fn count_refused(&self, machine: MachineId) -> Result<(), Limited> {
+        let slot = self.slot(machine);
+        slot.claim(machine);
+        let Some(limit) = self.per_second else { return Ok(()) };
+        self.take_token(machine, limit).inspect_err(|_| {
+            slot.refused.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
     fn take_token(&self, machine: MachineId, limit: u32) -> Result<(), Limited> {
         let shard = &self.buckets[machine.0 as usize % SHARDS];
         let mut buckets = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= RECORDS_MAX / SHARDS && !buckets.contains_key(&machine) {
+        if buckets.len() >= COUNTED_MACHINES_MAX / SHARDS && !buckets.contains_key(&machine) {
             let any = buckets.keys().next().copied();
             any.map(|any| buckets.remove(&any));
         }
         take_token(buckets.entry(machine).or_insert_with(|| Bucket::full(limit)), limit, Instant::now())
     }
 
-    fn place(&self, machine: MachineId) -> &Place {
-        let place = machine.0 as usize % RECORDS_MAX;
-        let chunk = self.chunks[place / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Place::default()).collect());
-        &chunk[place % CHUNK]
+    fn slot(&self, machine: MachineId) -> &Slot {
+        let index = machine.0 as usize % COUNTED_MACHINES_MAX;
+        let chunk = self.chunks[index / CHUNK].get_or_init(|| (0..CHUNK).map(|_| Slot::default()).collect());
+        &chunk[index % CHUNK]
     }
 }
 
-impl Place {
-    /// Makes the place this machine's, empty if it was another's.
+impl Slot {
+    /// Assigns the slot to a machine, and clears it if it was another's.
     fn claim(&self, machine: MachineId) {
         if self.machine.load(Ordering::Relaxed) != machine.0 {
             self.machine.store(machine.0, Ordering::Relaxed);
@@ -179,9 +183,9 @@ impl Place {
         }
     }
 
-    fn record(&self) -> RequestRecord {
+    fn counts(&self) -> RequestCounts {
         let time = |last: &AtomicI64| Some(Timestamp(last.load(Ordering::Relaxed))).filter(|at| at.0 != 0);
-        RequestRecord {
+        RequestCounts {
             gets: self.gets.load(Ordering::Relaxed),
             posts: self.posts.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
@@ -217,13 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_gives_its_rate_and_no_more() {
-        let begun = Instant::now();
-        let mut bucket = Bucket { tokens: 5.0, filled: begun };
-        let taken = (0..10).filter(|_| take_token(&mut bucket, 5, begun).is_ok()).count();
+    fn a_bucket_allows_its_rate_and_no_more() {
+        let start = Instant::now();
+        let mut bucket = Bucket { tokens: 5.0, filled: start };
+        let taken = (0..10).filter(|_| take_token(&mut bucket, 5, start).is_ok()).count();
         assert_eq!(taken, 5);
-        assert_eq!(take_token(&mut bucket, 5, begun), Err(Limited(1)));
-        let later = begun + Duration::from_millis(400);
+        assert_eq!(take_token(&mut bucket, 5, start), Err(Limited(1)));
+        let later = start + Duration::from_millis(400);
         let taken = (0..10).filter(|_| take_token(&mut bucket, 5, later).is_ok()).count();
         assert_eq!(taken, 2);
     }
@@ -232,21 +236,21 @@ mod tests {
     fn requests_are_counted_by_machine() {
         let requests = Requests::new(None);
         let now = Timestamp::from_secs(5);
-        requests.note(MachineId(1), Method::Get, now).unwrap();
-        requests.note(MachineId(1), Method::Post, now).unwrap();
-        let expected = RequestRecord { gets: 1, posts: 1, refused: 0, last_get: Some(now), last_post: Some(now) };
-        assert_eq!(requests.of(MachineId(1)), Some(expected));
-        assert_eq!(requests.of(MachineId(2)), None);
+        requests.count(MachineId(1), Method::Get, now).unwrap();
+        requests.count(MachineId(1), Method::Post, now).unwrap();
+        let expected = RequestCounts { gets: 1, posts: 1, refused: 0, last_get: Some(now), last_post: Some(now) };
+        assert_eq!(requests.counts_of(MachineId(1)), Some(expected));
+        assert_eq!(requests.counts_of(MachineId(2)), None);
     }
 
     #[test]
-    fn of_two_that_share_a_place_the_later_has_it() {
+    fn of_two_machines_that_share_a_slot_the_later_has_it() {
         let requests = Requests::new(None);
-        let other = MachineId(1 + RECORDS_MAX as u64);
-        requests.note(MachineId(1), Method::Post, Timestamp::from_secs(5)).unwrap();
-        requests.note(other, Method::Get, Timestamp::from_secs(6)).unwrap();
-        assert_eq!(requests.of(MachineId(1)), None);
-        let record = requests.of(other).unwrap();
+        let other = MachineId(1 + COUNTED_MACHINES_MAX as u64);
+        requests.count(MachineId(1), Method::Post, Timestamp::from_secs(5)).unwrap();
+        requests.count(other, Method::Get, Timestamp::from_secs(6)).unwrap();
+        assert_eq!(requests.counts_of(MachineId(1)), None);
+        let record = requests.counts_of(other).unwrap();
         assert_eq!((record.gets, record.posts, record.last_post), (1, 0, None));
     }
 }

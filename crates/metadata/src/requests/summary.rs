@@ -1,11 +1,11 @@
-//! How a machine polls: since when, how often, and the longest time that it did not. Pure.
+//! How a machine polls: since when, how often, and its longest gap. Pure.
 
 use std::time::Duration;
 
 use forewarn_core::Timestamp;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct PollSummary {
     /// GETs of the document since the first one.
     pub polls: u64,
     pub first_poll: Option<Timestamp>,
@@ -16,17 +16,17 @@ pub struct Summary {
     pub gap_longest: Option<Duration>,
 }
 
-/// What must be noted at each poll, because the polls themselves are forgotten.
+/// Counted at each poll, because the polls themselves are not kept.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rhythm {
+pub(super) struct PollCounter {
     polls: u64,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
     gap_longest: Option<Duration>,
 }
 
-impl Rhythm {
-    pub fn poll(&mut self, at: Timestamp) {
+impl PollCounter {
+    pub fn count(&mut self, at: Timestamp) {
         self.polls += 1;
         self.first = Some(self.first.map_or(at, |first| first.min(at)));
         if let Some(last) = self.last {
@@ -35,9 +35,9 @@ impl Rhythm {
         self.last = self.last.max(Some(at));
     }
 
-    /// `kept`: when the polls that are still known came.
-    pub fn summary(&self, kept: &[Timestamp]) -> Summary {
-        Summary {
+    /// `kept`: the times of the polls that are still in the log.
+    pub fn summarize(&self, kept: &[Timestamp]) -> PollSummary {
+        PollSummary {
             polls: self.polls,
             first_poll: self.first,
             last_poll: self.last,
@@ -47,8 +47,8 @@ impl Rhythm {
     }
 }
 
-/// The middle one of the times between polls; of two in the middle the longer. Requests that were held
-/// end in another order than they came in, so the times need not be sorted.
+/// The median interval between polls; of two in the middle, the longer one. Held requests end in a different order than they
+/// arrived, so the times need not be sorted.
 fn interval_median(polls: &[Timestamp]) -> Option<Duration> {
     let mut polls = polls.to_vec();
     polls.sort_unstable();
@@ -63,9 +63,9 @@ mod tests {
 
     fn check(polls: &[i64], median: Option<u64>, longest: Option<u64>) {
         let times: Vec<Timestamp> = polls.iter().copied().map(Timestamp::from_secs).collect();
-        let mut rhythm = Rhythm::default();
-        times.iter().for_each(|at| rhythm.poll(*at));
-        let summary = rhythm.summary(&times);
+        let mut rhythm = PollCounter::default();
+        times.iter().for_each(|at| rhythm.count(*at));
+        let summary = rhythm.summarize(&times);
         assert_eq!(summary.interval_median, median.map(Duration::from_secs), "{polls:?}");
         assert_eq!(summary.gap_longest, longest.map(Duration::from_secs), "{polls:?}");
         assert_eq!(summary.polls, polls.len() as u64);
