@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::credential::{Credential, Holder};
 use super::session::{Session, Sessions};
-use super::token_file::{Keeper, TokenError, random_token};
+use super::token_file::{TokenError, TokenKeeper, random_token};
 use super::{Principal, SignIn, TokenRefusal};
 use crate::secret_file::SecretFileError;
 use crate::tls::now;
 
-/// How callers are told apart from strangers.
+/// Authenticates callers.
 pub struct Access {
     kind: Kind,
     sign_in: Arc<SignIn>,
@@ -20,13 +20,13 @@ pub struct Access {
 
 enum Kind {
     Open,
-    Token(Keeper),
+    Token(TokenKeeper),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     #[error(
-        "without a token the management address must be a loopback one, and {0} is not. Leave out --no-auth, or listen on 127.0.0.1"
+        "--no-auth requires a loopback management address, but {0} is not one. Remove --no-auth, or listen on 127.0.0.1"
     )]
     OpenToOthers(SocketAddr),
     #[error(transparent)]
@@ -53,12 +53,12 @@ pub enum Stranger {
 impl Access {
     /// Reads or creates tokens and secrets in `dir`, or keeps them in memory. `listened`: the management addresses.
     pub fn open(auth: Auth, dir: Option<&Path>, listened: &[SocketAddr]) -> Result<Access, AccessError> {
-        let beyond = listened.iter().find(|address| !address.ip().is_loopback());
-        let kind = match (auth, dir, beyond) {
+        let exposed = listened.iter().find(|address| !address.ip().is_loopback());
+        let kind = match (auth, dir, exposed) {
             (Auth::Off, _, Some(address)) => return Err(AccessError::OpenToOthers(*address)),
             (Auth::Off, _, None) => Kind::Open,
-            (Auth::Token, Some(dir), _) => Kind::Token(Keeper::in_directory(dir)?),
-            (Auth::Token, None, _) => Kind::Token(Keeper::Memory(random_token())),
+            (Auth::Token, Some(dir), _) => Kind::Token(TokenKeeper::in_directory(dir)?),
+            (Auth::Token, None, _) => Kind::Token(TokenKeeper::Memory(random_token())),
         };
         let (sign_in, sessions) = match dir {
             Some(dir) => (SignIn::in_directory(dir)?, Sessions::in_directory(dir)?),
@@ -71,12 +71,12 @@ impl Access {
         &self.sign_in
     }
 
-    /// A link that signs one browser in at the portal as this one.
+    /// A link that signs one browser in to the portal as this holder.
     pub fn portal_link(&self, holder: &Holder) -> String {
         self.sessions.link(holder)
     }
 
-    /// The owner, by what lets one in as such.
+    /// The owner, with the credential that authenticates one.
     pub fn owner(&self) -> Holder {
         let credential = match &self.kind {
             Kind::Open => Credential::Open,
@@ -85,24 +85,24 @@ impl Access {
         Holder { principal: Principal::owner(), credential }
     }
 
-    /// The cookie of a session for who was given this code; once.
+    /// Exchanges a sign-in code for a session cookie. A code works once.
     pub fn begin_session(&self, code: &str) -> Option<(Principal, String)> {
-        let holder = self.sessions.redeem(code).filter(|holder| self.stands(holder))?;
+        let holder = self.sessions.redeem(code).filter(|holder| self.is_valid(holder))?;
         let cookie = self.sessions.begin(&holder);
         Some((holder.principal, cookie))
     }
 
-    /// The same for the owner of a server that asks nobody.
+    /// Starts a session for the owner of a server without authentication.
     pub fn begin_open_session(&self) -> Option<(Principal, String)> {
         let owner = self.is_open().then(|| self.owner())?;
         let cookie = self.sessions.begin(&owner);
         Some((owner.principal, cookie))
     }
 
-    /// A session ends with what it was begun with.
+    /// The session of a cookie, as long as the credential it was started with is valid.
     pub fn session(&self, cookie: &str) -> Option<Session> {
         let session = self.sessions.find(cookie)?;
-        if self.stands(&session.holder) {
+        if self.is_valid(&session.holder) {
             return Some(session);
         }
         self.sessions.end(cookie);
@@ -113,16 +113,18 @@ impl Access {
         self.sessions.end(cookie);
     }
 
-    fn stands(&self, Holder { principal, credential }: &Holder) -> bool {
+    fn is_valid(&self, Holder { principal, credential }: &Holder) -> bool {
         match (credential, &self.kind) {
             (Credential::Open, Kind::Open) => true,
             (Credential::Token(digest), Kind::Token(keeper)) => keeper.digest() == *digest,
-            (Credential::Signed { key, client, .. }, _) => self.sign_in.stands(key, client.as_deref(), principal.role),
+            (Credential::Signed { key, client, .. }, _) => {
+                self.sign_in.is_valid(key, client.as_deref(), principal.role)
+            }
             (Credential::Unknown | Credential::Open | Credential::Token(_), _) => false,
         }
     }
 
-    /// Whether anybody is let in, whatever they show.
+    /// Whether authentication is off.
     pub fn is_open(&self) -> bool {
         matches!(self.kind, Kind::Open)
     }

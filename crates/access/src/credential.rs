@@ -1,5 +1,4 @@
-//! What somebody showed to be let in. Whatever is given in exchange for it, such as a session at the portal, is worth
-//! nothing when it no longer counts.
+//! Credentials. Anything given in exchange for one, such as a portal session, is valid only while the credential is.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,25 +7,25 @@ use super::Principal;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credential {
-    /// Nothing that is known: of a file that an older program wrote.
+    /// Unknown: from a file that an older version wrote.
     #[default]
     Unknown,
-    /// Nothing: the server asks nobody.
+    /// None: the server runs without authentication.
     Open,
-    /// What is in the token file, as a digest.
+    /// The digest of the token in the token file.
     Token(String),
-    /// A token that was signed here.
+    /// A token signed by this server.
     Signed {
-        /// Which key it was signed with.
+        /// The fingerprint of the signing key.
         key: String,
-        /// Whose it is, of those in the file of clients.
+        /// The client ID, for clients in the clients file.
         client: Option<String>,
         /// Seconds since 1970.
         until: i64,
     },
 }
 
-/// Somebody, and why we believe it.
+/// A principal with the credential that authenticated it.
 #[derive(Clone, Debug)]
 pub struct Holder {
     pub principal: Principal,
@@ -34,7 +33,7 @@ pub struct Holder {
 }
 
 impl Credential {
-    /// When it stops to count by itself, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     pub fn until(&self) -> Option<i64> {
         match self {
             Credential::Signed { until, .. } => Some(*until),

@@ -1,10 +1,10 @@
-//! Digests of secrets: what may be kept and compared where the secret itself must not be.
+//! Digests of secrets, for places that must not hold the secret itself.
 
 use std::fmt::Write as _;
 
 use ring::digest::{SHA256, digest};
 
-/// `purpose` keeps a digest that is shown in one place from being one that counts in another.
+/// `purpose` makes digests for different uses differ.
 pub fn digest_of(purpose: &str, secret: &str) -> String {
     hex(digest(&SHA256, format!("{purpose}:{secret}").as_bytes()).as_ref())
 }

@@ -1,4 +1,4 @@
-//! Who may do what: tokens, roles, portal sessions, machine identities, TLS certificates, and the files that hold secrets.
+//! Access control: tokens, roles, portal sessions, machine identities, TLS certificates, and the files that hold secrets.
 //!
 //! It knows no HTTP routes and no rules. It never logs a secret.
 

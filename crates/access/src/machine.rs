@@ -1,4 +1,4 @@
-//! The identity of a machine: what is attached to it, and whom that makes its tokens speak for.
+//! Managed identities of machines, stored as attachments.
 
 use forewarn_core::{Guid, Machine, MachineId};
 use forewarn_store::{Attachment, Owner, Reader, StoreError};
@@ -9,7 +9,7 @@ use super::{Role, Subject};
 /// The name of the attachment.
 pub const ATTACHMENT: &str = "identity";
 
-/// A machine that was given an identity and no role may look.
+/// The role of a machine whose identity names none.
 pub const ROLE_DEFAULT: Role = Role::Reader;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,14 +22,14 @@ pub struct MachineIdentity {
 }
 
 impl MachineIdentity {
-    /// One that follows from the machine, so that giving it twice is giving it once.
+    /// The identity derived from a machine: assigning it twice gives the same identity.
     pub fn of(machine: &Machine, tenant: &str, role: Option<Role>) -> MachineIdentity {
         MachineIdentity::derived(machine.vm_id, tenant, role)
     }
 
-    /// The same for a machine that is yet to be made, or for a set.
+    /// The identity derived from an ID, for a machine that does not exist yet or for a scale set.
     pub fn derived(from: Guid, tenant: &str, role: Option<Role>) -> MachineIdentity {
-        /// Any number: it tells this id from others that are derived from the same one.
+        /// Distinguishes this ID from others that are derived from the same one.
         const PRINCIPAL: u64 = 0x1d;
         MachineIdentity { principal_id: from.derive(PRINCIPAL).to_string(), tenant_id: tenant.to_owned(), role }
     }

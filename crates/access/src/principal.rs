@@ -1,33 +1,33 @@
-//! Who is calling, and what a token says about its holder.
+//! Authenticated callers, and the subjects of tokens.
 
 use forewarn_core::Name;
 
 use crate::role::Role;
 
-/// Whoever has been let in.
+/// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// In history and in the audit trail.
+    /// The name in history and in the audit trail.
     pub name: Name,
     pub role: Role,
 }
 
 impl Principal {
-    /// The holder of the token file, and anybody where no token is asked for.
+    /// The holder of the token file, or any caller of a server without authentication.
     pub fn owner() -> Principal {
         Principal { name: "owner".into(), role: Role::Owner }
     }
 
-    /// Somebody at a path that is open to all.
-    pub fn nobody() -> Principal {
-        Principal { name: "nobody".into(), role: Role::Reader }
+    /// An unauthenticated caller of a public path.
+    pub fn anonymous() -> Principal {
+        Principal { name: "anonymous".into(), role: Role::Reader }
     }
 }
 
-/// Whom a token is made for.
+/// The subject of a token.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The principal's name later.
+    /// Becomes the principal's name.
     pub name: String,
     pub client_id: String,
     pub object_id: String,

@@ -1,34 +1,33 @@
-//! The three roles, and which of them a request needs. The native API's routes say it in their table;
-//! for everything else, paths of ARM above all, it is decided here by method and path.
+//! The three roles, and the role that an ARM request needs, decided by method and path. The routes of the native API state
+//! theirs in their table.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// In the order of what they may do.
+/// Ordered by what they may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Looks.
+    /// Reads.
     Reader,
-    /// Also approves and calls off events, restarts and maintains machines.
+    /// Also approves and cancels events, and restarts and maintains machines.
     Operator,
-    /// Everything.
+    /// Does everything.
     Owner,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Anybody may.
+    /// No authentication.
     Nothing,
     Role(Role),
 }
 
-/// What an operator may ask of ARM with POST, beside acknowledging: impacts that give notice and take
-/// nothing away for good.
+/// ARM actions that operators can call: they give notice and destroy nothing.
 const OPERATOR_ACTIONS: [&str; 4] = ["acknowledge", "restart", "redeploy", "performMaintenance"];
 
-/// Where clients look before they have a token.
+/// Paths that clients read before they have a token.
 const OPEN_PATHS: [&str; 1] = ["aliases.json"];
 
 impl Role {
@@ -47,13 +46,13 @@ impl Role {
     }
 }
 
-/// Whether a path is one of ARM's, which get refusals with ARM's codes.
+/// Whether a path belongs to the ARM API, whose errors have ARM's codes.
 pub fn is_arm_path(path: &str) -> bool {
     let first = segments(path).next().unwrap_or_default();
     ["subscriptions", "providers", "tenants"].iter().any(|root| first.eq_ignore_ascii_case(root))
 }
 
-/// What a request needs that no route of the native API answers. Unknown things need the most.
+/// The role for a request outside the native API. Unknown requests need the owner.
 pub fn arm_needs(method: &Method, path: &str) -> Needs {
     let segments: Vec<&str> = segments(path).collect();
     let is_read = matches!(*method, Method::GET | Method::HEAD);
@@ -72,12 +71,12 @@ fn is_operators(action: &str) -> bool {
     OPERATOR_ACTIONS.iter().any(|known| known.eq_ignore_ascii_case(action))
 }
 
-/// Acknowledging several at once is a POST to the list.
+/// Acknowledging several events at once is a POST to the list.
 fn is_acknowledgement(provider: &str, events: &str) -> bool {
     provider.eq_ignore_ascii_case("Microsoft.Maintenance") && events.eq_ignore_ascii_case("scheduledevents")
 }
 
-/// Clients send double slashes.
+/// The segments of a path. Clients send double slashes.
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|segment| !segment.is_empty())
 }

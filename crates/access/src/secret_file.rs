@@ -1,5 +1,5 @@
-//! Files that only their owner can read: tokens, keys and secrets in the data directory. They are whole
-//! and on disk before they get their name, and one that others can read is not taken.
+//! Files that only their owner can read: tokens, keys and secrets in the data directory. They are complete and on disk before
+//! they get their name. A file that others can read is refused.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    #[error("the file {path} cannot be read or written")]
+    #[error("cannot read or write {path}")]
     Io {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("the file {path} can be read by others (mode {mode:o}). Take that away with chmod 600")]
+    #[error("{path} is readable by others (mode {mode:o}). Fix it with: chmod 600 {path}")]
     Exposed { path: PathBuf, mode: u32 },
-    #[error("the file {path} is not understood: {what}. Remove it, and the next start makes another")]
-    Strange { path: PathBuf, what: String },
+    #[error("{path} is invalid: {what}. Remove it; the next start creates a new one")]
+    Invalid { path: PathBuf, what: String },
 }
 
 impl SecretFileError {
@@ -26,7 +26,7 @@ impl SecretFileError {
     }
 }
 
-/// What is in the file, up to `bytes_max`, or None when there is none.
+/// Reads a file, up to `bytes_max`; None if it does not exist.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Option<(String, Metadata)>, SecretFileError> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -42,8 +42,8 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Option<(String, Metadata)>, S
     Ok(Some((text, metadata)))
 }
 
-/// Writes the file unless there is one: two servers that start at once end up with one secret, because a
-/// link fails where a file is.
+/// Creates a file unless it exists. Two servers that start at once end up with one secret, because a hard link fails if its
+/// name exists.
 pub fn create(path: &Path, text: &str) -> Result<(), SecretFileError> {
     let created = || {
         if path.try_exists()? {
@@ -62,7 +62,7 @@ pub fn create(path: &Path, text: &str) -> Result<(), SecretFileError> {
     created().map_err(SecretFileError::io(path))
 }
 
-/// Puts the file in the place of what was there.
+/// Replaces a file.
 pub fn replace(path: &Path, text: &str) -> Result<(), SecretFileError> {
     let replaced = || {
         let made = write_beside(path, text)?;

@@ -1,5 +1,5 @@
-//! The secrets that are made at first start: three clients, one for each role, and the key that tokens
-//! are signed with. Two files in the data directory, for its owner alone.
+//! The secrets created at the first start: three clients, one per role, and the key that signs tokens. Two private files in the
+//! data directory.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::secret_file::{self, SecretFileError};
 /// Clients and their secrets.
 pub const CLIENTS_FILE: &str = "clients.json";
 
-/// Removed and made again at the next start, it makes every token worthless that was given before.
+/// Removing it and restarting the server revokes every token issued before.
 pub const SIGNING_KEY_FILE: &str = "signing.key";
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A secret that somebody wrote by hand is at least this long.
+/// The shortest secret in a file that was edited by hand.
 const SECRET_MIN: usize = 16;
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ impl Secrets {
         Secrets { tenant: random_guid().to_string(), clients: Role::ALL.map(client).to_vec() }
     }
 
-    /// Every secret is compared, so that time does not tell which ids exist.
+    /// Compares every secret, so that timing does not reveal which IDs exist.
     pub fn client(&self, id: &str, secret: &str) -> Option<&Client> {
         self.clients.iter().fold(None, |found, client| {
             let same_id = client.client_id.as_bytes().ct_eq(id.as_bytes());
@@ -79,7 +79,7 @@ pub fn random_secret() -> String {
     random_token()
 }
 
-/// The first client with this role, and the tenant. None: no server has been started in this directory.
+/// The first client with this role, and the tenant. None: no server was started in this directory.
 pub fn client_in(dir: &Path, role: Role) -> Result<Option<(String, Client)>, SecretFileError> {
     let path = dir.join(CLIENTS_FILE);
     let Some((text, _)) = secret_file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
@@ -90,13 +90,13 @@ pub fn client_in(dir: &Path, role: Role) -> Result<Option<(String, Client)>, Sec
 /// The clients and the signing key of this directory.
 pub fn in_directory(dir: &Path) -> Result<(Secrets, Vec<u8>), SecretFileError> {
     let clients = dir.join(CLIENTS_FILE);
-    let fresh = serde_json::to_string_pretty(&Secrets::random()).expect("texts can be written as JSON");
-    let secrets = parsed(&clients, &kept(&clients, &format!("{fresh}\n"))?)?;
+    let fresh = serde_json::to_string_pretty(&Secrets::random()).expect("strings serialize to JSON");
+    let secrets = parsed(&clients, &read_or_create(&clients, &format!("{fresh}\n"))?)?;
     let path = dir.join(SIGNING_KEY_FILE);
-    let key = kept(&path, &format!("{}\n", random_secret()))?.trim().as_bytes().to_vec();
+    let key = read_or_create(&path, &format!("{}\n", random_secret()))?.trim().as_bytes().to_vec();
     if key.len() < SECRET_MIN {
         let what = format!("it has less than {SECRET_MIN} characters");
-        return Err(SecretFileError::Strange { path, what });
+        return Err(SecretFileError::Invalid { path, what });
     }
     Ok((secrets, key))
 }
@@ -104,10 +104,10 @@ pub fn in_directory(dir: &Path) -> Result<(Secrets, Vec<u8>), SecretFileError> {
 fn parsed(path: &Path, text: &str) -> Result<Secrets, SecretFileError> {
     let read = serde_json::from_str(text).map_err(|error| error.to_string());
     let checked = read.and_then(|secrets: Secrets| secrets.check().map(|()| secrets));
-    checked.map_err(|what| SecretFileError::Strange { path: path.to_owned(), what })
+    checked.map_err(|what| SecretFileError::Invalid { path: path.to_owned(), what })
 }
 
-fn kept(path: &Path, fresh: &str) -> Result<String, SecretFileError> {
+fn read_or_create(path: &Path, fresh: &str) -> Result<String, SecretFileError> {
     secret_file::create(path, fresh)?;
     let found = secret_file::read(path, FILE_BYTES_MAX)?;
     found.map(|(text, _)| text).ok_or_else(|| SecretFileError::io(path)(std::io::ErrorKind::NotFound.into()))
@@ -138,7 +138,7 @@ mod tests {
         let [reader, owner] = [&secrets.clients[0], &secrets.clients[2]];
         assert_eq!(secrets.client("reader", &reader.secret).map(|client| client.role), Some(Role::Reader));
         assert!(secrets.client("owner", &reader.secret).is_none());
-        assert!(secrets.client("nobody", &owner.secret).is_none());
+        assert!(secrets.client("unknown", &owner.secret).is_none());
         assert!(secrets.client("owner", "").is_none());
     }
 

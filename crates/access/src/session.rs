@@ -1,12 +1,11 @@
-//! Who is signed in at the portal: codes that become sessions, sessions that outlive a restart.
+//! Portal sessions: single-use codes become sessions, and sessions survive a restart.
 //!
 //! ```text
 //!  link(holder) ─▶ code (once, soon) ─▶ begin ─▶ cookie ─▶ find ─▶ Session (who, CSRF token) ─▶ end
 //! ```
 //!
-//! Whether what somebody showed at first still counts is not known here; `Access::session` asks each time.
-//! Only digests are kept, in memory and in the file: who reads it cannot sign in with what is there. Codes live
-//! in memory. Times are real, whatever the program's clock shows.
+//! `Access::session` checks each time whether the credential is still valid. Only digests are kept, in memory and in the file,
+//! so reading them does not help to sign in. Codes live in memory. Times are real, whatever the program's clock shows.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,22 +22,22 @@ use crate::digest::digest_of;
 use crate::secret_file::{self, SecretFileError};
 use crate::tls::now;
 
-/// Long enough to fetch a browser, too short to be found in a scroll-back tomorrow.
+/// Long enough to open a browser, too short to be misused from a terminal's history.
 pub const CODE_LIFE: Duration = Duration::from_secs(300);
 
-/// Links that nobody has followed yet. One more takes the place of the oldest.
+/// Unused links. One more replaces the oldest.
 const CODES_MAX: usize = 64;
 
-/// A working day; then one signs in again.
+/// The lifetime of a session: a working day.
 pub const SESSION_SECS: i64 = 12 * 3600;
 
-/// Browsers that are signed in at once. One more takes the place of the one that ends first.
+/// Concurrent sessions. One more replaces the one that expires first.
 const SESSIONS_MAX: usize = 256;
 
-/// In the data directory.
+/// Its name in the data directory.
 pub const SESSIONS_FILE: &str = "portal-sessions.json";
 
-/// Some 200 bytes for each session.
+/// A session takes about 200 bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub struct Sessions {
@@ -60,22 +59,22 @@ struct Code {
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Row {
-    /// Of the cookie's value.
+    /// The digest of the cookie's value.
     digest: String,
     name: String,
     role: Role,
-    /// What it was begun with.
+    /// The credential that it was started with.
     #[serde(default)]
     credential: Credential,
     /// Seconds since 1970.
     ends: i64,
 }
 
-/// Somebody who is signed in.
+/// A signed-in browser.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub holder: Holder,
-    /// What every form must bring along.
+    /// The token that every form must send.
     pub csrf: String,
 }
 
@@ -89,13 +88,13 @@ impl Sessions {
         let text = secret_file::read(&path, FILE_BYTES_MAX)?.map(|(text, _)| text);
         let sessions = match text {
             Some(text) => serde_json::from_str(&text)
-                .map_err(|error| SecretFileError::Strange { path: path.clone(), what: error.to_string() })?,
+                .map_err(|error| SecretFileError::Invalid { path: path.clone(), what: error.to_string() })?,
             None => Vec::new(),
         };
         Ok(Sessions { file: Some(path), kept: Mutex::new(Kept { codes: HashMap::new(), sessions }) })
     }
 
-    /// Path and query of a link that signs a browser in as this one, once.
+    /// The path and query of a single-use sign-in link for this holder.
     pub fn link(&self, holder: &Holder) -> String {
         let code = random_token();
         let mut kept = self.kept();
@@ -108,13 +107,13 @@ impl Sessions {
         format!("/portal/sign-in?code={code}")
     }
 
-    /// Who a code was made for, once.
+    /// Uses up a code.
     pub fn redeem(&self, code: &str) -> Option<Holder> {
         let found = self.kept().codes.remove(&digest_of("code", code))?;
         (found.made.elapsed() < CODE_LIFE).then_some(found.holder)
     }
 
-    /// The value of the cookie of a new session.
+    /// Starts a session and returns the value of its cookie.
     pub fn begin(&self, Holder { principal, credential }: &Holder) -> String {
         let value = random_token();
         let ends = now() + SESSION_SECS;
@@ -151,12 +150,12 @@ impl Sessions {
         self.store(&kept);
     }
 
-    /// A session that cannot be written down ends with the process, which hurts nobody.
+    /// A session that cannot be stored ends with the process.
     fn store(&self, kept: &Kept) {
         let Some(file) = &self.file else { return };
         let text = serde_json::to_string(&kept.sessions).expect("texts and numbers can be written as JSON");
         if let Err(error) = secret_file::replace(file, &text) {
-            tracing::warn!(%error, "the portal's sessions could not be written down");
+            tracing::warn!(%error, "cannot store the portal sessions");
         }
     }
 
@@ -166,7 +165,7 @@ impl Sessions {
 }
 
 impl Session {
-    pub fn takes(&self, csrf: &str) -> bool {
+    pub fn accepts(&self, csrf: &str) -> bool {
         self.csrf.as_bytes().ct_eq(csrf.as_bytes()).into()
     }
 }
@@ -213,7 +212,7 @@ mod tests {
         let again = Sessions::in_directory(dir.path()).unwrap();
         let session = again.find(&cookie).unwrap();
         assert_eq!(session.holder.principal, Principal::owner());
-        assert!(session.takes(&session.csrf.clone()) && !session.takes("") && !session.takes(&cookie));
+        assert!(session.accepts(&session.csrf.clone()) && !session.accepts("") && !session.accepts(&cookie));
         let stored = std::fs::read_to_string(dir.path().join(SESSIONS_FILE)).unwrap();
         assert!(!stored.contains(&cookie) && !stored.contains(&session.csrf));
         again.end(&cookie);

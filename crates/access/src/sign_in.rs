@@ -1,4 +1,4 @@
-//! Who signs in, and what that lets them do.
+//! Issues and checks signed tokens.
 //!
 //! ```text
 //!  client and secret ─┐
@@ -6,8 +6,8 @@
 //!  forewarn token     ┘
 //! ```
 //!
-//! Tokens live in real time, whatever the program's clock shows: clients on other machines decide by
-//! their own clocks when to fetch the next one. Nothing here knows HTTP; it never logs a secret.
+//! Tokens expire in real time, whatever the program's clock shows, because clients decide by their own clocks when to fetch the
+//! next one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::secret_file::SecretFileError;
 use crate::secrets::{self, Client, Secrets};
 use crate::token::{self, Claims, Key, TokenRefusal};
 
-/// How long a token is good for that a client or a machine gets.
+/// The lifetime of a token for a client or machine.
 pub const TOKEN_SECS: i64 = 3600;
 
-/// The longest that `forewarn token issue` gives: a token cannot be called back.
+/// The longest lifetime for `forewarn token issue`: a single token cannot be revoked.
 pub const TOKEN_HOURS_MAX: i64 = 7 * 24;
 
-/// Whom tokens are for that name no address.
+/// The audience of tokens that name no address.
 pub const AUDIENCE: &str = "urn:forewarn:management";
 
-/// What people and programs call Azure's own management API; here that is us.
+/// Azure's management API, for which this server stands in.
 const AZURE_AUDIENCES: [&str; 2] = ["https://management.azure.com", "https://management.core.windows.net"];
 
 /// A token, and the claims in it.
@@ -43,13 +43,13 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// The secrets of this directory; made when they are missing.
+    /// Reads the secrets of this directory, or creates them.
     pub fn in_directory(dir: &Path) -> Result<SignIn, SecretFileError> {
         let (secrets, signing) = secrets::in_directory(dir)?;
         Ok(SignIn { secrets, key: Key::new(&signing) })
     }
 
-    /// Secrets that are kept nowhere.
+    /// Random secrets that are not stored.
     pub fn in_memory() -> SignIn {
         SignIn { secrets: Secrets::random(), key: Key::new(secrets::random_secret().as_bytes()) }
     }
@@ -58,7 +58,7 @@ impl SignIn {
         &self.secrets.tenant
     }
 
-    /// The client with this id, when the secret is his. It takes as long when it is not.
+    /// The client with this ID and secret. Takes the same time if there is none.
     pub fn client(&self, id: &str, secret: &str) -> Option<Subject> {
         self.secrets.client(id, secret).map(|client| self.subject_of(client))
     }
@@ -79,7 +79,7 @@ impl SignIn {
         Issued { token: self.key.sign(&claims), claims }
     }
 
-    /// Who holds this token. `is_ours` says of an audience that is an address whether it is one of ours.
+    /// The holder of a token. `is_ours` decides whether an audience is an address of this server.
     pub fn check(&self, token: &str, now: i64, is_ours: impl Fn(&str) -> bool) -> Result<Holder, TokenRefusal> {
         let claims = self.key.open(token)?;
         if claims.iss != self.issuer() || claims.tid != self.secrets.tenant {
@@ -95,18 +95,18 @@ impl SignIn {
         let principal = Principal { name: claims.name.as_str().into(), role };
         let client = self.secrets.clients.iter().find(|client| client.object_id == claims.oid);
         let credential = Credential::Signed {
-            key: self.key.mark(),
+            key: self.key.fingerprint(),
             client: client.map(|client| client.client_id.clone()),
             until: claims.exp,
         };
         Ok(Holder { principal, credential })
     }
 
-    /// Whether what was signed with this key for this client still counts for this role. None: for nobody in the file of
-    /// clients.
-    pub fn stands(&self, key: &str, client: Option<&str>, role: Role) -> bool {
+    /// Whether a token signed with this key for this client and role is still valid. `client`: None for subjects outside the
+    /// clients file.
+    pub fn is_valid(&self, key: &str, client: Option<&str>, role: Role) -> bool {
         let has_role = |id: &str| self.secrets.clients.iter().any(|one| one.client_id == id && one.role == role);
-        key == self.key.mark() && client.is_none_or(has_role)
+        key == self.key.fingerprint() && client.is_none_or(has_role)
     }
 
     fn subject_of(&self, client: &Client) -> Subject {
@@ -118,13 +118,13 @@ impl SignIn {
         }
     }
 
-    /// Addresses change; the tenant stays.
+    /// The issuer: the tenant, because addresses change.
     fn issuer(&self) -> String {
         format!("urn:forewarn:{}", self.secrets.tenant)
     }
 }
 
-/// Whether an audience means us wherever we are.
+/// Whether an audience means this server at any address.
 pub fn is_known_audience(audience: &str) -> bool {
     audience == AUDIENCE || AZURE_AUDIENCES.contains(&audience.trim_end_matches('/'))
 }

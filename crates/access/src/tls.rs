@@ -1,13 +1,13 @@
-//! https at the management listener: whose certificate is shown, and that it is renewed in time.
+//! The certificate of the https listener, renewed in time.
 //!
 //! ```text
-//!  the user's files ─┐                                  ┌─▶ every handshake
-//!                    ├─▶ Shown (certificate and key) ───┤
-//!  made by ourselves ┘     ▲ looked at again each hour   └─▶ which names in Host are ours
+//!  the operator's files ─┐                                    ┌─▶ every handshake
+//!                        ├─▶ Resolver (certificate and key) ──┤
+//!  issued by ourselves ──┘      ▲ checked each hour           └─▶ which Host names are ours
 //! ```
 //!
-//! What is made here is an authority and one leaf of it. The authority's certificate is given to clients
-//! (`ca.pem`, `GET /ca.pem`); its key never leaves the data directory.
+//! Our own authority issues one certificate. Clients get the authority's certificate (`ca.pem`, `GET /ca.pem`); its key never
+//! leaves the data directory.
 
 mod made;
 mod plan;
@@ -40,12 +40,12 @@ pub enum Certificate {
     Own { certificate: PathBuf, key: PathBuf },
 }
 
-/// How often certificates are looked at: files of the user that have changed, ours that are nearly over.
-const LOOK_EVERY: Duration = Duration::from_secs(3600);
+/// How often certificates are checked for changed files and for expiry.
+const CHECK_EVERY: Duration = Duration::from_secs(3600);
 
 pub struct Tls {
     config: Arc<ServerConfig>,
-    shown: Arc<Shown>,
+    resolver: Arc<Resolver>,
     source: Source,
 }
 
@@ -55,14 +55,14 @@ enum Source {
     Memory { made: Mutex<Made>, names: Vec<String> },
 }
 
-/// What the next handshake shows.
+/// Gives each handshake the current certificate.
 #[derive(Debug)]
-struct Shown(ArcSwap<Current>);
+struct Resolver(ArcSwap<Current>);
 
 #[derive(Debug)]
 struct Current {
     key: Arc<CertifiedKey>,
-    /// PEM, when it is ours.
+    /// PEM, if it is our own.
     authority: Option<String>,
 }
 
@@ -80,40 +80,40 @@ impl Tls {
                 Source::Memory { made: Mutex::new(made), names }
             }
         };
-        let shown = Arc::new(Shown(ArcSwap::from_pointee(source.current()?)));
-        Ok(Tls { config: Arc::new(server_config(shown.clone())?), shown, source })
+        let resolver = Arc::new(Resolver(ArcSwap::from_pointee(source.current()?)));
+        Ok(Tls { config: Arc::new(server_config(resolver.clone())?), resolver, source })
     }
 
     pub fn acceptor(&self) -> TlsAcceptor {
         self.config.clone().into()
     }
 
-    /// The certificate of our own authority; None when the user brought a certificate.
+    /// The certificate of our own authority; None with the operator's certificate.
     pub fn authority(&self) -> Option<String> {
-        self.shown.0.load().authority.clone()
+        self.resolver.0.load().authority.clone()
     }
 
-    /// Whether the certificate is for this name: whoever called us by it has been shown that we are it.
+    /// Whether the certificate is valid for this name, so that a client that used the name has verified us.
     pub fn proves(&self, name: &str) -> bool {
-        let current = self.shown.0.load();
+        let current = self.resolver.0.load();
         let Ok(name) = ServerName::try_from(name) else { return false };
         let parsed = current.key.end_entity_cert().and_then(ParsedCertificate::try_from);
         parsed.is_ok_and(|certificate| rustls::client::verify_server_name(&certificate, &name).is_ok())
     }
 
-    /// Keeps the certificate fresh until the server stops. One that cannot be had leaves the one that is shown.
-    pub async fn keep_fresh(self: Arc<Self>, stop: CancellationToken) {
-        while stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
+    /// Renews the certificate in time, until the server stops. If that fails, the current one stays.
+    pub async fn renew_until(self: Arc<Self>, stop: CancellationToken) {
+        while stop.run_until_cancelled(tokio::time::sleep(CHECK_EVERY)).await.is_some() {
             let tls = self.clone();
-            let looked = tokio::task::spawn_blocking(move || tls.look_again()).await;
+            let looked = tokio::task::spawn_blocking(move || tls.reload()).await;
             if let Ok(Err(error)) = looked {
-                tracing::warn!(error = %format!("{error:#}"), "the certificate cannot be renewed");
+                tracing::warn!(error = %format!("{error:#}"), "cannot renew the certificate");
             }
         }
     }
 
-    fn look_again(&self) -> anyhow::Result<()> {
-        self.shown.0.store(Arc::new(self.source.current()?));
+    fn reload(&self) -> anyhow::Result<()> {
+        self.resolver.0.store(Arc::new(self.source.current()?));
         Ok(())
     }
 }
@@ -126,13 +126,13 @@ impl Source {
             }
             Source::Kept { dir, names } => {
                 let (made, plan) = made::renewed(made::read(dir)?, names, now())?;
-                let told = match plan {
+                let message = match plan {
                     Plan::Keep => return made_current(&made),
-                    Plan::Leaf => "a new certificate for https is made",
-                    Plan::All => "an authority and a certificate for https are made",
+                    Plan::Leaf => "issued a new https certificate",
+                    Plan::All => "created an authority and an https certificate",
                 };
                 made::write(dir, &made)?;
-                tracing::info!("{told}");
+                tracing::info!("{message}");
                 made_current(&made)
             }
             Source::Memory { made, names } => {
@@ -167,23 +167,23 @@ fn own_key(certificate: &Path, key: &Path) -> anyhow::Result<CertifiedKey> {
     Ok(found)
 }
 
-/// TLS 1.2 and 1.3, HTTP/1.1, no certificates of clients.
-fn server_config(shown: Arc<Shown>) -> anyhow::Result<ServerConfig> {
+/// TLS 1.2 and 1.3, HTTP/1.1, no client certificates.
+fn server_config(resolver: Arc<Resolver>) -> anyhow::Result<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
         .with_no_client_auth()
-        .with_cert_resolver(shown);
+        .with_cert_resolver(resolver);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for Resolver {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load().key.clone())
     }
 }
 
-/// Whom a certificate of ours is for: this machine, by every name that leads here.
+/// The names for our own certificate: every name of this computer that leads here.
 fn names(listened: IpAddr) -> Vec<String> {
     let mut names: Vec<String> = vec!["localhost".into()];
     let host = hostname();
@@ -204,13 +204,13 @@ pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Certificates live in real time, whatever the program's clock shows.
+/// The current real time in seconds: certificates and tokens do not follow the program's clock.
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// The address as part of a URL that leads here from this machine.
+/// The https URL of a bound address, as seen from this computer.
 pub fn base_url(bound: SocketAddr) -> String {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,5 +1,4 @@
-//! Signed tokens: JSON Web Tokens with HMAC-SHA256, made and opened here and nowhere else. What their
-//! claims are worth is decided in `SignIn::check`.
+//! Signed tokens: JSON Web Tokens with HMAC-SHA256. `SignIn::check` decides what their claims allow.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::hex;
 
-/// Clocks of one machine that jump so far do not lock anybody out.
+/// Tolerated difference between clocks.
 pub const SKEW_SECS: i64 = 60;
 
-/// Ours have some 600 bytes.
+/// Our tokens have about 600 bytes.
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// `{"alg":"HS256","typ":"JWT"}`. No other header is read, so that no token can choose how it is checked.
@@ -33,17 +32,17 @@ pub struct Claims {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
-    #[error("The token is not one that this server makes.")]
+    #[error("The token is not a token of this server.")]
     Malformed,
-    #[error("The token was not signed by this server, or its signing key was replaced since.")]
+    #[error("The token was not signed by this server, or the signing key was replaced since.")]
     Forged,
-    #[error("The token was made by another server.")]
+    #[error("The token was issued by another server.")]
     Issuer,
     #[error("The token has expired, or is not valid yet.")]
     Expired,
-    #[error("The token is meant for another service.")]
+    #[error("The token is for another service.")]
     Audience,
-    #[error("The token names no role that exists.")]
+    #[error("The token names no known role.")]
     Role,
 }
 
@@ -55,20 +54,19 @@ impl Key {
         Key(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// Tells this key from others, and nothing else about it.
-    pub fn mark(&self) -> String {
+    /// Distinguishes this key from others and reveals nothing about it.
+    pub fn fingerprint(&self) -> String {
         hex(hmac::sign(&self.0, b"mark").as_ref())
     }
 
     pub fn sign(&self, claims: &Claims) -> String {
-        let claims = serde_json::to_vec(claims).expect("texts and numbers can be written as JSON");
+        let claims = serde_json::to_vec(claims).expect("strings and numbers serialize to JSON");
         let signed = format!("{HEADER}.{}", URL_SAFE_NO_PAD.encode(claims));
         let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&self.0, signed.as_bytes()));
         format!("{signed}.{signature}")
     }
 
-    /// The claims of a token that was signed with this key. The comparison takes as long for a signature
-    /// that is nearly right as for any other.
+    /// The claims of a token signed with this key. The comparison takes constant time.
     pub fn open(&self, token: &str) -> Result<Claims, TokenRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefusal::Malformed);

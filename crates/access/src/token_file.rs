@@ -1,5 +1,5 @@
-//! The bearer token: made at first start, kept in a file that only its owner can read, replaced by
-//! `rotate_token` while the server runs. It is never shown, logged or put into an error.
+//! The owner's bearer token: created at the first start, kept in a private file, replaced by `rotate_token` while the server
+//! runs. It is never logged or put into an error.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ use crate::secret_file::{self, SecretFileError};
 /// Its name in the data directory.
 pub const TOKEN_FILE: &str = "token";
 
-/// Random bytes of a token; it is shown as twice as many hexadecimal digits.
+/// Random bytes of a token, written as twice as many hexadecimal digits.
 const RANDOM_BYTES: usize = 32;
 
-/// A token that somebody wrote by hand is at least this long.
+/// The shortest token in a file that was edited by hand.
 const LENGTH_MIN: usize = 32;
 const LENGTH_MAX: usize = 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    #[error("the token file {path} cannot be read or written")]
+    #[error("cannot read or write the token file {path}")]
     Io {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
     #[error(
-        "the token file {path} can be read by others (mode {mode:o}). Make a new one with `forewarn token rotate --data DIR`"
+        "the token file {path} is readable by others (mode {mode:o}). Create a new token with `forewarn token rotate --data DIR`"
     )]
     Exposed { path: PathBuf, mode: u32 },
     #[error(
-        "the token in {path} has less than {LENGTH_MIN} or more than {LENGTH_MAX} characters, or blanks in it. Make a new one with `forewarn token rotate --data DIR`"
+        "the token in {path} must have {LENGTH_MIN} to {LENGTH_MAX} characters and no spaces. Create a new one with `forewarn token rotate --data DIR`"
     )]
     Malformed { path: PathBuf },
 }
@@ -44,26 +44,26 @@ impl From<SecretFileError> for TokenError {
         match error {
             SecretFileError::Io { path, source } => TokenError::Io { path, source },
             SecretFileError::Exposed { path, mode } => TokenError::Exposed { path, mode },
-            SecretFileError::Strange { path, .. } => TokenError::Malformed { path },
+            SecretFileError::Invalid { path, .. } => TokenError::Malformed { path },
         }
     }
 }
 
-/// Makes a new token. A server that runs takes it from the next request on, and no longer the old one.
+/// Replaces the token. A running server accepts the new one from the next request on, and the old one no longer.
 pub fn rotate_token(dir: &Path) -> Result<(), TokenError> {
     Ok(secret_file::replace(&dir.join(TOKEN_FILE), &format!("{}\n", random_token()))?)
 }
 
-/// A token as hexadecimal digits.
+/// A random token as hexadecimal digits.
 pub fn random_token() -> String {
     let mut bytes = [0u8; RANDOM_BYTES];
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    getrandom::fill(&mut bytes).expect("the system provides random bytes");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What presented tokens are compared with.
-pub enum Keeper {
-    /// For a server that keeps nothing on disk.
+/// The token to compare with.
+pub enum TokenKeeper {
+    /// For a server without a data directory.
     Memory(String),
     File(TokenFile),
 }
@@ -78,7 +78,7 @@ struct Known {
     stamp: Stamp,
 }
 
-/// Differs whenever the file was written anew or replaced.
+/// Changes whenever the file is written or replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -86,43 +86,43 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-impl Keeper {
-    /// Reads the token of this directory, or makes both.
-    pub fn in_directory(dir: &Path) -> Result<Keeper, TokenError> {
+impl TokenKeeper {
+    /// Reads the token of this directory, or creates directory and token.
+    pub fn in_directory(dir: &Path) -> Result<TokenKeeper, TokenError> {
         let path = dir.join(TOKEN_FILE);
         secret_file::create(&path, &format!("{}\n", random_token()))?;
         let known = read(&path)?;
-        Ok(Keeper::File(TokenFile { path, known: Mutex::new(known) }))
+        Ok(TokenKeeper::File(TokenFile { path, known: Mutex::new(known) }))
     }
 
-    /// Takes as long for a token that is nearly right as for any other.
+    /// Compares in constant time.
     pub fn accepts(&self, presented: &[u8]) -> bool {
         self.with_token(|token| token.as_bytes().ct_eq(presented).into())
     }
 
-    /// Another one whenever the token is another one.
+    /// Changes whenever the token does.
     pub fn digest(&self) -> String {
         self.with_token(|token| digest_of("token", token))
     }
 
     fn with_token<R>(&self, look: impl FnOnce(&str) -> R) -> R {
         match self {
-            Keeper::Memory(token) => look(token),
-            Keeper::File(file) => file.with_token(look),
+            TokenKeeper::Memory(token) => look(token),
+            TokenKeeper::File(file) => file.with_token(look),
         }
     }
 }
 
 impl TokenFile {
-    /// Looks at the file each time, so that a token that was replaced is worth nothing from then on. A
-    /// file that cannot be read leaves the token that is known.
+    /// Checks the file each time, so that a replaced token is invalid from then on. If the file cannot be read, the known
+    /// token stays valid.
     fn with_token<R>(&self, look: impl FnOnce(&str) -> R) -> R {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
         if stamp.is_some_and(|stamp| stamp != known.stamp) {
             match read(&self.path) {
                 Ok(newer) => *known = newer,
-                Err(error) => tracing::warn!(%error, "the token file has changed and is not taken"),
+                Err(error) => tracing::warn!(%error, "the token file changed but cannot be used"),
             }
         }
         look(&known.token)
@@ -165,7 +165,7 @@ mod tests {
     fn the_first_start_makes_a_token_that_only_its_owner_can_read() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("data");
-        let keeper = Keeper::in_directory(&dir).unwrap();
+        let keeper = TokenKeeper::in_directory(&dir).unwrap();
         let token = token_in(&dir);
         assert_eq!(token.len(), 2 * RANDOM_BYTES);
         assert!(keeper.accepts(token.as_bytes()));
@@ -179,15 +179,15 @@ mod tests {
     #[test]
     fn the_second_start_keeps_it() {
         let dir = tempfile::tempdir().unwrap();
-        Keeper::in_directory(dir.path()).unwrap();
+        TokenKeeper::in_directory(dir.path()).unwrap();
         let token = token_in(dir.path());
-        assert!(Keeper::in_directory(dir.path()).unwrap().accepts(token.as_bytes()));
+        assert!(TokenKeeper::in_directory(dir.path()).unwrap().accepts(token.as_bytes()));
     }
 
     #[test]
     fn a_token_that_was_rotated_counts_at_once_and_the_old_one_no_longer() {
         let dir = tempfile::tempdir().unwrap();
-        let keeper = Keeper::in_directory(dir.path()).unwrap();
+        let keeper = TokenKeeper::in_directory(dir.path()).unwrap();
         let old = token_in(dir.path());
         rotate_token(dir.path()).unwrap();
         assert!(!keeper.accepts(old.as_bytes()));
@@ -197,9 +197,9 @@ mod tests {
     #[test]
     fn a_file_that_others_can_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        Keeper::in_directory(dir.path()).unwrap();
+        TokenKeeper::in_directory(dir.path()).unwrap();
         fs::set_permissions(dir.path().join(TOKEN_FILE), fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(Keeper::in_directory(dir.path()), Err(TokenError::Exposed { mode: 0o644, .. })));
+        assert!(matches!(TokenKeeper::in_directory(dir.path()), Err(TokenError::Exposed { mode: 0o644, .. })));
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let path = dir.path().join(TOKEN_FILE);
         fs::write(&path, "hunter2").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        let Err(error) = Keeper::in_directory(dir.path()) else { panic!("a short token was taken") };
+        let Err(error) = TokenKeeper::in_directory(dir.path()) else { panic!("a short token was taken") };
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }

@@ -45,7 +45,7 @@ pub async fn check(State(service): State<Service>, mut request: Request, next: N
             Some(holder)
         }
     };
-    let principal = admitted.as_ref().map_or_else(Principal::nobody, |holder| holder.principal.clone());
+    let principal = admitted.as_ref().map_or_else(Principal::anonymous, |holder| holder.principal.clone());
     request.extensions_mut().insert(principal);
     if let Some(holder) = admitted {
         request.extensions_mut().insert(holder);

@@ -166,7 +166,7 @@ impl FromRequestParts<Service> for Api {
 
     async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Api, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        Ok(Api(service.0.clone(), principal.unwrap_or_else(Principal::nobody)))
+        Ok(Api(service.0.clone(), principal.unwrap_or_else(Principal::anonymous)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the management API counts.
+//! Metrics of the management API.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;

@@ -97,7 +97,7 @@ fn answer(api: &Api, waited: &Waited) -> WaitAnswer {
     let (met, missed, found) = match waited.outcome {
         Outcome::Reached(found) => (true, false, Some(found)),
         Outcome::Missed(found) => (false, true, Some(found)),
-        Outcome::TimeIsOver => (false, false, None),
+        Outcome::TimedOut => (false, false, None),
     };
     let event = found.and_then(|found| snapshot.region.event(found.event));
     WaitAnswer {

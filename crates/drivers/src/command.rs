@@ -1,9 +1,7 @@
-//! The driver for people with real machines: runs the operator's executable for each machine of each
-//! event that starts. Its exit is the report.
+//! Runs the operator's executable for each machine of each event that starts. Its exit status is the report.
 //!
-//! The executable finds the event in its environment and, as JSON, on its standard input. After a crash
-//! or a stop of the server it is run again for events that had started, with `FOREWARN_RERUN=1`: it
-//! may have done its work before.
+//! The executable gets the event in its environment and, as JSON, on its standard input. After a crash or restart of the server
+//! it runs again for events that had started, with `FOREWARN_RERUN=1`: it may already have done its work.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -30,16 +28,16 @@ pub struct CommandDriver {
     pub timeout: Duration,
 }
 
-/// Executables that run at the same time. The others wait their turn.
+/// Concurrent executables. Others are queued.
 pub const RUNNING_MAX: usize = 32;
 
-/// Of what an executable says on standard error, so much is kept: the last line is the reason shown.
+/// Bytes kept of an executable's standard error. The last line becomes the reason of a failure.
 const STDERR_BYTES_MAX: usize = 64 * 1024;
 
-/// A reason is one line of a document that people read.
+/// The longest reason, which is shown on one line.
 const REASON_CHARS_MAX: usize = 200;
 
-/// The writer's end: it only says that there is something to look at.
+/// The writer's end: it only signals that there is something to do.
 pub struct CommandSignal(pub Arc<Notify>);
 
 impl Driver for CommandSignal {
@@ -64,18 +62,18 @@ impl Driver for CommandSignal {
     fn reported(&mut self, _event: EventId) {}
 }
 
-/// The end that runs things.
+/// The end that runs the executables.
 pub struct CommandRunner {
     pub orders: Arc<dyn Orders>,
     pub config: Arc<CommandDriver>,
     pub signal: Arc<Notify>,
-    /// Events that had started before this server did.
+    /// Events that had started before this server.
     pub reruns: HashSet<EventId>,
 }
 
 impl CommandRunner {
-    /// Keeps what runs equal to what should, until stopped. What still runs then is ended and will be
-    /// taken up at the next start.
+    /// Reconciles the running executables with the started events, until stopped. What still runs then is killed and runs
+    /// again after the next start.
     pub async fn run(mut self, stop: CancellationToken) {
         let slots = Arc::new(Semaphore::new(RUNNING_MAX));
         let mut running: HashMap<EventId, JoinHandle<()>> = HashMap::new();
@@ -111,7 +109,7 @@ impl CommandRunner {
     }
 }
 
-/// One event and what to do it to.
+/// One event with its machines.
 struct Job {
     event: Arc<Event>,
     machines: Vec<Arc<Machine>>,
@@ -136,8 +134,8 @@ async fn perform(job: Job, slots: Arc<Semaphore>, orders: Arc<dyn Orders>) {
     }
     let mut failures = Vec::new();
     while let Some(run) = runs.join_next().await {
-        if let Err(reason) = run.unwrap_or_else(|_| Err("the run was lost".into())) {
-            tracing::warn!(%event, %reason, "the command failed");
+        if let Err(reason) = run.unwrap_or_else(|_| Err("the run was aborted".into())) {
+            tracing::warn!(%event, %reason, "command failed");
             failures.push(reason);
         }
     }
@@ -150,15 +148,15 @@ async fn perform(job: Job, slots: Arc<Semaphore>, orders: Arc<dyn Orders>) {
 
 async fn run_one(job: &Job, machine: &Machine) -> Result<(), String> {
     let program = job.config.program.display();
-    let mut child = spawn(job, machine).map_err(|error| format!("{program} could not be started: {error}"))?;
-    let group = Group::of(&child);
+    let mut child = spawn(job, machine).map_err(|error| format!("cannot start {program}: {error}"))?;
+    let group = ProcessGroup::of(&child);
     let mut stderr = child.stderr.take();
     let stdin = child.stdin.take();
     let work = async {
         let input = document(job, machine).to_string();
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // An executable need not read what it is given.
+                // The executable need not read its input.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };
@@ -167,8 +165,8 @@ async fn run_one(job: &Job, machine: &Machine) -> Result<(), String> {
         (said, status)
     };
     match tokio::time::timeout(job.config.timeout, work).await {
-        Err(_) => Err(format!("{program} took longer than {} s and was ended", job.config.timeout.as_secs())),
-        Ok((_, Err(error))) => Err(format!("{program} could not be waited for: {error}")),
+        Err(_) => Err(format!("{program} timed out after {} s and was killed", job.config.timeout.as_secs())),
+        Ok((_, Err(error))) => Err(format!("cannot wait for {program}: {error}")),
         Ok((said, Ok(status))) => {
             group.finished();
             if status.success() { Ok(()) } else { Err(failure(status, &said)) }
@@ -181,7 +179,7 @@ fn failure(status: std::process::ExitStatus, said: &str) -> String {
     if reason.is_empty() { status.to_string() } else { format!("{status}: {reason}") }
 }
 
-/// The last line that is not empty, of the last [`STDERR_BYTES_MAX`] bytes.
+/// The last non-empty line of the last [`STDERR_BYTES_MAX`] bytes.
 async fn last_line(stderr: Option<&mut tokio::process::ChildStderr>) -> String {
     let Some(stderr) = stderr else { return String::new() };
     let mut kept = Vec::new();
@@ -251,12 +249,12 @@ fn document(job: &Job, machine: &Machine) -> serde_json::Value {
     })
 }
 
-/// The executable and what it has started itself. Ended as one when dropped, unless it has finished.
-struct Group(Option<Pid>);
+/// The process group of an executable. Killed when dropped, unless it has finished.
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
-    fn of(child: &Child) -> Group {
-        Group(child.id().and_then(|id| Pid::from_raw(id as i32)))
+impl ProcessGroup {
+    fn of(child: &Child) -> ProcessGroup {
+        ProcessGroup(child.id().and_then(|id| Pid::from_raw(id as i32)))
     }
 
     fn finished(mut self) {
@@ -264,7 +262,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             let _ = kill_process_group(group, Signal::KILL);

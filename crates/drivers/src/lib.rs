@@ -1,7 +1,7 @@
 //! Drivers carry out events on machines and report how that went.
 //!
-//! What should be in progress is read from the region (`wanted_effects`). The effects of a transition are hints that save
-//! looking at everything; losing one costs time, not truth.
+//! The events in progress are read from the region (`wanted_effects`). The effects of a transition are hints that save
+//! looking at everything; a lost effect costs time, not correctness.
 
 mod command;
 mod simulated;

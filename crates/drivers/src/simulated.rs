@@ -1,5 +1,5 @@
-//! The driver that only takes time: an event ends so and so long after it started. It remembers
-//! nothing of its own, so after a restart an event goes on with what remains.
+//! Simulates impacts: an event ends a fixed time after it started. The driver stores nothing, so an event continues after a
+//! restart.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use forewarn_core::{Cause, Effect, Event, EventId, EventKind, Region, Report, St
 
 use super::Driver;
 
-/// How long simulated impacts last, before the notice scale divides them.
+/// The durations of simulated impacts, before the notice scale divides them.
 #[derive(Clone, Debug)]
 pub struct Impacts {
     pub live_migration: Duration,
@@ -35,8 +35,7 @@ impl Default for Impacts {
     }
 }
 
-/// On a real clock an event is Started for so long at least, so that a client that polls each second
-/// sees it.
+/// The shortest time that an event is Started on a real clock, so that a client that polls every second sees it.
 const STARTED_MIN: Duration = Duration::from_secs(2);
 
 pub struct Simulated {
@@ -47,7 +46,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// For a real clock, on which an impact takes some time at least.
+    /// For a real clock, on which every impact lasts at least [`STARTED_MIN`].
     pub fn real_time(impacts: Impacts) -> Simulated {
         Simulated { impacts, least: STARTED_MIN, ends: HashMap::new(), queue: BTreeSet::new() }
     }

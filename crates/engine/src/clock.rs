@@ -1,5 +1,5 @@
-//! The one clock of the program. Real: the system's time, but it never goes back. Manual: stands still
-//! until it is moved, and only the writer moves it.
+//! The program's clock. A real clock is the system's time, but never goes back. A manual clock stands still until the writer
+//! advances it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use forewarn_core::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockKind {
     Real,
-    /// Stands still until advanced. `start` is where a new store begins; None: at the real time, whole seconds.
+    /// Stands still until advanced. `start`: the time of a new store; None: the current time in whole seconds.
     Manual {
         start: Option<Timestamp>,
     },
@@ -18,7 +18,7 @@ pub enum ClockKind {
 #[derive(Debug)]
 pub struct Clock {
     kind: Kind,
-    /// Real: the latest time that was shown. Manual: the time.
+    /// Real: the latest time that was read. Manual: the time.
     latest_ms: AtomicI64,
 }
 
@@ -29,7 +29,7 @@ pub enum Kind {
 }
 
 impl Clock {
-    /// `stored`: the latest time that the region has seen; for a store that is new, time zero.
+    /// `stored`: the latest time in the region; zero for a new store.
     pub fn new(kind: ClockKind, stored: Timestamp) -> Clock {
         let (kind, latest) = match kind {
             ClockKind::Real => (Kind::Real, stored),
@@ -52,7 +52,7 @@ impl Clock {
             Kind::Manual => Timestamp(latest),
             Kind::Real => {
                 let now = system_time().0;
-                // Readers share this line of memory: write only when a millisecond has passed.
+                // Readers share this cache line: write only when a millisecond has passed.
                 if now > latest {
                     Timestamp(self.latest_ms.fetch_max(now, Ordering::Relaxed).max(now))
                 } else {
@@ -62,7 +62,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock; never back. A real clock has its own will.
+    /// Advances a manual clock. Does nothing to a real one.
     pub fn move_to(&self, to: Timestamp) {
         if self.kind == Kind::Manual {
             self.latest_ms.fetch_max(to.0, Ordering::Relaxed);

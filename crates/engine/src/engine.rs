@@ -1,4 +1,4 @@
-//! The rest of the program's view of the single writer: submit a command, look at the newest snapshot.
+//! The handle to the single writer: submits commands and reads the newest snapshot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,31 +12,31 @@ use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Clock};
 use crate::metrics::EngineMetrics;
-use crate::publish::Board;
+use crate::publish::Publisher;
 
 /// A command that was carried out, stored and published.
 #[derive(Debug)]
 pub struct Done {
     pub answer: Answer,
-    /// A snapshot in which it can be seen.
+    /// A snapshot that shows the result.
     pub snapshot: Arc<Snapshot>,
 }
 
-/// Commands that are carried out together or not at all, and what rides along with them.
+/// Commands that are carried out together or not at all, with the attachments to store in the same commit.
 pub struct Bundle {
     pub commands: Vec<Command>,
     pub asked: Option<Asked>,
-    /// What to attach, given the answers to the commands.
+    /// Builds the attachments from the answers to the commands.
     pub attach: Attach,
 }
 
-/// Runs on the writer's thread: it is for naming owners that the commands have just made.
+/// Runs on the writer's thread. Attachments of entities that the commands create need the answers for their IDs.
 pub type Attach = Box<dyn FnOnce(&[Answer]) -> Vec<Attachment> + Send>;
 
 /// A bundle that was carried out, stored and published.
 #[derive(Debug)]
 pub struct AllDone {
-    /// One for each command.
+    /// One per command.
     pub answers: Vec<Answer>,
     pub snapshot: Arc<Snapshot>,
 }
@@ -46,16 +46,16 @@ pub enum SubmitError {
     #[error(transparent)]
     Rejected(#[from] Rejection),
     /// The mailbox is full.
-    #[error("The server has more to do than it can take. Try again in a second.")]
+    #[error("The server is overloaded. Try again in a second.")]
     Busy,
-    /// The commit failed or its fate is not known.
-    #[error("The change could not be stored. Look whether it happened before you try again.")]
+    /// The commit failed, or its outcome is unknown.
+    #[error("The change could not be stored. Check whether it took effect before retrying.")]
     Unavailable,
     #[error("The server is stopping.")]
     Stopping,
 }
 
-/// Whom a command comes from, for the audit trail. The writer adds the time.
+/// The entry of a command in the audit trail. The writer adds the time.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub actor: String,
@@ -72,7 +72,7 @@ impl Asked {
 }
 
 impl Bundle {
-    /// Nothing rides along.
+    /// Commands without attachments.
     pub fn plain(commands: Vec<Command>, asked: Option<Asked>) -> Bundle {
         Bundle { commands, asked, attach: Box::new(|_| Vec::new()) }
     }
@@ -88,36 +88,35 @@ pub enum Advance {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdvanceError {
     #[error(
-        "The clock is the real one, which nobody can move. Start a server with --clock manual and a data directory of its own (or --memory) to move it."
+        "The server uses the real clock, which cannot be moved. Start a server with --clock manual and its own data directory, or with --memory."
     )]
     RealClock,
-    #[error("The clock never goes back. Give a later time than the one it shows.")]
+    #[error("The clock cannot be set back. Give a time later than the current one.")]
     Backwards { now: Timestamp },
-    #[error("The clock moves {} days at a time at the most.", ADVANCE_MAX.as_secs() / 86_400)]
+    #[error("The clock can be advanced by at most {} days at a time.", ADVANCE_MAX.as_secs() / 86_400)]
     TooFar,
-    #[error("The change could not be stored. The clock stands where the last step that was stored put it.")]
+    #[error("The change could not be stored. The clock stopped at the last stored step.")]
     Unavailable,
-    #[error("The server has more to do than it can take. Try again in a second.")]
+    #[error("The server is overloaded. Try again in a second.")]
     Busy,
     #[error("The server is stopping.")]
     Stopping,
 }
 
-/// A longer way would keep the writer busy with its steps while everybody waits.
+/// A longer advance would block the writer for too long.
 pub const ADVANCE_MAX: Duration = Duration::from_secs(500 * 86_400);
 
-/// Commands that wait for the writer. More are refused with Busy: a queue longer than this is some
-/// seconds of commits, and its askers have given up by then.
+/// Queued commands. More are refused with Busy: a longer queue is seconds of commits, and its clients have given up by then.
 pub const MAILBOX_MAX: usize = 4096;
 
-/// What the writer finds in its mailbox.
-pub enum Letter {
+/// An entry of the writer's mailbox.
+pub enum Message {
     Command(Box<Pending>),
     Advance {
         how: Advance,
         reply: oneshot::Sender<Result<Timestamp, AdvanceError>>,
     },
-    /// Look up: something outside the mailbox has changed.
+    /// Something outside the mailbox has changed.
     Wake,
 }
 
@@ -132,15 +131,15 @@ pub struct Engine {
 }
 
 pub struct Inner {
-    pub mailbox: SyncSender<Letter>,
-    pub board: Arc<Board>,
+    pub mailbox: SyncSender<Message>,
+    pub publisher: Arc<Publisher>,
     pub clock: Arc<Clock>,
     pub reader: Arc<dyn Reader>,
     pub metrics: Arc<EngineMetrics>,
     pub health: Arc<Health>,
 }
 
-/// What the writer says about itself.
+/// The state of the writer, as it reports it.
 #[derive(Debug, Default)]
 pub struct Health {
     pub stopping: AtomicBool,
@@ -154,34 +153,34 @@ impl Engine {
         Engine { inner: Arc::new(inner) }
     }
 
-    /// The newest region that is durable.
+    /// The newest durable state.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.inner.board.newest()
+        self.inner.publisher.newest()
     }
 
-    /// Carries out `command`; when this returns it is durable and visible. A refusal has changed nothing.
+    /// Carries out a command. Once this returns, the result is durable and visible. A refused command changes nothing.
     pub async fn submit(&self, command: Command, asked: Option<Asked>) -> Result<Done, SubmitError> {
         let AllDone { answers, snapshot } = self.submit_all(Bundle::plain(vec![command], asked)).await?;
         let answer = answers.into_iter().next().unwrap_or(Answer::Done);
         Ok(Done { answer, snapshot })
     }
 
-    /// Carries out all the commands of a bundle and attaches what goes with them, in one commit; or, when one
-    /// of them is refused, nothing.
+    /// Carries out all commands of a bundle and stores its attachments in one commit; if one command is refused, nothing
+    /// changes.
     pub async fn submit_all(&self, work: Bundle) -> Result<AllDone, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Letter::Command(Box::new(Pending { work, reply })))?;
+        self.send(Message::Command(Box::new(Pending { work, reply })))?;
         answer.await.unwrap_or(Err(SubmitError::Stopping))
     }
 
-    /// Writes into history what was done beside the rules: the note rides on a tick, which changes nothing.
+    /// Records an action outside the rules in history, with a tick that changes nothing else.
     pub async fn note(&self, asked: Asked) -> Result<(), SubmitError> {
         self.submit(Command::Tick, Some(asked)).await.map(drop)
     }
 
-    /// The number of the newest snapshot, as it changes.
+    /// The revision of the newest snapshot, as it changes.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.inner.board.revisions()
+        self.inner.publisher.revisions()
     }
 
     /// The time on the program's clock.
@@ -189,7 +188,7 @@ impl Engine {
         self.inner.clock.now()
     }
 
-    /// When the driver reports next, if it knows: the simulated driver does.
+    /// When the driver reports next, if known: the simulated driver knows.
     pub fn next_report(&self) -> Option<Timestamp> {
         let next = self.inner.health.next_report_ms.load(Ordering::Relaxed);
         (next != 0).then_some(Timestamp(next))
@@ -199,30 +198,30 @@ impl Engine {
         self.inner.clock.kind()
     }
 
-    /// Moves a manual clock, past every deadline on the way, each its own step. Returns the time then.
+    /// Advances a manual clock past every deadline on the way, each as its own step. Returns the new time.
     pub async fn advance(&self, how: Advance) -> Result<Timestamp, AdvanceError> {
         if self.clock_kind() == clock::Kind::Real {
             return Err(AdvanceError::RealClock);
         }
         let (reply, answer) = oneshot::channel();
-        self.send(Letter::Advance { how, reply }).map_err(|error| match error {
+        self.send(Message::Advance { how, reply }).map_err(|error| match error {
             SubmitError::Busy => AdvanceError::Busy,
             SubmitError::Stopping | SubmitError::Rejected(_) | SubmitError::Unavailable => AdvanceError::Stopping,
         })?;
         answer.await.unwrap_or(Err(AdvanceError::Stopping))
     }
 
-    /// History, beside the writer. Blocking: call it where blocking is allowed.
+    /// Reads the store beside the writer. Its methods block.
     pub fn reader(&self) -> Arc<dyn Reader> {
         self.inner.reader.clone()
     }
 
-    /// Rows of history.
+    /// Reads rows of history.
     pub async fn history(&self, query: HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
         self.read(move |reader| reader.history(&query)).await
     }
 
-    /// What the store keeps beside the region, read where blocking is allowed.
+    /// Reads from the store on a thread that may block.
     pub async fn read<T: Send + 'static>(
         &self,
         what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
@@ -232,7 +231,7 @@ impl Engine {
         read.unwrap_or_else(|_| Err(StoreError::Message("the reader stopped".into())))
     }
 
-    /// Whether changes can be taken: the writer runs and its last commit did not fail.
+    /// Whether changes are accepted: the writer runs and its last commit did not fail.
     pub fn is_healthy(&self) -> bool {
         let health = &self.inner.health;
         !health.stopping.load(Ordering::Relaxed) && !health.store_fails.load(Ordering::Relaxed)
@@ -240,25 +239,25 @@ impl Engine {
 
     /// Registers what the engine counts.
     pub fn register_metrics(&self, registry: &mut Registry) {
-        self.inner.metrics.register(registry, self.inner.board.clone());
+        self.inner.metrics.register(registry, self.inner.publisher.clone());
     }
 
-    pub fn board(&self) -> &Arc<Board> {
-        &self.inner.board
+    pub fn publisher(&self) -> &Arc<Publisher> {
+        &self.inner.publisher
     }
 
-    /// Asks the writer to stop. What waits in the mailbox is answered with Stopping.
+    /// Asks the writer to stop. Queued commands are answered with Stopping.
     pub fn begin_stop(&self) {
         self.inner.health.stopping.store(true, Ordering::Relaxed);
         // A full mailbox wakes the writer as well.
-        let _ = self.inner.mailbox.try_send(Letter::Wake);
+        let _ = self.inner.mailbox.try_send(Message::Wake);
     }
 
-    fn send(&self, letter: Letter) -> Result<(), SubmitError> {
+    fn send(&self, message: Message) -> Result<(), SubmitError> {
         if self.inner.health.stopping.load(Ordering::Relaxed) {
             return Err(SubmitError::Stopping);
         }
-        self.inner.mailbox.try_send(letter).map_err(|error| match error {
+        self.inner.mailbox.try_send(message).map_err(|error| match error {
             TrySendError::Full(_) => {
                 self.inner.metrics.mailbox_full.inc();
                 SubmitError::Busy

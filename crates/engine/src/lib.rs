@@ -1,7 +1,7 @@
 //! The single writer and everything around it: the mailbox, snapshots, waiting for events, and the clock.
 //!
 //! ```text
-//!   Engine::submit ─▶ mailbox ─▶ writer ─▶ store ─▶ board (snapshots) ─▶ readers
+//!   Engine::submit ─▶ mailbox ─▶ writer ─▶ store ─▶ publisher (snapshots) ─▶ readers
 //!                                   └─▶ effects ─▶ drivers, which report back
 //! ```
 //!
@@ -21,6 +21,6 @@ pub use effects::EffectSink;
 pub use engine::*;
 pub use metrics::EngineMetrics;
 pub use open::{EngineOptions, OpenError, open};
-pub use publish::{Board, ScopeWatch};
+pub use publish::{Publisher, ScopeWatch};
 pub use waiting::{Milestone, Outcome as WaitOutcome, Reached, WaitFor, Waited, Whose};
 pub use writer::BATCH_MAX;

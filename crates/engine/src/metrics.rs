@@ -1,4 +1,4 @@
-//! What the engine counts: commands, commits, and the size of the newest snapshot.
+//! Metrics of the engine: commands, commits, and the size of the newest snapshot.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::publish::Board;
+use crate::publish::Publisher;
 
 #[derive(Debug)]
 pub struct EngineMetrics {
@@ -41,7 +41,7 @@ impl Default for EngineMetrics {
 
 impl EngineMetrics {
     /// Registers the counters, and figures that are read from the newest snapshot at each scrape.
-    pub fn register(&self, registry: &mut Registry, board: Arc<Board>) {
+    pub fn register(&self, registry: &mut Registry, publisher: Arc<Publisher>) {
         registry.register("commands", "Commands carried out", self.commands.clone());
         registry.register("commands_rejected", "Commands refused by the rules", self.rejections.clone());
         registry.register("commits", "Commits to the store", self.commits.clone());
@@ -49,11 +49,11 @@ impl EngineMetrics {
         registry.register("commit_commands", "Commands per commit", self.batch_commands.clone());
         registry.register("commit_seconds", "Duration of a commit", self.commit_seconds.clone());
         registry.register("mailbox_full", "Commands refused because the mailbox was full", self.mailbox_full.clone());
-        registry.register_collector(Box::new(SnapshotCollector(board)));
+        registry.register_collector(Box::new(SnapshotCollector(publisher)));
     }
 }
 
-struct SnapshotCollector(Arc<Board>);
+struct SnapshotCollector(Arc<Publisher>);
 
 impl fmt::Debug for SnapshotCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

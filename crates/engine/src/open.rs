@@ -13,8 +13,8 @@ use crate::clock::{Clock, ClockKind};
 use crate::effects::EffectSink;
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX};
 use crate::metrics::EngineMetrics;
-use crate::publish::Board;
-use crate::writer::{Rest, Writer};
+use crate::publish::Publisher;
+use crate::writer::{Housekeeping, Writer};
 
 pub struct EngineOptions {
     pub clock: ClockKind,
@@ -26,14 +26,14 @@ pub struct EngineOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
-        "This store was made with the real clock. Start without --clock manual, or choose another data directory with --data DIR."
+        "this data directory uses the real clock. Start without --clock manual, or choose another directory with --data DIR"
     )]
     RealClock,
     #[error(
-        "This store was made with a manual clock. Start with --clock manual, or choose another data directory with --data DIR."
+        "this data directory uses a manual clock. Start with --clock manual, or choose another directory with --data DIR"
     )]
     ManualClock,
-    #[error("The store could be read but not written, so nothing could be promised. The log says why.")]
+    #[error("the store can be read but not written. See the log for the reason")]
     NotWritable,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -54,13 +54,13 @@ pub async fn open(
     let region = Region::load(options.rules.clone(), loaded.entities)?;
     let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
     let clock = Arc::new(Clock::new(options.clock, newest.region.now()));
-    let board = Arc::new(Board::new(newest.clone()));
+    let publisher = Arc::new(Publisher::new(newest.clone()));
     let metrics = Arc::new(EngineMetrics::default());
     let health = Arc::new(Health::default());
-    let (mailbox, letters) = sync_channel(MAILBOX_MAX);
+    let (mailbox, messages) = sync_channel(MAILBOX_MAX);
     let engine = Engine::new(Inner {
         mailbox,
-        board: board.clone(),
+        publisher: publisher.clone(),
         clock: clock.clone(),
         reader: store.reader(),
         metrics: metrics.clone(),
@@ -70,14 +70,14 @@ pub async fn open(
         store,
         settings: options.rules,
         newest,
-        mailbox: letters,
-        board,
+        mailbox: messages,
+        publisher,
         clock,
         driver: driver(&engine),
         metrics,
         health,
         history_kept: options.history_kept,
-        rest: Rest::default(),
+        housekeeping: Housekeeping::default(),
     };
     let (ready, taken) = oneshot::channel();
     let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run(ready))?;

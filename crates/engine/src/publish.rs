@@ -1,5 +1,5 @@
-//! What the writer has made public: the newest snapshot, its number, and for each scope whose readers
-//! wait, a channel that moves only when that scope's document does.
+//! Publishes the writer's results: the newest snapshot, its revision, and for each event group with waiting readers a channel
+//! that changes only when the group's document does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,23 +8,23 @@ use arc_swap::ArcSwap;
 use forewarn_core::{ScopeId, Snapshot};
 use tokio::sync::watch;
 
-pub struct Board {
+pub struct Publisher {
     newest: ArcSwap<Snapshot>,
     revision: watch::Sender<u64>,
     scopes: Mutex<HashMap<ScopeId, watch::Sender<u64>>>,
 }
 
-impl Board {
-    pub fn new(first: Arc<Snapshot>) -> Board {
+impl Publisher {
+    pub fn new(first: Arc<Snapshot>) -> Publisher {
         let revision = watch::Sender::new(first.revision);
-        Board { newest: ArcSwap::new(first), revision, scopes: Mutex::default() }
+        Publisher { newest: ArcSwap::new(first), revision, scopes: Mutex::default() }
     }
 
     pub fn newest(&self) -> Arc<Snapshot> {
         self.newest.load_full()
     }
 
-    /// The newest snapshot for a look, without a share in it.
+    /// Borrows the newest snapshot, without counting a reference.
     pub fn peek(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.newest.load()
     }
@@ -33,7 +33,7 @@ impl Board {
         self.revision.subscribe()
     }
 
-    /// Shows `snapshot` to everybody, then wakes those who wait for one of the `changed` scopes.
+    /// Publishes a snapshot, then wakes the readers that wait for one of the `changed` event groups.
     pub fn publish(&self, snapshot: Arc<Snapshot>, changed: &[ScopeId]) {
         let revision = snapshot.revision;
         self.newest.store(snapshot.clone());
@@ -49,17 +49,17 @@ impl Board {
         }
     }
 
-    /// Shows a region that was loaded again: anything may have changed.
-    pub fn publish_anew(&self, snapshot: Arc<Snapshot>) {
+    /// Publishes a region that was loaded again: anything can have changed.
+    pub fn publish_reloaded(&self, snapshot: Arc<Snapshot>) {
         let watched: Vec<_> = self.scopes().keys().copied().collect();
         self.publish(snapshot, &watched);
     }
 
-    /// Joins those who wait for this scope's document. The snapshot must be looked at after this call.
+    /// Watches the document of an event group. Read the snapshot after this call, or a change can be missed.
     pub fn watch(self: &Arc<Self>, scope: ScopeId) -> ScopeWatch {
         let mut scopes = self.scopes();
         let channel = scopes.entry(scope).or_insert_with(|| watch::Sender::new(0));
-        ScopeWatch { scope, receiver: channel.subscribe(), board: self.clone() }
+        ScopeWatch { scope, receiver: channel.subscribe(), publisher: self.clone() }
     }
 
     fn scopes(&self) -> MutexGuard<'_, HashMap<ScopeId, watch::Sender<u64>>> {
@@ -67,30 +67,30 @@ impl Board {
     }
 }
 
-/// A share in a scope's channel. The last one to go takes the channel along.
+/// Watches one event group. The channel is removed with its last watch.
 pub struct ScopeWatch {
     scope: ScopeId,
     receiver: watch::Receiver<u64>,
-    board: Arc<Board>,
+    publisher: Arc<Publisher>,
 }
 
 impl ScopeWatch {
     pub async fn changed(&mut self) {
-        // The sender lives in the board as long as this watch does.
+        // The sender lives as long as this watch.
         let _ = self.receiver.changed().await;
     }
 }
 
 impl Drop for ScopeWatch {
     fn drop(&mut self) {
-        let mut scopes = self.board.scopes();
+        let mut scopes = self.publisher.scopes();
         if scopes.get(&self.scope).is_some_and(|channel| channel.receiver_count() <= 1) {
             scopes.remove(&self.scope);
         }
     }
 }
 
-/// A scope that has gone counts as changed.
+/// A removed event group counts as changed.
 fn incarnation(snapshot: &Snapshot, scope: ScopeId) -> u64 {
     snapshot.region.scope(scope).map_or(u64::MAX, |scope| scope.incarnation)
 }

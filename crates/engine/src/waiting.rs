@@ -1,13 +1,13 @@
-//! Waiting until an event has come so far. Nothing that happens is missed, however soon it is over: what
-//! counts are rows of history, and commits wake those who wait.
+//! Waits for an event to reach a status. No change is missed, however short-lived: the wait reads rows of history, and commits
+//! wake it.
 //!
 //! ```text
-//!   subscribe ─▶ where does history stand? ─▶ is an event there that has come so far? ─yes─▶ reached
+//!   subscribe ─▶ newest row of history ─▶ has an event already reached the status? ─yes─▶ reached
 //!                                                   │ no
-//!                     ┌── read the rows after that ◀┘
+//!                     ┌── read the later rows ◀────┘
 //!                     ▼                     ▲
-//!              one that fits? ─no─▶ a commit, or the time is over
-//!                     └── one that ended without, and none is left that could: missed
+//!              a matching row? ─no─▶ wait for a commit, or time out
+//!                     └── the last candidate ended without reaching it: missed
 //! ```
 
 use std::sync::Arc;
@@ -19,23 +19,22 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::engine::Engine;
 
-/// Rows that are read at once.
+/// Rows per read.
 const ROWS_MAX: u32 = 500;
 
-/// How far an event has come. It has been everywhere that lies before, so none of these is ever missed
-/// because the event went on; but not every event is approved.
+/// A status to wait for. Events pass through all earlier ones, except that not every event is approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Milestone {
-    /// It has appeared.
+    /// The event has appeared.
     Scheduled,
     Approved,
     Started,
-    /// It is over, however it ended.
+    /// The event has ended, with any outcome.
     Gone,
 }
 
 impl Milestone {
-    /// The kind of row in history that says so.
+    /// The kind of the history row that records it.
     fn row(self) -> &'static str {
         match self {
             Milestone::Scheduled => "appeared",
@@ -46,17 +45,16 @@ impl Milestone {
     }
 }
 
-/// What is waited for. Events that were over before are left out, unless `event`, `since` or `after` ask for
-/// what has been.
+/// The events to wait for. Events that had already ended do not count, unless `event`, `since` or `after` is given.
 #[derive(Clone, Debug)]
 pub struct WaitFor {
     pub milestone: Milestone,
     pub machine: Option<Whose>,
     pub kind: Option<EventKind>,
     pub event: Option<EventId>,
-    /// What was reached at this time or later counts.
+    /// Statuses reached at this time or later count.
     pub since: Option<Timestamp>,
-    /// Rows of history after this one count: where an earlier wait ended.
+    /// Rows of history after this one count; continues an earlier wait.
     pub after: Option<u64>,
 }
 
@@ -65,12 +63,12 @@ impl WaitFor {
         WaitFor { milestone, machine: None, kind: None, event: None, since: None, after: None }
     }
 
-    fn asks_for_the_past(&self) -> bool {
+    fn includes_past(&self) -> bool {
         self.event.is_some() || self.since.is_some()
     }
 }
 
-/// The machine that an event is of.
+/// The machine of an event.
 #[derive(Clone, Debug)]
 pub struct Whose {
     name: String,
@@ -82,7 +80,7 @@ impl Whose {
         Whose { name: machine.name.to_string(), known: Some((machine.id, machine.scope)) }
     }
 
-    /// A machine that is not there any more.
+    /// A machine that no longer exists.
     pub fn past(name: &str) -> Whose {
         Whose { name: name.to_owned(), known: None }
     }
@@ -91,19 +89,19 @@ impl Whose {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waited {
     pub outcome: Outcome,
-    /// Where history stood: the next wait begins there and misses nothing.
+    /// The last row that was read; a later wait continues there.
     pub after: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Reached(Reached),
-    /// This event was over without it, and no other that is meant is there.
+    /// This event ended without reaching the status, and no other candidate exists.
     Missed(Reached),
-    TimeIsOver,
+    TimedOut,
 }
 
-/// When what became of an event.
+/// An event and the time at which it reached the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     pub event: EventId,
@@ -111,15 +109,15 @@ pub struct Reached {
 }
 
 impl Engine {
-    /// Until an event has come so far, or the (real) time is over.
+    /// Waits until an event has reached the status, or until a real time.
     pub async fn wait_for(&self, wait: &WaitFor, until: Instant) -> Result<Waited, StoreError> {
         let mut commits = self.subscribe();
         let mut after = match wait.after {
             Some(after) => after,
-            None if wait.asks_for_the_past() => 0,
+            None if wait.includes_past() => 0,
             None => self.newest_row().await?,
         };
-        if let Some(reached) = there(&self.snapshot().region, wait) {
+        if let Some(reached) = find_reached(&self.snapshot().region, wait) {
             return Ok(Waited { outcome: Outcome::Reached(reached), after });
         }
         loop {
@@ -129,13 +127,13 @@ impl Engine {
             }
             match timeout_at(until, commits.changed()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return Ok(Waited { outcome: Outcome::TimeIsOver, after }),
+                Ok(Err(_)) | Err(_) => return Ok(Waited { outcome: Outcome::TimedOut, after }),
             }
         }
     }
 
-    /// The first row after `after` that fits; `after` follows. Where there is none, an event that ended, when it
-    /// was the last that could still have come so far.
+    /// Finds the first matching row after `after`, and advances `after`. Without a match, returns an event that ended if it was
+    /// the last candidate.
     async fn scan(&self, wait: &WaitFor, after: &mut u64) -> Result<Option<Outcome>, StoreError> {
         let mut over = None;
         loop {
@@ -153,7 +151,7 @@ impl Engine {
             let is_last = rows.len() < ROWS_MAX as usize;
             for row in &rows {
                 *after = row.number;
-                let Some(event) = row.event.filter(|_| fits(row, wait)) else { continue };
+                let Some(event) = row.event.filter(|_| matches(row, wait)) else { continue };
                 let found = Reached { event, at: row.at };
                 if row.kind == wait.milestone.row() {
                     return Ok(Some(Outcome::Reached(found)));
@@ -170,9 +168,9 @@ impl Engine {
         }
     }
 
-    /// Whether another event that is meant is there, or this one had come so far before that counted.
+    /// Whether another candidate exists, or this event had reached the status before the wait.
     async fn may_still_come(&self, wait: &WaitFor, over: EventId) -> Result<bool, StoreError> {
-        if meant(&self.snapshot().region, wait).any(|event| event.is_live()) {
+        if candidates(&self.snapshot().region, wait).any(|event| event.is_live()) {
             return Ok(true);
         }
         let kinds = vec![wait.milestone.row().to_owned()];
@@ -186,16 +184,16 @@ impl Engine {
     }
 }
 
-/// An event that is not over, or that is asked for by its id, and has come so far already.
-fn there(region: &Region, wait: &WaitFor) -> Option<Reached> {
-    meant(region, wait).filter(|event| event.is_live() || wait.event.is_some()).find_map(|event| {
+/// An event that has already reached the status and is live or was asked for by ID.
+fn find_reached(region: &Region, wait: &WaitFor) -> Option<Reached> {
+    candidates(region, wait).filter(|event| event.is_live() || wait.event.is_some()).find_map(|event| {
         let at = reached_at(event, wait.milestone)?;
         wait.since.is_none_or(|since| at >= since).then_some(Reached { event: event.id, at })
     })
 }
 
-/// The events of the region that are waited for, however far they are.
-fn meant<'a>(region: &'a Region, wait: &'a WaitFor) -> impl Iterator<Item = &'a Arc<Event>> {
+/// The candidates in the region, in any status.
+fn candidates<'a>(region: &'a Region, wait: &'a WaitFor) -> impl Iterator<Item = &'a Arc<Event>> {
     let events: Box<dyn Iterator<Item = &Arc<Event>>> = match (wait.event, &wait.machine) {
         (Some(id), _) => Box::new(region.event(id).into_iter()),
         (None, Some(Whose { known: Some((machine, _)), .. })) => Box::new(region.events_of(*machine)),
@@ -214,7 +212,7 @@ fn is_of(event: &Event, whose: &Whose) -> bool {
     })
 }
 
-/// As far as the event itself knows: one that is over does not tell whether it had started.
+/// When the event reached the status, as far as the event itself records it: an ended event does not record its start.
 fn reached_at(event: &Event, milestone: Milestone) -> Option<Timestamp> {
     match (milestone, &event.status) {
         (Milestone::Scheduled, _) => Some(event.appeared),
@@ -225,8 +223,8 @@ fn reached_at(event: &Event, milestone: Milestone) -> Option<Timestamp> {
     }
 }
 
-/// History finds machines by their names alone; several may have one.
-fn fits(row: &HistoryRow, wait: &WaitFor) -> bool {
+/// History finds machines by name, and several machines can have the same name.
+fn matches(row: &HistoryRow, wait: &WaitFor) -> bool {
     let is_kind = |kind: EventKind| {
         let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
         detail["type"].as_str().is_some_and(|word| word == kind_word(kind))

@@ -1,14 +1,14 @@
 //! The single writer: one thread that owns the region and the store.
 //!
 //! ```text
-//!            ┌──────────── what time has brought comes first ◀───────────┐
+//!            ┌──────────────── deadlines come first ◀─────────────────────┐
 //!            ▼                                                           │
 //!   mailbox ─▶ apply, in sequence ─▶ commit, together ─▶ publish ─▶ driver ─▶ answers
 //! ```
 //!
-//! No answer of a batch leaves before the batch's commit: even a refusal may rest on an earlier command
-//! of the same batch. A commit that certainly failed leaves the old region in place; on any doubt the
-//! store is loaded again. A transition is never tried twice.
+//! No answer of a batch is sent before the batch's commit, because even a refusal can depend on an earlier command of the same
+//! batch. A commit that certainly failed leaves the old region in place; if its outcome is in doubt, the store is loaded
+//! again. A transition is never retried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,118 +24,122 @@ use tokio::sync::oneshot;
 
 use crate::clock::{self, Clock};
 use crate::effects::EffectSink;
-use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Letter, Pending, SubmitError};
+use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Message, Pending, SubmitError};
 use crate::metrics::EngineMetrics;
-use crate::publish::Board;
+use crate::publish::Publisher;
 
-/// Commands in one commit. Enough that the cost of a commit is shared; few enough that the first of them
-/// does not wait long for the last to be applied.
+/// Commands per commit: enough to share the cost of a commit, few enough that the first need not wait long for the last.
 pub const BATCH_MAX: usize = 512;
 
-/// How long the timer waits after a step of its own could not be stored.
+/// The timer's pause after a step of its own could not be stored.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Steps at one and the same time. Deadlines that pass bring others at the same time only a few times
-/// over; more than this is a deadline that does not pass.
+/// Steps at the same point in time. A deadline causes others at the same time only a few times; more than this is a deadline
+/// that does not pass.
 const PASSES_MAX: u32 = 10_000;
 
-/// The longest sleep: the system's clock may be set forward meanwhile.
+/// The longest sleep, because the system's clock can be set forward meanwhile.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
-/// Rows of history that are forgotten at once, so that nobody waits long for it.
+/// Rows of history deleted at once, so that commands need not wait long.
 const FORGET_ROWS: u32 = 500;
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
 const FORGET_AGAIN: Duration = Duration::from_secs(1);
 
-/// How often the driver is shown everything that should be under way.
+/// The interval at which the driver reconciles.
 const RECONCILE_EVERY: Duration = Duration::from_secs(60);
 
 pub struct Writer {
     pub store: Box<dyn Store>,
     pub settings: Settings,
     pub newest: Arc<Snapshot>,
-    pub mailbox: Receiver<Letter>,
-    pub board: Arc<Board>,
+    pub mailbox: Receiver<Message>,
+    pub publisher: Arc<Publisher>,
     pub clock: Arc<Clock>,
     pub driver: Box<dyn EffectSink>,
     pub metrics: Arc<EngineMetrics>,
     pub health: Arc<Health>,
     pub history_kept: Duration,
-    pub rest: Rest,
+    pub housekeeping: Housekeeping,
 }
 
-/// What the writer does when nobody asks for anything.
-pub struct Rest {
-    /// The timer rests until then, because its last step failed.
+/// Work for idle times.
+pub struct Housekeeping {
+    /// The timer pauses until then, because its last step failed.
     pub timer_after: Option<Instant>,
     pub forget_at: Instant,
     pub reconcile_at: Instant,
-    /// The region in memory may not be the stored one.
+    /// The region in memory may differ from the stored one.
     pub in_doubt: bool,
 }
 
-impl Default for Rest {
+impl Default for Housekeeping {
     fn default() -> Self {
         let now = Instant::now();
-        Rest { timer_after: None, forget_at: now + FORGET_AGAIN, reconcile_at: now + RECONCILE_EVERY, in_doubt: false }
+        Housekeeping {
+            timer_after: None,
+            forget_at: now + FORGET_AGAIN,
+            reconcile_at: now + RECONCILE_EVERY,
+            in_doubt: false,
+        }
     }
 }
 
-/// A batch whose commit failed, certainly or not.
-struct Lost;
+/// The commit of a batch failed, certainly or possibly.
+struct CommitFailed;
 
-/// To each bundle.
+/// One per bundle.
 type Answers = Vec<Result<Vec<Answer>, Rejection>>;
 
 impl Writer {
-    /// Runs until the engine is told to stop. `ready` hears whether the store takes writes at all.
+    /// Runs until the engine is told to stop. `ready` reports whether the store is writable.
     pub fn run(mut self, ready: oneshot::Sender<bool>) {
-        let _ended = Ended(self.health.clone());
+        let _ended = StopOnDrop(self.health.clone());
         self.reconcile();
-        let taken = self.step_alone(vec![Command::Resume, Command::Tick], self.clock.now()).is_ok();
+        let taken = self.step_internal(vec![Command::Resume, Command::Tick], self.clock.now()).is_ok();
         let _ = ready.send(taken);
         while !self.health.stopping.load(Ordering::Relaxed) {
             self.pass_time();
-            match self.mailbox.recv_timeout(self.patience()) {
-                Ok(letter) => self.serve(letter),
-                Err(RecvTimeoutError::Timeout) => self.tidy(),
+            match self.mailbox.recv_timeout(self.sleep_time()) {
+                Ok(message) => self.serve(message),
+                Err(RecvTimeoutError::Timeout) => self.do_housekeeping(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // So that the store knows for how long the server ran.
-        let _ = self.step_alone(vec![Command::Tick], self.clock.now());
+        // Stores for how long the server ran.
+        let _ = self.step_internal(vec![Command::Tick], self.clock.now());
     }
 
-    /// Everything that is due by now, in order.
+    /// Passes everything that is due, in order.
     fn pass_time(&mut self) {
-        if self.rest.timer_after.is_some_and(|after| Instant::now() < after) {
+        if self.housekeeping.timer_after.is_some_and(|after| Instant::now() < after) {
             return;
         }
-        self.rest.timer_after = None;
+        self.housekeeping.timer_after = None;
         let now = self.clock.now();
         let mut passes = 0;
         while self.next_due().is_some_and(|due| due <= now) {
             passes += 1;
             if self.pass(now).is_err() || passes == PASSES_MAX {
-                self.rest.timer_after = Some(Instant::now() + RETRY_AFTER);
+                self.housekeeping.timer_after = Some(Instant::now() + RETRY_AFTER);
                 return;
             }
         }
     }
 
-    /// One step of time: the rules' deadlines, then what the driver has to say.
-    fn pass(&mut self, now: Timestamp) -> Result<(), Lost> {
+    /// One step of time: the deadlines of the rules, then the driver's reports.
+    fn pass(&mut self, now: Timestamp) -> Result<(), CommitFailed> {
         if self.next_tick().is_some_and(|due| due <= now) {
-            self.step_alone(vec![Command::Tick], now)?;
+            self.step_internal(vec![Command::Tick], now)?;
         }
-        self.drain(now)
+        self.take_reports(now)
     }
 
     fn next_due(&self) -> Option<Timestamp> {
         [self.next_tick(), self.driver.next()].into_iter().flatten().min()
     }
 
-    /// When the rules must be told the time.
+    /// When the rules need a tick.
     fn next_tick(&self) -> Option<Timestamp> {
         let region = &self.newest.region;
         let pulse = match self.clock.kind() {
@@ -145,8 +149,8 @@ impl Writer {
         [region.next_deadline(), pulse].into_iter().flatten().min()
     }
 
-    /// Lets the driver report all that is over by now.
-    fn drain(&mut self, now: Timestamp) -> Result<(), Lost> {
+    /// Takes the driver's reports that are due.
+    fn take_reports(&mut self, now: Timestamp) -> Result<(), CommitFailed> {
         loop {
             let due = self.driver.due(now, BATCH_MAX);
             if due.is_empty() {
@@ -154,41 +158,41 @@ impl Writer {
             }
             let events: Vec<_> = due.iter().map(|(event, _)| *event).collect();
             let reports: Vec<_> = due.into_iter().map(|(event, report)| Command::Report { event, report }).collect();
-            self.step_alone(reports, now)?;
+            self.step_internal(reports, now)?;
             events.into_iter().for_each(|event| self.driver.reported(event));
             self.publish_next_report();
         }
     }
 
-    /// How long the writer may sleep.
-    fn patience(&self) -> Duration {
+    /// How long the writer can sleep.
+    fn sleep_time(&self) -> Duration {
         let timer = match self.clock.kind() {
             clock::Kind::Manual => SLEEP_MAX,
             clock::Kind::Real => self.next_due().map_or(SLEEP_MAX, |due| due.since(self.clock.now())),
         };
-        let held = self.rest.timer_after.map_or(Duration::ZERO, |after| after.duration_since(Instant::now()));
-        timer.max(held).min(SLEEP_MAX).min(self.rest.forget_at.saturating_duration_since(Instant::now()))
+        let held = self.housekeeping.timer_after.map_or(Duration::ZERO, |after| after.duration_since(Instant::now()));
+        timer.max(held).min(SLEEP_MAX).min(self.housekeeping.forget_at.saturating_duration_since(Instant::now()))
     }
 
-    /// A letter, and those that wait behind it.
-    fn serve(&mut self, first: Letter) {
+    /// Handles a message and those queued behind it.
+    fn serve(&mut self, first: Message) {
         let mut batch = Vec::new();
         let mut next = Some(first);
-        while let Some(letter) = next {
-            match letter {
-                Letter::Command(pending) => batch.push(*pending),
-                Letter::Wake => {}
-                Letter::Advance { how, reply } => {
-                    self.carry_out(std::mem::take(&mut batch));
+        while let Some(message) = next {
+            match message {
+                Message::Command(pending) => batch.push(*pending),
+                Message::Wake => {}
+                Message::Advance { how, reply } => {
+                    self.apply_batch(std::mem::take(&mut batch));
                     let _ = reply.send(self.advance(how));
                 }
             }
             next = if batch.len() < BATCH_MAX { self.mailbox.try_recv().ok() } else { None };
         }
-        self.carry_out(batch);
+        self.apply_batch(batch);
     }
 
-    fn carry_out(&mut self, batch: Vec<Pending>) {
+    fn apply_batch(&mut self, batch: Vec<Pending>) {
         if batch.is_empty() {
             return;
         }
@@ -197,15 +201,15 @@ impl Writer {
             batch.into_iter().map(|Pending { work, reply }| (work, reply)).unzip();
         match self.step(bundles, now) {
             Ok(answers) => {
-                // Impacts that take no time are over before anybody hears of them, on every clock.
-                let _ = self.drain(now);
+                // Impacts without duration end before anyone sees them, on every clock.
+                let _ = self.take_reports(now);
                 let snapshot = &self.newest;
                 for (reply, answers) in replies.into_iter().zip(answers) {
                     let done = answers.map(|answers| AllDone { answers, snapshot: snapshot.clone() });
                     let _ = reply.send(done.map_err(SubmitError::Rejected));
                 }
             }
-            Err(Lost) => replies.into_iter().for_each(|reply| {
+            Err(CommitFailed) => replies.into_iter().for_each(|reply| {
                 let _ = reply.send(Err(SubmitError::Unavailable));
             }),
         }
@@ -227,39 +231,39 @@ impl Writer {
         while let Some(due) = self.next_due().filter(|due| *due <= to) {
             passes = if due > self.clock.now() { 0 } else { passes + 1 };
             if passes == PASSES_MAX {
-                tracing::error!(due = due.0, "a deadline does not pass; the clock stays there");
+                tracing::error!(due = due.0, "a deadline does not pass; the clock stops there");
                 return Err(AdvanceError::Unavailable);
             }
             self.clock.move_to(due);
-            self.pass(self.clock.now()).map_err(|Lost| AdvanceError::Unavailable)?;
+            self.pass(self.clock.now()).map_err(|CommitFailed| AdvanceError::Unavailable)?;
         }
         self.clock.move_to(to);
-        // The store must know the time that was answered.
-        self.step_alone(vec![Command::Tick], to).map_err(|Lost| AdvanceError::Unavailable)?;
+        // The time in the answer must be durable.
+        self.step_internal(vec![Command::Tick], to).map_err(|CommitFailed| AdvanceError::Unavailable)?;
         Ok(to)
     }
 
-    /// A step of the program's own: each command by itself.
-    fn step_alone(&mut self, commands: Vec<Command>, now: Timestamp) -> Result<(), Lost> {
+    /// A step of the writer itself, each command on its own.
+    fn step_internal(&mut self, commands: Vec<Command>, now: Timestamp) -> Result<(), CommitFailed> {
         self.step(commands.into_iter().map(|command| Bundle::plain(vec![command], None)).collect(), now).map(drop)
     }
 
-    /// Applies the bundles one after the other, commits what came of them, publishes it, tells the driver.
-    fn step(&mut self, bundles: Vec<Bundle>, now: Timestamp) -> Result<Answers, Lost> {
-        if self.rest.in_doubt {
-            self.load_again()?;
+    /// Applies the bundles in sequence, commits the result, publishes it, and notifies the driver.
+    fn step(&mut self, bundles: Vec<Bundle>, now: Timestamp) -> Result<Answers, CommitFailed> {
+        if self.housekeeping.in_doubt {
+            self.reload()?;
         }
-        let mut work = Work::on(self.newest.region.clone());
-        let answers: Answers = bundles.into_iter().map(|bundle| work.carry_out(bundle, now)).collect();
+        let mut work = BatchWork::on(self.newest.region.clone());
+        let answers: Answers = bundles.into_iter().map(|bundle| work.apply_bundle(bundle, now)).collect();
         self.count(&answers);
         self.commit(work)?;
         Ok(answers)
     }
 
-    fn commit(&mut self, work: Work) -> Result<(), Lost> {
-        let Work { region, writes, attachments, mut batch, effects } = work;
+    fn commit(&mut self, work: BatchWork) -> Result<(), CommitFailed> {
+        let BatchWork { region, writes, attachments, mut batch, effects } = work;
         batch.writes = writes.into_values().collect();
-        batch.attachments = attachments_of(attachments, &region);
+        batch.attachments = retain_owned(attachments, &region);
         if batch == Batch::default() {
             return Ok(());
         }
@@ -271,30 +275,30 @@ impl Writer {
             Ok(revision) => {
                 self.metrics.commits.inc();
                 let changed = changed_scopes(&self.newest.region, &batch.writes);
-                let roster = self.newest.roster + u64::from(moves_machines(&self.newest.region, &batch.writes));
+                let roster = self.newest.roster + u64::from(changes_roster(&self.newest.region, &batch.writes));
                 self.newest = Arc::new(Snapshot { revision, region, roster });
-                self.board.publish(self.newest.clone(), &changed);
+                self.publisher.publish(self.newest.clone(), &changed);
                 self.driver.follow(&effects);
                 self.publish_next_report();
                 Ok(())
             }
             Err(error) => {
                 self.metrics.commits_failed.inc();
-                tracing::error!(error = %chain(&error), "a commit failed");
+                tracing::error!(error = %render_chain(&error), "commit failed");
                 match error {
                     CommitError::Refused(_) => {}
                     CommitError::Conflict { .. } | CommitError::Doubt(_) => {
-                        self.rest.in_doubt = true;
-                        let _ = self.load_again();
+                        self.housekeeping.in_doubt = true;
+                        let _ = self.reload();
                     }
                 }
-                Err(Lost)
+                Err(CommitFailed)
             }
         }
     }
 
-    /// What is stored is what counts.
-    fn load_again(&mut self) -> Result<(), Lost> {
+    /// Loads the region from the store, which is authoritative.
+    fn reload(&mut self) -> Result<(), CommitFailed> {
         let loaded = self.store.load().and_then(|loaded| {
             let region = Region::load(self.settings.clone(), loaded.entities)?;
             Ok(Snapshot { revision: loaded.revision, region, roster: self.newest.roster + 1 })
@@ -302,18 +306,18 @@ impl Writer {
         match loaded {
             Ok(snapshot) => {
                 self.newest = Arc::new(snapshot);
-                self.rest.in_doubt = false;
+                self.housekeeping.in_doubt = false;
                 self.health.store_fails.store(false, Ordering::Relaxed);
-                self.board.publish_anew(self.newest.clone());
+                self.publisher.publish_reloaded(self.newest.clone());
                 self.reconcile();
                 Ok(())
             }
             Err(error) => {
                 tracing::error!(
-                    error = %chain(&error),
-                    "the store cannot be loaded again; nothing is changed until it can"
+                    error = %render_chain(&error),
+                    "cannot reload the store; changes are refused until it can be read"
                 );
-                Err(Lost)
+                Err(CommitFailed)
             }
         }
     }
@@ -328,20 +332,20 @@ impl Writer {
         self.health.next_report_ms.store(next, Ordering::Relaxed);
     }
 
-    /// Nobody asks for anything: time for the house.
-    fn tidy(&mut self) {
+    /// Does the work for idle times.
+    fn do_housekeeping(&mut self) {
         let now = Instant::now();
-        if now >= self.rest.reconcile_at {
-            self.rest.reconcile_at = now + RECONCILE_EVERY;
+        if now >= self.housekeeping.reconcile_at {
+            self.housekeeping.reconcile_at = now + RECONCILE_EVERY;
             self.reconcile();
         }
-        if now >= self.rest.forget_at {
+        if now >= self.housekeeping.forget_at {
             let before = self.clock.now() - self.history_kept;
-            let gone = self.store.forget_history(before, FORGET_ROWS).unwrap_or_else(|error| {
-                tracing::warn!(error = %chain(&error), "old history could not be removed");
+            let deleted = self.store.forget_history(before, FORGET_ROWS).unwrap_or_else(|error| {
+                tracing::warn!(error = %render_chain(&error), "cannot delete old history");
                 0
             });
-            self.rest.forget_at = now + if gone == FORGET_ROWS { FORGET_AGAIN } else { FORGET_EVERY };
+            self.housekeeping.forget_at = now + if deleted == FORGET_ROWS { FORGET_AGAIN } else { FORGET_EVERY };
         }
     }
 
@@ -354,17 +358,17 @@ impl Writer {
     }
 }
 
-/// However the writer ends, also by a panic, nobody is told that all is well.
-struct Ended(Arc<Health>);
+/// Marks the engine as stopping however the writer ends, also by a panic.
+struct StopOnDrop(Arc<Health>);
 
-impl Drop for Ended {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stopping.store(true, Ordering::Relaxed);
     }
 }
 
-/// What a batch has come to so far. An entity that is written twice is stored once.
-struct Work {
+/// The accumulated result of a batch. An entity that is written twice is stored once.
+struct BatchWork {
     region: Region,
     writes: BTreeMap<Key, Write>,
     attachments: BTreeMap<(Key, String), Attachment>,
@@ -372,9 +376,9 @@ struct Work {
     effects: Vec<Effect>,
 }
 
-impl Work {
-    fn on(region: Region) -> Work {
-        Work {
+impl BatchWork {
+    fn on(region: Region) -> BatchWork {
+        BatchWork {
             region,
             writes: BTreeMap::new(),
             attachments: BTreeMap::new(),
@@ -383,8 +387,8 @@ impl Work {
         }
     }
 
-    /// All of a bundle, or nothing of it.
-    fn carry_out(&mut self, bundle: Bundle, now: Timestamp) -> Result<Vec<Answer>, Rejection> {
+    /// Applies all commands of a bundle, or none.
+    fn apply_bundle(&mut self, bundle: Bundle, now: Timestamp) -> Result<Vec<Answer>, Rejection> {
         let mut steps: Vec<Transition> = Vec::with_capacity(bundle.commands.len());
         for command in &bundle.commands {
             let region = steps.last().map_or(&self.region, |step| &step.region);
@@ -407,8 +411,8 @@ impl Work {
     }
 }
 
-/// Without those whose owner another bundle of the same batch has removed.
-fn attachments_of(attachments: BTreeMap<(Key, String), Attachment>, region: &Region) -> Vec<Attachment> {
+/// The attachments, without those whose owner another bundle of the same batch has removed.
+fn retain_owned(attachments: BTreeMap<(Key, String), Attachment>, region: &Region) -> Vec<Attachment> {
     let is_there = |owner: Owner| match owner {
         Owner::Region => true,
         Owner::Machine(id) => region.machine(id).is_some(),
@@ -425,7 +429,7 @@ fn key_of(write: &Write) -> Key {
     }
 }
 
-/// The scopes whose document is another one after these writes.
+/// The event groups whose documents these writes change.
 fn changed_scopes(before: &Region, writes: &[Write]) -> Vec<ScopeId> {
     let incarnation = |id| before.scope(id).map(|scope| scope.incarnation);
     let changed = writes.iter().filter_map(|write| match write {
@@ -436,8 +440,8 @@ fn changed_scopes(before: &Region, writes: &[Write]) -> Vec<ScopeId> {
     changed.collect()
 }
 
-/// Whether a machine comes or goes with these writes.
-fn moves_machines(before: &Region, writes: &[Write]) -> bool {
+/// Whether these writes add or remove a machine.
+fn changes_roster(before: &Region, writes: &[Write]) -> bool {
     writes.iter().any(|write| match write {
         Write::Put(Entity::Machine(machine)) => before.machine(machine.id).is_none(),
         Write::Delete(Key::Machine(_)) => true,
@@ -445,8 +449,8 @@ fn moves_machines(before: &Region, writes: &[Write]) -> bool {
     })
 }
 
-/// An error and what is behind it, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+/// An error with its sources, on one line.
+fn render_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -1,4 +1,4 @@
-//! What a machine may know about itself, put into the words of the instance document.
+//! Instance metadata: converts a machine into the instance document.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use forewarn_wire::version::InstanceVersion;
 
 use super::ids::{group_resource_id, machine_resource_id};
 
-/// What is at `path` below `/metadata/instance`.
+/// The value at `path` below `/metadata/instance`.
 pub fn answer(
     region: &Region,
     machine: &Machine,

@@ -66,7 +66,7 @@ pub const CONNECTION_BYTES_MAX: usize = 2 * connection::HEAD_BYTES_MAX + 8 * 102
 /// The interval at which documents that are no longer used are dropped.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
-/// What the endpoint shares with the management side. It lives in memory and ends with the process.
+/// State that the endpoint shares with the management side. It lives in memory and ends with the process.
 pub struct EndpointState {
     pub requests: Requests,
     pub faults: Faults,

@@ -116,7 +116,7 @@ impl Usage {
     }
 }
 
-/// What one connection is doing. Its own task writes it; the table reads it to find an idle connection.
+/// The activity of one connection. Its own task writes it; the table reads it to find an idle connection.
 #[derive(Default)]
 pub struct Activity {
     /// Counts the beginnings and ends of requests: odd while one is being answered.

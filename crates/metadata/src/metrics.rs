@@ -1,4 +1,4 @@
-//! What the metadata endpoint counts.
+//! Metrics of the metadata endpoint.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -66,7 +66,7 @@ impl FromRequest<Portal> for Form {
         let bytes = bytes.map_err(IntoResponse::into_response)?;
         let fields: Vec<(String, String)> = form_urlencoded::parse(&bytes).into_owned().collect();
         let form = Form { visitor, fields };
-        if !form.visitor.session.takes(form.text("csrf")) {
+        if !form.visitor.session.accepts(form.text("csrf")) {
             let why = "The form is not one of this session's pages, so nothing was done. Go back, reload the page and try again.";
             return Err((StatusCode::FORBIDDEN, why).into_response());
         }

@@ -1,4 +1,4 @@
-//! Adapts the engine to what the metadata endpoint and the drivers ask of it.
+//! Adapts the engine to the traits of the metadata endpoint and the drivers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use forewarn_engine::ScopeWatch;
 use forewarn_engine::{Engine, SubmitError};
 use forewarn_metadata::{BoxFuture, DocumentWatch, Source, SourceError};
 
-/// How long to wait before a report that the writer could not take is sent again.
+/// The pause before a report that the writer could not take is sent again.
 const REPORT_RETRY: Duration = Duration::from_secs(1);
 
 /// The metadata endpoint's view of the engine.
@@ -25,7 +25,7 @@ pub struct EngineSource(pub Engine);
 
 impl Source for EngineSource {
     fn peek(&self) -> Guard<Arc<Snapshot>> {
-        self.0.board().peek()
+        self.0.publisher().peek()
     }
 
     fn now(&self) -> Timestamp {
@@ -33,7 +33,7 @@ impl Source for EngineSource {
     }
 
     fn watch(&self, scope: ScopeId) -> Box<dyn DocumentWatch> {
-        Box::new(EngineWatch(self.0.board().watch(scope)))
+        Box::new(EngineWatch(self.0.publisher().watch(scope)))
     }
 
     fn approve<'a>(&'a self, machine: &'a Machine, events: Vec<EventId>) -> BoxFuture<'a, Result<(), SourceError>> {

@@ -1,5 +1,4 @@
-//! What a server is started with: meant, not typed. Reading files, environment and flags is the
-//! command line's business.
+//! The configuration of a server. Files, environment variables and flags are read by the command line.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -19,14 +18,14 @@ pub struct Config {
     pub store: StoreChoice,
     pub metadata: Vec<MetadataListener>,
     pub management: SocketAddr,
-    /// The same API over https.
+    /// The https listener of the management API.
     pub management_tls: ManagementTls,
     pub certificate: Certificate,
     pub auth: Auth,
     pub clock: ClockKind,
-    /// The rules' own settings, the notice scale among them.
+    /// The settings of the rules, including the notice scale.
     pub rules: Settings,
-    /// Holds every GET that arrives so soon after the one that turned a scope on. At most 120 s.
+    /// How long the GET that turns an event group on is held, and those that arrive meanwhile. At most 120 s.
     pub first_call_delay: Duration,
     /// Requests per second and machine; None: no limit.
     pub rate_limit: Option<u32>,
@@ -37,19 +36,18 @@ pub struct Config {
     /// Show machine names without the `_` that version 2017-03-01 puts before them.
     pub plain_names: bool,
     pub history_days: u32,
-    /// From the resolution of a web hook's name to the head of its receiver's answer.
+    /// The time for a webhook delivery, from name resolution to the head of the response.
     pub webhook_timeout: Duration,
     pub driver: DriverChoice,
-    /// The machine that loopback callers are when nothing else says who they are; a name as in `/vm/…`.
-    /// None: the one that an empty store starts with.
+    /// The machine that loopback callers are treated as; a name as in `/vm/…`. None: the first machine.
     pub default_machine: Option<String>,
-    /// What the machine is called that an empty store starts with; None: as this computer.
+    /// The name of the first machine, which an empty store starts with; None: this computer's name.
     pub first_machine: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub enum StoreChoice {
-    /// `forewarn.db`, `token` and the lock live in this directory.
+    /// The directory of `forewarn.db`, `token` and the lock.
     Directory(PathBuf),
     Memory,
 }
@@ -57,7 +55,7 @@ pub enum StoreChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManagementTls {
     Off,
-    /// When the address can be opened; else a warning.
+    /// Skipped with a warning if the address is taken.
     IfFree(SocketAddr),
     At(SocketAddr),
 }
@@ -78,7 +76,7 @@ pub enum DriverChoice {
 }
 
 impl Default for Config {
-    /// In memory, on the default ports. The command line puts a directory in.
+    /// In memory, on the default ports.
     fn default() -> Self {
         Config {
             store: StoreChoice::Memory,
@@ -100,7 +98,7 @@ impl Default for Config {
             held_per_source: HELD_PER_SOURCE_DEFAULT,
             plain_names: false,
             history_days: 30,
-            // The specification of the signatures wants 15 to 30 seconds.
+            // The Standard Webhooks specification recommends 15 to 30 seconds.
             webhook_timeout: Duration::from_secs(20),
             driver: DriverChoice::Simulated(Impacts::default()),
             default_machine: None,

@@ -1,4 +1,4 @@
-//! From a configuration to a server that runs, and from there to one that has stopped.
+//! Starts a server from a configuration, and stops it.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -37,12 +37,12 @@ use tokio_util::task::TaskTracker;
 use crate::adapters::{DriverSink, EngineOrders, EngineSource};
 use crate::config::{Config, DriverChoice, ManagementTls, StoreChoice};
 
-/// A server that serves.
+/// A running server.
 pub struct Running {
-    /// In the order of the configuration.
+    /// The metadata listeners, in the order of the configuration.
     pub metadata: Vec<BoundAddress>,
     pub management: SocketAddr,
-    /// The same over https.
+    /// The https listener.
     pub management_tls: Option<SocketAddr>,
     pub engine: Engine,
     pub endpoint: Arc<EndpointState>,
@@ -55,17 +55,17 @@ pub struct Running {
     access: Arc<Access>,
 }
 
-/// The longest delay of the original's first call.
+/// The longest first-call delay seen on Azure.
 const FIRST_CALL_DELAY_MAX: Duration = Duration::from_secs(120);
 
-/// What connections have to finish when the server stops.
+/// How long connections can take to finish when the server stops.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// What the writer has for its last commit.
+/// How long the last commit can take.
 const STOP_COMMIT: Duration = Duration::from_millis(1500);
 
-/// Starts a server on the current runtime. Every listener is bound, and the store is loaded and writable,
-/// before the first request is taken.
+/// Starts a server on the current runtime. All listeners are bound and the store is loaded and writable before the first
+/// request is accepted.
 pub async fn start(config: Config) -> anyhow::Result<Running> {
     let store: Box<dyn Store> = match &config.store {
         StoreChoice::Memory => Box::new(MemoryStore::new()),
@@ -74,7 +74,7 @@ pub async fn start(config: Config) -> anyhow::Result<Running> {
     start_with(config, store).await
 }
 
-/// The same with a store that is open already.
+/// Starts a server on an open store.
 pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result<Running> {
     check(&config)?;
     let access = Arc::new(open_access(&config)?);
@@ -140,7 +140,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     if let Some(Secure { listener, tls }) = secure {
         let transport = api::Transport::Tls(tls.acceptor());
         tasks.spawn(api::serve(listener, transport, router, stop.clone()));
-        tasks.spawn(tls.keep_fresh(stop.clone()));
+        tasks.spawn(tls.renew_until(stop.clone()));
     }
     if let Some(runner) = runner {
         tasks.spawn(runner.run(stop));
@@ -173,7 +173,7 @@ impl Running {
         api::render_metrics(&self.registry)
     }
 
-    /// A link that signs one browser in at the portal as the owner, once and soon.
+    /// A single-use link that signs a browser in to the portal as the owner.
     pub fn portal_link(&self) -> String {
         let address = match self.management {
             address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
@@ -182,22 +182,22 @@ impl Running {
         format!("http://{address}{}", self.access.portal_link(&self.access.owner()))
     }
 
-    /// Stops within five seconds: held requests are answered, connections closed, time written down.
-    /// What drivers were about is taken up at the next start.
+    /// Stops within five seconds: held requests are answered, connections closed, the time stored. Drivers resume their work
+    /// at the next start.
     pub async fn stop(self) {
         self.stop.cancel();
         self.tasks.close();
         if timeout(STOP_GRACE, self.tasks.wait()).await.is_err() {
-            tracing::warn!("some connections did not end in time and are cut off");
+            tracing::warn!("some connections did not end in time and were closed");
         }
         self.engine.begin_stop();
         let writer = tokio::task::spawn_blocking(move || self.writer.join());
         if timeout(STOP_COMMIT, writer).await.is_err() {
-            tracing::warn!("the last commit did not end in time");
+            tracing::warn!("the last commit did not finish in time");
         }
     }
 
-    /// Returns when the writer has ended without being asked to: nothing can be changed any more.
+    /// Returns when the writer has ended unexpectedly: no further change is possible.
     pub async fn failed(&self) {
         let mut revisions = self.engine.subscribe();
         while !self.writer.is_finished() {
@@ -208,13 +208,13 @@ impl Running {
 
 fn check(config: &Config) -> anyhow::Result<()> {
     if config.first_call_delay > FIRST_CALL_DELAY_MAX {
-        bail!("first_call_delay is at most {} seconds.", FIRST_CALL_DELAY_MAX.as_secs());
+        bail!("first_call_delay can be at most {} seconds", FIRST_CALL_DELAY_MAX.as_secs());
     }
     if config.metadata.len() > LISTENERS_MAX {
-        bail!("There may be {LISTENERS_MAX} metadata listeners.");
+        bail!("there can be at most {LISTENERS_MAX} metadata listeners");
     }
     if config.rules.notice_scale == 0 {
-        bail!("The notice scale is a whole number from 1: notice is divided by it.");
+        bail!("the notice scale must be a whole number of at least 1");
     }
     Ok(())
 }
@@ -277,7 +277,7 @@ async fn open_tls(config: &Config) -> anyhow::Result<Option<Secure>> {
             return Err(listen_error("management https", "--management-tls", address, &error));
         }
         Err(error) => {
-            tracing::warn!(%address, %error, "no https: the address cannot be opened. Choose another with --management-tls, or say --management-tls off");
+            tracing::warn!(%address, %error, "https is off because its address is not available; choose another with --management-tls ADDR, or use --management-tls off");
             return Ok(None);
         }
     };
@@ -320,7 +320,7 @@ fn command_runner(engine: &Engine, command: &CommandDriver, signal: Arc<Notify>)
     CommandRunner { orders: Arc::new(EngineOrders(engine.clone())), config: Arc::new(command.clone()), signal, reruns }
 }
 
-/// A store that never had a machine gets this one, so that the first curl works.
+/// Registers a machine in an empty store, so that the first request works.
 async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result<()> {
     if engine.snapshot().region.meta().next_id != 0 {
         return Ok(());
@@ -332,9 +332,9 @@ async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result
     let done = engine
         .submit(Command::RegisterMachine(Box::new(machine)), None)
         .await
-        .with_context(|| format!("The machine '{name}' could not be registered as the first machine"))?;
+        .with_context(|| format!("cannot register the first machine '{name}'"))?;
     match done.answer {
         Answer::Machine(FIRST_MACHINE) => Ok(()),
-        other => Err(anyhow!("The first machine has an unexpected number: {other:?}")),
+        other => Err(anyhow!("the first machine has an unexpected ID: {other:?}")),
     }
 }

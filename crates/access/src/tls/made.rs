@@ -1,4 +1,4 @@
-//! Certificates of our own making: an authority and one leaf, with their keys, as they are kept.
+//! Our own authority and its certificate, with their keys, as they are stored.
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use super::plan::{AUTHORITY_SECS, Have, LEAF_SECS, Plan, Span, plan};
 use crate::secret_file::{self, SecretFileError};
 
-/// Keys and certificates, in the data directory, for its owner alone.
+/// Keys and certificates: a private file in the data directory.
 pub const TLS_FILE: &str = "tls.json";
 
-/// The certificate of the authority, which is no secret: clients are given it.
+/// The authority's certificate, for clients.
 pub const AUTHORITY_FILE: &str = "ca.pem";
 
-/// Two certificates and two keys have some 3 KB.
+/// Two certificates and two keys take about 3 KB.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct Made {
     pub names: Vec<String>,
 }
 
-/// PEM, and when it is good.
+/// A certificate and its key in PEM, with its validity.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Pair {
     pub certificate: String,
@@ -44,7 +44,7 @@ impl Pair {
     }
 }
 
-/// What is kept, renewed where it must be. None in `before` makes everything.
+/// Renews what must be renewed. `before`: None creates everything.
 pub fn renewed(before: Option<Made>, names: &[String], now: i64) -> Result<(Made, Plan), rcgen::Error> {
     let have = before.as_ref().map(|made| Have {
         authority: made.authority.span(),
@@ -69,7 +69,7 @@ pub fn read(dir: &Path) -> Result<Option<Made>, SecretFileError> {
     let path = dir.join(TLS_FILE);
     let Some((text, _)) = secret_file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
     let made = serde_json::from_str(&text);
-    made.map(Some).map_err(|error| SecretFileError::Strange { path, what: error.to_string() })
+    made.map(Some).map_err(|error| SecretFileError::Invalid { path, what: error.to_string() })
 }
 
 pub fn write(dir: &Path, made: &Made) -> Result<(), SecretFileError> {
@@ -81,7 +81,7 @@ pub fn write(dir: &Path, made: &Made) -> Result<(), SecretFileError> {
 
 fn authority(now: i64) -> Result<Pair, rcgen::Error> {
     let key = KeyPair::generate()?;
-    // The number tells one authority from the one before it, which may still be in somebody's bundle.
+    // The number distinguishes the authority from an earlier one that a client may still trust.
     let span = Span::starting(now, AUTHORITY_SECS);
     let certificate = authority_params(span)?.self_signed(&key)?;
     Ok(pair(certificate.pem(), &key, span))
@@ -101,11 +101,11 @@ fn leaf(authority: &Pair, names: &[String], now: i64) -> Result<Pair, rcgen::Err
     Ok(pair(certificate.pem(), &key, span))
 }
 
-/// The same for the same span, so that a leaf made years later names its authority rightly.
+/// The same for the same validity, so that a certificate issued years later names its authority correctly.
 fn authority_params(span: Span) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = named(&format!("Forewarn local authority {}", span.until));
-    // It signs leaves and no further authorities.
+    // The authority cannot sign other authorities.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     set_span(&mut params, span);
@@ -153,6 +153,6 @@ mod tests {
     fn a_file_that_is_not_understood_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         secret_file::create(&dir.path().join(TLS_FILE), "{").unwrap();
-        assert!(matches!(read(dir.path()), Err(SecretFileError::Strange { .. })));
+        assert!(matches!(read(dir.path()), Err(SecretFileError::Invalid { .. })));
     }
 }

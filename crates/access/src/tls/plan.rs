@@ -1,15 +1,15 @@
-//! When certificates are made anew. Time and what is kept go in, a decision comes out.
+//! Decides when certificates are renewed. Pure: time and the stored certificates go in, a decision comes out.
 
-/// How long a leaf is good for. Clients refuse those that are good for much longer.
+/// The validity of a certificate. Clients refuse certificates that are valid for much longer.
 pub const LEAF_SECS: i64 = 365 * DAY_SECS;
 
-/// How long an authority is good for: people put it into their tools by hand.
+/// The validity of the authority: people install it by hand.
 pub const AUTHORITY_SECS: i64 = 10 * 365 * DAY_SECS;
 
-/// A leaf is replaced so long before its end; a server that is started once a month notices in time.
+/// How long before its end a certificate is renewed: a server that is started once a month renews in time.
 pub const RENEW_BEFORE_SECS: i64 = 60 * DAY_SECS;
 
-/// Certificates begin so long before they are made, for clients whose clocks are behind.
+/// How far certificates are backdated, for clients whose clocks are behind.
 pub const BACKDATE_SECS: i64 = DAY_SECS;
 
 const DAY_SECS: i64 = 24 * 3600;
@@ -17,22 +17,22 @@ const DAY_SECS: i64 = 24 * 3600;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     Keep,
-    /// A new leaf of the authority that is there.
+    /// A new certificate from the existing authority.
     Leaf,
-    /// A new authority, and a leaf of it.
+    /// A new authority and certificate.
     All,
 }
 
-/// What the decision looks at.
+/// The facts for the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Have<'a> {
     pub authority: Span,
     pub leaf: Span,
-    /// Whom the leaf is for.
+    /// The names in the certificate.
     pub names: &'a [String],
 }
 
-/// From the first second to the one after the last, as Unix time.
+/// From the first second to the one after the last, in Unix time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub from: i64,
@@ -47,7 +47,7 @@ impl Span {
 
 pub fn plan(have: Option<Have<'_>>, wanted: &[String], now: i64) -> Plan {
     let Some(have) = have else { return Plan::All };
-    // A leaf must not outlive its authority, so that one is replaced when a whole leaf no longer fits.
+    // A certificate must not outlive its authority, so the authority is replaced when a full validity no longer fits.
     if now < have.authority.from || now + LEAF_SECS > have.authority.until {
         return Plan::All;
     }
@@ -68,7 +68,7 @@ mod tests {
         let own = ["localhost".to_owned()];
         let have = Have {
             authority: Span::starting(MADE, AUTHORITY_SECS),
-            // As if a leaf were renewed each year.
+            // As if the certificate were renewed each year.
             leaf: Span::starting(MADE + (days.max(0) / 300) * 300 * DAY_SECS, LEAF_SECS),
             names: &own,
         };
