@@ -92,7 +92,7 @@ await native("PUT", `/subscriptions/${SUBSCRIPTION}/resourceGroups/rg?api-versio
 // Scale sets.
 await sets.createOrUpdate("rg", "ss", setModel(3));
 assert.deepEqual(await names(), ["ss_0", "ss_1", "ss_2"]);
-passed("virtualMachineScaleSets.createOrUpdate", "The set and its three machines are there.");
+passed("virtualMachineScaleSets.createOrUpdate", "The set and its three machines exist.");
 
 const model = setModel(3);
 model.virtualMachineProfile.scheduledEventsProfile = {
@@ -102,7 +102,7 @@ const updated = await sets.createOrUpdate("rg", "ss", model);
 const profile = updated.virtualMachineProfile.scheduledEventsProfile;
 assert.equal(profile.terminateNotificationProfile.notBeforeTimeout, "PT5M");
 await sets.updateInstances("rg", "ss", { instanceIds: ["*"] });
-passed("virtualMachineScaleSets.updateInstances", "Terminate notification is on in all instances.");
+passed("virtualMachineScaleSets.updateInstances", "Terminate notification is enabled in all instances.");
 
 await sees("ss_0");
 const deleted = watched(begin(sets.deleteInstances("rg", "ss", { instanceIds: ["1", "2"] })));
@@ -113,12 +113,12 @@ deleted.waits();
 await approve("ss_2", second.EventId);
 await deleted.ended;
 assert.deepEqual(await names(), ["ss_0"]);
-passed("virtualMachineScaleSets.deleteInstances", "Two Terminates; the gate held with one approved; both went together.");
+passed("virtualMachineScaleSets.deleteInstances", "Two Terminates; the approved one waited for the other; both started together.");
 
 await lasts(begin(sets.restart("rg", "ss")), "ss_0", ["Reboot Scheduled ss_0"], 1500);
-passed("virtualMachineScaleSets.restart", "A Reboot; it lasted until the machine was back.");
+passed("virtualMachineScaleSets.restart", "A Reboot; the call returned when the machine was running again.");
 await lasts(begin(sets.redeploy("rg", "ss")), "ss_0", ["Redeploy Scheduled ss_0"], 1200);
-passed("virtualMachineScaleSets.redeploy", "A Redeploy; it lasted until the machine was back.");
+passed("virtualMachineScaleSets.redeploy", "A Redeploy; the call returned when the machine was running again.");
 await sets.reimage("rg", "ss");
 await sees("ss_0");
 passed("virtualMachineScaleSets.reimage", "No event.");
@@ -128,24 +128,24 @@ gone.waits();
 await advance(300);
 await gone.ended;
 assert.deepEqual(await names(), []);
-passed("virtualMachineScaleSets.delete", "A Terminate; it lasted until set and instance were gone.");
+passed("virtualMachineScaleSets.delete", "A Terminate; the call returned when the set and its instance were gone.");
 
 // Virtual machines.
 const set = await compute.availabilitySets.createOrUpdate("rg", "as1", { location: "westeurope", sku: { name: "Aligned" } });
 assert.equal(set.name, "as1");
-passed("availabilitySets.createOrUpdate", "It is there.");
+passed("availabilitySets.createOrUpdate", "The set exists.");
 const machine = (more) => ({ location: "westeurope", hardwareProfile: { vmSize: "Standard_D2s_v5" }, ...more });
 const announced = { terminateNotificationProfile: { enable: true, notBeforeTimeout: "PT10M" } };
 for (const name of ["web1", "web2"]) {
   await machines.createOrUpdate("rg", name, machine({ availabilitySet: { id: set.id }, scheduledEventsProfile: announced }));
 }
 assert.deepEqual(await names(), ["web1", "web2"]);
-passed("virtualMachines.createOrUpdate", "The machines are there, in one availability set.");
+passed("virtualMachines.createOrUpdate", "The machines exist in one availability set.");
 await sees("web2");
 await lasts(begin(machines.restart("rg", "web1")), "web2", ["Reboot Scheduled web1"], 1500);
-passed("virtualMachines.restart", "A Reboot that the other machine sees; it lasted until the machine was back.");
+passed("virtualMachines.restart", "A Reboot that the other machine sees; the call returned when the machine was running again.");
 await lasts(begin(machines.redeploy("rg", "web1")), "web2", ["Redeploy Scheduled web1"], 1200);
-passed("virtualMachines.redeploy", "A Redeploy; it lasted until the machine was back.");
+passed("virtualMachines.redeploy", "A Redeploy; the call returned when the machine was running again.");
 await machines.createOrUpdate("rg", "evicted", machine({ priority: "Spot" }));
 await sees("evicted");
 await machines.simulateEviction("rg", "evicted");
@@ -154,14 +154,14 @@ await advance(30);
 await sees("evicted");
 const view = await machines.instanceView("rg", "evicted");
 assert.equal(view.statuses.at(-1).code, "PowerState/deallocated");
-passed("virtualMachines.simulateEviction", "A Preempt, thirty seconds ahead; then the machine was deallocated.");
+passed("virtualMachines.simulateEviction", "A Preempt with 30 seconds of notice; then the machine was deallocated.");
 const leaving = watched(begin(machines.delete("rg", "web1")));
 const [farewell] = await sees("web2", "Terminate Scheduled web1");
 leaving.waits();
 await approve("web1", farewell.EventId);
 await leaving.ended;
 assert.ok(!(await names()).includes("web1"));
-passed("virtualMachines.delete", "A Terminate; it lasted until that was approved and the machine was gone.");
+passed("virtualMachines.delete", "A Terminate; the call returned after the approval, when the machine was gone.");
 
 // Plain http, which the client takes only without its own policy for tokens.
 const plain = new ComputeManagementClient(owner, SUBSCRIPTION, { endpoint: HTTP, allowInsecureConnection: true });
@@ -176,4 +176,4 @@ plain.pipeline.addPolicy({
 const listed = [];
 for await (const one of plain.virtualMachines.list("rg")) listed.push(one.name);
 assert.ok(listed.includes("evicted"));
-passed("virtualMachines.list", "Over plain http, with a policy of one's own for the token.");
+passed("virtualMachines.list", "Over plain HTTP, with a custom authentication policy.");

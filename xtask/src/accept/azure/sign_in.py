@@ -57,11 +57,11 @@ try:
 except ClientAuthenticationError as error:
     assert "invalid_client" in str(error) or "not known" in str(error), error
 
-print("passed ClientSecretCredential: An owner may write, a reader may not, a wrong secret is refused.")
+print("passed ClientSecretCredential: An owner can write, a reader cannot, and a wrong secret is refused.")
 
 native("POST", "/machines", {"name": "web"})
 native("PUT", "/machines/web/identity")
 machine = ManagedIdentityCredential()
 expect("machine", ask(machine, "GET", "/api/v1/machines/web").status_code, 200)
 expect("machine writes", ask(machine, "DELETE", "/api/v1/machines/web").status_code, 403)
-print("passed ManagedIdentityCredential: A machine that was given an identity reads, and may not write.")
+print("passed ManagedIdentityCredential: A machine with an identity can read but not write.")

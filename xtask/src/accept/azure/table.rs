@@ -1,4 +1,4 @@
-//! `docs/compatibility.md`: what other people's clients were seen to do, written by the run that saw it.
+//! Renders `docs/compatibility.md`: the results of running other clients against Forewarn.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,11 @@ const FILE: &str = "docs/compatibility.md";
 
 const HEAD: &str = "# Compatibility
 
-Other people's clients, unchanged, against `forewarn serve`. `cargo xtask accept azure` runs all of this and fails when a line here is not
-what it saw; `cargo xtask accept azure --write` writes the lines anew. What is claimed in the second column is checked, not only that
-the command succeeded: in the document as the machine sees it, in the list of machines, and in how long the command lasted. How to point
-these clients at a server is in [azure-cli.md](azure-cli.md).
+These clients run unmodified against `forewarn serve`. `cargo xtask accept azure` runs every row and fails if a result differs from this page;
+`cargo xtask accept azure --write` regenerates it. Each run checks the effect described in the second column, not only the exit code: in the metadata
+document, in the list of machines, and in the duration of the command. To connect these clients to a server, see [azure-cli.md](azure-cli.md).
 
-Not tested: PowerShell, Windows and macOS; the extension `maintenance` of the Azure CLI, whose requests are sent with `az rest` and the SDK instead.
+Not tested: PowerShell, Windows, macOS, and the CLI extension `maintenance`, whose requests are sent with `az rest` and the SDK instead.
 ";
 
 /// What to do with the file.
@@ -57,7 +56,7 @@ impl Table {
 fn render(parts: &[Part]) -> String {
     let mut text = HEAD.to_owned();
     for Part { client, rows } in parts {
-        let _ = write!(text, "\n## {client}\n\n| command | what then happened | |\n|---|---|---|\n");
+        let _ = write!(text, "\n## {client}\n\n| command | effect | result |\n|---|---|---|\n");
         for Row { command, what, passed } in rows {
             let word = if *passed { "passed" } else { "failed" };
             let _ = writeln!(text, "| `{}` | {} | {word} |", command.replace('|', "\\|"), what.replace('|', "\\|"));
@@ -72,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_row_says_what_happened() {
-        let row = Row { command: "az a | b".into(), what: "It went.".into(), passed: false };
+        let row = Row { command: "az a | b".into(), what: "Done.".into(), passed: false };
         let text = render(&[Part { client: "az 1".into(), rows: vec![row] }]);
         assert!(text.ends_with(
-            "## az 1\n\n| command | what then happened | |\n|---|---|---|\n| `az a \\| b` | It went. | failed |\n"
+            "## az 1\n\n| command | effect | result |\n|---|---|---|\n| `az a \\| b` | Done. | failed |\n"
         ));
     }
 }
