@@ -9,6 +9,7 @@
 //! cargo xtask sim [SEED]     the simulation of the rules: all seeds, or one with its trace
 //! cargo xtask planted        plants bugs in the rules and expects the simulation to find each
 //! cargo xtask package        Debian packages, in target/debian
+//! cargo xtask docs           the documentation as a website, in target/docs-site
 //! cargo xtask bench [NAME]   measures, side by side with a yardstick
 //! ```
 
@@ -16,6 +17,7 @@ use anyhow::{Result, bail};
 
 mod accept;
 mod bench;
+mod docs;
 mod package;
 mod setup;
 mod sh;
@@ -37,8 +39,11 @@ fn main() -> Result<()> {
             simulation.env("FOREWARN_SIM_SEED", seed).run()
         }
         ["bench", names @ ..] => bench::run(names),
+        ["docs"] => docs::run(),
         ["package"] => package::run(),
         ["planted"] => sh::program("crates/core/planted/run.sh").run(),
-        _ => bail!("usage: cargo xtask test | tidy | accept [NAME] | sim [SEED] | planted | package | bench [NAME]"),
+        _ => bail!(
+            "usage: cargo xtask test | tidy | accept [NAME] | sim [SEED] | planted | package | docs | bench [NAME]"
+        ),
     }
 }

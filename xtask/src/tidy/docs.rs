@@ -40,7 +40,7 @@ fn check_shown_files(name: &str, text: &str, problems: &mut Vec<String>) {
 }
 
 /// The targets of all links outside of code blocks.
-fn links(text: &str) -> Vec<String> {
+pub fn links(text: &str) -> Vec<String> {
     let prose: String = text.split("\n```").step_by(2).collect::<Vec<_>>().join("\n");
     let mut found = Vec::new();
     for part in prose.split("](").skip(1) {
@@ -64,7 +64,7 @@ fn judge(page: &str, link: &str, pages: &BTreeMap<String, String>) -> Option<Str
     (!anchor.is_empty() && !is_there()).then(|| format!("the link '{link}' names a heading that is not there"))
 }
 
-fn resolve(page: &str, file: &str) -> String {
+pub fn resolve(page: &str, file: &str) -> String {
     let mut path = PathBuf::from(page);
     path.pop();
     for part in Path::new(file).components() {

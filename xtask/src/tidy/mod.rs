@@ -1,7 +1,7 @@
 //! Checks on the shape of the repository: everything that ARCHITECTURE.md and CONTRIBUTING.md promise and a program can see.
 
 mod arrows;
-mod docs;
+pub mod docs;
 mod modules;
 mod sources;
 mod words;
@@ -63,7 +63,7 @@ fn crates() -> Result<BTreeSet<String>> {
 }
 
 /// The files with these endings that git tracks or would track.
-fn tracked(endings: &[&str]) -> Result<Vec<String>> {
+pub fn tracked(endings: &[&str]) -> Result<Vec<String>> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let output = sh::program("git").args(&list).args(endings).read()?;
     Ok(output.lines().filter(|line| sh::root().join(line).exists()).map(str::to_owned).collect())

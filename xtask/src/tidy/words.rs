@@ -28,8 +28,6 @@ const ALLOWED_FILES: &[&str] = &["xtask/src/tidy/words.rs"];
 
 /// Parts of the tree that have not been rewritten yet.
 const NOT_YET: &[&str] = &[
-    "CONTRIBUTING.md",
-    "README.md",
     "crates/agent/",
     "crates/api-types/",
     "crates/api/",
@@ -42,9 +40,13 @@ const NOT_YET: &[&str] = &[
     "crates/store/",
     "crates/testing/",
     "crates/wire/",
-    "docs/",
+    "docs/agent.md",
+    "docs/check.md",
+    "docs/cli.md",
+    "docs/configuration.md",
+    "docs/run.md",
+    "docs/testing.md",
     "examples/",
-    "packaging/",
     "xtask/",
 ];
 

@@ -73,8 +73,10 @@ mod tests {
     fn a_row_says_what_happened() {
         let row = Row { command: "az a | b".into(), what: "Done.".into(), passed: false };
         let text = render(&[Part { client: "az 1".into(), rows: vec![row] }]);
-        assert!(text.ends_with(
-            "## az 1\n\n| command | effect | result |\n|---|---|---|\n| `az a \\| b` | Done. | failed |\n"
-        ));
+        assert!(
+            text.ends_with(
+                "## az 1\n\n| command | effect | result |\n|---|---|---|\n| `az a \\| b` | Done. | failed |\n"
+            )
+        );
     }
 }
