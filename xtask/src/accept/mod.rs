@@ -6,6 +6,7 @@ mod curl;
 mod daemon;
 mod discovery;
 mod fleet;
+mod hostile;
 mod kit;
 mod netns;
 mod pacemaker;
@@ -30,6 +31,7 @@ const RUNS: &[Run] = &[
     ("fleet", fleet::run),
     ("discovery", discovery::run),
     ("pinning", pinning::run),
+    ("hostile", hostile::run),
     ("package", package::run),
     ("pacemaker", pacemaker::run),
     ("run", run::run),

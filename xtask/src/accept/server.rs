@@ -97,6 +97,10 @@ impl<'n> Server<'n> {
         self.data.path()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
     }
