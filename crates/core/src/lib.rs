@@ -6,7 +6,6 @@
 mod apply;
 mod command;
 mod ids;
-mod index;
 mod model;
 mod names;
 mod region;

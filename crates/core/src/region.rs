@@ -4,18 +4,21 @@
 //! The maps of entities are what is stored. All other maps are indexes, derived from the entities by
 //! `insert` and `remove` and nowhere else, so a region that was loaded is the one that was saved.
 
+mod index;
+
 use std::fmt;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
 use crate::ids::*;
-use crate::index::Index;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
 use crate::settings::{PULSE_EVERY, SEEN_EVERY, Settings};
 use crate::time::Timestamp;
 use crate::transition::{Entity, Meta};
+pub(crate) use index::Deadline;
+use index::Index;
 
 #[derive(Clone, Debug)]
 pub struct Region {

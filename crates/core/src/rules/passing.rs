@@ -1,7 +1,7 @@
 //! What time alone changes.
 
-use crate::index::Deadline;
 use crate::model::*;
+use crate::region::Deadline;
 use crate::step::Step;
 use crate::time::Timestamp;
 use crate::transition::Key;
