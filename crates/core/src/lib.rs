@@ -5,6 +5,7 @@
 
 mod apply;
 mod command;
+mod entity;
 mod ids;
 mod model;
 mod names;
@@ -18,6 +19,7 @@ mod time;
 mod transition;
 
 pub use command::*;
+pub use entity::*;
 pub use ids::*;
 pub use model::*;
 pub use region::{Found, LoadError, Region};

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use crate::entity::{Entity, Meta};
 use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
 use crate::settings::{PULSE_EVERY, SEEN_EVERY, Settings};
 use crate::time::Timestamp;
-use crate::transition::{Entity, Meta};
 pub(crate) use index::Deadline;
 use index::Index;
 

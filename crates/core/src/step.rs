@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::entity::{Entity, Key, Meta};
 use crate::ids::*;
 use crate::model::*;
 use crate::region::Region;

@@ -1,11 +1,13 @@
 //! What comes of a command: the region after it, what must be stored, what is worth remembering, and
 //! what drivers should look at.
 
+use std::sync::Arc;
+
+use crate::entity::{Entity, Key};
 use crate::ids::{EventId, GroupId, MachineId, OperationId, ScopeId};
 use crate::model::*;
 use crate::region::Region;
 use crate::time::Timestamp;
-use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Transition {
@@ -39,59 +41,6 @@ pub enum Answer {
 pub enum Write {
     Put(Entity),
     Delete(Key),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entity {
-    Meta(Meta),
-    Host(Arc<Host>),
-    Group(Arc<Group>),
-    Scope(Arc<Scope>),
-    Machine(Arc<Machine>),
-    Event(Arc<Event>),
-    Operation(Arc<Operation>),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
-    Meta,
-    Host(Name),
-    Group(GroupId),
-    Scope(ScopeId),
-    Machine(MachineId),
-    Event(EventId),
-    Operation(OperationId),
-}
-
-impl Entity {
-    pub fn key(&self) -> Key {
-        match self {
-            Entity::Meta(_) => Key::Meta,
-            Entity::Host(host) => Key::Host(host.name.clone()),
-            Entity::Group(group) => Key::Group(group.id),
-            Entity::Scope(scope) => Key::Scope(scope.id),
-            Entity::Machine(machine) => Key::Machine(machine.id),
-            Entity::Event(event) => Key::Event(event.id),
-            Entity::Operation(operation) => Key::Operation(operation.id),
-        }
-    }
-}
-
-/// The region's own counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Meta {
-    /// The latest time that the region has seen.
-    pub now: Timestamp,
-    /// The next small number for a machine, scope or group.
-    pub next_id: u64,
-    /// The next place in the order of events.
-    pub next_seq: u64,
-    /// When the server last began to run.
-    pub resumed: Timestamp,
-    /// How long the server did not run, all in all, in milliseconds.
-    pub downtime_ms: i64,
-    /// Addresses given out of the pool so far.
-    pub pool_given: u32,
 }
 
 /// One line of history.

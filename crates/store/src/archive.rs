@@ -90,7 +90,7 @@ pub fn export_region(
 pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, StoreError> {
     let Loaded { revision, entities } = store.load()?;
     if revision != 0 || !entities.is_empty() {
-        return Err(not_empty());
+        return Err(StoreError::not_empty());
     }
     let mut archive = Archive { input: archive, number: 0, line: String::new() };
     let header = archive.header()?;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use forewarn_core::{Entity, EventId, Fact, OperationId, Timestamp, Write};
 
-use crate::{Attachment, Owner};
+use crate::attachment::{Attachment, Owner};
+use crate::error::{CommitError, StoreError};
 
 /// The writer's side. Blocking: the caller decides on which thread.
 pub trait Store: Send {
@@ -179,33 +180,4 @@ pub struct HistoryRow {
     pub outcome: Option<String>,
     /// The rest, as a JSON object.
     pub detail: String,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    #[error("{0}")]
-    Message(String),
-    #[error("the store could not be read or written")]
-    Io(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error(transparent)]
-    Inconsistent(#[from] forewarn_core::LoadError),
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum CommitError {
-    /// Nothing was written, certainly: the disk is full, the file is busy.
-    #[error("nothing was written")]
-    Refused(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Somebody else has written.
-    #[error("the store is at revision {found}, not {expected}")]
-    Conflict { expected: u64, found: u64 },
-    /// It may have been written or not: load to find out.
-    #[error("the commit's fate is not known")]
-    Doubt(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-pub(crate) fn not_empty() -> StoreError {
-    StoreError::Message(
-        "the store is not empty, and a restore would replace what is in it. Use a new data directory.".into(),
-    )
 }

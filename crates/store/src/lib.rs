@@ -14,6 +14,7 @@ pub mod archive;
 mod attachment;
 pub mod conformance;
 mod contract;
+mod error;
 pub mod faulty;
 mod history;
 mod memory;
@@ -23,5 +24,6 @@ mod text;
 
 pub use attachment::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
 pub use contract::*;
+pub use error::{CommitError, StoreError};
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;

@@ -95,7 +95,7 @@ impl Store for MemoryStore {
         }
         let mut state = self.state();
         if !state.is_empty() {
-            return Err(not_empty());
+            return Err(StoreError::not_empty());
         }
         *state = new;
         Ok(())

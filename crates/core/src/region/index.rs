@@ -3,13 +3,13 @@
 
 use imbl::{OrdMap, OrdSet};
 
+use crate::entity::{Entity, Key};
 use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
 use crate::region::Region;
 use crate::settings::OVER_KEPT;
 use crate::time::Timestamp;
-use crate::transition::{Entity, Key};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {

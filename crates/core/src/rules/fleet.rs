@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::command::*;
+use crate::entity::{Entity, Key};
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;

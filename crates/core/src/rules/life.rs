@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use crate::entity::Entity;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;

@@ -1,10 +1,10 @@
 //! What time alone changes.
 
+use crate::entity::Key;
 use crate::model::*;
 use crate::region::Deadline;
 use crate::step::Step;
 use crate::time::Timestamp;
-use crate::transition::Key;
 
 impl Step {
     /// Everything that is due by now.

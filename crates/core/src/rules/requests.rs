@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::entity::Entity;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
@@ -12,7 +13,7 @@ use crate::rules::life::Draft;
 use crate::settings::JOINED_MAX;
 use crate::step::Step;
 use crate::time::Timestamp;
-use crate::transition::{Answer, Entity};
+use crate::transition::Answer;
 
 impl Step {
     pub fn request(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::command::*;
+use crate::entity::{Entity, Key};
 use crate::ids::*;
 use crate::model::*;
 use crate::names::NameKey;

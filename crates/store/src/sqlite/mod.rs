@@ -99,7 +99,7 @@ impl Store for SqliteStore {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;
         if write::revision(&transaction)? != 0 || write::has_rows(&transaction).map_err(read_error)? {
-            return Err(not_empty());
+            return Err(StoreError::not_empty());
         }
         for entity in &contents.entities {
             write::put(&transaction, entity).map_err(read_error)?;
