@@ -10,11 +10,11 @@
 //!  life           how an event starts and ends: everything else leads here
 //! ```
 
-mod answers;
+mod deadlines;
 mod fleet;
 mod life;
-mod listen;
 mod maintain;
-mod passing;
 mod requests;
+mod responses;
 mod sets;
+mod switching;
