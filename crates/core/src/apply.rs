@@ -17,7 +17,7 @@ impl Region {
             step.resume(before);
         }
         if self.next_deadline().is_some_and(|deadline| deadline <= now) {
-            step.pass_time();
+            step.handle_due();
             step.finish();
         }
         let answer = step.perform(command)?;
@@ -42,7 +42,7 @@ impl Step {
             Command::Cancel { operation, by } => self.cancel(*operation, by),
             Command::CancelEvent { event, by } => self.cancel_event(*event, by),
             Command::Approve { by, within, events } => self.approve(by, within, events),
-            Command::Seen { machine } => self.seen(*machine),
+            Command::Seen { machine } => self.record_seen(*machine),
             Command::Report { event, report } => self.report(*event, report),
             Command::Resume | Command::Tick => Ok(Answer::Done),
         }

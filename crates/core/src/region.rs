@@ -190,7 +190,9 @@ impl Region {
         let mut found = hashed
             .filter_map(|(_, id)| self.machines.get(id))
             .filter(|machine| same_name(&machine.name, name))
-            .filter(|machine| within.is_none_or(|within| same_name(self.within(&machine.home, &machine.seat), within)))
+            .filter(|machine| {
+                within.is_none_or(|within| same_name(self.name_container(&machine.home, &machine.seat), within))
+            })
             .map(|machine| machine.id);
         let Some(first) = found.next() else { return Found::Nothing };
         let mut candidates: Vec<_> = found.take(Self::CANDIDATES_MAX - 1).collect();
@@ -342,7 +344,7 @@ impl Region {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let first = self.index.deadlines.get_min().map(|(at, _)| *at);
         let idle = self.index.listening.get_min().map(|(seen, _)| self.idle_at(*seen));
-        let silent = self.index.started.get_min().map(|(started, _)| self.silent_at(*started));
+        let silent = self.index.started.get_min().map(|(started, _)| self.timeout_at(*started));
         [first, idle, silent].into_iter().flatten().min()
     }
 
@@ -364,7 +366,7 @@ impl Region {
     }
 
     /// When a driver that was asked then, and says nothing, has failed.
-    pub(crate) fn silent_at(&self, started: Timestamp) -> Timestamp {
+    pub(crate) fn timeout_at(&self, started: Timestamp) -> Timestamp {
         started.max(self.meta.resumed) + self.settings.driver_timeout
     }
 

@@ -63,7 +63,7 @@ pub const TERMINATE_SECS_MIN: u64 = 5 * 60;
 pub const TERMINATE_SECS_MAX: u64 = 15 * 60;
 
 /// An event that is over can be approved again for so long without that being an error.
-pub const OVER_KEPT: Duration = Duration::from_secs(3600);
+pub const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 
 /// How often the server reports, at the most, that a scope still asks. Part of what `idle_disable`
 /// may be late by, so below an hour.

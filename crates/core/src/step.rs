@@ -25,7 +25,7 @@ pub(crate) struct Step {
     pub unconcluded: BTreeSet<OperationId>,
     changed: BTreeMap<Key, Change>,
     /// The lists as they were when this step first touched them; None: there was none to compare with.
-    lists_before: BTreeMap<ScopeId, Option<Vec<(EventId, bool)>>>,
+    documents_before: BTreeMap<ScopeId, Option<Vec<(EventId, bool)>>>,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
 }
@@ -43,7 +43,7 @@ impl Step {
             unsettled: BTreeSet::new(),
             unconcluded: BTreeSet::new(),
             changed: BTreeMap::new(),
-            lists_before: BTreeMap::new(),
+            documents_before: BTreeMap::new(),
             facts: Vec::new(),
             effects: Vec::new(),
         };
@@ -54,8 +54,8 @@ impl Step {
     /// Ends a step: what can start starts, and lists that differ get a new incarnation.
     pub fn finish(&mut self) {
         self.settle();
-        for (id, before) in std::mem::take(&mut self.lists_before) {
-            let changed = before.is_some_and(|before| self.shown_list(id) != before);
+        for (id, before) in std::mem::take(&mut self.documents_before) {
+            let changed = before.is_some_and(|before| self.document_state(id) != before);
             let was_on = self.region.scopes.get(&id).is_some_and(|scope| scope.incarnation > 0);
             if changed && was_on {
                 self.edit_scope(id, |scope| scope.incarnation += 1);
@@ -91,14 +91,14 @@ impl Step {
 
     pub fn edit_scope(&mut self, id: ScopeId, edit: impl FnOnce(&mut Scope)) {
         if let Some(scope) = self.region.scopes.get(&id) {
-            let scope = edited(scope, edit);
+            let scope = edit_copy(scope, edit);
             self.put(Entity::Scope(scope));
         }
     }
 
     pub fn edit_group(&mut self, id: GroupId, edit: impl FnOnce(&mut Group)) {
         if let Some(group) = self.region.groups.get(&id) {
-            let group = edited(group, edit);
+            let group = edit_copy(group, edit);
             self.put(Entity::Group(group));
         }
     }
@@ -113,7 +113,7 @@ impl Step {
 
     pub fn edit_machine(&mut self, id: MachineId, edit: impl FnOnce(&mut Machine)) {
         if let Some(machine) = self.region.machines.get(&id) {
-            let machine = edited(machine, edit);
+            let machine = edit_copy(machine, edit);
             self.put(Entity::Machine(machine));
         }
     }
@@ -122,26 +122,26 @@ impl Step {
     pub fn edit_event(&mut self, id: EventId, edit: impl FnOnce(&mut Event)) -> Option<Arc<Event>> {
         let event = self.region.events.get(&id)?;
         let scope = event.scope;
-        let event = edited(event, edit);
-        self.remember_list(scope);
+        let event = edit_copy(event, edit);
+        self.remember_document(scope);
         self.put(Entity::Event(event.clone()));
         Some(event)
     }
 
     pub fn edit_operation(&mut self, id: OperationId, edit: impl FnOnce(&mut Operation)) {
         if let Some(operation) = self.region.operations.get(&id) {
-            let operation = edited(operation, edit);
+            let operation = edit_copy(operation, edit);
             self.put(Entity::Operation(operation));
         }
     }
 
-    pub fn fresh_id(&mut self) -> u64 {
+    pub fn allocate_id(&mut self) -> u64 {
         let id = self.region.meta.next_id.max(1);
         self.edit_meta(|meta| meta.next_id = id + 1);
         id
     }
 
-    pub fn fresh_seq(&mut self) -> u64 {
+    pub fn allocate_seq(&mut self) -> u64 {
         let seq = self.region.meta.next_seq;
         self.edit_meta(|meta| meta.next_seq = seq + 1);
         seq
@@ -149,30 +149,30 @@ impl Step {
 
     // --- telling ---------------------------------------------------------------------------------
 
-    pub fn fact(&mut self, what: What) {
+    pub fn record_fact(&mut self, what: What) {
         self.facts.push(Fact { at: self.now, what });
     }
 
-    pub fn effect(&mut self, effect: Effect) {
+    pub fn emit_effect(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
 
     /// Keeps the list of a scope as it is before the first change of this step.
-    pub fn remember_list(&mut self, scope: ScopeId) {
-        if !self.lists_before.contains_key(&scope) {
-            let list = self.shown_list(scope);
-            self.lists_before.insert(scope, Some(list));
+    pub fn remember_document(&mut self, scope: ScopeId) {
+        if !self.documents_before.contains_key(&scope) {
+            let list = self.document_state(scope);
+            self.documents_before.insert(scope, Some(list));
         }
     }
 
     /// A scope that is turned on for the first time begins at 1, whatever it shows.
-    pub fn first_incarnation(&mut self, scope: ScopeId) {
+    pub fn set_first_incarnation(&mut self, scope: ScopeId) {
         self.edit_scope(scope, |scope| scope.incarnation = 1);
-        self.lists_before.insert(scope, None);
+        self.documents_before.insert(scope, None);
     }
 
     /// What a change of makes a new incarnation: which events are shown, and whether they have started.
-    fn shown_list(&self, scope: ScopeId) -> Vec<(EventId, bool)> {
+    fn document_state(&self, scope: ScopeId) -> Vec<(EventId, bool)> {
         self.region.document(scope).map(|event| (event.id, matches!(event.status, Status::Started { .. }))).collect()
     }
 
@@ -192,7 +192,7 @@ impl Step {
     }
 }
 
-fn edited<T: Clone>(entity: &Arc<T>, edit: impl FnOnce(&mut T)) -> Arc<T> {
+fn edit_copy<T: Clone>(entity: &Arc<T>, edit: impl FnOnce(&mut T)) -> Arc<T> {
     let mut entity = (**entity).clone();
     edit(&mut entity);
     Arc::new(entity)

@@ -8,7 +8,7 @@ use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
 use crate::region::Region;
-use crate::settings::OVER_KEPT;
+use crate::settings::ENDED_RETENTION;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ impl Region {
 
     pub(crate) fn insert(&mut self, entity: Entity) {
         let before = self.get(&entity.key());
-        if !before.as_ref().is_some_and(|before| is_found_alike(before, &entity)) {
+        if !before.as_ref().is_some_and(|before| has_same_index_entries(before, &entity)) {
             self.unindex(before);
             self.index(&entity);
         }
@@ -116,7 +116,7 @@ impl Region {
         }
         match entity {
             Entity::Meta(_) | Entity::Operation(_) => {}
-            Entity::Host(host) => self.index.drop_load(&host.name),
+            Entity::Host(host) => self.index.remove_host(&host.name),
             Entity::Group(group) => drop(self.index.groups_by_name.remove(&NameKey::of_group(&group))),
             Entity::Scope(scope) => {
                 if let Switch::On { seen } = scope.switch {
@@ -190,7 +190,7 @@ impl Region {
     }
 
     /// Where a machine's name is one of a kind: its cloud service, or its resource group.
-    pub(crate) fn within<'a>(&'a self, home: &'a Home, seat: &Seat) -> &'a Name {
+    pub(crate) fn name_container<'a>(&'a self, home: &'a Home, seat: &Seat) -> &'a Name {
         match seat {
             Seat::RoleInstance { service, .. } => {
                 self.groups.get(service).map_or(&home.resource_group, |group| &group.name)
@@ -202,17 +202,17 @@ impl Region {
     /// Whether another machine has this one's name where it must be one of a kind.
     pub(crate) fn is_name_taken(&self, machine: &Machine) -> bool {
         let hash = self.name_hash(machine);
-        let within = self.within(&machine.home, &machine.seat);
+        let within = self.name_container(&machine.home, &machine.seat);
         let alike = self.index.by_name.range((hash, MachineId(0))..=(hash, MachineId(u64::MAX)));
         alike.filter_map(|(_, id)| self.machines.get(id)).any(|other| {
             same_name(&other.name, &machine.name)
-                && same_name(self.within(&other.home, &other.seat), within)
+                && same_name(self.name_container(&other.home, &other.seat), within)
                 && same_name(&other.home.subscription, &machine.home.subscription)
         })
     }
 
     fn name_hash(&self, machine: &Machine) -> NameHash {
-        NameHash::new(&machine.name, self.within(&machine.home, &machine.seat), &machine.home.subscription)
+        NameHash::new(&machine.name, self.name_container(&machine.home, &machine.seat), &machine.home.subscription)
     }
 
     fn deadline_of(&self, entity: &Entity) -> Option<(Timestamp, Deadline)> {
@@ -226,14 +226,16 @@ impl Region {
                 Status::Scheduled if event.due => None,
                 Status::Started { .. } => None,
                 Status::Scheduled => Some((event.not_before, Deadline::NotBefore(event.id))),
-                Status::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::Forget(event.id))),
+                Status::Ended { at, .. } => Some((*at + ENDED_RETENTION, Deadline::Forget(event.id))),
             },
             Entity::Operation(operation) => match &operation.state {
                 OperationState::Running => {
                     let resume = operation.rollout.as_ref()?.resume?;
                     Some((resume, Deadline::NextDomain(operation.id)))
                 }
-                OperationState::Ended { at, .. } => Some((*at + OVER_KEPT, Deadline::ForgetOperation(operation.id))),
+                OperationState::Ended { at, .. } => {
+                    Some((*at + ENDED_RETENTION, Deadline::ForgetOperation(operation.id)))
+                }
             },
         }
     }
@@ -260,7 +262,7 @@ impl Index {
         };
     }
 
-    fn drop_load(&mut self, host: &Name) {
+    fn remove_host(&mut self, host: &Name) {
         if let Some(load) = self.host_load.remove(host) {
             self.hosts_by_load.remove(&(load, host.clone()));
         }
@@ -269,7 +271,7 @@ impl Index {
 
 /// Whether two states of an entity have the same places in every index. Most changes of machines and
 /// scopes are of this kind, and the indexes are most of what a change costs.
-fn is_found_alike(before: &Entity, after: &Entity) -> bool {
+fn has_same_index_entries(before: &Entity, after: &Entity) -> bool {
     match (before, after) {
         (Entity::Scope(before), Entity::Scope(after)) => before.switch == after.switch,
         (Entity::Machine(before), Entity::Machine(after)) => {

@@ -8,29 +8,29 @@ use crate::time::Timestamp;
 
 impl Step {
     /// Everything that is due by now.
-    pub fn pass_time(&mut self) {
+    pub fn handle_due(&mut self) {
         while let Some((at, deadline)) = self.region.index.deadlines.get_min().cloned() {
             if at > self.now {
                 break;
             }
-            self.pass(deadline);
+            self.handle_deadline(deadline);
         }
-        self.end_silent_events();
+        self.time_out_events();
         self.turn_off_idle_scopes();
     }
 
     /// Drivers that have said nothing for too long. What a driver could not say, because the server did
     /// not run, does not count.
-    fn end_silent_events(&mut self) {
+    fn time_out_events(&mut self) {
         while let Some((started, id)) = self.region.index.started.get_min().copied() {
-            if self.region.silent_at(started) > self.now {
+            if self.region.timeout_at(started) > self.now {
                 break;
             }
             self.end(id, Outcome::TimedOut);
         }
     }
 
-    fn pass(&mut self, deadline: Deadline) {
+    fn handle_deadline(&mut self, deadline: Deadline) {
         match deadline {
             Deadline::NotBefore(id) => {
                 if let Some(event) = self.edit_event(id, |event| event.due = true) {
@@ -39,8 +39,8 @@ impl Step {
             }
             Deadline::Forget(id) => self.delete(Key::Event(id)),
             Deadline::ForgetOperation(id) => self.delete(Key::Operation(id)),
-            Deadline::NextDomain(id) => self.next_domain(id),
-            Deadline::NextBatch(id) => self.next_batch(id),
+            Deadline::NextDomain(id) => self.resume_rollout(id),
+            Deadline::NextBatch(id) => self.upgrade_next_batch(id),
         }
     }
 

@@ -26,10 +26,10 @@ impl Step {
         if group.is_some() && new.policy.is_some() {
             return Err(Rejection::PolicyOnMember(new.name.clone()));
         }
-        let id = MachineId(self.fresh_id());
+        let id = MachineId(self.allocate_id());
         let scope = match &group {
             Some(group) => group.scopes[0],
-            None => self.make_scope(ScopeOwner::Machine(id)),
+            None => self.create_scope(ScopeOwner::Machine(id)),
         };
         let turn = group.as_ref().map_or(0, |group| group.seats_given);
         let (updates, faults) = group.as_ref().map_or((1, 1), |group| (group.update_domains, group.fault_domains));
@@ -53,7 +53,7 @@ impl Step {
             priority: new.priority,
             eviction: new.eviction,
             power: Power::Running,
-            addresses: self.addresses(&new.addresses)?,
+            addresses: self.resolve_addresses(&new.addresses)?,
             terminate: new.terminate.clone(),
             model,
             protected: false,
@@ -84,7 +84,7 @@ impl Step {
         self.unsettled.insert(machine.scope);
         let machine = Arc::new(machine);
         self.put(Entity::Machine(machine.clone()));
-        self.fact(What::MachineAdded(machine));
+        self.record_fact(What::MachineAdded(machine));
         Ok(())
     }
 
@@ -122,17 +122,17 @@ impl Step {
         Ok(())
     }
 
-    pub fn addresses(&mut self, wish: &AddressWish) -> Result<Vec<Address>, Rejection> {
+    pub fn resolve_addresses(&mut self, wish: &AddressWish) -> Result<Vec<Address>, Rejection> {
         match wish {
             AddressWish::None => Ok(Vec::new()),
             AddressWish::Given(addresses) => Ok(addresses.clone()),
-            AddressWish::FromPool => Ok(vec![self.pool_address()?]),
+            AddressWish::FromPool => Ok(vec![self.take_pool_address()?]),
         }
     }
 
     /// The next address of the pool that nobody has. Those of machines that went are given again only
     /// after a new start of the pool, never while it has others.
-    fn pool_address(&mut self) -> Result<Address, Rejection> {
+    fn take_pool_address(&mut self) -> Result<Address, Rejection> {
         let pool = self.region.settings.pool.clone();
         let given = self.region.meta.pool_given;
         for n in 0..pool.count {
@@ -147,8 +147,8 @@ impl Step {
         Err(Rejection::PoolEmpty)
     }
 
-    pub fn make_scope(&mut self, owner: ScopeOwner) -> ScopeId {
-        let id = ScopeId(self.fresh_id());
+    pub fn create_scope(&mut self, owner: ScopeOwner) -> ScopeId {
+        let id = ScopeId(self.allocate_id());
         self.put(Entity::Scope(Arc::new(Scope { id, owner, switch: Switch::Off, incarnation: 0, live: Vec::new() })));
         id
     }
@@ -184,7 +184,7 @@ impl Step {
             if let Some(host) = &machine.host {
                 self.register_host(host)?;
             }
-            self.cancel_left_behind(id);
+            self.cancel_stale_host_events(id);
         }
         Ok(Answer::Machine(id))
     }
@@ -218,24 +218,24 @@ impl Step {
             machine.power = Power::Deallocated;
             machine.host = None;
         });
-        self.cancel_left_behind(id);
+        self.cancel_stale_host_events(id);
     }
 
     /// Ends what was only about this machine and takes it out of the region.
     pub fn remove_machine(&mut self, machine: &Arc<Machine>) {
         let events: Vec<Arc<Event>> = self.region.events_of(machine.id).cloned().collect();
         self.delete(Key::Machine(machine.id));
-        self.fact(What::MachineRemoved(machine.clone()));
+        self.record_fact(What::MachineRemoved(machine.clone()));
         for event in events {
             if self.machines_of(&event).is_empty() {
                 self.end(event.id, Outcome::ResourceGone);
             } else {
-                self.cancel_if_left_behind(&event);
+                self.cancel_if_stale(&event);
             }
         }
         self.unsettled.insert(machine.scope);
         if machine.seat == Seat::Standalone {
-            self.remember_list(machine.scope);
+            self.remember_document(machine.scope);
             self.delete(Key::Scope(machine.scope));
         }
     }
@@ -267,18 +267,18 @@ impl Step {
         let other = self.region.index.hosts_by_load.iter().map(|(_, host)| host).find(|host| *host != here).cloned();
         if let Some(host) = other {
             self.edit_machine(machine.id, |machine| machine.host = Some(host));
-            self.cancel_left_behind(machine.id);
+            self.cancel_stale_host_events(machine.id);
         }
     }
 
-    fn cancel_left_behind(&mut self, machine: MachineId) {
+    fn cancel_stale_host_events(&mut self, machine: MachineId) {
         for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
-            self.cancel_if_left_behind(&event);
+            self.cancel_if_stale(&event);
         }
     }
 
     /// A Scheduled host event none of whose machines is on that host any more is cancelled.
-    fn cancel_if_left_behind(&mut self, event: &Event) {
+    fn cancel_if_stale(&mut self, event: &Event) {
         let Some(host) = self.host_of(event) else { return };
         let left = self.machines_of(event).iter().all(|machine| machine.host.as_ref() != Some(&host));
         if left && event.status == Status::Scheduled {

@@ -20,7 +20,7 @@ use crate::time::Timestamp;
 use crate::transition::*;
 
 /// An event to be made.
-pub(crate) struct Draft {
+pub(crate) struct EventDraft {
     pub operation: OperationId,
     /// None: derived from the operation's.
     pub id: Option<EventId>,
@@ -46,14 +46,14 @@ enum Gate {
 impl Step {
     // --- appearing -------------------------------------------------------------------------------
 
-    pub fn make_event(&mut self, draft: Draft) -> EventId {
-        let id = draft.id.unwrap_or_else(|| self.derived_event_id(draft.operation));
+    pub fn create_event(&mut self, draft: EventDraft) -> EventId {
+        let id = draft.id.unwrap_or_else(|| self.derive_event_id(draft.operation));
         let resources: Arc<[Resource]> = draft.machines.iter().filter_map(|id| self.resource(*id)).collect();
         let first = draft.machines.first().and_then(|id| self.region.machines.get(id));
         let subscription = first.map_or_else(Name::default, |machine| machine.home.subscription.clone());
         let event = Arc::new(Event {
             id,
-            seq: self.fresh_seq(),
+            seq: self.allocate_seq(),
             subscription,
             scope: draft.scope,
             kind: draft.kind,
@@ -71,21 +71,21 @@ impl Step {
             cohort: draft.cohort,
             notice_scale: self.region.settings.notice_scale,
         });
-        self.remember_list(event.scope);
+        self.remember_document(event.scope);
         self.put(Entity::Event(event.clone()));
         self.edit_scope(event.scope, |scope| scope.live.push(id));
         self.edit_operation(draft.operation, |op| op.parts.push(Part { event: id, outcome: None }));
         self.unsettle(&event);
         if event.is_shown() {
-            self.fact(What::Appeared(event.clone()));
+            self.record_fact(What::Appeared(event.clone()));
         }
         if let Some(approval) = &event.approval {
-            self.fact(What::Approved { event: event.clone(), by: approval.by.clone() });
+            self.record_fact(What::Approved { event: event.clone(), by: approval.by.clone() });
         }
         id
     }
 
-    fn derived_event_id(&self, operation: OperationId) -> EventId {
+    fn derive_event_id(&self, operation: OperationId) -> EventId {
         let made = self.region.operations.get(&operation).map_or(0, |op| op.parts.len() as u64);
         let mut ids = (made..).map(|n| operation.derive(n));
         ids.find(|id| !self.region.events.contains_key(id)).expect("there are more numbers than events")
@@ -125,7 +125,7 @@ impl Step {
 
     fn settle_scopes(&mut self) {
         while let Some(scope) = self.unsettled.pop_first() {
-            self.approve_when_all_are_down(scope);
+            self.approve_if_all_down(scope);
             let gate = self.gate(scope);
             let live = self.region.scopes.get(&scope).map_or_else(Vec::new, |scope| scope.live.clone());
             for id in live {
@@ -208,13 +208,13 @@ impl Step {
         }
         let now = self.now;
         if let Some(event) = self.edit_event(event.id, |event| event.status = Status::Started { at: now }) {
-            self.fact(What::Started(event.clone()));
-            self.effect(Effect::Begin(event));
+            self.record_fact(What::Started(event.clone()));
+            self.emit_effect(Effect::Begin(event));
         }
     }
 
     /// `allInstancesDown`: nobody in the scope is there to be asked.
-    fn approve_when_all_are_down(&mut self, scope: ScopeId) {
+    fn approve_if_all_down(&mut self, scope: ScopeId) {
         let Some(first) = self.region.members(scope).next() else { return };
         let wanted = self.region.policy_of(first).approve_all_instances_down;
         if !wanted || self.region.members(scope).any(|machine| machine.power == Power::Running) {
@@ -230,7 +230,7 @@ impl Step {
         let approval = Approval { by: by.clone(), at: self.now };
         if let Some(event) = self.edit_event(id, |event| event.approval = Some(approval)) {
             self.unsettle(&event);
-            self.fact(What::Approved { event, by });
+            self.record_fact(What::Approved { event, by });
         }
     }
 
@@ -256,7 +256,7 @@ impl Step {
 
     /// An evicted instance is not replaced: its set wants one less, unless it was leaving anyway.
     fn remove_evicted(&mut self, machine: &Arc<Machine>) {
-        if self.pending(machine.id, EventKind::Terminate).is_none() {
+        if self.find_pending(machine.id, EventKind::Terminate).is_none() {
             self.change_capacity(machine, |capacity| capacity.saturating_sub(1));
         }
         self.remove_machine(machine);
@@ -268,12 +268,12 @@ impl Step {
         let Some(event) = self.edit_event(id, |event| event.status = status) else { return };
         self.edit_scope(event.scope, |scope| scope.live.retain(|live| *live != id));
         if matches!(before.status, Status::Started { .. }) {
-            self.effect(Effect::Stop(id));
+            self.emit_effect(Effect::Stop(id));
         }
         self.unsettle(&before);
-        self.fact(What::Ended(event.clone()));
+        self.record_fact(What::Ended(event.clone()));
         if event.kind == EventKind::Terminate && outcome != Outcome::Completed {
-            self.stay(&event);
+            self.restore_capacity(&event);
         }
         for operation in &event.operations {
             self.end_part(*operation, id, &outcome);
@@ -305,7 +305,7 @@ impl Step {
         });
         if let Some(operation) = self.region.operations.get(&id).cloned() {
             self.remove_group_of(&operation);
-            self.fact(What::OperationEnded(operation));
+            self.record_fact(What::OperationEnded(operation));
         }
     }
 

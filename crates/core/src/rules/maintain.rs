@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
-use crate::rules::life::Draft;
-use crate::rules::requests::by_domain;
+use crate::rules::life::EventDraft;
+use crate::rules::requests::split_by_domain;
 use crate::settings::{DESCRIPTION_BYTES_MAX, PLAN_AHEAD_MAX, Settings};
 use crate::step::Step;
 use crate::time::Timestamp;
@@ -45,21 +45,21 @@ impl Step {
         self.check_plan(plan)?;
         let machines = self.machines_at(target)?;
         let subscription = machines[0].home.subscription.clone();
-        self.check_room_for_parts(target, &machines)?;
+        self.check_room_for_plan(target, &machines)?;
         self.open_operation(id, by, &subscription, Request::Maintain { target: target.clone(), plan: plan.clone() });
         match target.pace() {
-            Pace::Single => self.make_parts(id, plan, machines, None, event),
-            Pace::Together => self.make_parts(id, plan, machines, Some(id), event),
+            Pace::Single => self.create_events(id, plan, machines, None, event),
+            Pace::Together => self.create_events(id, plan, machines, Some(id), event),
             Pace::ByDomain => {
                 self.edit_operation(id, |operation| operation.rollout = Some(Rollout { next_domain: 0, resume: None }));
-                self.visit_domain(id, event);
+                self.start_domain(id, event);
             }
         }
         Ok(())
     }
 
     /// A host's events come all at once, a roll-out's one domain at a time.
-    fn check_room_for_parts(&self, target: &Target, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
+    fn check_room_for_plan(&self, target: &Target, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
         let domain = |machine: &Machine| match target.pace() {
             Pace::Single | Pace::Together => machine.update_domain,
             Pace::ByDomain => 0,
@@ -98,7 +98,7 @@ impl Step {
     }
 
     /// One event for each scope and update domain, all with one `NotBefore`.
-    fn make_parts(
+    fn create_events(
         &mut self,
         operation: OperationId,
         plan: &Plan,
@@ -106,12 +106,12 @@ impl Step {
         cohort: Option<OperationId>,
         event: Option<EventId>,
     ) {
-        let parts = by_domain(machines);
-        let anybody_listens = parts.iter().any(|machines| self.region.is_on(machines[0].scope));
+        let parts = split_by_domain(machines);
+        let any_scope_on = parts.iter().any(|machines| self.region.is_on(machines[0].scope));
         let notice = plan
             .notice
             .map_or_else(|| self.region.settings.notice_min(plan.kind), |notice| self.region.settings.scaled(notice));
-        let earliest = if anybody_listens { self.after(notice) } else { self.now };
+        let earliest = if any_scope_on { self.after(notice) } else { self.now };
         let not_before = plan.at.map_or(earliest, |at| at.round_up_to_second().max(earliest));
         let mut event = event;
         for machines in parts {
@@ -123,7 +123,7 @@ impl Step {
             } else {
                 plan.at.map_or(self.now, Timestamp::round_up_to_second)
             };
-            self.make_event(Draft {
+            self.create_event(EventDraft {
                 operation,
                 id: event.take(),
                 kind: plan.kind,
@@ -143,35 +143,35 @@ impl Step {
     // --- one update domain after the other -------------------------------------------------------
 
     /// The pause is over.
-    pub fn next_domain(&mut self, id: OperationId) {
+    pub fn resume_rollout(&mut self, id: OperationId) {
         self.edit_operation(id, |operation| {
             if let Some(rollout) = &mut operation.rollout {
                 rollout.resume = None;
             }
         });
-        self.visit_domain(id, None);
+        self.start_domain(id, None);
         self.unconcluded.insert(id);
     }
 
     /// Makes the events of the next update domain that has machines now.
-    fn visit_domain(&mut self, id: OperationId, event: Option<EventId>) {
+    fn start_domain(&mut self, id: OperationId, event: Option<EventId>) {
         let Some(operation) = self.region.operations.get(&id).cloned() else { return };
         let Request::Maintain { plan, .. } = &operation.request else { return };
-        let Some((domain, machines)) = self.domain_ahead(&operation) else {
+        let Some((domain, machines)) = self.find_next_domain(&operation) else {
             self.edit_operation(id, |operation| operation.rollout = None);
             return;
         };
         self.edit_operation(id, |operation| {
             operation.rollout = Some(Rollout { next_domain: domain + 1, resume: None })
         });
-        self.make_parts(id, plan, machines, None, event);
+        self.create_events(id, plan, machines, None, event);
     }
 
-    fn domain_ahead(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {
+    fn find_next_domain(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {
         let next = operation.rollout.as_ref()?.next_domain;
         let Request::Maintain { target, .. } = &operation.request else { return None };
         let mut machines = match target {
-            Target::Machines(machines) => self.still_there(machines),
+            Target::Machines(machines) => self.find_existing(machines),
             Target::Host(_) | Target::Group(_) => self.machines_at(target).ok()?,
         };
         let domain = machines.iter().map(|machine| machine.update_domain).filter(|domain| *domain >= next).min()?;
@@ -179,14 +179,14 @@ impl Step {
         Some((domain, machines))
     }
 
-    fn still_there(&self, ids: &[MachineId]) -> Vec<Arc<Machine>> {
+    fn find_existing(&self, ids: &[MachineId]) -> Vec<Arc<Machine>> {
         let ids: BTreeSet<_> = ids.iter().collect();
         ids.into_iter().filter_map(|id| self.region.machines.get(id).cloned()).collect()
     }
 
     /// After a domain's last event: waits before the next one. False when there is none.
     pub fn pause_rollout(&mut self, operation: &Operation) -> bool {
-        if self.domain_ahead(operation).is_none() {
+        if self.find_next_domain(operation).is_none() {
             return false;
         }
         let resume = self.now + self.region.settings.scaled(self.region.settings.update_domain_pause);

@@ -9,7 +9,7 @@ use crate::entity::Entity;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
-use crate::rules::life::Draft;
+use crate::rules::life::EventDraft;
 use crate::settings::JOINED_MAX;
 use crate::step::Step;
 use crate::time::Timestamp;
@@ -30,15 +30,17 @@ impl Step {
             return Err(Rejection::IdTaken(event));
         }
         match request {
-            Request::Restart { machines } => self.user_request(id, by, request, machines, Cause::UserRestart, event)?,
+            Request::Restart { machines } => {
+                self.request_by_user(id, by, request, machines, Cause::UserRestart, event)?
+            }
             Request::Redeploy { machines } => {
-                self.user_request(id, by, request, machines, Cause::UserRedeploy, event)?
+                self.request_by_user(id, by, request, machines, Cause::UserRedeploy, event)?
             }
             Request::PerformMaintenance { machines } => {
-                self.user_request(id, by, request, machines, Cause::SelfServiceMaintenance, event)?;
+                self.request_by_user(id, by, request, machines, Cause::SelfServiceMaintenance, event)?;
             }
             Request::Evict { machine } => self.evict(id, by, *machine, event)?,
-            Request::Delete { machines, group } => self.delete_request(id, by, machines, *group, event)?,
+            Request::Delete { machines, group } => self.request_deletion(id, by, machines, *group, event)?,
             Request::Maintain { target, plan } => self.maintain(id, by, target, plan, event)?,
             Request::Fail { target, kind } => self.fail(id, by, target, *kind, event)?,
         }
@@ -68,7 +70,7 @@ impl Step {
     // --- restart, redeploy -----------------------------------------------------------------------
 
     /// All of the machines, or none.
-    fn user_request(
+    fn request_by_user(
         &mut self,
         id: OperationId,
         by: &Name,
@@ -77,20 +79,20 @@ impl Step {
         cause: Cause,
         mut event: Option<EventId>,
     ) -> Result<(), Rejection> {
-        let machines = self.distinct(machines)?;
+        let machines = self.find_distinct(machines)?;
         let first = machines.first().ok_or(Rejection::NothingThere)?;
         if let Some(off) = machines.iter().find(|machine| machine.power != Power::Running) {
             return Err(Rejection::NotRunning(off.name.clone()));
         }
         self.open_operation(id, by, &first.home.subscription, request.clone());
         for machine in machines {
-            self.user_event(id, machine, cause, &mut event)?;
+            self.join_or_create(id, machine, cause, &mut event)?;
         }
         Ok(())
     }
 
     /// Joins the event of this cause that the machine has, or makes one.
-    fn user_event(
+    fn join_or_create(
         &mut self,
         operation: OperationId,
         machine: Arc<Machine>,
@@ -115,7 +117,7 @@ impl Step {
         };
         let notice = self.region.settings.notice_min(kind);
         let approval = automatic.then_some(Approval { by: Approver::Policy, at: self.now });
-        self.tell(operation, event.take(), kind, cause, &[machine], self.after(notice), approval)
+        self.schedule_event(operation, event.take(), kind, cause, &[machine], self.after(notice), approval)
     }
 
     /// Only now is it known which of the operation's events wait, and so count.
@@ -146,7 +148,7 @@ impl Step {
     /// Makes an event about these machines of one scope: shown with notice when the scope is on, else
     /// hidden and due at once.
     #[allow(clippy::too_many_arguments, reason = "the parts of one sentence; a struct would name them twice")]
-    fn tell(
+    fn schedule_event(
         &mut self,
         operation: OperationId,
         id: Option<EventId>,
@@ -159,7 +161,7 @@ impl Step {
         let Some(scope) = machines.first().map(|machine| machine.scope) else { return Err(Rejection::NothingThere) };
         self.check_room(scope, 1)?;
         let on = self.region.is_on(scope);
-        self.make_event(Draft {
+        self.create_event(EventDraft {
             operation,
             id,
             kind,
@@ -193,21 +195,21 @@ impl Step {
             return Err(Rejection::NotRunning(machine.name.clone()));
         }
         self.open_operation(id, by, &machine.home.subscription, Request::Evict { machine: machine.id });
-        if let Some(same) = self.pending(machine.id, EventKind::Preempt) {
+        if let Some(same) = self.find_pending(machine.id, EventKind::Preempt) {
             return self.join(same, id);
         }
         let not_before = self.after(self.region.settings.notice_min(EventKind::Preempt));
-        self.tell(id, event, EventKind::Preempt, Cause::Eviction, &[machine], not_before, None)
+        self.schedule_event(id, event, EventKind::Preempt, Cause::Eviction, &[machine], not_before, None)
     }
 
     /// An event of this kind about the machine that is not over.
-    pub fn pending(&self, machine: MachineId, kind: EventKind) -> Option<EventId> {
+    pub fn find_pending(&self, machine: MachineId, kind: EventKind) -> Option<EventId> {
         self.region.events_of(machine).find(|event| event.kind == kind).map(|event| event.id)
     }
 
     // --- deletion --------------------------------------------------------------------------------
 
-    fn delete_request(
+    fn request_deletion(
         &mut self,
         id: OperationId,
         by: &Name,
@@ -222,7 +224,7 @@ impl Step {
                 (members, group.home.subscription.clone())
             }
             None => {
-                let machines = self.distinct(machines)?;
+                let machines = self.find_distinct(machines)?;
                 let first = machines.first().ok_or(Rejection::NothingThere)?;
                 let subscription = first.home.subscription.clone();
                 (machines, subscription)
@@ -236,7 +238,7 @@ impl Step {
         self.delete_machines(id, &machines, event)
     }
 
-    fn distinct(&self, ids: &[MachineId]) -> Result<Vec<Arc<Machine>>, Rejection> {
+    fn find_distinct(&self, ids: &[MachineId]) -> Result<Vec<Arc<Machine>>, Rejection> {
         let mut machines = BTreeMap::new();
         for id in ids {
             machines.insert(*id, self.machine(*id)?);
@@ -252,13 +254,13 @@ impl Step {
         mut event: Option<EventId>,
     ) -> Result<(), Rejection> {
         for machine in machines {
-            if let Some(same) = self.pending(machine.id, EventKind::Terminate) {
+            if let Some(same) = self.find_pending(machine.id, EventKind::Terminate) {
                 self.join(same, operation)?;
                 continue;
             }
             self.check_room(machine.scope, 1)?;
             let notice = machine.terminate.as_ref().filter(|_| self.region.is_on(machine.scope));
-            self.make_event(Draft {
+            self.create_event(EventDraft {
                 operation,
                 id: event.take(),
                 kind: EventKind::Terminate,
@@ -278,7 +280,7 @@ impl Step {
     }
 
     /// A deletion that did not happen: the machine stays, and counts again.
-    pub fn stay(&mut self, event: &Event) {
+    pub fn restore_capacity(&mut self, event: &Event) {
         for machine in self.machines_of(event) {
             self.change_capacity(&machine, |capacity| capacity + 1);
         }
@@ -324,8 +326,8 @@ impl Step {
         };
         self.open_operation(id, by, &first.home.subscription, Request::Fail { target: target.clone(), kind });
         let mut event = event;
-        for machines in by_domain(hit) {
-            self.tell(id, event.take(), kind, Cause::HardwareFailure, &machines, self.now, None)?;
+        for machines in split_by_domain(hit) {
+            self.schedule_event(id, event.take(), kind, Cause::HardwareFailure, &machines, self.now, None)?;
         }
         Ok(())
     }
@@ -339,7 +341,7 @@ impl Step {
 
     pub fn machines_at(&self, target: &Target) -> Result<Vec<Arc<Machine>>, Rejection> {
         let machines: Vec<_> = match target {
-            Target::Machines(machines) => self.distinct(machines)?,
+            Target::Machines(machines) => self.find_distinct(machines)?,
             Target::Host(host) => {
                 self.region.hosts.get(host).ok_or_else(|| Rejection::UnknownHost(host.clone()))?;
                 self.region.machines_on(host).cloned().collect()
@@ -351,7 +353,7 @@ impl Step {
 }
 
 /// Machines by scope and update domain: those that one event may be about.
-pub(crate) fn by_domain(machines: Vec<Arc<Machine>>) -> Vec<Vec<Arc<Machine>>> {
+pub(crate) fn split_by_domain(machines: Vec<Arc<Machine>>) -> Vec<Vec<Arc<Machine>>> {
     let mut parts: BTreeMap<(ScopeId, u32), Vec<Arc<Machine>>> = BTreeMap::new();
     for machine in machines {
         parts.entry((machine.scope, machine.update_domain)).or_default().push(machine);

@@ -81,7 +81,7 @@ impl Step {
             operation.rollout = None;
         });
         for event in scheduled {
-            self.leave(&event, id, by);
+            self.withdraw_operation(&event, id, by);
         }
         self.unconcluded.insert(id);
         Ok(Answer::Operation(id))
@@ -106,7 +106,7 @@ impl Step {
     }
 
     /// An operation gives up its part in an event. The event goes with the last one.
-    fn leave(&mut self, event: &Event, operation: OperationId, by: &Name) {
+    fn withdraw_operation(&mut self, event: &Event, operation: OperationId, by: &Name) {
         let outcome = Outcome::Canceled { by: by.clone() };
         if event.operations.len() > 1 {
             self.edit_event(event.id, |event| event.operations.retain(|id| *id != operation));

@@ -28,14 +28,14 @@ impl Step {
         if self.region.index.groups_by_name.contains_key(&key) {
             return Err(Rejection::NameTaken(new.name.clone()));
         }
-        let (updates, faults) = new.kind.domains();
+        let (updates, faults) = new.kind.default_domains();
         let fault_domains = new.fault_domains.unwrap_or(faults);
         let update_domains = if new.kind.is_flexible() { fault_domains } else { new.update_domains.unwrap_or(updates) };
         check_domains("update domains", update_domains)?;
         check_domains("fault domains", fault_domains)?;
-        let (kind, capacity) = group_kind(&new.kind)?;
-        let id = GroupId(self.fresh_id());
-        let scope = self.make_scope(ScopeOwner::Group { group: id, part: 0 });
+        let (kind, capacity) = build_group_kind(&new.kind)?;
+        let id = GroupId(self.allocate_id());
+        let scope = self.create_scope(ScopeOwner::Group { group: id, part: 0 });
         self.put(Entity::Group(Arc::new(Group {
             id,
             name: new.name.clone(),
@@ -54,7 +54,7 @@ impl Step {
 
     pub fn remove_group(&mut self, group: &Group) {
         for scope in &group.scopes {
-            self.remember_list(*scope);
+            self.remember_document(*scope);
             self.delete(Key::Scope(*scope));
         }
         self.delete(Key::Group(group.id));
@@ -108,7 +108,7 @@ impl Step {
         match set.upgrade_mode {
             UpgradeMode::Manual => {}
             UpgradeMode::Automatic => drop(self.upgrade_instances(id, &[])?),
-            UpgradeMode::Rolling => self.next_batch(id),
+            UpgradeMode::Rolling => self.upgrade_next_batch(id),
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Step {
     }
 
     /// One batch of a rolling upgrade, by update domain; the next one follows after a pause.
-    pub fn next_batch(&mut self, id: GroupId) {
+    pub fn upgrade_next_batch(&mut self, id: GroupId) {
         let Ok((group, set)) = self.scale_set(id) else { return };
         let mut members: Vec<_> = self.region.group_members(&group).cloned().collect();
         let size = members.len().div_ceil(BATCHES);
@@ -162,7 +162,7 @@ impl Step {
         let missing = scale.capacity.saturating_sub(active.len() as u32);
         let added = self.add_instances(id, missing, salt)?;
         let surplus = active.len().saturating_sub(scale.capacity as usize);
-        let leaving = choose_leaving(active, surplus);
+        let leaving = choose_surplus(active, surplus);
         let removing = leaving.iter().map(|machine| machine.id).collect::<Vec<_>>();
         if !leaving.is_empty() {
             self.check_operation_id(scale.operation)?;
@@ -180,7 +180,7 @@ impl Step {
     /// Instances that are not on their way out.
     fn active_instances(&self, group: &Group) -> Vec<Arc<Machine>> {
         let members = self.region.group_members(group);
-        members.filter(|machine| self.pending(machine.id, EventKind::Terminate).is_none()).cloned().collect()
+        members.filter(|machine| self.find_pending(machine.id, EventKind::Terminate).is_none()).cloned().collect()
     }
 
     fn add_instances(&mut self, id: GroupId, count: u32, salt: Guid) -> Result<Vec<MachineId>, Rejection> {
@@ -189,11 +189,11 @@ impl Step {
         }
         let (group, set) = self.scale_set(id)?;
         self.check_seats(Some(&group), count as usize)?;
-        let mut room = Room::of(self, &group, &set);
+        let mut free = FreeSeats::count(self, &group, &set);
         let mut made = Vec::new();
         for n in 0..count {
-            let scope = room.take(self, &group, &set);
-            let zone = room.emptiest_zone();
+            let scope = free.take_scope(self, &group, &set);
+            let zone = free.take_zone();
             made.push(self.add_instance(&group, &set, scope, zone, salt.derive(u64::from(n)))?);
         }
         self.edit_set(id, |set| set.capacity += count);
@@ -208,14 +208,14 @@ impl Step {
         zone: Option<Name>,
         vm_id: Guid,
     ) -> Result<MachineId, Rejection> {
-        let id = MachineId(self.fresh_id());
+        let id = MachineId(self.allocate_id());
         let turn = self.group(group.id)?.seats_given;
         let fault_domain = turn % group.fault_domains;
         let (name, number, update_domain) = match set.orchestration {
             Orchestration::Uniform => (format!("{}_{turn}", group.name), Some(turn), turn % group.update_domains),
             Orchestration::Flexible => (format!("{}_{:08x}", group.name, (vm_id.0 >> 96) as u32), None, fault_domain),
         };
-        let addresses = self.addresses(&AddressWish::FromPool)?;
+        let addresses = self.resolve_addresses(&AddressWish::FromPool)?;
         self.add_machine(Machine {
             id,
             vm_id,
@@ -242,13 +242,13 @@ impl Step {
 }
 
 /// Where new instances of a set still fit.
-struct Room {
+struct FreeSeats {
     scopes: Vec<(ScopeId, u32)>,
     zones: BTreeMap<Name, u32>,
 }
 
-impl Room {
-    fn of(step: &Step, group: &Group, set: &ScaleSet) -> Room {
+impl FreeSeats {
+    fn count(step: &Step, group: &Group, set: &ScaleSet) -> FreeSeats {
         let count = |scope: &ScopeId| (*scope, step.region.members(*scope).count() as u32);
         let mut zones: BTreeMap<Name, u32> = set.zones.iter().map(|zone| (zone.clone(), 0)).collect();
         for machine in step.active_instances(group) {
@@ -256,11 +256,11 @@ impl Room {
                 *count += 1;
             }
         }
-        Room { scopes: group.scopes.iter().map(count).collect(), zones }
+        FreeSeats { scopes: group.scopes.iter().map(count).collect(), zones }
     }
 
     /// The lowest placement group with room, or a new one. It is on when the set is.
-    fn take(&mut self, step: &mut Step, group: &Group, set: &ScaleSet) -> ScopeId {
+    fn take_scope(&mut self, step: &mut Step, group: &Group, set: &ScaleSet) -> ScopeId {
         let max = match set.orchestration {
             Orchestration::Uniform => set.placement_group_max.unwrap_or(u32::MAX),
             Orchestration::Flexible => u32::MAX,
@@ -269,16 +269,16 @@ impl Room {
             *count += 1;
             return *scope;
         }
-        let scope = step.make_scope(ScopeOwner::Group { group: group.id, part: self.scopes.len() as u32 });
+        let scope = step.create_scope(ScopeOwner::Group { group: group.id, part: self.scopes.len() as u32 });
         step.edit_group(group.id, |group| group.scopes.push(scope));
         if step.region.is_on(scope) {
-            step.first_incarnation(scope);
+            step.set_first_incarnation(scope);
         }
         self.scopes.push((scope, 1));
         scope
     }
 
-    fn emptiest_zone(&mut self) -> Option<Name> {
+    fn take_zone(&mut self) -> Option<Name> {
         let (zone, count) = self.zones.iter_mut().min_by_key(|(_, count)| **count)?;
         *count += 1;
         Some(zone.clone())
@@ -286,7 +286,7 @@ impl Room {
 }
 
 /// The newest unprotected instances, each time from the zone that has most.
-fn choose_leaving(mut active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Machine>> {
+fn choose_surplus(mut active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Machine>> {
     active.sort_by_key(|machine| machine.id);
     let mut counts: BTreeMap<Option<Name>, usize> = BTreeMap::new();
     let mut unprotected: BTreeMap<Option<Name>, Vec<Arc<Machine>>> = BTreeMap::new();
@@ -307,7 +307,7 @@ fn choose_leaving(mut active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Mach
     leaving
 }
 
-fn group_kind(new: &NewGroupKind) -> Result<(GroupKind, u32), Rejection> {
+fn build_group_kind(new: &NewGroupKind) -> Result<(GroupKind, u32), Rejection> {
     match new {
         NewGroupKind::AvailabilitySet => Ok((GroupKind::AvailabilitySet, 0)),
         NewGroupKind::CloudService => Ok((GroupKind::CloudService, 0)),
@@ -342,7 +342,7 @@ impl NewGroupKind {
     }
 
     /// Update domains and fault domains, when nothing else was asked for.
-    fn domains(&self) -> (u32, u32) {
+    fn default_domains(&self) -> (u32, u32) {
         match self {
             NewGroupKind::AvailabilitySet | NewGroupKind::CloudService => (5, 2),
             NewGroupKind::ScaleSet { orchestration: Orchestration::Uniform, .. } => (5, 5),

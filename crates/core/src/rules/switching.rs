@@ -9,7 +9,7 @@ use crate::step::Step;
 use crate::transition::*;
 
 impl Step {
-    pub fn seen(&mut self, machine: MachineId) -> Result<Answer, Rejection> {
+    pub fn record_seen(&mut self, machine: MachineId) -> Result<Answer, Rejection> {
         let scope = self.machine(machine)?.scope;
         let switch = self.region.switch_of(scope);
         let seen = self.region.running_time(self.now);
@@ -26,31 +26,31 @@ impl Step {
     /// A request that was answered keeps a scope on, but does not turn it on.
     pub fn keep_on(&mut self, machine: &Machine) {
         if self.region.is_on(machine.scope) {
-            let _ = self.seen(machine.id);
+            let _ = self.record_seen(machine.id);
         }
     }
 
     fn turn_on(&mut self, switch: ScopeId) {
         let seen = self.region.running_time(self.now);
         self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
-        self.fact(What::ScopeOn(switch));
+        self.record_fact(What::ScopeOn(switch));
         for scope in self.switched_by(switch) {
             let first_time = self.region.scopes.get(&scope).is_some_and(|scope| scope.incarnation == 0);
-            self.show_what_waits(scope);
+            self.show_hidden_events(scope);
             if first_time {
-                self.first_incarnation(scope);
+                self.set_first_incarnation(scope);
             }
             self.unsettled.insert(scope);
         }
     }
 
     /// Planned work that nobody was told of is told of now, with at least the notice of its kind.
-    fn show_what_waits(&mut self, scope: ScopeId) {
+    fn show_hidden_events(&mut self, scope: ScopeId) {
         let live = self.region.scopes.get(&scope).map_or_else(Vec::new, |scope| scope.live.clone());
         let events = live.into_iter().filter_map(|id| self.region.events.get(&id).cloned());
         let waiting = events.filter(|event| !event.is_shown() && event.status == Status::Scheduled && !event.due);
         for event in waiting.collect::<Vec<_>>() {
-            let seq = self.fresh_seq();
+            let seq = self.allocate_seq();
             let earliest = self.after(self.region.settings.notice_min(event.kind));
             let appeared = self.now;
             let event = self.edit_event(event.id, |event| {
@@ -64,7 +64,7 @@ impl Step {
                 scope.live.retain(|id| *id != event.id);
                 scope.live.push(event.id);
             });
-            self.fact(What::Appeared(event));
+            self.record_fact(What::Appeared(event));
         }
     }
 
@@ -79,7 +79,7 @@ impl Step {
                 self.edit_scope(switch, |scope| scope.switch = Switch::On { seen: look_again });
             } else {
                 self.edit_scope(switch, |scope| scope.switch = Switch::Off);
-                self.fact(What::ScopeOff(switch));
+                self.record_fact(What::ScopeOff(switch));
             }
         }
     }
