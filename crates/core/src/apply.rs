@@ -1,4 +1,4 @@
-//! The door to the rules: one command at one time, whole or not at all.
+//! Entry point of the rules: applies one command at one time, atomically.
 
 use crate::command::Command;
 use crate::region::Region;
@@ -8,8 +8,8 @@ use crate::time::Timestamp;
 use crate::transition::{Answer, Transition};
 
 impl Region {
-    /// What comes of `command` at `now`. What was due by then happens first, as a step of its own. A
-    /// command that is refused changes nothing: even the time that passed is as if it had not.
+    /// Applies `command` at `now`. Everything due by then is handled first, as a separate step. A rejected
+    /// command changes nothing, not even the region's time.
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         let before = self.now();
         let mut step = Step::new(self.clone(), now.max(before));
@@ -48,7 +48,7 @@ impl Step {
         }
     }
 
-    /// Limits on what a command leaves behind, which only show when everything has settled.
+    /// Checks limits that can only be evaluated after everything has settled.
     fn check(&self, command: &Command) -> Result<(), Rejection> {
         match command {
             Command::Request { operation, .. } => self.check_user_operations(*operation),

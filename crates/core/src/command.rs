@@ -1,4 +1,4 @@
-//! The one alphabet in which operators, guests, drivers and the passing of time speak to the rules.
+//! Commands: the only input of the rules. Operators, guests, drivers and the clock all use this enum.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub enum Command {
         change: Box<GroupChange>,
         salt: Guid,
     },
-    /// Brings these instances (all of the set when empty) to the set's latest model.
+    /// Upgrades these instances to the latest model of the set. An empty list means all instances.
     UpgradeInstances {
         group: GroupId,
         machines: Vec<MachineId>,
@@ -35,7 +35,7 @@ pub enum Command {
         power: Power,
     },
 
-    // What is asked for. `event` names the (first) event that comes of it.
+    // Requests. `event` is the ID of the first event that the request creates.
     Request {
         operation: OperationId,
         by: Name,
@@ -46,7 +46,7 @@ pub enum Command {
         operation: OperationId,
         by: Name,
     },
-    /// Cancels the operations that this event comes from.
+    /// Cancels the operations that own this event.
     CancelEvent {
         event: EventId,
         by: Name,
@@ -58,7 +58,7 @@ pub enum Command {
     },
 
     // Guests and drivers.
-    /// A machine asked for its document.
+    /// A machine requested its document.
     Seen {
         machine: MachineId,
     },
@@ -68,17 +68,17 @@ pub enum Command {
     },
 
     // Time.
-    /// The server runs again: the time since the last command did not count for scopes that listen.
+    /// The server was restarted. The time since the last command counts as downtime, not as idle time.
     Resume,
     Tick,
 }
 
-/// Which events an approval may name.
+/// The events that an approval may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// The document of this machine's scope.
+    /// The events in the document of this machine's scope.
     ScopeOf(MachineId),
-    /// The documents of this group.
+    /// The events in the documents of this group.
     Group(GroupId),
     Region,
 }
@@ -96,7 +96,7 @@ pub struct NewMachine {
     pub home: Home,
     pub place: Place,
     pub host: Option<Name>,
-    /// None: the group's next ones, 0 for a machine on its own.
+    /// None: assigned by the group in turn; 0 for a standalone machine.
     pub update_domain: Option<u32>,
     pub fault_domain: Option<u32>,
     pub zone: Option<Name>,
@@ -109,7 +109,7 @@ pub struct NewMachine {
 }
 
 impl NewMachine {
-    /// A machine on its own about which nothing else is said.
+    /// A standalone machine with default properties.
     pub fn plain(vm_id: Guid, name: &str, home: Home) -> NewMachine {
         NewMachine {
             vm_id,
@@ -130,8 +130,8 @@ impl NewMachine {
     }
 }
 
-/// Where a machine that is registered by hand goes. Instances of scale sets come from the set, but a Flexible one takes
-/// such machines too.
+/// The placement of a registered machine. Scale sets create their own instances, but a Flexible scale set also
+/// accepts registered machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Standalone,
@@ -142,14 +142,14 @@ pub enum Place {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressWish {
-    /// The machine is reached by listener, path or as the default machine.
+    /// No address: the machine is identified by its listener, its URL path, or as the default machine.
     None,
     Given(Vec<Address>),
-    /// The next free one of the region's pool.
+    /// The next free address of the region's pool.
     FromPool,
 }
 
-/// What is None stays as it is.
+/// A change of a machine. Fields that are None keep their value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineChange {
     pub host: Option<Option<Name>>,
@@ -169,10 +169,11 @@ pub struct NewGroup {
     pub home: Home,
     pub kind: NewGroupKind,
     pub policy: EventsPolicy,
-    /// None: as the original does, 5 for update domains (cloud services, Uniform sets, availability sets).
+    /// None: the Azure default, which is 5 update domains for availability sets, cloud services and Uniform
+    /// scale sets.
     pub update_domains: Option<u32>,
     pub fault_domains: Option<u32>,
-    /// Ids of what is made along with it are derived from this.
+    /// Seed from which the IDs of the group's machines are derived.
     pub salt: Guid,
 }
 
@@ -190,13 +191,13 @@ pub enum NewGroupKind {
     },
 }
 
-/// What is None stays as it is. Everything but `policy` is for scale sets.
+/// A change of a group. Fields that are None keep their value. All fields but `policy` require a scale set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupChange {
     pub policy: Option<EventsPolicy>,
     pub upgrade_mode: Option<UpgradeMode>,
     pub model: Option<SetModel>,
-    /// Scaling in asks for deletions: `by` and `operation` are theirs.
+    /// Scaling in creates a delete operation with this `operation` ID and requester `by`.
     pub capacity: Option<Scale>,
 }
 

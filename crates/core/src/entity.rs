@@ -1,4 +1,4 @@
-//! The units in which a region is loaded and stored: every kind of entity with its key.
+//! Entities and their keys: the units in which a region is loaded and stored.
 
 use std::sync::Arc;
 
@@ -42,19 +42,19 @@ impl Entity {
     }
 }
 
-/// The region's own counters.
+/// Counters and times of the region itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// The latest time that the region has seen.
     pub now: Timestamp,
-    /// The next small number for a machine, scope or group.
+    /// The next number for a machine, scope or group.
     pub next_id: u64,
-    /// The next place in the order of events.
+    /// The next sequence number of an event.
     pub next_seq: u64,
-    /// When the server last began to run.
+    /// When the server last started.
     pub resumed: Timestamp,
-    /// How long the server did not run, all in all, in milliseconds.
+    /// Total downtime of the server, in milliseconds.
     pub downtime_ms: i64,
-    /// Addresses given out of the pool so far.
+    /// Position in the address pool after the last assigned address.
     pub pool_given: u32,
 }

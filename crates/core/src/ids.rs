@@ -1,6 +1,6 @@
-//! Names of things. Small numbers are given out by the region in order of registration; GUIDs come in
-//! with the command that needs them, and further ones are derived from those, so that the core stays
-//! without randomness and a replay gives the same ids.
+//! Identifiers. The region assigns numbers in order of registration. GUIDs arrive with the command that needs
+//! them, and further GUIDs are derived from those, so the core needs no randomness and a replay produces the
+//! same IDs.
 
 use std::fmt;
 
@@ -13,30 +13,30 @@ macro_rules! number {
 }
 
 number!(
-    /// A machine, in order of registration.
+    /// ID of a machine. IDs increase in order of registration.
     MachineId
 );
 number!(
-    /// A group of machines that shares one document.
+    /// ID of a scope: the machines that share one document.
     ScopeId
 );
 number!(
-    /// An availability set, a cloud service or a scale set.
+    /// ID of an availability set, cloud service or scale set.
     GroupId
 );
 
-/// 128 bits, shown as a GUID.
+/// 128 bits, displayed as a GUID.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid(pub u128);
 
-/// The id of an event, the same for its whole life.
+/// ID of an event. It never changes.
 pub type EventId = Guid;
-/// The id of an operation.
+/// ID of an operation.
 pub type OperationId = Guid;
 
 impl Guid {
-    /// A GUID of its own for the `index`th thing that comes from this one. Equal input, equal output;
-    /// the result has the bits of a random (version 4) GUID.
+    /// Derives the GUID with this index. The same input gives the same output, which has the version bits of a
+    /// random (version 4) GUID.
     #[must_use]
     pub fn derive(self, index: u64) -> Guid {
         let high = mix((self.0 >> 64) as u64 ^ mix(index));
@@ -44,7 +44,7 @@ impl Guid {
         Guid::random_shaped((u128::from(high) << 64) | u128::from(low))
     }
 
-    /// The same bits with those of version 4 set.
+    /// Sets the version and variant bits of a version 4 GUID.
     #[must_use]
     pub const fn random_shaped(bits: u128) -> Guid {
         let version = 0xf << 76;
@@ -53,7 +53,7 @@ impl Guid {
     }
 }
 
-/// The finaliser of SplitMix64: every input bit reaches every output bit.
+/// The finalizer of SplitMix64: every input bit affects every output bit.
 const fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
-//! The rules of events: who is told what, when an event starts, how it ends.
+//! The rules of Scheduled Events: which events a machine sees, when an event starts, and how it ends.
 //!
-//! Pure: no I/O, no async, no clock, no randomness. A command and a time go in; a new region, what to
-//! store and what to do come out.
+//! The crate is pure: no I/O, no async, no clock, no randomness. It takes a command and a time, and returns a
+//! new region, the writes to store, and the effects to carry out.
 
 mod apply;
 mod command;

@@ -1,5 +1,5 @@
-//! What there is: machines, the groups they were made in, the scopes that share a document, hosts,
-//! events and operations. Plain data; who may change it, and when, is in `rules`.
+//! The data model: machines, groups, scopes, hosts, events and operations. Plain data; the `rules` modules
+//! decide when it changes.
 //!
 //! ```text
 //!  Group ──has──▶ Scope ──has──▶ Machine ──may be on──▶ Host
@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, ScopeId};
 use crate::time::Timestamp;
 
-/// Text that many entities share: cloning one costs a counter.
+/// Text shared between entities. Cloning it only increments a reference count.
 pub type Name = Arc<str>;
 
 // --- machines ------------------------------------------------------------------------------------
@@ -36,25 +36,25 @@ pub struct Machine {
     pub eviction: EvictionPolicy,
     pub power: Power,
     pub addresses: Vec<Address>,
-    /// The terminate notification that was applied to this machine; None: it is deleted without notice.
+    /// The terminate notification applied to this machine. None: the machine is deleted without notice.
     pub terminate: Option<TerminateProfile>,
-    /// The version of its scale set's model that was applied last.
+    /// The version of the scale set model that was last applied.
     pub model: u64,
-    /// Scale-in leaves it alone.
+    /// Protected from scale-in.
     pub protected: bool,
-    /// Its own policy. Members of a group never have one: the group's counts.
+    /// The machine's own policy. Always None for members of a group, where the group's policy applies.
     pub policy: Option<EventsPolicy>,
     pub details: Arc<Details>,
 }
 
-/// Where a resource is kept.
+/// The subscription and resource group that contain a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Home {
     pub subscription: Name,
     pub resource_group: Name,
 }
 
-/// How a machine came to its scope.
+/// A machine's membership in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seat {
     Standalone,
@@ -63,7 +63,7 @@ pub enum Seat {
         service: GroupId,
         role: Name,
     },
-    /// An instance of a scale set; `number` is its instance id in a Uniform set.
+    /// An instance of a scale set. `number` is its instance ID in a Uniform scale set.
     Instance {
         set: GroupId,
         number: Option<u32>,
@@ -87,7 +87,7 @@ pub enum Priority {
     Spot,
 }
 
-/// What an eviction leaves of a Spot machine.
+/// The effect of an eviction on a Spot machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionPolicy {
     Deallocate,
@@ -97,9 +97,9 @@ pub enum EvictionPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
     Running,
-    /// Switched off, still on its host.
+    /// Powered off, still on its host.
     Stopped,
-    /// Switched off, and its host no longer keeps a place for it.
+    /// Powered off and no longer assigned to a host.
     Deallocated,
 }
 
@@ -110,7 +110,7 @@ pub struct Address {
     pub ip: IpAddr,
 }
 
-/// What instance metadata shows of a machine and no rule reads.
+/// Properties that instance metadata shows. No rule reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     pub location: String,
@@ -128,11 +128,11 @@ pub struct Details {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminateProfile {
     pub timeout: Duration,
-    /// The duration as it was written, to be shown again.
+    /// The duration as the client wrote it, returned unchanged.
     pub text: Name,
 }
 
-/// `scheduledEventsPolicy`: what is approved without asking anybody.
+/// `scheduledEventsPolicy`: the events that are approved automatically.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventsPolicy {
     pub approve_user_reboot: bool,
@@ -155,13 +155,13 @@ pub struct Group {
     pub home: Home,
     pub kind: GroupKind,
     pub policy: EventsPolicy,
-    /// The documents of its machines: one, or one for each placement group of a Uniform scale set.
+    /// The scopes of its machines: one, or one for each placement group of a Uniform scale set.
     pub scopes: Vec<ScopeId>,
     pub update_domains: u32,
     pub fault_domains: u32,
-    /// How many machines it has ever had: domains are given out round robin.
+    /// Number of machines ever added. Determines the domains of the next one, in round-robin order.
     pub seats_given: u32,
-    /// Set while the group and everything in it is being deleted.
+    /// Whether the group and all its machines are being deleted.
     pub leaving: bool,
 }
 
@@ -176,19 +176,19 @@ pub enum GroupKind {
 pub struct ScaleSet {
     pub orchestration: Orchestration,
     pub upgrade_mode: UpgradeMode,
-    /// How many instances are wanted; those that are leaving do not count.
+    /// The desired number of instances. Instances that are being deleted do not count.
     pub capacity: u32,
-    /// The most instances of one placement group of a Uniform set; None: no limit.
+    /// Maximum number of instances in one placement group of a Uniform scale set. None: no limit.
     pub placement_group_max: Option<u32>,
     pub zones: Vec<Name>,
     pub model: SetModel,
-    /// Grows with every change of the model.
+    /// Incremented by every change of the model.
     pub model_version: u64,
-    /// When the next batch of a rolling upgrade is due.
+    /// When the next batch of a rolling upgrade starts.
     pub next_batch: Option<Timestamp>,
 }
 
-/// What new instances are made from, and existing ones brought to.
+/// The configuration that new instances get and existing instances are upgraded to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetModel {
     pub priority: Priority,
@@ -210,23 +210,23 @@ pub enum UpgradeMode {
     Rolling,
 }
 
-/// The machines that see one document.
+/// The machines that share one document, called an event group in the user documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     pub id: ScopeId,
     pub owner: ScopeOwner,
-    /// For the placement groups of one scale set the first one's counts for all.
+    /// Whether events are shown. Placement groups of a scale set share the switch of the first one.
     pub switch: Switch,
-    /// 0 until the scope is turned on for the first time.
+    /// The document's incarnation; 0 until the scope is turned on for the first time.
     pub incarnation: u64,
-    /// Its events that are not over, in order of appearance, hidden ones included.
+    /// Events that have not ended, in order of appearance, including hidden ones.
     pub live: Vec<EventId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeOwner {
     Machine(MachineId),
-    /// `part` numbers the placement groups.
+    /// The scope of a group. `part` is the index of the placement group.
     Group {
         group: GroupId,
         part: u32,
@@ -236,8 +236,8 @@ pub enum ScopeOwner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     Off,
-    /// `seen`: the latest request that the region was told of, on the clock that stands still while the
-    /// server does not run.
+    /// `seen` is the time of the latest recorded request, in running time: the clock that stops while the
+    /// server is down.
     On {
         seen: Timestamp,
     },
@@ -253,7 +253,7 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub id: EventId,
-    /// Orders the events of a document.
+    /// Sequence number that orders the events of a document.
     pub seq: u64,
     pub subscription: Name,
     pub scope: ScopeId,
@@ -264,16 +264,16 @@ pub struct Event {
     pub resources: Arc<[Resource]>,
     pub appeared: Timestamp,
     pub not_before: Timestamp,
-    /// `not_before` has passed.
+    /// Whether `not_before` has passed.
     pub due: bool,
     pub approval: Option<Approval>,
     pub description: Name,
     pub duration_secs: i64,
-    /// Who asked for it. More than one when a later request joined.
+    /// The operations that requested the event. There are several if later requests joined it.
     pub operations: Vec<OperationId>,
-    /// Events of one host operation start together.
+    /// The host operation that the event belongs to. Its events start together.
     pub cohort: Option<OperationId>,
-    /// The notice scale when it was made: a later one does not touch it.
+    /// The notice scale in effect when the event was created. Later changes of the setting do not affect it.
     pub notice_scale: u32,
 }
 
@@ -304,7 +304,7 @@ pub enum Source {
     User,
 }
 
-/// Whether an event is in its scope's document. Work in a scope that is off is hidden.
+/// Whether an event appears in its scope's document. Events in a scope that is off are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     Shown,
@@ -321,27 +321,27 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Completed,
-    /// The driver said so, with its reason.
+    /// The driver reported a failure with this reason.
     Failed(Name),
-    /// The driver said nothing for too long.
+    /// The driver did not report in time.
     TimedOut,
-    /// Something that does not wait took the machine.
+    /// A more urgent event took over the machine.
     Superseded,
-    /// All its machines were stopped when it could start.
+    /// All its machines were powered off when it could start.
     NoEffect,
-    /// All its machines were gone.
+    /// All its machines were deleted.
     ResourceGone,
     Canceled {
         by: Name,
     },
 }
 
-/// A machine as an event names it: the name stays when the machine has gone.
+/// A machine as an event names it. The name remains after the machine is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     pub machine: MachineId,
     pub name: Name,
-    /// Role instances of cloud services are named differently in the oldest version of the document.
+    /// The oldest document version formats the names of role instances differently.
     pub role_instance: bool,
 }
 
@@ -355,7 +355,7 @@ pub struct Approval {
 pub enum Approver {
     /// A machine of the scope.
     Guest { machine: MachineId, name: Name },
-    /// Somebody at the management API.
+    /// A user of the management API.
     Management(Name),
     /// `scheduledEventsPolicy`.
     Policy,
@@ -371,10 +371,10 @@ pub struct Operation {
     pub request: Request,
     pub asked: Timestamp,
     pub state: OperationState,
-    /// Its events, and how those that are over ended.
+    /// The events of the operation, with the outcomes of those that have ended.
     pub parts: Vec<Part>,
     pub rollout: Option<Rollout>,
-    /// Who stopped it; what had started by then still finishes.
+    /// The user who canceled the operation. Events that had already started still finish.
     pub canceled: Option<Name>,
 }
 
@@ -397,24 +397,24 @@ pub enum OperationResult {
     Canceled { by: Name },
 }
 
-/// What somebody asked for.
+/// The action that an operation performs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// One operation, however many machines; an event for each.
+    /// Creates one operation, and one event per machine.
     Restart {
         machines: Vec<MachineId>,
     },
     Redeploy {
         machines: Vec<MachineId>,
     },
-    /// Self-service maintenance: a redeploy at a time of the user's choice.
+    /// Self-service maintenance: a redeploy at a time that the user chooses.
     PerformMaintenance {
         machines: Vec<MachineId>,
     },
     Evict {
         machine: MachineId,
     },
-    /// Delete machines and, with `group`, the group that they are all of.
+    /// Deletes machines and, if `group` is set, the group that contains them all.
     Delete {
         machines: Vec<MachineId>,
         group: Option<GroupId>,
@@ -423,7 +423,7 @@ pub enum Request {
         target: Target,
         plan: Plan,
     },
-    /// Hardware breaks: no notice. `kind` is Reboot or Redeploy.
+    /// Simulated hardware failure, without notice. `kind` is Reboot or Redeploy.
     Fail {
         target: Target,
         kind: EventKind,
@@ -432,34 +432,34 @@ pub enum Request {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// One, or several as if they were a group.
+    /// Chosen machines. Several of them are treated like a group.
     Machines(Vec<MachineId>),
-    /// Everything on the host, at once.
+    /// All machines on the host, together.
     Host(Name),
-    /// Everything in the group, one update domain at a time.
+    /// All machines in the group, one update domain at a time.
     Group(GroupId),
 }
 
-/// Maintenance as it was asked for.
+/// Requested maintenance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Freeze, Reboot or Redeploy.
     pub kind: EventKind,
     /// HostMaintenance or LiveMigration.
     pub cause: Cause,
-    /// Not before this time; None: as soon as notice allows.
+    /// Earliest start time. None: as soon as the notice period allows.
     pub at: Option<Timestamp>,
-    /// More notice than the least that the kind has.
+    /// Notice period, if longer than the minimum for the kind.
     pub notice: Option<Duration>,
     pub duration_secs: Option<i64>,
     pub description: Option<Name>,
 }
 
-/// Where a roll-out over update domains stands.
+/// Progress of a rollout over update domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollout {
-    /// The first update domain that was not visited yet.
+    /// The first update domain that has not been started.
     pub next_domain: u32,
-    /// When the pause after the domain before is over; None while a domain is at work.
+    /// End of the pause after the previous domain. None while a domain is in progress.
     pub resume: Option<Timestamp>,
 }

@@ -1,8 +1,8 @@
-//! Names as they are found: without regard to case, by order or by hash.
+//! Case-insensitive lookup keys for names: sorted for groups, hashed for machines.
 
 use crate::model::{Group, Name};
 
-/// A group's name; the part after it tells equal names apart.
+/// The lookup key of a group: its name, qualified by where it is unique.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NameKey {
     pub name: Name,
@@ -19,14 +19,14 @@ impl NameKey {
         NameKey::new(&group.name, &group.home.resource_group, &group.home.subscription)
     }
 
-    /// Before all keys of this name.
+    /// A key that sorts before all keys with this name.
     pub fn first_of(name: &str) -> NameKey {
         NameKey { name: name.to_ascii_lowercase().into(), within: Name::default(), subscription: Name::default() }
     }
 }
 
-/// A machine's name in the upper half, where it is in the lower. Different names may have one hash: who
-/// finds a machine by it compares the name.
+/// The hash of a machine's name (upper half) and of the container in which the name is unique (lower half).
+/// Different names may have the same hash, so a lookup also compares the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NameHash(u64);
 
@@ -36,7 +36,7 @@ impl NameHash {
         NameHash(upper_half(name) | place >> 32)
     }
 
-    /// The first and the last hash that machines of this name may have, wherever they are.
+    /// The range of hashes of machines with this name in any container.
     pub fn all_of(name: &str) -> (NameHash, NameHash) {
         let first = upper_half(name);
         (NameHash(first), NameHash(first | u64::from(u32::MAX)))
@@ -53,14 +53,14 @@ fn upper_half(name: &str) -> u64 {
 
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a without regard to case, and mixed so that its upper half depends on all of it.
+/// Case-insensitive FNV-1a, mixed so that its upper half depends on every byte.
 fn hash(bytes: impl Iterator<Item = u8>, from: u64) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3);
     let hash = bytes.fold(from, step);
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Without a copy of what is folded already: most names, and those that all machines share.
+/// Converts to lower case. Shares the text if it already is, as most names are.
 fn fold_shared(name: &Name) -> Name {
     let is_folded = !name.bytes().any(|byte| byte.is_ascii_uppercase());
     if is_folded { name.clone() } else { name.to_ascii_lowercase().into() }

@@ -1,8 +1,8 @@
-//! Everything the rules know, as one immutable value. Cloning one costs a few counters; a reader keeps
-//! the region it was given for as long as it likes.
+//! The region: the whole state of the rules as one immutable value. Cloning it only increments a few reference
+//! counts, so a reader can keep its copy for as long as it needs.
 //!
-//! The maps of entities are what is stored. All other maps are indexes, derived from the entities by
-//! `insert` and `remove` and nowhere else, so a region that was loaded is the one that was saved.
+//! Only the maps of entities are stored. All other maps are indexes that `insert` and `remove` derive from the
+//! entities, so a loaded region equals the saved one.
 
 mod index;
 
@@ -33,16 +33,16 @@ pub struct Region {
     pub(crate) index: Index,
 }
 
-/// What a name stands for.
+/// The result of looking up a machine by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     One(MachineId),
-    /// The machines that it could be, in order of registration, at most [`Region::CANDIDATES_MAX`] of them.
+    /// The candidates, in order of registration; at most [`Region::CANDIDATES_MAX`].
     Many(Vec<MachineId>),
     Nothing,
 }
 
-/// A stored entity that does not fit the others.
+/// Stored entities that contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError(pub String);
 
@@ -71,8 +71,8 @@ impl Region {
         }
     }
 
-    /// The region that was saved as these entities, in any order. A scope's list of live events need
-    /// not be stored: it is the scope's events in order of appearance.
+    /// Rebuilds a region from its entities, in any order. A scope's list of live events need not be stored; it
+    /// follows from the sequence numbers of its events.
     pub fn load(settings: Settings, entities: impl IntoIterator<Item = Entity>) -> Result<Region, LoadError> {
         let mut region = Region::new(settings);
         let mut machines = Vec::new();
@@ -87,7 +87,7 @@ impl Region {
                 other => region.insert(other),
             }
         }
-        // A role instance's name is looked up within its service, so groups come first.
+        // Role instances are looked up within their cloud service, so groups are inserted first.
         for machine in machines {
             region.insert(Entity::Machine(machine));
         }
@@ -102,7 +102,7 @@ impl Region {
     fn load_event(&mut self, event: Arc<Event>) -> Result<(), LoadError> {
         if event.is_live() {
             let scope = self.scopes.get(&event.scope).ok_or_else(|| {
-                LoadError(format!("event {} is of scope {}, which is not there", event.id, event.scope.0))
+                LoadError(format!("event {} belongs to scope {}, which does not exist", event.id, event.scope.0))
             })?;
             let mut scope = (**scope).clone();
             scope.live.push(event.id);
@@ -116,13 +116,13 @@ impl Region {
         for machine in self.machines.values() {
             if !self.scopes.contains_key(&machine.scope) {
                 return Err(LoadError(format!(
-                    "machine '{}' is of scope {}, which is not there",
+                    "machine '{}' belongs to scope {}, which does not exist",
                     machine.name, machine.scope.0
                 )));
             }
             if let Some(group) = machine.seat.group().filter(|group| !self.groups.contains_key(group)) {
                 return Err(LoadError(format!(
-                    "machine '{}' is of group {}, which is not there",
+                    "machine '{}' belongs to group {}, which does not exist",
                     machine.name, group.0
                 )));
             }
@@ -130,12 +130,12 @@ impl Region {
         let highest =
             self.machines.get_max().map_or(0, |(id, _)| id.0).max(self.scopes.get_max().map_or(0, |(id, _)| id.0));
         if self.meta.next_id <= highest && highest > 0 {
-            return Err(LoadError(format!("the next number is {}, but {highest} is taken", self.meta.next_id)));
+            return Err(LoadError(format!("the next ID is {}, but {highest} is already in use", self.meta.next_id)));
         }
         Ok(())
     }
 
-    /// Every entity, as it would be stored.
+    /// All entities, as they are stored.
     pub fn entities(&self) -> impl Iterator<Item = Entity> + '_ {
         std::iter::once(Entity::Meta(self.meta))
             .chain(self.hosts.values().cloned().map(Entity::Host))
@@ -159,7 +159,7 @@ impl Region {
         self.meta.now
     }
 
-    // --- finding ---------------------------------------------------------------------------------
+    // --- lookup ----------------------------------------------------------------------------------
 
     pub fn machine(&self, id: MachineId) -> Option<&Arc<Machine>> {
         self.machines.get(&id)
@@ -169,7 +169,7 @@ impl Region {
         self.machines.values()
     }
 
-    /// Machines after `after`, in order of registration: for lists that page.
+    /// Machines after `after`, in order of registration. For paged lists.
     pub fn machines_after(&self, after: Option<MachineId>) -> impl Iterator<Item = &Arc<Machine>> {
         let from = after.map_or(MachineId(0), |id| MachineId(id.0 + 1));
         self.machines.range(from..).map(|(_, machine)| machine)
@@ -183,7 +183,8 @@ impl Region {
         self.index.by_address.get(address).copied()
     }
 
-    /// A machine by its name and, to tell equal names apart, its resource group or cloud service.
+    /// Finds a machine by name. `within`, a resource group or cloud service, distinguishes machines with the
+    /// same name.
     pub fn machine_by_name(&self, name: &str, within: Option<&str>) -> Found {
         let (from, to) = NameHash::all_of(name);
         let hashed = self.index.by_name.range((from, MachineId(0))..=(to, MachineId(u64::MAX)));
@@ -204,8 +205,8 @@ impl Region {
         Found::Many(candidates)
     }
 
-    /// The machine that has this name in its resource group. Role instances are named within their service,
-    /// not here.
+    /// The machine with this name in a resource group. Role instances are not found here, because their names
+    /// are only unique within their cloud service.
     pub fn machine_at(&self, home: &Home, name: &str) -> Option<&Arc<Machine>> {
         let hash = NameHash::new(name, &home.resource_group, &home.subscription);
         let hashed = self.index.by_name.range((hash, MachineId(0))..=(hash, MachineId(u64::MAX)));
@@ -229,7 +230,7 @@ impl Region {
         self.index.groups_by_name.get(&NameKey::new(&name.into(), &home.resource_group, &home.subscription)).copied()
     }
 
-    /// All groups of this name, in whatever resource group.
+    /// All groups with this name, in any resource group.
     pub fn groups_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Group>> {
         let from = NameKey::first_of(name);
         let name = from.name.clone();
@@ -277,7 +278,7 @@ impl Region {
         self.events.get(&id)
     }
 
-    /// Every event that is known, those over for less than an hour included.
+    /// All known events, including those that ended less than an hour ago.
     pub fn events(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.events.values()
     }
@@ -290,7 +291,7 @@ impl Region {
         self.operations.values()
     }
 
-    /// Events of a machine that are not over.
+    /// The machine's events that have not ended.
     pub fn events_of(&self, machine: MachineId) -> impl Iterator<Item = &Arc<Event>> {
         self.index
             .of_machine
@@ -298,9 +299,9 @@ impl Region {
             .filter_map(|(_, id)| self.events.get(id))
     }
 
-    // --- showing ---------------------------------------------------------------------------------
+    // --- documents -------------------------------------------------------------------------------
 
-    /// What the machines of a scope are shown, in order.
+    /// The events in a scope's document, in order.
     pub fn document(&self, scope: ScopeId) -> impl Iterator<Item = &Arc<Event>> {
         let live = self.scopes.get(&scope).map_or(&[][..], |scope| &scope.live);
         live.iter().filter_map(|id| self.events.get(id)).filter(|event| event.is_shown())
@@ -310,8 +311,8 @@ impl Region {
         self.scopes.get(&self.switch_of(scope)).is_some_and(|scope| matches!(scope.switch, Switch::On { .. }))
     }
 
-    /// Whether a request of one of the scope's machines must be told to the region: it turns the scope
-    /// on, or what the region knows of is old.
+    /// Whether a request for the scope's document must be reported to the region: because the request turns the
+    /// scope on, or because the recorded time of the latest request is out of date.
     pub fn wants_seen(&self, scope: ScopeId, now: Timestamp) -> bool {
         match self.scopes.get(&self.switch_of(scope)).map(|scope| scope.switch) {
             Some(Switch::On { seen }) => self.running_time(now).since(seen) >= SEEN_EVERY,
@@ -320,7 +321,7 @@ impl Region {
         }
     }
 
-    /// The scope whose switch counts: placement groups of one set go on and off together.
+    /// The scope that holds the switch of this one. All placement groups of a scale set share one switch.
     pub fn switch_of(&self, scope: ScopeId) -> ScopeId {
         match self.scopes.get(&scope).map(|scope| scope.owner) {
             Some(ScopeOwner::Group { group, .. }) => {
@@ -330,7 +331,7 @@ impl Region {
         }
     }
 
-    /// The policy that counts for a machine: its group's, its own, or the default.
+    /// The policy that applies to a machine: its group's, its own, or the default.
     pub fn policy_of(&self, machine: &Machine) -> EventsPolicy {
         match machine.seat.group().and_then(|group| self.groups.get(&group)) {
             Some(group) => group.policy.clone(),
@@ -338,9 +339,9 @@ impl Region {
         }
     }
 
-    // --- acting ----------------------------------------------------------------------------------
+    // --- time and effects ------------------------------------------------------------------------
 
-    /// When time alone changes something.
+    /// The next time at which the region changes without a command.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let first = self.index.deadlines.get_min().map(|(at, _)| *at);
         let idle = self.index.listening.get_min().map(|(seen, _)| self.idle_at(*seen));
@@ -348,36 +349,36 @@ impl Region {
         [first, idle, silent].into_iter().flatten().min()
     }
 
-    /// When the time should be written down though nothing changes, so that a crash does not turn hours
-    /// of running into downtime. Nobody needs it on a clock that stands still with the server.
+    /// When to store the current time even though nothing changes, so that a crash does not count hours of
+    /// uptime as downtime. Not needed with a manual clock, which stops together with the server.
     pub fn next_pulse(&self) -> Option<Timestamp> {
         (!self.index.listening.is_empty()).then(|| self.meta.now + PULSE_EVERY)
     }
 
-    /// What should be under way: the events that have started.
+    /// The started events: everything that drivers should be carrying out now.
     pub fn wanted_effects(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.index.started.iter().filter_map(|(_, id)| self.events.get(id))
     }
 
-    /// When a scope that was last seen then goes off.
+    /// When a scope turns off if its latest request was at `seen`.
     pub(crate) fn idle_at(&self, seen: Timestamp) -> Timestamp {
         let idle = seen + self.settings.idle_disable + SEEN_EVERY;
         Timestamp(idle.0 + self.meta.downtime_ms)
     }
 
-    /// When a driver that was asked then, and says nothing, has failed.
+    /// When an event that started at `started` fails because its driver did not report.
     pub(crate) fn timeout_at(&self, started: Timestamp) -> Timestamp {
         started.max(self.meta.resumed) + self.settings.driver_timeout
     }
 
-    /// The time that passes only while the server runs.
+    /// Converts to running time, which does not include downtime of the server.
     pub(crate) fn running_time(&self, now: Timestamp) -> Timestamp {
         Timestamp(now.0 - self.meta.downtime_ms)
     }
 }
 
 impl Event {
-    /// Not over.
+    /// Whether the event has not ended.
     pub fn is_live(&self) -> bool {
         !matches!(self.status, Status::Ended { .. })
     }
@@ -397,7 +398,7 @@ impl Cause {
         }
     }
 
-    /// Counts against the limit of user operations.
+    /// Whether the cause counts toward the limit of user operations.
     pub fn is_limited(self) -> bool {
         match self {
             Cause::UserRestart | Cause::UserRedeploy => true,

@@ -1,5 +1,5 @@
-//! Why the rules refuse a command. A refusal changes nothing, not even the time. Each reason is one
-//! variant and one sentence that somebody can act on; statuses and codes are the API's business.
+//! Reasons to reject a command. A rejected command changes nothing, not even the region's time. Each reason is
+//! a variant with a message that says what to do; the API crates choose status and error codes.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use crate::settings;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    // Not there.
+    // Not found.
     UnknownMachine(MachineId),
     UnknownGroup,
     UnknownHost(Name),
     UnknownOperation(OperationId),
-    /// These ids were never in the document, or are over for more than an hour.
+    /// These IDs were never in the document, or the events ended more than an hour ago.
     UnknownEvents(Vec<EventId>),
     UnknownEvent(EventId),
 
-    // Taken.
+    // Conflicts with existing entities.
     NameTaken(Name),
     VmIdTaken,
     AddressTaken {
@@ -28,7 +28,7 @@ pub enum Rejection {
     HostInUse(Name),
     IdTaken(EventId),
 
-    // Not now.
+    // Not allowed in the current state.
     NotRunning(Name),
     /// The machine is being deleted or evicted.
     MachineLeaving(Name),
@@ -43,7 +43,7 @@ pub enum Rejection {
     EventOver(EventId),
     NotStarted(EventId),
 
-    // Not like this.
+    // Invalid values.
     NotSpot(Name),
     TerminateOnSpot,
     TerminateRange,
@@ -75,7 +75,7 @@ pub enum Rejection {
     DescriptionTooLong,
     NothingThere,
 
-    // Too much.
+    // Limits.
     TooManyEvents,
     TooManyMachines,
     TooManyJoined,
@@ -88,122 +88,154 @@ impl fmt::Display for Rejection {
         use Rejection::*;
         match self {
             UnknownMachine(id) => {
-                write!(f, "There is no machine number {}. List the machines to see which there are.", id.0)
+                write!(f, "There is no machine with number {}. List the machines to see the existing ones.", id.0)
             }
             UnknownGroup => {
-                write!(f, "There is no such group. Create the availability set, cloud service or scale set first.")
+                write!(f, "This group does not exist. Create the availability set, cloud service or scale set first.")
             }
-            UnknownHost(name) => write!(f, "There is no host '{name}'. Register it, or name it in a machine's 'host'."),
+            UnknownHost(name) => {
+                write!(f, "There is no host '{name}'. Register it, or set it as the 'host' of a machine.")
+            }
             UnknownOperation(id) => {
-                write!(f, "There is no operation {id}, or it ended more than an hour ago. See the history.")
+                write!(f, "There is no operation {id}, or it ended more than an hour ago. Check the history.")
             }
             UnknownEvent(id) => {
                 write!(
                     f,
-                    "There is no event {id}, or it is over for more than an hour. List the events to see which there are."
+                    "There is no event {id}, or it ended more than an hour ago. List the events to see the current ones."
                 )
             }
             UnknownEvents(ids) => {
-                write!(f, "Not an event of this document, or over for more than an hour: ")?;
-                list(f, ids)?;
-                write!(f, ". Nothing was approved; send ids that the document shows.")
+                write!(f, "These events are not in this document, or ended more than an hour ago: ")?;
+                write_ids(f, ids)?;
+                write!(f, ". No event was approved. Send only event IDs that the document shows.")
             }
             NameTaken(name) => write!(
                 f,
-                "The name '{name}' is taken in its resource group. Choose another, or change the one that has it."
+                "The name '{name}' is already taken in its resource group. Choose another name, or change the existing resource."
             ),
-            VmIdTaken => write!(f, "Another machine has this vmId. Leave it out to get a new one."),
+            VmIdTaken => write!(f, "Another machine has this vmId. Omit it to generate a new one."),
             AddressTaken { address, by } => {
                 write!(
                     f,
-                    "The address {} on network '{}' belongs to machine '{by}'. Give each machine its own.",
+                    "The address {} on network '{}' belongs to machine '{by}'. Use a different address.",
                     address.ip, address.network
                 )
             }
-            HostInUse(name) => write!(f, "Machines are still on host '{name}'. Move or delete them first."),
+            HostInUse(name) => write!(f, "Host '{name}' still has machines. Move or delete them first."),
             IdTaken(id) => {
-                write!(f, "The id {id} was used before. Ids are given once; choose another or leave it out.")
+                write!(f, "The ID {id} has already been used. Choose another one, or omit it to generate one.")
             }
             NotRunning(name) => write!(f, "Machine '{name}' is not running. Start it first."),
             MachineLeaving(name) => {
-                write!(f, "Machine '{name}' is being deleted or evicted, and that cannot be taken back.")
+                write!(
+                    f,
+                    "Machine '{name}' is being deleted or evicted, which cannot be undone. Choose another machine."
+                )
             }
             MachineBusy(name) => write!(
                 f,
-                "Machine '{name}' has an event that is not over, and its update domain stays as it is until then."
+                "The update domain of machine '{name}' cannot change while the machine has an event. Wait for the event to finish, or cancel it."
             ),
             PartOfHostOperation(id) => {
-                write!(f, "Event {id} is one of several that a host operation starts together. Cancel the operation.")
+                write!(
+                    f,
+                    "Event {id} belongs to a host operation whose events start together. Cancel the operation instead."
+                )
             }
-            GroupLeaving(name) => write!(f, "'{name}' is being deleted. Wait until it is gone, then create it again."),
+            GroupLeaving(name) => {
+                write!(f, "'{name}' is being deleted. Wait for the deletion to finish, then create it again.")
+            }
             UserOperationsFull { max } => {
                 write!(
                     f,
-                    "{max} restart or redeploy operations are waiting in this subscription already, which is the limit. Approve or cancel one, or wait."
+                    "This subscription already has {max} scheduled restart or redeploy operations, which is the limit. Approve or cancel one, or wait for one to start."
                 )
             }
-            OperationOver(id) => write!(f, "Operation {id} is over, so there is nothing left to cancel."),
-            NotCancellable(what) => write!(f, "{what} cannot be cancelled."),
-            EventOver(id) => write!(f, "Event {id} is over."),
-            NotStarted(id) => write!(f, "Event {id} has not started, so no driver can report on it."),
+            OperationOver(id) => {
+                write!(f, "Operation {id} has ended or was already canceled. There is nothing left to cancel.")
+            }
+            NotCancellable(what) => write!(f, "{what} cannot be canceled. Wait for it to finish."),
+            EventOver(id) => write!(f, "Event {id} has already ended. List the events to see the current ones."),
+            NotStarted(id) => write!(f, "Event {id} has not started. Report its outcome after it has started."),
             NotSpot(name) => write!(
                 f,
-                "Machine '{name}' is not a Spot machine, and only those are evicted. Delete or redeploy it instead."
+                "Machine '{name}' is not a Spot machine, and only Spot machines can be evicted. Delete or redeploy it instead."
             ),
             TerminateOnSpot => write!(
                 f,
-                "Terminate notification cannot be enabled for Spot machines: they are told of an eviction by a Preempt event. Leave the profile out, or use priority Regular."
+                "Terminate notification cannot be enabled for Spot machines, because a Preempt event announces their eviction. Omit the profile, or set the priority to Regular."
             ),
             TerminateRange => write!(f, "notBeforeTimeout must be from 5 to 15 minutes (PT5M to PT15M)."),
             BadName { what, problem } => write!(f, "The {what} {problem}."),
-            DomainRange { what, max } => write!(f, "The {what} must be from 0 to {max}."),
-            DomainsRange { what } => write!(f, "The number of {what} must be from 1 to {}.", settings::DOMAINS_MAX),
-            NotAScaleSet(name) => write!(f, "'{name}' is not a scale set."),
-            NotAnAvailabilitySet(name) => write!(
-                f,
-                "'{name}' is not an availability set. Instances of scale sets are made by changing the capacity."
-            ),
+            DomainRange { what, max } => write!(f, "The {what} must be between 0 and {max}."),
+            DomainsRange { what } => {
+                write!(f, "The number of {what} must be between 1 and {}.", settings::DOMAINS_MAX)
+            }
+            NotAScaleSet(name) => write!(f, "'{name}' is not a scale set. Choose a scale set."),
+            NotAnAvailabilitySet(name) => {
+                write!(f, "'{name}' is not an availability set. To add instances to a scale set, change its capacity.")
+            }
             NotAFlexibleSet(name) => write!(
                 f,
-                "'{name}' is not a scale set with flexible orchestration, and only those take machines. Instances of other scale sets are made by changing the capacity."
+                "'{name}' is not a scale set with flexible orchestration, and only those accept existing machines. To add instances to other scale sets, change their capacity."
             ),
-            NotACloudService(name) => write!(f, "'{name}' is not a cloud service."),
-            NotAMember(name) => write!(f, "Machine '{name}' is not of this group."),
+            NotACloudService(name) => write!(f, "'{name}' is not a cloud service. Choose a cloud service."),
+            NotAMember(name) => write!(f, "Machine '{name}' is not in this group. Choose machines of the group."),
             PolicyOnMember(name) => {
-                write!(f, "Machine '{name}' is in a group, and the group's scheduledEventsPolicy counts. Set it there.")
+                write!(
+                    f,
+                    "Machine '{name}' is in a group, so its own scheduledEventsPolicy has no effect. Set the policy of the group."
+                )
             }
             MaintenanceKind => {
-                write!(f, "Maintenance is a Freeze, a Reboot or a Redeploy. To evict or delete machines, ask for that.")
+                write!(
+                    f,
+                    "Maintenance must be a Freeze, a Reboot or a Redeploy. To evict or delete machines, use those operations."
+                )
             }
-            FailureKind => write!(f, "A hardware failure is a Reboot or a Redeploy."),
+            FailureKind => write!(f, "A hardware failure must be a Reboot or a Redeploy."),
             NoticeTooShort { secs_min } => write!(
                 f,
-                "The notice is at least {secs_min} seconds for this type of event. Leave it out to give that. Short notice for tests: start the server with a notice scale."
+                "The notice period must be at least {secs_min} seconds for this event type. Omit it to use the minimum. For shorter notice in tests, start the server with a notice scale."
             ),
             PlanTooFar => write!(
                 f,
-                "Maintenance can be planned {} days ahead at the most.",
+                "Maintenance can be planned at most {} days in advance. Choose an earlier time.",
                 settings::PLAN_AHEAD_MAX.as_secs() / 86_400
             ),
-            PlanPast => write!(f, "The planned time has passed. Leave it out to start as soon as notice allows."),
-            DurationRange => write!(f, "The duration must be -1 (not known) or from 0 to 86400 seconds."),
-            DescriptionTooLong => write!(f, "The description may have {} bytes.", settings::DESCRIPTION_BYTES_MAX),
-            NothingThere => write!(f, "There is no machine there, so there is nothing to do."),
+            PlanPast => {
+                write!(f, "The planned time is in the past. Omit it to start as soon as the notice period allows.")
+            }
+            DurationRange => write!(f, "The duration must be -1 (unknown) or between 0 and 86400 seconds."),
+            DescriptionTooLong => {
+                write!(f, "The description must not be longer than {} bytes.", settings::DESCRIPTION_BYTES_MAX)
+            }
+            NothingThere => write!(f, "The target has no machines. Choose a target that has at least one machine."),
             TooManyEvents => write!(
                 f,
-                "The document would have more than {} events. Wait until some are over.",
+                "A document can have at most {} events. Wait for some to finish.",
                 settings::EVENTS_PER_SCOPE_MAX
             ),
             TooManyMachines => write!(
                 f,
-                "A group may have {} machines, and the region {}.",
+                "A group can have at most {} machines, and the region at most {}. Delete machines first.",
                 settings::MACHINES_PER_GROUP_MAX,
                 settings::MACHINES_MAX
             ),
-            TooManyJoined => write!(f, "{} requests wait for this event already.", settings::JOINED_MAX),
-            TooManyApprovals => write!(f, "One request may approve {} events.", settings::APPROVALS_MAX),
+            TooManyJoined => write!(
+                f,
+                "This event already has {} requests, which is the limit. Wait for it to finish.",
+                settings::JOINED_MAX
+            ),
+            TooManyApprovals => {
+                write!(f, "A request can approve at most {} events. Split it into several.", settings::APPROVALS_MAX)
+            }
             PoolEmpty => {
-                write!(f, "The address pool is used up. Give the address, or widen the pool in the configuration.")
+                write!(
+                    f,
+                    "The address pool is exhausted. Specify an address, or enlarge the pool in the configuration."
+                )
             }
         }
     }
@@ -211,13 +243,14 @@ impl fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-fn list(f: &mut fmt::Formatter<'_>, ids: &[EventId]) -> fmt::Result {
-    const SHOWN_MAX: usize = 5;
-    for (n, id) in ids.iter().take(SHOWN_MAX).enumerate() {
+/// Writes the first few IDs, in upper case as the document shows them.
+fn write_ids(f: &mut fmt::Formatter<'_>, ids: &[EventId]) -> fmt::Result {
+    const LISTED_MAX: usize = 5;
+    for (n, id) in ids.iter().take(LISTED_MAX).enumerate() {
         write!(f, "{}{}", if n == 0 { "" } else { ", " }, id.to_string().to_uppercase())?;
     }
-    if ids.len() > SHOWN_MAX {
-        write!(f, " and {} more", ids.len() - SHOWN_MAX)?;
+    if ids.len() > LISTED_MAX {
+        write!(f, " and {} more", ids.len() - LISTED_MAX)?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What an operator may set about the rules. Settings come with the program, not with the store: they
-//! may differ after a restart and touch only what happens from then on.
+//! Settings and limits of the rules. Settings are part of the configuration and are not stored: they may change
+//! at a restart, and then affect only what happens from then on.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use crate::model::{EventKind, Name};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Notice, pauses and simulated impacts are divided by this. 1 is the real thing.
+    /// Divisor for notice periods, pauses and simulated impacts. 1 means real time.
     pub notice_scale: u32,
-    /// A scope that asks for nothing for so long is off.
+    /// A scope turns off after this time without a request.
     pub idle_disable: Duration,
-    /// Restart and redeploy operations with a Scheduled event in one subscription; 0: no limit.
+    /// Maximum number of restart and redeploy operations with a Scheduled event per subscription. 0: no limit.
     pub user_operations_max: u32,
     pub update_domain_pause: Duration,
-    /// A driver that says nothing for so long has failed.
+    /// An event fails if its driver does not report within this time.
     pub driver_timeout: Duration,
-    /// Addresses for machines that want one: network, first address, how many.
+    /// Addresses for machines that do not bring their own.
     pub pool: Pool,
 }
 
@@ -42,7 +42,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The least notice that an event of this kind gives. A deletion's is the machine's own.
+    /// Minimum notice for events of this kind. For Terminate events the machine's own profile applies.
     pub fn notice_min(&self, kind: EventKind) -> Duration {
         let secs = match kind {
             EventKind::Freeze | EventKind::Reboot => 15 * 60,
@@ -58,45 +58,45 @@ impl Settings {
     }
 }
 
-/// Terminate notification is 5 to 15 minutes long.
+/// Range of `notBeforeTimeout`: 5 to 15 minutes.
 pub const TERMINATE_SECS_MIN: u64 = 5 * 60;
 pub const TERMINATE_SECS_MAX: u64 = 15 * 60;
 
-/// An event that is over can be approved again for so long without that being an error.
+/// How long ended events and operations are kept. During this time, approving the event again is not an error.
 pub const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 
-/// How often the server reports, at the most, that a scope still asks. Part of what `idle_disable`
-/// may be late by, so below an hour.
+/// How often, at most, the server reports that a scope is still in use. `idle_disable` may be late by this
+/// much, so it is less than an hour.
 pub const SEEN_EVERY: Duration = Duration::from_secs(30 * 60);
 
-/// How often the passing of time alone is written down while a scope is on, so that a crash does not
-/// turn hours of running into downtime.
+/// How often the current time is stored while a scope is on, so that a crash does not count hours of uptime as
+/// downtime.
 pub const PULSE_EVERY: Duration = Duration::from_secs(10 * 60);
 
-/// Events of one scope that are not over. A document of so many is some 700 KB; every machine of the
-/// scope would fetch it each time it changes.
+/// Maximum number of events in one scope that have not ended. A document with this many is about 700 KB, and
+/// every machine of the scope fetches it after each change.
 pub const EVENTS_PER_SCOPE_MAX: usize = 2048;
 
-/// Machines of one group: the largest scale set of the original has 1,000; a margin for tests.
+/// Maximum number of machines in one group. The largest scale set in Azure has 1,000; the rest is for tests.
 pub const MACHINES_PER_GROUP_MAX: usize = 10_000;
 
-/// Machines in the region. Loading and memory are measured up to here.
+/// Maximum number of machines in the region. Loading time and memory are measured up to this number.
 pub const MACHINES_MAX: usize = 2_000_000;
 
-/// Update and fault domains of a group.
+/// Maximum number of update domains and of fault domains in a group.
 pub const DOMAINS_MAX: u32 = 100;
 
-/// Names of machines, groups and hosts, in bytes.
+/// Maximum length of the name of a machine, group or host, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// A description, in bytes.
+/// Maximum length of a description, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 1024;
 
-/// How far ahead maintenance may be planned.
+/// How far in advance maintenance may be planned.
 pub const PLAN_AHEAD_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
 
-/// Requests for one event that joined each other.
+/// Maximum number of requests that share one event.
 pub const JOINED_MAX: usize = 100;
 
-/// Ids in one approval.
+/// Maximum number of event IDs in one approval.
 pub const APPROVALS_MAX: usize = EVENTS_PER_SCOPE_MAX;

@@ -1,8 +1,8 @@
-//! The region at one revision, as the writer publishes it and readers use it.
+//! Snapshots of the region, published by the writer for readers.
 
 use crate::Region;
 
-/// The region at one revision. Immutable, so it can be kept for as long as needed.
+/// The region at one revision. It is immutable and can be kept for as long as needed.
 #[derive(Debug)]
 pub struct Snapshot {
     pub revision: u64,

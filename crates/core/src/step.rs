@@ -1,8 +1,9 @@
-//! A region in the making. Every change goes through `put` and `delete`, which alter the region and
-//! record the write in one go, so that what is stored and what is shown cannot differ.
+//! A transition in progress. Every change goes through `put` or `delete`, which alter the region and record the
+//! write together, so stored and visible state cannot differ.
 //!
-//! One command is up to two steps: what was due, then the command. At the end of each, `finish` lets
-//! everything start that now can and counts the incarnation of every list that changed.
+//! Applying a command takes up to two steps: first everything that is due, then the command. Each step ends
+//! with `finish`, which starts every event that can start and increments the incarnation of every document that
+//! changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use crate::transition::*;
 pub(crate) struct Step {
     pub region: Region,
     pub now: Timestamp,
-    /// Scopes in which something may be able to start.
+    /// Scopes in which an event may be able to start.
     pub unsettled: BTreeSet<ScopeId>,
-    /// Operations that may have nothing left to do.
+    /// Operations that may have ended.
     pub unconcluded: BTreeSet<OperationId>,
     changed: BTreeMap<Key, Change>,
-    /// The lists as they were when this step first touched them; None: there was none to compare with.
+    /// State of each document before its first change in this step. None: do not compare.
     documents_before: BTreeMap<ScopeId, Option<Vec<(EventId, bool)>>>,
     facts: Vec<Fact>,
     effects: Vec<Effect>,
@@ -51,7 +52,7 @@ impl Step {
         step
     }
 
-    /// Ends a step: what can start starts, and lists that differ get a new incarnation.
+    /// Ends a step: starts the events that can start and increments the incarnations of changed documents.
     pub fn finish(&mut self) {
         self.settle();
         for (id, before) in std::mem::take(&mut self.documents_before) {
@@ -71,7 +72,7 @@ impl Step {
         Transition { answer, writes: writes.collect(), facts: self.facts, effects: self.effects, region: self.region }
     }
 
-    // --- changing --------------------------------------------------------------------------------
+    // --- changes ---------------------------------------------------------------------------------
 
     pub fn put(&mut self, entity: Entity) {
         self.region.insert(entity.clone());
@@ -118,7 +119,7 @@ impl Step {
         }
     }
 
-    /// Also remembers the scope's list as it was, because an event is part of it.
+    /// Edits an event, and remembers its document for comparison.
     pub fn edit_event(&mut self, id: EventId, edit: impl FnOnce(&mut Event)) -> Option<Arc<Event>> {
         let event = self.region.events.get(&id)?;
         let scope = event.scope;
@@ -147,7 +148,7 @@ impl Step {
         seq
     }
 
-    // --- telling ---------------------------------------------------------------------------------
+    // --- facts, effects and documents ------------------------------------------------------------
 
     pub fn record_fact(&mut self, what: What) {
         self.facts.push(Fact { at: self.now, what });
@@ -157,7 +158,7 @@ impl Step {
         self.effects.push(effect);
     }
 
-    /// Keeps the list of a scope as it is before the first change of this step.
+    /// Remembers the state of a document before its first change in this step.
     pub fn remember_document(&mut self, scope: ScopeId) {
         if !self.documents_before.contains_key(&scope) {
             let list = self.document_state(scope);
@@ -165,20 +166,20 @@ impl Step {
         }
     }
 
-    /// A scope that is turned on for the first time begins at 1, whatever it shows.
+    /// Sets the incarnation of a scope that is turned on for the first time to 1, whatever its document shows.
     pub fn set_first_incarnation(&mut self, scope: ScopeId) {
         self.edit_scope(scope, |scope| scope.incarnation = 1);
         self.documents_before.insert(scope, None);
     }
 
-    /// What a change of makes a new incarnation: which events are shown, and whether they have started.
+    /// The part of a document that determines its incarnation: the events shown, and whether each has started.
     fn document_state(&self, scope: ScopeId) -> Vec<(EventId, bool)> {
         self.region.document(scope).map(|event| (event.id, matches!(event.status, Status::Started { .. }))).collect()
     }
 
-    // --- finding, with the refusal that follows when there is nothing -----------------------------
+    // --- lookup with rejections ------------------------------------------------------------------
 
-    /// When so much notice from now is over: a whole second.
+    /// The end of a notice period that starts now, as a whole second.
     pub fn after(&self, notice: Duration) -> Timestamp {
         (self.now + notice).round_up_to_second()
     }

@@ -1,4 +1,4 @@
-//! Points in time, in milliseconds. The core never asks for the time: it is told.
+//! Points in time, in milliseconds. The core does not read the clock; time is an argument of every command.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -12,18 +12,18 @@ impl Timestamp {
         Timestamp(secs * 1000)
     }
 
-    /// Whole seconds; what is between two seconds counts to the earlier one.
+    /// Whole seconds, rounded down.
     pub const fn as_secs(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// The next whole second, or this one if it is whole. `NotBefore` has no fractions on the wire.
+    /// Rounds up to a whole second, because `NotBefore` has no fractions on the wire.
     #[must_use]
     pub const fn round_up_to_second(self) -> Self {
         Timestamp((self.0 + 999).div_euclid(1000) * 1000)
     }
 
-    /// How long ago `earlier` was; zero when it is not earlier.
+    /// The time since `earlier`, or zero if `earlier` is later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
     }

@@ -1,5 +1,5 @@
-//! What comes of a command: the region after it, what must be stored, what is worth remembering, and
-//! what drivers should look at.
+//! The result of a command: the new region, the writes to store, facts for the history, and effects for
+//! drivers.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::time::Timestamp;
 pub struct Transition {
     pub region: Region,
     pub answer: Answer,
-    /// Changed entities, each once, in the order of their keys.
+    /// Changed entities in the order of their keys, each at most once.
     pub writes: Vec<Write>,
-    /// History, in order.
+    /// Facts for the history, in order.
     pub facts: Vec<Fact>,
-    /// Hints for drivers; the truth is `Region::wanted_effects`.
+    /// Hints for drivers. The authoritative list is `Region::wanted_effects`.
     pub effects: Vec<Effect>,
 }
 
@@ -30,7 +30,7 @@ pub enum Answer {
         machines: Vec<MachineId>,
     },
     Operation(OperationId),
-    /// A change of a set's capacity: who came, who goes.
+    /// The result of changing the capacity of a scale set.
     Scaled {
         added: Vec<MachineId>,
         removing: Vec<MachineId>,
@@ -43,7 +43,7 @@ pub enum Write {
     Delete(Key),
 }
 
-/// One line of history.
+/// One entry of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub at: Timestamp,
@@ -52,14 +52,14 @@ pub struct Fact {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An event came into its scope's document. Scheduled, or Started when there was no notice to give.
+    /// An event was added to its scope's document: Scheduled, or Started if it has no notice period.
     Appeared(Arc<Event>),
     Approved {
         event: Arc<Event>,
         by: Approver,
     },
     Started(Arc<Event>),
-    /// It left the document, or, hidden, was over. The event's status says how.
+    /// An event was removed from the document or, if it was hidden, ended. Its status contains the outcome.
     Ended(Arc<Event>),
     OperationEnded(Arc<Operation>),
     MachineAdded(Arc<Machine>),
@@ -68,7 +68,7 @@ pub enum What {
     ScopeOff(ScopeId),
 }
 
-/// An event that has just started (or is no longer under way) and so concerns the driver.
+/// An event that drivers should begin or stop carrying out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     Begin(Arc<Event>),

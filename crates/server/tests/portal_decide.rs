@@ -430,7 +430,7 @@ fn what_is_wrong_with_a_new_set_is_said_at_its_step_before_the_review() {
     assert_eq!(tabs.matches("to mend").count(), 2, "{tabs}");
     assert_eq!(both.text().matches(" autofocus").count(), 1);
     let taken = review("WEB", "default", "7");
-    assert_has(&taken, 422, &["id=\"wrong-name\">The name", "is taken in its resource group"]);
+    assert_has(&taken, 422, &["id=\"wrong-name\">The name", "is already taken in its resource group"]);
     let tabs = between(&taken.text(), "role=\"tablist\"", "</div>");
     assert!(tabs.matches("to mend").count() == 1 && tabs.contains(">Basics <span class=\"wrong\">to mend"), "{tabs}");
     assert_has(&review("web", "other", "7"), 200, &["On, 7 minutes"]);

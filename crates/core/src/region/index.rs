@@ -1,5 +1,5 @@
-//! Ways to find entities: by name, by address, by machine, by time. Derived from the entities by
-//! `Region::insert` and `Region::remove` and nowhere else, and never stored.
+//! Indexes of the region: by name, address, machine and time. Only `Region::insert` and `Region::remove` update
+//! them; they are never stored.
 
 use imbl::{OrdMap, OrdSet};
 
@@ -13,30 +13,30 @@ use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// Machines by the hash of their names, so that a search touches no name but the one it finds.
+    /// Machines by name hash, so that a lookup reads only the names that match.
     pub by_name: OrdSet<(NameHash, MachineId)>,
     pub by_vm_id: OrdMap<Guid, MachineId>,
     pub by_address: OrdMap<Address, MachineId>,
     pub groups_by_name: OrdMap<NameKey, GroupId>,
     pub members: OrdSet<(ScopeId, MachineId)>,
     pub on_host: OrdSet<(Name, MachineId)>,
-    /// Hosts by how many machines they have.
+    /// Hosts by number of machines.
     pub hosts_by_load: OrdSet<(u32, Name)>,
     pub host_load: OrdMap<Name, u32>,
-    /// Events that are not over, by machine.
+    /// Events that have not ended, by machine.
     pub of_machine: OrdSet<(MachineId, EventId)>,
-    /// Events that have started, by when.
+    /// Started events, by start time.
     pub started: OrdSet<(Timestamp, EventId)>,
     pub deadlines: OrdSet<(Timestamp, Deadline)>,
-    /// Scopes that are on, by when they were last seen (on the clock that runs only with the server).
+    /// Scopes that are on, by the running time of their latest request.
     pub listening: OrdSet<(Timestamp, ScopeId)>,
-    /// Restart and redeploy operations with a Scheduled event, by subscription.
+    /// Number of restart and redeploy operations with a Scheduled event, by subscription.
     pub user_operations: OrdMap<Name, u32>,
-    /// How many Scheduled events each of those has.
+    /// Number of Scheduled events of each of these operations.
     pub user_events: OrdMap<(Name, OperationId), u32>,
 }
 
-/// What time alone will change.
+/// A change that happens at a certain time without a command.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deadline {
     NotBefore(EventId),
@@ -47,7 +47,7 @@ pub(crate) enum Deadline {
 }
 
 impl Region {
-    // --- changing: the only two doors --------------------------------------------------------------
+    // --- changes: only through these two methods -------------------------------------------------
 
     pub(crate) fn insert(&mut self, entity: Entity) {
         let before = self.get(&entity.key());
@@ -189,7 +189,7 @@ impl Region {
         }
     }
 
-    /// Where a machine's name is one of a kind: its cloud service, or its resource group.
+    /// The container in which a machine's name is unique: its cloud service or its resource group.
     pub(crate) fn name_container<'a>(&'a self, home: &'a Home, seat: &Seat) -> &'a Name {
         match seat {
             Seat::RoleInstance { service, .. } => {
@@ -199,7 +199,7 @@ impl Region {
         }
     }
 
-    /// Whether another machine has this one's name where it must be one of a kind.
+    /// Whether another machine in the same container has this machine's name.
     pub(crate) fn is_name_taken(&self, machine: &Machine) -> bool {
         let hash = self.name_hash(machine);
         let within = self.name_container(&machine.home, &machine.seat);
@@ -269,8 +269,8 @@ impl Index {
     }
 }
 
-/// Whether two states of an entity have the same places in every index. Most changes of machines and
-/// scopes are of this kind, and the indexes are most of what a change costs.
+/// Whether two states of an entity have the same entries in every index. This is true of most changes of
+/// machines and scopes, and updating indexes is the largest part of their cost.
 fn has_same_index_entries(before: &Entity, after: &Entity) -> bool {
     match (before, after) {
         (Entity::Scope(before), Entity::Scope(after)) => before.switch == after.switch,

@@ -1,4 +1,4 @@
-//! What time alone changes.
+//! Changes that happen without a command, because their time has come.
 
 use crate::entity::Key;
 use crate::model::*;
@@ -7,7 +7,7 @@ use crate::step::Step;
 use crate::time::Timestamp;
 
 impl Step {
-    /// Everything that is due by now.
+    /// Handles every deadline up to now.
     pub fn handle_due(&mut self) {
         while let Some((at, deadline)) = self.region.index.deadlines.get_min().cloned() {
             if at > self.now {
@@ -19,8 +19,7 @@ impl Step {
         self.turn_off_idle_scopes();
     }
 
-    /// Drivers that have said nothing for too long. What a driver could not say, because the server did
-    /// not run, does not count.
+    /// Ends events whose drivers have not reported in time. Downtime of the server does not count.
     fn time_out_events(&mut self) {
         while let Some((started, id)) = self.region.index.started.get_min().copied() {
             if self.region.timeout_at(started) > self.now {
@@ -44,7 +43,7 @@ impl Step {
         }
     }
 
-    /// The server runs again. What it did not see, because it did not run, does not count as silence.
+    /// Accounts for the time during which the server was down, so that it does not count as idle time.
     pub fn resume(&mut self, before: Timestamp) {
         let down = if before == Timestamp::default() { 0 } else { self.now.0 - before.0 };
         let now = self.now;

@@ -1,4 +1,4 @@
-//! Machines and hosts come, change and go.
+//! Machines and hosts: registration, changes and removal.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Step {
         let (updates, faults) = group.as_ref().map_or((1, 1), |group| (group.update_domains, group.fault_domains));
         let fault_domain = new.fault_domain.unwrap_or(turn % faults);
         let (model, update_domain) = match group.as_ref().map(|group| &group.kind) {
-            // What it brings counts, until the set's model changes.
+            // The machine's own properties apply until the model of the set changes.
             Some(GroupKind::ScaleSet(set)) => (set.model_version, fault_domain),
             Some(GroupKind::AvailabilitySet | GroupKind::CloudService) | None => (0, turn % updates),
         };
@@ -65,7 +65,7 @@ impl Step {
         Ok(Answer::Machine(id))
     }
 
-    /// The one way in, for machines that are registered and for instances of scale sets.
+    /// Adds a machine to the region. Used for registered machines and for instances of scale sets.
     pub fn add_machine(&mut self, machine: Machine) -> Result<(), Rejection> {
         let group = machine.seat.group().map(|id| self.group(id)).transpose()?;
         self.check_machine(&machine, group.as_deref())?;
@@ -88,7 +88,7 @@ impl Step {
         Ok(())
     }
 
-    /// Whether so many machines more are allowed.
+    /// Checks the limits on the number of machines.
     pub fn check_seats(&self, group: Option<&Group>, more: usize) -> Result<(), Rejection> {
         let in_group = group.map_or(0, |group| self.region.group_members(group).count());
         if in_group + more > MACHINES_PER_GROUP_MAX || self.region.machines.len() + more > MACHINES_MAX {
@@ -130,8 +130,8 @@ impl Step {
         }
     }
 
-    /// The next address of the pool that nobody has. Those of machines that went are given again only
-    /// after a new start of the pool, never while it has others.
+    /// Takes the next free address of the pool. Addresses of deleted machines are reused only after the whole
+    /// pool has been assigned once.
     fn take_pool_address(&mut self) -> Result<Address, Rejection> {
         let pool = self.region.settings.pool.clone();
         let given = self.region.meta.pool_given;
@@ -197,7 +197,7 @@ impl Step {
         if group.is_some() && machine.policy.is_some() {
             return Err(Rejection::PolicyOnMember(machine.name.clone()));
         }
-        // A group that is leaving takes no new machines, but those it has may still be changed.
+        // A group that is being deleted accepts no new machines, but existing ones may still change.
         let group = group.map(|group| Group { leaving: false, ..(*group).clone() });
         self.check_machine(machine, group.as_ref())
     }
@@ -212,7 +212,7 @@ impl Step {
         Ok(Answer::Machine(id))
     }
 
-    /// Switches a machine off and gives up its place on its host.
+    /// Powers a machine off and removes it from its host.
     pub fn deallocate(&mut self, id: MachineId) {
         self.edit_machine(id, |machine| {
             machine.power = Power::Deallocated;
@@ -221,7 +221,7 @@ impl Step {
         self.cancel_stale_host_events(id);
     }
 
-    /// Ends what was only about this machine and takes it out of the region.
+    /// Removes a machine from the region and ends the events that concern no other machine.
     pub fn remove_machine(&mut self, machine: &Arc<Machine>) {
         let events: Vec<Arc<Event>> = self.region.events_of(machine.id).cloned().collect();
         self.delete(Key::Machine(machine.id));
@@ -261,7 +261,7 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    /// To the host with the fewest machines, if there is another.
+    /// Moves a machine to the host with the fewest machines, if there is another host.
     pub fn move_to_another_host(&mut self, machine: &Machine) {
         let Some(here) = &machine.host else { return };
         let other = self.region.index.hosts_by_load.iter().map(|(_, host)| host).find(|host| *host != here).cloned();
@@ -277,7 +277,7 @@ impl Step {
         }
     }
 
-    /// A Scheduled host event none of whose machines is on that host any more is cancelled.
+    /// Cancels a Scheduled host event if none of its machines is still on the host.
     fn cancel_if_stale(&mut self, event: &Event) {
         let Some(host) = self.host_of(event) else { return };
         let left = self.machines_of(event).iter().all(|machine| machine.host.as_ref() != Some(&host));
@@ -318,11 +318,11 @@ pub(crate) fn check_terminate(profile: Option<&TerminateProfile>, priority: Prio
 
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Rejection> {
     let problem = if name.is_empty() {
-        "is empty"
+        "must not be empty"
     } else if name.len() > NAME_BYTES_MAX {
-        "is longer than 128 bytes"
+        "must not be longer than 128 bytes"
     } else if name.chars().any(|c| c.is_control() || c == '/' || c == '\\' || c.is_whitespace()) {
-        "may not have blanks, slashes or control characters"
+        "must not contain spaces, slashes or control characters"
     } else {
         return Ok(());
     };

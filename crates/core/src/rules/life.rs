@@ -1,12 +1,12 @@
-//! How an event starts and ends.
+//! The lifecycle of an event.
 //!
 //! ```text
 //!  (absent) ──appear──▶ Scheduled ──start──▶ Started ──end──▶ Ended (absent from the document)
 //!                           └──────────────end──────────────▶
 //! ```
 //!
-//! Nothing else starts events: whoever changes something that may let one start puts the scope into
-//! `unsettled`, and `settle` looks at it.
+//! Events start only in `settle`. A rule that makes a change after which an event may be able to start adds the
+//! scope to `unsettled`.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::step::Step;
 use crate::time::Timestamp;
 use crate::transition::*;
 
-/// An event to be made.
+/// The properties of an event to create.
 pub(crate) struct EventDraft {
     pub operation: OperationId,
-    /// None: derived from the operation's.
+    /// None: derived from the operation ID.
     pub id: Option<EventId>,
     pub kind: EventKind,
     pub cause: Cause,
@@ -36,7 +36,7 @@ pub(crate) struct EventDraft {
     pub cohort: Option<OperationId>,
 }
 
-/// Whether approved deletions may go, or wait for others of their scope.
+/// Whether approved deletions may start, or wait until the other deletions in their scope are approved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gate {
     Open,
@@ -44,7 +44,7 @@ enum Gate {
 }
 
 impl Step {
-    // --- appearing -------------------------------------------------------------------------------
+    // --- creation --------------------------------------------------------------------------------
 
     pub fn create_event(&mut self, draft: EventDraft) -> EventId {
         let id = draft.id.unwrap_or_else(|| self.derive_event_id(draft.operation));
@@ -88,7 +88,7 @@ impl Step {
     fn derive_event_id(&self, operation: OperationId) -> EventId {
         let made = self.region.operations.get(&operation).map_or(0, |op| op.parts.len() as u64);
         let mut ids = (made..).map(|n| operation.derive(n));
-        ids.find(|id| !self.region.events.contains_key(id)).expect("there are more numbers than events")
+        ids.find(|id| !self.region.events.contains_key(id)).expect("there are more indexes than events")
     }
 
     fn resource(&self, id: MachineId) -> Option<Resource> {
@@ -97,13 +97,13 @@ impl Step {
         Some(Resource { machine: id, name: machine.name.clone(), role_instance })
     }
 
-    /// Whether the scope's document takes so many more events.
+    /// Checks that the scope has room for this many more events.
     pub fn check_room(&self, scope: ScopeId, more: usize) -> Result<(), Rejection> {
         let live = self.region.scopes.get(&scope).map_or(0, |scope| scope.live.len());
         if live + more > EVENTS_PER_SCOPE_MAX { Err(Rejection::TooManyEvents) } else { Ok(()) }
     }
 
-    /// Something about this event changed: it, or one that waits for it, may be able to start.
+    /// Marks the scopes in which this change of an event may let an event start.
     pub fn unsettle(&mut self, event: &Event) {
         self.unsettled.insert(event.scope);
         if event.cohort.is_some() {
@@ -112,10 +112,10 @@ impl Step {
         }
     }
 
-    // --- starting --------------------------------------------------------------------------------
+    // --- start -----------------------------------------------------------------------------------
 
-    /// Starts everything that can start, until nothing more can, then ends the operations that are done:
-    /// by then what their events do to machines has been done.
+    /// Starts all events that can start, then ends the operations that are finished. Operations come last
+    /// because their results depend on changes that the events make to machines.
     pub fn settle(&mut self) {
         self.settle_scopes();
         while let Some(operation) = self.unconcluded.pop_first() {
@@ -163,7 +163,7 @@ impl Step {
         }
     }
 
-    /// The events that start together with this one, itself included.
+    /// The Scheduled events that start together with this one, including itself.
     fn cohort(&self, event: &Event) -> Vec<Arc<Event>> {
         let ids = match event.cohort.and_then(|id| self.region.operations.get(&id)) {
             Some(operation) => operation.parts.iter().map(|part| part.event).collect(),
@@ -178,7 +178,7 @@ impl Step {
         matches!(request, Some(Request::Maintain { plan, .. }) if plan.at.is_some())
     }
 
-    /// Within one scope, approved deletions wait for those that nobody has approved.
+    /// Within a scope, approved deletions wait until all shown deletions are approved or due.
     fn gate(&self, scope: ScopeId) -> Gate {
         let waiting = |event: &&Arc<Event>| {
             event.kind == EventKind::Terminate && event.status == Status::Scheduled && !event.is_ready()
@@ -190,7 +190,7 @@ impl Step {
         self.started_with(event).iter().any(|started| !event.supersedes(started))
     }
 
-    /// Started events, others than this one, of its machines.
+    /// Other started events on the same machines.
     fn started_with(&self, event: &Event) -> Vec<Arc<Event>> {
         let others = event.resources.iter().flat_map(|resource| self.region.events_of(resource.machine));
         let started = others.filter(|other| other.id != event.id && matches!(other.status, Status::Started { .. }));
@@ -213,7 +213,7 @@ impl Step {
         }
     }
 
-    /// `allInstancesDown`: nobody in the scope is there to be asked.
+    /// `allInstancesDown`: approves events automatically if no machine in the scope is running.
     fn approve_if_all_down(&mut self, scope: ScopeId) {
         let Some(first) = self.region.members(scope).next() else { return };
         let wanted = self.region.policy_of(first).approve_all_instances_down;
@@ -234,9 +234,9 @@ impl Step {
         }
     }
 
-    // --- ending ----------------------------------------------------------------------------------
+    // --- end -------------------------------------------------------------------------------------
 
-    /// The driver is done: what the event does to its machines has happened.
+    /// Ends an event that its driver has completed, and applies its effect to the machines.
     pub fn complete(&mut self, event: &Event) {
         let machines = self.machines_of(event);
         self.end(event.id, Outcome::Completed);
@@ -254,7 +254,8 @@ impl Step {
         self.unsettled.insert(event.scope);
     }
 
-    /// An evicted instance is not replaced: its set wants one less, unless it was leaving anyway.
+    /// Removes an evicted instance. It is not replaced: the capacity of its set decreases, unless the instance
+    /// was already being deleted.
     fn remove_evicted(&mut self, machine: &Arc<Machine>) {
         if self.find_pending(machine.id, EventKind::Terminate).is_none() {
             self.change_capacity(machine, |capacity| capacity.saturating_sub(1));
@@ -289,7 +290,7 @@ impl Step {
         self.unconcluded.insert(operation);
     }
 
-    /// Ends an operation that has nothing left to do, or lets a roll-out go on.
+    /// Ends an operation whose events have all ended, or continues its rollout.
     fn conclude(&mut self, id: OperationId) {
         let Some(operation) = self.region.operations.get(&id).cloned() else { return };
         if operation.state != OperationState::Running || operation.parts.iter().any(|part| part.outcome.is_none()) {
@@ -309,20 +310,20 @@ impl Step {
         }
     }
 
-    /// The machines of an event that are still there.
+    /// The machines of an event that still exist.
     pub fn machines_of(&self, event: &Event) -> Vec<Arc<Machine>> {
         event.resources.iter().filter_map(|resource| self.region.machines.get(&resource.machine).cloned()).collect()
     }
 }
 
 impl Event {
-    /// It has been approved, or its time has come.
+    /// Whether the event is approved or due.
     pub fn is_ready(&self) -> bool {
         self.due || self.approval.is_some()
     }
 
-    /// Whether it takes its machines from a Started event instead of waiting for that to end. What
-    /// removes a machine is never pushed aside by what does not.
+    /// Whether the event ends a started event on its machines instead of waiting for it. An event that removes
+    /// a machine is never superseded by one that does not.
     fn supersedes(&self, started: &Event) -> bool {
         self.urgency() > started.urgency()
             || self.cause == Cause::HardwareFailure && started.urgency() == self.urgency()
@@ -389,7 +390,7 @@ impl Cause {
         }
     }
 
-    /// How long the impact is expected to last, as the document says it; -1: not known.
+    /// Expected duration of the impact, as shown in the document. -1: unknown.
     fn duration_secs(self) -> i64 {
         match self {
             Cause::HostMaintenance => 9,

@@ -1,5 +1,4 @@
-//! Maintenance: of one machine, of a host (everything on it together), or of a group (one update domain
-//! after the other).
+//! Maintenance of machines, of a host (all its machines together), or of a group (one update domain at a time).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use crate::settings::{DESCRIPTION_BYTES_MAX, PLAN_AHEAD_MAX, Settings};
 use crate::step::Step;
 use crate::time::Timestamp;
 
-/// The longest impact that a plan may announce: a day.
+/// Maximum duration of the impact that a plan may announce: one day.
 const DURATION_SECS_MAX: i64 = 86_400;
 
-/// How maintenance goes through its machines.
+/// The order in which maintenance reaches its machines.
 enum Pace {
     Single,
     Together,
@@ -58,7 +57,8 @@ impl Step {
         Ok(())
     }
 
-    /// A host's events come all at once, a roll-out's one domain at a time.
+    /// Checks that the documents have room. The events of a host are created together, those of a rollout one
+    /// domain at a time.
     fn check_room_for_plan(&self, target: &Target, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
         let domain = |machine: &Machine| match target.pace() {
             Pace::Single | Pace::Together => machine.update_domain,
@@ -97,7 +97,7 @@ impl Step {
         Ok(())
     }
 
-    /// One event for each scope and update domain, all with one `NotBefore`.
+    /// Creates one event per scope and update domain, all with the same `NotBefore`.
     fn create_events(
         &mut self,
         operation: OperationId,
@@ -117,7 +117,7 @@ impl Step {
         for machines in parts {
             let scope = machines[0].scope;
             let on = self.region.is_on(scope);
-            // What nobody is told of waits for the others only when they start together.
+            // A hidden event only waits for the others if they start together.
             let not_before = if on || cohort.is_some() {
                 not_before
             } else {
@@ -140,9 +140,9 @@ impl Step {
         }
     }
 
-    // --- one update domain after the other -------------------------------------------------------
+    // --- rollout over update domains -------------------------------------------------------------
 
-    /// The pause is over.
+    /// Continues a rollout after its pause.
     pub fn resume_rollout(&mut self, id: OperationId) {
         self.edit_operation(id, |operation| {
             if let Some(rollout) = &mut operation.rollout {
@@ -153,7 +153,7 @@ impl Step {
         self.unconcluded.insert(id);
     }
 
-    /// Makes the events of the next update domain that has machines now.
+    /// Creates the events of the next update domain that has machines.
     fn start_domain(&mut self, id: OperationId, event: Option<EventId>) {
         let Some(operation) = self.region.operations.get(&id).cloned() else { return };
         let Request::Maintain { plan, .. } = &operation.request else { return };
@@ -184,7 +184,7 @@ impl Step {
         ids.into_iter().filter_map(|id| self.region.machines.get(id).cloned()).collect()
     }
 
-    /// After a domain's last event: waits before the next one. False when there is none.
+    /// Pauses a rollout after the last event of a domain. Returns false if no domain is left.
     pub fn pause_rollout(&mut self, operation: &Operation) -> bool {
         if self.find_next_domain(operation).is_none() {
             return false;

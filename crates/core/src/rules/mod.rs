@@ -1,13 +1,13 @@
-//! What happens. Each file is a set of methods on [`Step`](crate::step::Step):
+//! The rules. Each file adds methods to [`Step`](crate::step::Step):
 //!
 //! ```text
-//!  fleet, sets    machines, hosts, groups and scale sets come, change and go
-//!  requests       what somebody asks for becomes operations and events
-//!  maintain       maintenance of a machine, a host, or a group by update domains
-//!  answers        approvals, cancellations, drivers' reports
-//!  listen         scopes go on and off
-//!  passing        what time alone changes
-//!  life           how an event starts and ends: everything else leads here
+//!  fleet, sets    changes of machines, hosts, groups and scale sets
+//!  requests       requests become operations and events
+//!  maintain       maintenance of machines, a host, or a group by update domain
+//!  responses      approvals, cancellations and driver reports
+//!  switching      turning scopes on and off
+//!  deadlines      changes that happen without a command
+//!  life           the lifecycle of an event; used by all of the above
 //! ```
 
 mod deadlines;

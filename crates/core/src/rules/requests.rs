@@ -1,5 +1,5 @@
-//! What somebody asks for becomes an operation, and the operation makes events or joins those that
-//! exist. In a scope that is off nobody is told: the event is hidden and due at once.
+//! Requests. Each becomes an operation that creates events or joins existing ones. In a scope that is off, the
+//! event is hidden and due immediately.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,14 +62,14 @@ impl Step {
         })));
     }
 
-    /// When notice of this length, asked for now, is over.
+    /// The end of a notice period of this length that starts now, with the notice scale applied.
     pub fn not_before(&self, notice: Duration) -> Timestamp {
         self.after(self.region.settings.scaled(notice))
     }
 
-    // --- restart, redeploy -----------------------------------------------------------------------
+    // --- restart and redeploy --------------------------------------------------------------------
 
-    /// All of the machines, or none.
+    /// Creates an operation for all of the machines, or for none.
     fn request_by_user(
         &mut self,
         id: OperationId,
@@ -91,7 +91,7 @@ impl Step {
         Ok(())
     }
 
-    /// Joins the event of this cause that the machine has, or makes one.
+    /// Joins the machine's Scheduled event with this cause, or creates one.
     fn join_or_create(
         &mut self,
         operation: OperationId,
@@ -120,7 +120,8 @@ impl Step {
         self.schedule_event(operation, event.take(), kind, cause, &[machine], self.after(notice), approval)
     }
 
-    /// Only now is it known which of the operation's events wait, and so count.
+    /// Checks the limit of user operations. Called after settling, because only events that are then still
+    /// Scheduled count.
     pub fn check_user_operations(&self, id: OperationId) -> Result<(), Rejection> {
         let max = self.region.settings.user_operations_max;
         let Some(operation) = self.region.operations.get(&id).filter(|_| max > 0) else { return Ok(()) };
@@ -145,9 +146,9 @@ impl Step {
         Ok(())
     }
 
-    /// Makes an event about these machines of one scope: shown with notice when the scope is on, else
-    /// hidden and due at once.
-    #[allow(clippy::too_many_arguments, reason = "the parts of one sentence; a struct would name them twice")]
+    /// Creates an event for machines of one scope. It is shown and has a notice period if the scope is on;
+    /// otherwise it is hidden and due immediately.
+    #[allow(clippy::too_many_arguments, reason = "a struct would only repeat the names")]
     fn schedule_event(
         &mut self,
         operation: OperationId,
@@ -202,7 +203,7 @@ impl Step {
         self.schedule_event(id, event, EventKind::Preempt, Cause::Eviction, &[machine], not_before, None)
     }
 
-    /// An event of this kind about the machine that is not over.
+    /// The machine's event of this kind that has not ended.
     pub fn find_pending(&self, machine: MachineId, kind: EventKind) -> Option<EventId> {
         self.region.events_of(machine).find(|event| event.kind == kind).map(|event| event.id)
     }
@@ -246,7 +247,7 @@ impl Step {
         Ok(machines.into_values().collect())
     }
 
-    /// Each machine with an event of its own, or joining the one that it has.
+    /// Creates a Terminate event for each machine, or joins the one that exists.
     pub fn delete_machines(
         &mut self,
         operation: OperationId,
@@ -279,7 +280,7 @@ impl Step {
         Ok(())
     }
 
-    /// A deletion that did not happen: the machine stays, and counts again.
+    /// Increases the capacity again after a deletion that did not take place.
     pub fn restore_capacity(&mut self, event: &Event) {
         for machine in self.machines_of(event) {
             self.change_capacity(&machine, |capacity| capacity + 1);
@@ -292,7 +293,7 @@ impl Step {
         }
     }
 
-    /// With the end of its deletion a group goes, if all its machines did.
+    /// Removes the group of a finished delete operation if it has no machines left.
     pub fn remove_group_of(&mut self, operation: &Operation) {
         let Request::Delete { group: Some(id), .. } = operation.request else { return };
         let Some(group) = self.region.groups.get(&id).cloned() else { return };
@@ -305,7 +306,7 @@ impl Step {
 
     // --- hardware failure ------------------------------------------------------------------------
 
-    /// No notice: the events start in this very step.
+    /// Creates events without notice, which start in the same step.
     fn fail(
         &mut self,
         id: OperationId,
@@ -332,7 +333,7 @@ impl Step {
         Ok(())
     }
 
-    /// In a deletion or eviction that has started.
+    /// Whether a deletion or eviction of the machine has started.
     fn is_leaving(&self, machine: MachineId) -> bool {
         self.region
             .events_of(machine)
@@ -352,7 +353,7 @@ impl Step {
     }
 }
 
-/// Machines by scope and update domain: those that one event may be about.
+/// Splits machines by scope and update domain. An event covers machines of one such part.
 pub(crate) fn split_by_domain(machines: Vec<Arc<Machine>>) -> Vec<Vec<Arc<Machine>>> {
     let mut parts: BTreeMap<(ScopeId, u32), Vec<Arc<Machine>>> = BTreeMap::new();
     for machine in machines {

@@ -1,4 +1,4 @@
-//! Approvals by guests and operators, cancellations, and what drivers report.
+//! Responses to events: approvals by guests and operators, cancellations, and driver reports.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::step::Step;
 use crate::transition::Answer;
 
 impl Step {
-    /// All of the events, or none: one that is not known refuses the rest.
+    /// Approves all of the events, or none if one of them is unknown.
     pub fn approve(&mut self, by: &Approver, within: &Within, ids: &[EventId]) -> Result<Answer, Rejection> {
         if ids.len() > APPROVALS_MAX {
             return Err(Rejection::TooManyApprovals);
@@ -35,8 +35,8 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    /// Approving again, or what has started, changes nothing. Somebody at the management API is told
-    /// that an event is over; a guest, which may just be late, is not.
+    /// Approves one event. Approving it again, or after it has started, changes nothing. A user of the
+    /// management API gets an error for an event that has ended; a guest does not, because it may just be late.
     fn approve_known(&mut self, id: EventId, by: &Approver) -> Result<(), Rejection> {
         let Some(event) = self.region.events.get(&id).cloned() else { return Ok(()) };
         match (&event.status, by) {
@@ -55,9 +55,10 @@ impl Step {
         })
     }
 
-    // --- cancelling ------------------------------------------------------------------------------
+    // --- cancellation ----------------------------------------------------------------------------
 
-    /// What is Scheduled goes, what has started finishes, and a roll-out visits no further domain.
+    /// Cancels an operation. Scheduled events are removed, started events finish, and a rollout stops after the
+    /// current domain.
     pub fn cancel(&mut self, id: OperationId, by: &Name) -> Result<Answer, Rejection> {
         let operation = self.region.operations.get(&id).cloned().ok_or(Rejection::UnknownOperation(id))?;
         if operation.state != OperationState::Running || operation.canceled.is_some() {
@@ -74,7 +75,7 @@ impl Step {
             | Request::Fail { .. } => {}
         }
         if scheduled.is_empty() && operation.rollout.is_none() {
-            return Err(Rejection::NotCancellable("What has started"));
+            return Err(Rejection::NotCancellable("An event that has started"));
         }
         self.edit_operation(id, |operation| {
             operation.canceled = Some(by.clone());
@@ -91,7 +92,7 @@ impl Step {
         let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
         match event.status {
             Status::Ended { .. } => return Err(Rejection::EventOver(id)),
-            Status::Started { .. } => return Err(Rejection::NotCancellable("What has started")),
+            Status::Started { .. } => return Err(Rejection::NotCancellable("An event that has started")),
             Status::Scheduled => {}
         }
         for operation in &event.operations {
@@ -105,7 +106,7 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    /// An operation gives up its part in an event. The event goes with the last one.
+    /// Removes an operation from an event. The event ends with its last operation.
     fn withdraw_operation(&mut self, event: &Event, operation: OperationId, by: &Name) {
         let outcome = Outcome::Canceled { by: by.clone() };
         if event.operations.len() > 1 {
@@ -121,7 +122,7 @@ impl Step {
         events.filter(|event| event.status == Status::Scheduled).cloned().collect()
     }
 
-    // --- drivers ---------------------------------------------------------------------------------
+    // --- driver reports --------------------------------------------------------------------------
 
     pub fn report(&mut self, id: EventId, report: &Report) -> Result<Answer, Rejection> {
         let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;

@@ -15,10 +15,10 @@ use crate::settings::*;
 use crate::step::Step;
 use crate::transition::*;
 
-/// How long one batch of a rolling upgrade takes before the next one follows.
+/// Pause between two batches of a rolling upgrade.
 const BATCH_PAUSE: Duration = Duration::from_secs(60);
 
-/// A rolling upgrade brings a fifth of the instances to the new model at a time.
+/// Number of batches of a rolling upgrade: each upgrades a fifth of the instances.
 const BATCHES: usize = 5;
 
 impl Step {
@@ -93,7 +93,7 @@ impl Step {
         }
     }
 
-    // --- the model -------------------------------------------------------------------------------
+    // --- scale set model -------------------------------------------------------------------------
 
     fn change_model(&mut self, id: GroupId, model: &SetModel) -> Result<(), Rejection> {
         check_terminate(model.terminate.as_ref(), model.priority)?;
@@ -126,7 +126,8 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    /// Who has the latest model keeps what it has. Spot machines take no terminate notification from it.
+    /// Applies the model of the set, unless the machine already has it. Spot machines take no terminate
+    /// notification from the model.
     fn upgrade(&mut self, machine: MachineId, set: &ScaleSet) {
         if self.region.machines.get(&machine).is_none_or(|machine| machine.model == set.model_version) {
             return;
@@ -138,7 +139,7 @@ impl Step {
         });
     }
 
-    /// One batch of a rolling upgrade, by update domain; the next one follows after a pause.
+    /// Upgrades one batch of a rolling upgrade, in order of update domains, and schedules the next.
     pub fn upgrade_next_batch(&mut self, id: GroupId) {
         let Ok((group, set)) = self.scale_set(id) else { return };
         let mut members: Vec<_> = self.region.group_members(&group).cloned().collect();
@@ -153,7 +154,7 @@ impl Step {
         self.edit_set(id, |set| set.next_batch = next);
     }
 
-    // --- the instances ---------------------------------------------------------------------------
+    // --- scale set instances ---------------------------------------------------------------------
 
     fn scale(&mut self, id: GroupId, scale: &Scale, salt: Guid) -> Result<Answer, Rejection> {
         let (group, _) = self.scale_set(id)?;
@@ -177,7 +178,7 @@ impl Step {
         if self.region.operations.contains_key(&id) { Err(Rejection::IdTaken(id)) } else { Ok(()) }
     }
 
-    /// Instances that are not on their way out.
+    /// Instances that are not being deleted.
     fn active_instances(&self, group: &Group) -> Vec<Arc<Machine>> {
         let members = self.region.group_members(group);
         members.filter(|machine| self.find_pending(machine.id, EventKind::Terminate).is_none()).cloned().collect()
@@ -241,7 +242,7 @@ impl Step {
     }
 }
 
-/// Where new instances of a set still fit.
+/// Number of instances per placement group and zone, used to place new instances.
 struct FreeSeats {
     scopes: Vec<(ScopeId, u32)>,
     zones: BTreeMap<Name, u32>,
@@ -259,7 +260,7 @@ impl FreeSeats {
         FreeSeats { scopes: group.scopes.iter().map(count).collect(), zones }
     }
 
-    /// The lowest placement group with room, or a new one. It is on when the set is.
+    /// Takes a seat in the first placement group with room, or in a new one. A new one is on if the set is on.
     fn take_scope(&mut self, step: &mut Step, group: &Group, set: &ScaleSet) -> ScopeId {
         let max = match set.orchestration {
             Orchestration::Uniform => set.placement_group_max.unwrap_or(u32::MAX),
@@ -285,7 +286,7 @@ impl FreeSeats {
     }
 }
 
-/// The newest unprotected instances, each time from the zone that has most.
+/// Chooses the instances to delete: unprotected ones, newest first, each from the zone with the most instances.
 fn choose_surplus(mut active: Vec<Arc<Machine>>, surplus: usize) -> Vec<Arc<Machine>> {
     active.sort_by_key(|machine| machine.id);
     let mut counts: BTreeMap<Option<Name>, usize> = BTreeMap::new();
@@ -336,12 +337,12 @@ fn check_domains(what: &'static str, count: u32) -> Result<(), Rejection> {
 }
 
 impl NewGroupKind {
-    /// In a Flexible set the update domain is the fault domain.
+    /// In a Flexible scale set, update domains are the fault domains.
     fn is_flexible(&self) -> bool {
         matches!(self, NewGroupKind::ScaleSet { orchestration: Orchestration::Flexible, .. })
     }
 
-    /// Update domains and fault domains, when nothing else was asked for.
+    /// Default numbers of update domains and fault domains.
     fn default_domains(&self) -> (u32, u32) {
         match self {
             NewGroupKind::AvailabilitySet | NewGroupKind::CloudService => (5, 2),

@@ -1,5 +1,5 @@
-//! Scopes go on with the first request for their document and off after a long silence. Placement
-//! groups of one scale set do so together.
+//! Turns scopes on with the first request for their document and off when they are idle. Placement groups of a
+//! scale set share one switch.
 
 use crate::ids::*;
 use crate::model::*;
@@ -23,7 +23,7 @@ impl Step {
         Ok(Answer::Done)
     }
 
-    /// A request that was answered keeps a scope on, but does not turn it on.
+    /// Counts an approval as a request, which keeps a scope on but does not turn it on.
     pub fn keep_on(&mut self, machine: &Machine) {
         if self.region.is_on(machine.scope) {
             let _ = self.record_seen(machine.id);
@@ -44,7 +44,7 @@ impl Step {
         }
     }
 
-    /// Planned work that nobody was told of is told of now, with at least the notice of its kind.
+    /// Shows planned events that were hidden while the scope was off, with at least the minimum notice.
     fn show_hidden_events(&mut self, scope: ScopeId) {
         let live = self.region.scopes.get(&scope).map_or_else(Vec::new, |scope| scope.live.clone());
         let events = live.into_iter().filter_map(|id| self.region.events.get(&id).cloned());
@@ -84,7 +84,7 @@ impl Step {
         }
     }
 
-    /// The scopes that this one's switch counts for.
+    /// The scopes that share this switch.
     fn switched_by(&self, switch: ScopeId) -> Vec<ScopeId> {
         match self.region.scopes.get(&switch).map(|scope| scope.owner) {
             Some(ScopeOwner::Group { group, .. }) => {

@@ -185,7 +185,7 @@ fn terminate_notification_is_from_five_to_fifteen_minutes() {
 
 #[test]
 fn what_is_over_is_kept_so_long() {
-    let kept = OVER_KEPT.as_secs();
+    let kept = ENDED_RETENTION.as_secs();
     check(&format!(
         "
         vm a

@@ -263,7 +263,7 @@ fn what_takes_a_machine_away() {
         (
             "machine web",
             "evict web",
-            "Machine 'web' is not a Spot machine, and only those are evicted. Delete or redeploy it instead.",
+            "Machine 'web' is not a Spot machine, and only Spot machines can be evicted. Delete or redeploy it instead.",
         ),
         (
             "machine web; listen web",
@@ -358,7 +358,7 @@ fn several_at_once() {
     let names: Vec<String> = (0..11).map(|number| format!("web_{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = World::after("set web 11; listen web_0");
-    let limit = "10 restart or redeploy operations are waiting in this subscription already";
+    let limit = "This subscription already has 10 scheduled restart or redeploy operations";
     assert!(world.told(&[&["each", "restart"], &names[..]].concat()).contains(&format!("web_10: {limit}")));
     assert!(!world.told(&[&["together", "restart"], &names[..]].concat()).contains(limit));
 }
@@ -430,7 +430,11 @@ fn what_cancelling_does() {
             "stop-operation web_0",
             "What has started finishes: Freeze of web_0. Update domains from 1 on are left alone.",
         ),
-        ("set web 1 told 5; listen web_0; delete web_0", "cancel web_0", "A deletion cannot be cancelled."),
+        (
+            "set web 1 told 5; listen web_0; delete web_0",
+            "cancel web_0",
+            "A deletion cannot be canceled. Wait for it to finish.",
+        ),
     ]);
 }
 
