@@ -1,5 +1,5 @@
-//! How long a store takes: `cargo run --release -p forewarn-store --example store_measure -- DIR MACHINES`.
-//! Fills a new SQLite store, loads it, then commits as a server does: one event a commit, and in groups.
+//! Measures a store: `cargo run --release -p forewarn-store --example store_measure -- DIR MACHINES`. Fills a
+//! new SQLite store, loads it, then commits as a server does: one event per commit, and in groups.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,18 +1,14 @@
-//! Everything of a store as lines of JSON: to keep, to read, to move to another kind of store.
+//! Archives: the complete contents of a store as lines of JSON, for backups and for moving to another store.
 //!
 //! ```text
-//!   {"archive":{"format":"forewarn","version":2,"revision":7,"clock":"real"}}
-//!   {"record":{"kind":"machine","key":"1","version":1,"body":{…}}}                    the state
-//!   {"attachment":{"kind":"machine","key":"1","name":"identity","value":"…"}}         what rides along with it
-//!   {"history":{"number":1,"at_ms":…,"kind":"appeared",…}}                            what happened
-//!   {"end":{"records":1,"attachments":1,"history":1}}                                 so that half an archive is seen
+//!   {"archive":{"format":"forewarn","version":3,"revision":7,"clock":"real"}}
+//!   {"record":{"kind":"machine","key":"1","version":1,"body":{…}}}                    entities
+//!   {"attachment":{"kind":"machine","key":"1","name":"identity","value":"…"}}         attachments of entities
+//!   {"history":{"number":1,"at_ms":…,"kind":"appeared",…}}                            history rows
+//!   {"end":{"records":1,"attachments":1,"history":1}}                                 reveals a truncated archive
 //! ```
 //!
-//! Version 1 had no attachments, and is read.
-//!
-//! ```text
-//!   header ─▶ records ─▶ attachments ─▶ history ─▶ end
-//! ```
+//! The sections come in this order. Archives of version 1, which have no attachments, can still be read.
 
 use std::collections::HashSet;
 use std::io::{BufRead, Read, Write};
@@ -25,16 +21,16 @@ use crate::record::{self, Interner};
 use crate::text::parse_guid;
 use crate::*;
 
-/// The version that archives are written in. Records in them have versions of their own.
+/// The version in which archives are written. Records have their own version.
 pub const VERSION: u32 = 3;
 
-/// The oldest version that is read.
+/// The oldest version that can be read.
 const VERSION_MIN: u32 = 1;
 
-/// Longer than any record: a document's worth of events in one operation.
+/// Maximum length of a line. Longer than any record, even an operation with the maximum number of events.
 pub const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// What an archive holds.
+/// Number of entries in an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
@@ -44,15 +40,15 @@ pub struct Summary {
     pub history: u64,
 }
 
-/// Writes everything that is in the store.
+/// Writes the complete contents of a store.
 pub fn export(store: &mut dyn Store, out: impl Write) -> Result<Summary, StoreError> {
     let clock = store.clock_kind()?;
     let Loaded { revision, entities } = store.load()?;
     export_region(revision, clock, entities, &*store.reader(), out)
 }
 
-/// Writes a region and its history beside a running server: the region is the given one, history what
-/// the reader finds by then.
+/// Writes a region and its history while the server is running. The region is the given one; the history is
+/// read as it is at that time.
 pub fn export_region(
     revision: u64,
     clock: Option<ClockKind>,
@@ -67,7 +63,7 @@ pub fn export_region(
     let mut owners = HashSet::from([Owner::Region]);
     for entity in entities {
         out.write_record(&record::encode(&entity))?;
-        owners.extend(Owner::of(&entity.key()));
+        owners.extend(Owner::from_key(&entity.key()));
         summary.records += 1;
     }
     summary.attachments = out.write_attachments(reader, &owners)?;
@@ -86,26 +82,30 @@ pub fn export_region(
     Ok(summary)
 }
 
-/// Fills an empty store with an archive. Everything is checked, and nothing stays when something is wrong.
+/// Fills an empty store from an archive. The whole archive is checked; if it has an error, the store stays
+/// empty.
 pub fn import(archive: impl BufRead, store: &mut dyn Store) -> Result<Summary, StoreError> {
     let Loaded { revision, entities } = store.load()?;
     if revision != 0 || !entities.is_empty() {
         return Err(StoreError::not_empty());
     }
     let mut archive = Archive { input: archive, number: 0, line: String::new() };
-    let header = archive.header()?;
-    let clock = header.clock.as_deref().map(ClockKind::parse).transpose().map_err(|error| archive.wrong(error))?;
-    let (State { entities, attachments }, next) = archive.state()?;
+    let header = archive.read_header()?;
+    let clock =
+        header.clock.as_deref().map(ClockKind::parse).transpose().map_err(|error| archive.error_at_line(error))?;
+    let (State { entities, attachments }, next) = archive.read_state()?;
     let mut next = Some(next);
     Region::load(Settings::default(), entities.iter().cloned()).map_err(|LoadError(reason)| {
-        StoreError::Message(format!("the records of the archive do not fit each other: {reason}"))
+        StoreError::Message(format!(
+            "the records of the archive contradict each other: {reason}. Export the data again"
+        ))
     })?;
     let mut summary = Summary { records: entities.len() as u64, attachments: attachments.len() as u64, history: 0 };
     let contents = Contents { revision: header.revision, clock, entities, attachments };
     let mut last = None;
     let mut rows = std::iter::from_fn(|| {
         let line = next.take()?;
-        archive.row(line, &mut next, &mut last, &mut summary).transpose()
+        archive.read_row(line, &mut next, &mut last, &mut summary).transpose()
     });
     store.restore(&contents, &mut rows)?;
     Ok(summary)
@@ -177,7 +177,7 @@ struct HistoryLine {
     target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<String>,
-    /// As text, so that it comes back byte for byte.
+    /// A string, so that the text is restored byte for byte.
     detail: String,
 }
 
@@ -236,7 +236,8 @@ impl<W: Write> Lines<W> {
         self.write(&Line::Record(RecordLine { kind, key, version: record.version, body }))
     }
 
-    /// Those of the given owners: others have come since the region was looked at. Returns how many.
+    /// Writes the attachments of the given owners and returns their number. Other owners may have been added
+    /// since the region was read.
     fn write_attachments(&mut self, reader: &dyn Reader, owners: &HashSet<Owner>) -> Result<u64, StoreError> {
         let mut written = 0;
         let mut page = reader.all_attachments(None)?;
@@ -244,7 +245,7 @@ impl<W: Write> Lines<W> {
             let next = reader.all_attachments(Some((last.owner, &last.name)))?;
             for Attachment { owner, name, value } in page {
                 let Some(value) = value.filter(|_| owners.contains(&owner)) else { continue };
-                let (kind, key) = owner.name();
+                let (kind, key) = owner.record_name();
                 self.write(&Line::Attachment(AttachmentLine { kind: kind.into(), key, name, value }))?;
                 written += 1;
             }
@@ -256,7 +257,7 @@ impl<W: Write> Lines<W> {
 
 struct Archive<R> {
     input: R,
-    /// Of the line that was read last.
+    /// Number of the line that was read last.
     number: u64,
     line: String,
 }
@@ -266,128 +267,129 @@ struct State {
     attachments: Vec<Attachment>,
 }
 
-/// A line after the state.
-enum After {
+/// A line of the sections after records and attachments.
+enum HistoryOrEnd {
     History(Box<HistoryLine>),
     End(Summary),
 }
 
 impl<R: BufRead> Archive<R> {
-    fn header(&mut self) -> Result<Header, StoreError> {
-        self.read()?;
+    fn read_header(&mut self) -> Result<Header, StoreError> {
+        self.read_line()?;
         let header = match serde_json::from_str(&self.line) {
             Ok(Line::Archive(header)) if header.format == FORMAT => header,
-            _ => return Err(self.wrong("this is not an archive of Forewarn")),
+            _ => return Err(self.error_at_line("this is not a Forewarn archive")),
         };
         if !(VERSION_MIN..=VERSION).contains(&header.version) {
-            return Err(self.wrong(format_args!(
-                "the archive is of version {}, and this program knows {VERSION_MIN} to {VERSION}",
+            return Err(self.error_at_line(format_args!(
+                "the archive has version {}, but this program reads versions {VERSION_MIN} to {VERSION}",
                 header.version
             )));
         }
         Ok(header)
     }
 
-    /// All records and attachments, and the line after them.
-    fn state(&mut self) -> Result<(State, After), StoreError> {
+    /// Reads all records and attachments, and the first line after them.
+    fn read_state(&mut self) -> Result<(State, HistoryOrEnd), StoreError> {
         let mut interner = Interner::default();
         let mut entities: Vec<Entity> = Vec::new();
         let mut attachments: Vec<Attachment> = Vec::new();
         let mut keys = HashSet::new();
         loop {
-            self.read()?;
-            match self.parse()? {
-                Line::Archive(_) => return Err(self.wrong("a second archive begins here")),
+            self.read_line()?;
+            match self.parse_line()? {
+                Line::Archive(_) => return Err(self.error_at_line("unexpected second archive header")),
                 Line::Record(_) if !attachments.is_empty() => {
-                    return Err(self.wrong("a record among attachments: records come first"));
+                    return Err(self.error_at_line("unexpected record after the attachments"));
                 }
                 Line::Record(line) => {
                     if !keys.insert((line.kind.clone(), line.key.clone())) {
-                        return Err(self.wrong(format_args!("a second record {} '{}'", line.kind, line.key)));
+                        return Err(self.error_at_line(format_args!("duplicate record {} '{}'", line.kind, line.key)));
                     }
                     let entity = record::decode(&line.kind, &line.key, line.version, line.body.get(), &mut interner)
-                        .map_err(|error| self.wrong(error))?;
+                        .map_err(|error| self.error_at_line(error))?;
                     entities.push(entity);
                 }
                 Line::Attachment(line) => {
                     let owned = line.kind == "meta" || keys.contains(&(line.kind.clone(), line.key.clone()));
-                    let owner = Owner::named(&line.kind, &line.key).filter(|_| owned);
-                    let owner = owner.ok_or_else(|| self.wrong("the attachment belongs to nothing in the archive"))?;
+                    let owner = Owner::from_record_name(&line.kind, &line.key).filter(|_| owned);
+                    let owner =
+                        owner.ok_or_else(|| self.error_at_line("the owner of the attachment is not in the archive"))?;
                     attachments.push(Attachment::put(owner, line.name, line.value));
                 }
-                Line::History(line) => return Ok((State { entities, attachments }, After::History(line))),
-                Line::End(end) => return Ok((State { entities, attachments }, After::End(end))),
+                Line::History(line) => return Ok((State { entities, attachments }, HistoryOrEnd::History(line))),
+                Line::End(end) => return Ok((State { entities, attachments }, HistoryOrEnd::End(end))),
             }
         }
     }
 
-    /// The row of a line, after which `next` is the line that follows. None at the end.
-    fn row(
+    /// Converts a line to a row and reads the following line into `next`. Returns None at the end.
+    fn read_row(
         &mut self,
-        line: After,
-        next: &mut Option<After>,
+        line: HistoryOrEnd,
+        next: &mut Option<HistoryOrEnd>,
         last: &mut Option<(u64, Timestamp)>,
         summary: &mut Summary,
     ) -> Result<Option<HistoryRow>, StoreError> {
         let line = match line {
-            After::History(line) => line,
-            After::End(end) if end != *summary => return Err(self.incomplete(end, *summary)),
-            After::End(_) => return self.finish().map(|()| None),
+            HistoryOrEnd::History(line) => line,
+            HistoryOrEnd::End(end) if end != *summary => return Err(self.incomplete_error(end, *summary)),
+            HistoryOrEnd::End(_) => return self.expect_end().map(|()| None),
         };
-        let row = line.into_row().map_err(|error| self.wrong(error))?;
+        let row = line.into_row().map_err(|error| self.error_at_line(error))?;
         if last.is_some_and(|(number, at)| row.number <= number || row.at < at) {
-            return Err(self.wrong("history is not in order"));
+            return Err(self.error_at_line("the history is out of order"));
         }
         *last = Some((row.number, row.at));
         summary.history += 1;
-        *next = Some(self.after()?);
+        *next = Some(self.read_history_or_end()?);
         Ok(Some(row))
     }
 
-    fn after(&mut self) -> Result<After, StoreError> {
-        self.read()?;
-        match self.parse()? {
-            Line::Archive(_) => Err(self.wrong("a second archive begins here")),
-            Line::Record(_) => Err(self.wrong("a record among history: records come first")),
-            Line::Attachment(_) => Err(self.wrong("an attachment among history: attachments come first")),
-            Line::History(line) => Ok(After::History(line)),
-            Line::End(end) => Ok(After::End(end)),
+    fn read_history_or_end(&mut self) -> Result<HistoryOrEnd, StoreError> {
+        self.read_line()?;
+        match self.parse_line()? {
+            Line::Archive(_) => Err(self.error_at_line("unexpected second archive header")),
+            Line::Record(_) => Err(self.error_at_line("unexpected record after the history")),
+            Line::Attachment(_) => Err(self.error_at_line("unexpected attachment after the history")),
+            Line::History(line) => Ok(HistoryOrEnd::History(line)),
+            Line::End(end) => Ok(HistoryOrEnd::End(end)),
         }
     }
 
-    fn finish(&mut self) -> Result<(), StoreError> {
+    fn expect_end(&mut self) -> Result<(), StoreError> {
         self.number += 1;
         match self.input.fill_buf() {
             Ok([]) => Ok(()),
-            Ok(_) => Err(self.wrong("there is more after the end line")),
-            Err(error) => Err(self.wrong(error)),
+            Ok(_) => Err(self.error_at_line("unexpected data after the end line")),
+            Err(error) => Err(self.error_at_line(error)),
         }
     }
 
-    fn read(&mut self) -> Result<(), StoreError> {
+    fn read_line(&mut self) -> Result<(), StoreError> {
         self.line.clear();
         self.number += 1;
         let read = (&mut self.input).take(LINE_BYTES_MAX).read_line(&mut self.line);
         match read {
-            Err(error) => Err(self.wrong(error)),
+            Err(error) => Err(self.error_at_line(error)),
             Ok(_) if self.line.ends_with('\n') => Ok(()),
-            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.wrong("the line is too long")),
-            Ok(_) => Err(self.wrong("the archive ends before its end line: it is not complete")),
+            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.error_at_line("the line is too long")),
+            Ok(_) => Err(self.error_at_line("the archive is incomplete: the end line is missing")),
         }
     }
 
-    fn parse(&self) -> Result<Line<'_>, StoreError> {
-        serde_json::from_str(&self.line).map_err(|error| self.wrong(error))
+    fn parse_line(&self) -> Result<Line<'_>, StoreError> {
+        serde_json::from_str(&self.line).map_err(|error| self.error_at_line(error))
     }
 
-    fn incomplete(&self, said: Summary, found: Summary) -> StoreError {
-        self.wrong(format_args!(
-            "the archive should have {} records, {} attachments and {} rows of history, but has {}, {} and {}",
-            said.records, said.attachments, said.history, found.records, found.attachments, found.history
+    fn incomplete_error(&self, expected: Summary, found: Summary) -> StoreError {
+        self.error_at_line(format_args!(
+            "the archive is incomplete: expected {} records, {} attachments and {} history rows, found {}, {} and {}",
+            expected.records, expected.attachments, expected.history, found.records, found.attachments, found.history
         ))
     }
 
-    fn wrong(&self, reason: impl std::fmt::Display) -> StoreError {
+    fn error_at_line(&self, reason: impl std::fmt::Display) -> StoreError {
         StoreError::Message(format!("line {} of the archive: {reason}", self.number))
     }
 }

@@ -1,13 +1,13 @@
-//! What rides along with the region and no rule reads: bodies of resources, identities, things to be sent.
+//! Attachments: data that no rule reads, such as resource bodies, identities and webhooks.
 //!
-//! An attachment belongs to an entity, or to the region itself, and goes when its owner goes, in the same
-//! commit. Attachments stay in the store and are read on demand: they cost no memory.
+//! An attachment belongs to an entity or to the region, and is removed in the commit that removes its owner.
+//! Attachments are not kept in memory; they are read from the store on demand.
 
 use forewarn_core::{GroupId, Key, MachineId, OperationId};
 
 use crate::record;
 
-/// Whose an attachment is.
+/// The entity that an attachment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     Region,
@@ -16,16 +16,16 @@ pub enum Owner {
     Operation(OperationId),
 }
 
-/// A named text of an owner, to be written.
+/// A named text to write or remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     pub owner: Owner,
     pub name: String,
-    /// None: it is taken away.
+    /// None: remove the attachment.
     pub value: Option<String>,
 }
 
-/// Attachments in one answer.
+/// Maximum number of attachments in one result.
 pub const ATTACHMENTS_PAGE_MAX: u32 = 1000;
 
 impl Owner {
@@ -38,13 +38,13 @@ impl Owner {
         }
     }
 
-    /// The owner of this name in the store; None: no attachments are kept for such a thing.
-    pub(crate) fn named(kind: &str, key: &str) -> Option<Owner> {
-        Owner::of(&record::key_of(kind, key)?)
+    /// The owner with this kind and key in the store. None: such entities have no attachments.
+    pub(crate) fn from_record_name(kind: &str, key: &str) -> Option<Owner> {
+        Owner::from_key(&record::key_of(kind, key)?)
     }
 
-    /// None: what has this key never has attachments.
-    pub(crate) fn of(key: &Key) -> Option<Owner> {
+    /// None: entities with this key have no attachments.
+    pub(crate) fn from_key(key: &Key) -> Option<Owner> {
         match key {
             Key::Meta => Some(Owner::Region),
             Key::Machine(id) => Some(Owner::Machine(*id)),
@@ -54,8 +54,8 @@ impl Owner {
         }
     }
 
-    /// Its name in the store: that of the record.
-    pub(crate) fn name(self) -> (&'static str, String) {
+    /// Kind and key in the store, the same as those of the entity's record.
+    pub(crate) fn record_name(self) -> (&'static str, String) {
         record::name_of(&self.key())
     }
 }

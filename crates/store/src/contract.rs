@@ -1,7 +1,7 @@
-//! What the server asks of a store, whichever it is.
+//! The contract between the server and a store.
 //!
-//! A store keeps the entities of one region, and the history of what happened to it. All writes come
-//! from one writer, as batches that are all or nothing; reads of history come from anywhere.
+//! A store keeps the entities of one region and the history of their changes. A single writer commits batches,
+//! each of them atomically; any thread may read the history and the attachments.
 
 use std::sync::Arc;
 
@@ -10,39 +10,39 @@ use forewarn_core::{Entity, EventId, Fact, OperationId, Timestamp, Write};
 use crate::attachment::{Attachment, Owner};
 use crate::error::{CommitError, StoreError};
 
-/// The writer's side. Blocking: the caller decides on which thread.
+/// The writing side of a store. Methods block; the caller chooses the thread.
 pub trait Store: Send {
-    /// Everything that is stored.
+    /// Reads all entities.
     fn load(&mut self) -> Result<Loaded, StoreError>;
 
-    /// Stores the batch and makes `expected_revision + 1` of the revision, durably, or does nothing.
-    /// Only if the stored revision is the expected one.
+    /// Stores the batch durably and increments the revision to `expected_revision + 1`, or does nothing. Fails
+    /// if the stored revision is not the expected one.
     fn commit(&mut self, expected_revision: u64, batch: &Batch) -> Result<u64, CommitError>;
 
-    /// Removes history that is older than `before`; not more than `limit` rows at a time. Returns how many went.
+    /// Deletes up to `limit` history rows that are older than `before`. Returns the number of deleted rows.
     fn forget_history(&mut self, before: Timestamp, limit: u32) -> Result<u32, StoreError>;
 
-    /// The kind of clock that the stored times are of; None: nobody has said yet.
+    /// The kind of clock that the stored times come from. None: not set yet.
     fn clock_kind(&mut self) -> Result<Option<ClockKind>, StoreError>;
 
     fn set_clock_kind(&mut self, kind: ClockKind) -> Result<(), StoreError>;
 
-    /// Fills an empty store, all or nothing: an error in `history` leaves it empty. A store that is not
-    /// empty is refused.
+    /// Fills an empty store, atomically: an error in `history` leaves the store empty. Fails if the store is
+    /// not empty.
     fn restore(&mut self, contents: &Contents, history: &mut HistoryRows<'_>) -> Result<(), StoreError>;
 
     fn reader(&self) -> Arc<dyn Reader>;
 }
 
-/// Reads beside the writer, from any thread.
+/// The reading side of a store, usable from any thread next to the writer.
 pub trait Reader: Send + Sync {
-    /// Newest last. At most [`HISTORY_PAGE_MAX`] rows.
+    /// Up to [`HISTORY_PAGE_MAX`] matching rows, newest last.
     fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError>;
 
     fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError>;
 
-    /// Those of an owner whose names begin with `prefix` and come after `after`, in the order of their names.
-    /// At most [`ATTACHMENTS_PAGE_MAX`].
+    /// Attachments of an owner whose names start with `prefix` and sort after `after`, ordered by name. At most
+    /// [`ATTACHMENTS_PAGE_MAX`].
     fn attachments(
         &self,
         owner: Owner,
@@ -51,21 +51,21 @@ pub trait Reader: Send + Sync {
         limit: u32,
     ) -> Result<Vec<(String, String)>, StoreError>;
 
-    /// Those of every owner, in one order, after the given one. At most [`ATTACHMENTS_PAGE_MAX`].
+    /// Attachments of all owners after the given one, in a fixed order. At most [`ATTACHMENTS_PAGE_MAX`].
     fn all_attachments(&self, after: Option<(Owner, &str)>) -> Result<Vec<Attachment>, StoreError>;
 }
 
-/// Rows of history in one answer.
+/// Maximum number of history rows in one result.
 pub const HISTORY_PAGE_MAX: u32 = 1000;
 
 #[derive(Debug)]
 pub struct Loaded {
     pub revision: u64,
-    /// In the order of their keys; scopes without their live events, which `Region::load` finds.
+    /// Ordered by key. Scopes have no live events; `Region::load` restores them.
     pub entities: Vec<Entity>,
 }
 
-/// What a store starts with when it is restored.
+/// The initial contents of a restored store.
 #[derive(Debug)]
 pub struct Contents {
     pub revision: u64,
@@ -74,10 +74,11 @@ pub struct Contents {
     pub attachments: Vec<Attachment>,
 }
 
-/// Rows in the order of their numbers.
+/// History rows, ordered by number.
 pub type HistoryRows<'a> = dyn Iterator<Item = Result<HistoryRow, StoreError>> + 'a;
 
-/// Times of the one mean nothing to the other, so a store is of one kind for ever.
+/// The kind of clock that a store's times come from. It never changes, because times of one kind are
+/// meaningless to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockKind {
     Real,
@@ -85,7 +86,7 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
-    /// The word that is stored.
+    /// The word used in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             ClockKind::Real => "real",
@@ -98,8 +99,8 @@ impl ClockKind {
             "real" => Ok(ClockKind::Real),
             "manual" => Ok(ClockKind::Manual),
             _ => Err(StoreError::Message(format!(
-                "the clock is of kind '{word}', and this program knows 'real' and 'manual'. \
-                 Start the version of Forewarn that wrote it."
+                "the clock has the unknown kind '{word}', but this program only supports 'real' and 'manual'. \
+                 Use the version of Forewarn that wrote it."
             ))),
         }
     }
@@ -110,41 +111,42 @@ pub struct Batch {
     pub writes: Vec<Write>,
     pub facts: Vec<Fact>,
     pub audit: Vec<Audit>,
-    /// Written after `writes`, in order. An entity that is deleted takes its attachments with it.
+    /// Applied after `writes`, in order. Deleting an entity also deletes its attachments.
     pub attachments: Vec<Attachment>,
 }
 
-/// A management action that was accepted: who, what.
+/// An accepted management action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
     pub at: Timestamp,
     pub actor: String,
     /// `restart`, `delete`, `machine.register`…
     pub action: String,
-    /// What it was done to, as a person would name it.
+    /// The target's name, as a user would write it.
     pub target: String,
-    /// Further facts, as a JSON object.
+    /// Additional details, as a JSON object.
     pub detail: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// Rows with a greater number.
+    /// Only rows with a higher number.
     pub after: Option<u64>,
     pub event: Option<EventId>,
-    /// Rows of this operation, those of events that it joined included.
+    /// Only rows of this operation, including rows of events that it joined.
     pub operation: Option<OperationId>,
-    /// A machine's name, without regard to case. Finds audits of which it is the target, too.
+    /// Only rows that concern a machine with this name, case-insensitive. Includes audit rows whose target it
+    /// is.
     pub machine: Option<String>,
-    /// Any of these, None being that of rows without one; empty: all.
+    /// Only rows of these scopes; None stands for rows without a scope. Empty: all.
     pub scopes: Vec<Option<u64>>,
-    /// Any of these; empty: all.
+    /// Only rows of these kinds. Empty: all.
     pub kinds: Vec<String>,
-    /// At this time or later.
+    /// Only rows at or after this time.
     pub since: Option<Timestamp>,
-    /// Before this time.
+    /// Only rows before this time.
     pub until: Option<Timestamp>,
-    /// The newest ones that fit instead of the oldest.
+    /// If there are more rows than fit, return the newest instead of the oldest.
     pub newest: bool,
     pub limit: Option<u32>,
 }
@@ -155,29 +157,29 @@ impl HistoryQuery {
     }
 }
 
-/// One line of history as it is kept: words, not types, because it outlives the program that wrote it.
+/// A row of the history. It contains words instead of types, because it outlives the program that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRow {
-    /// Grows, and is never given twice.
+    /// Increases, and is never reused.
     pub number: u64,
-    /// Never before that of the row before: the clock does not go back.
+    /// Never earlier than the previous row's, because the clock does not go back.
     pub at: Timestamp,
     /// `appeared`, `approved`, `started`, `ended`, `operation-ended`, `machine-added`,
     /// `machine-removed`, `scope-on`, `scope-off`, `audit`.
     pub kind: String,
     pub event: Option<EventId>,
     pub operation: Option<OperationId>,
-    /// Further operations that joined the event.
+    /// Other operations that joined the event.
     pub joined: Vec<OperationId>,
     pub scope: Option<u64>,
-    /// The machines concerned, by name.
+    /// Names of the affected machines.
     pub machines: Vec<String>,
-    /// Who did it, where somebody did: `guest:NAME`, `management:NAME`, `policy`; for `audit` as it was given.
+    /// The actor, if there is one: `guest:NAME`, `management:NAME` or `policy`; for `audit` rows as given.
     pub actor: Option<String>,
-    /// For `audit` what it was done to, as a person would name it.
+    /// For `audit` rows, the target's name as a user would write it.
     pub target: Option<String>,
-    /// For `ended` and `operation-ended` how; for `appeared` the type; for `audit` the action.
+    /// The outcome of `ended` and `operation-ended`, the event type of `appeared`, the action of `audit`.
     pub outcome: Option<String>,
-    /// The rest, as a JSON object.
+    /// Additional details, as a JSON object.
     pub detail: String,
 }

@@ -1,10 +1,10 @@
-//! Errors of stores. They tell a caller whether anything was written.
+//! Errors of stores. A commit error tells the caller whether anything was written.
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{0}")]
     Message(String),
-    #[error("the store could not be read or written")]
+    #[error("cannot read or write the store")]
     Io(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error(transparent)]
     Inconsistent(#[from] forewarn_core::LoadError),
@@ -12,14 +12,14 @@ pub enum StoreError {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Nothing was written, certainly: the disk is full, the file is busy.
+    /// Certainly nothing was written, for example because the disk is full or the database is busy.
     #[error("nothing was written")]
     Refused(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Somebody else has written.
-    #[error("the store is at revision {found}, not {expected}")]
+    /// Another writer has committed.
+    #[error("expected the store at revision {expected}, found revision {found}")]
     Conflict { expected: u64, found: u64 },
-    /// It may have been written or not: load to find out.
-    #[error("the commit's fate is not known")]
+    /// The batch may or may not have been written. Load the store to find out.
+    #[error("it is unknown whether the commit was written")]
     Doubt(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

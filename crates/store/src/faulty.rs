@@ -1,4 +1,4 @@
-//! A store whose commits fail when a test says so, around one that works.
+//! A store for tests that wraps another one and fails on demand.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use forewarn_core::Timestamp;
 
 use crate::*;
 
-/// What happens to a commit.
+/// The way in which a commit fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is written, and the answer says so.
+    /// Nothing is written, and the error says so.
     Refused,
-    /// It is written, and the answer does not say whether it was.
+    /// The batch is written, but the error leaves that open.
     DoneButDoubt,
-    /// Nothing is written, and the answer does not say whether it was.
+    /// Nothing is written, but the error leaves that open.
     NotDoneButDoubt,
 }
 
@@ -23,7 +23,7 @@ pub struct FaultyStore<S> {
     faults: Faults,
 }
 
-/// What a test keeps when the store has gone to its server.
+/// A handle for the test that stays valid after the store has moved into a server.
 #[derive(Clone, Default)]
 pub struct Faults {
     shared: Arc<Mutex<Pending>>,
@@ -43,17 +43,17 @@ impl<S: Store> FaultyStore<S> {
 }
 
 impl Faults {
-    /// The next commit (after those that faults were already set for) fails like this; None: it works.
+    /// Queues a fault for the next commit that has none queued. None: that commit succeeds.
     pub fn next_commit(&self, fault: impl Into<Option<Fault>>) {
         self.pending().commits.push_back(fault.into());
     }
 
-    /// So many loads fail from now on.
+    /// Makes this many loads fail, starting with the next.
     pub fn next_loads(&self, count: u32) {
         self.pending().loads = count;
     }
 
-    /// Faults that were set and have not happened.
+    /// Number of queued faults that have not occurred.
     pub fn left(&self) -> usize {
         let pending = self.pending();
         pending.commits.len() + pending.loads as usize
@@ -113,14 +113,14 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-const INJECTED: &str = "a fault that a test asked for";
+const INJECTED: &str = "fault injected by a test";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_happens_once_and_in_order() {
+    fn each_fault_occurs_once_and_in_order() {
         let (mut store, faults) = FaultyStore::new(MemoryStore::new());
         faults.next_commit(Fault::Refused);
         faults.next_commit(None);

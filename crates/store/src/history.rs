@@ -1,5 +1,5 @@
-//! Rows of history from what a batch says happened. Words and JSON, because the rows outlive the types;
-//! every store writes the same ones.
+//! Converts the facts and audits of a batch into history rows. Every store writes the same rows. They contain
+//! words and JSON because they outlive the types.
 
 use forewarn_core::{Approver, Event, Fact, Machine, Operation, OperationResult, OperationState, Outcome};
 use forewarn_core::{OperationId, Status, Timestamp, What};
@@ -9,8 +9,8 @@ use crate::record::{RequestBody, Tagged};
 use crate::text::iso;
 use crate::{Audit, Batch, HistoryRow};
 
-/// The rows of a batch, in order, without their numbers. An action comes before what came of it. No row
-/// is earlier than `last`, the latest one that is stored.
+/// The rows of a batch in order, without numbers. An action precedes its consequences. No row is earlier than
+/// `last`, the time of the latest stored row.
 pub(crate) fn rows_of(batch: &Batch, mut last: Timestamp) -> Vec<HistoryRow> {
     let mut rows = Vec::with_capacity(batch.facts.len() + batch.audit.len());
     let mut audits = batch.audit.iter().peekable();
@@ -28,17 +28,17 @@ pub(crate) fn rows_of(batch: &Batch, mut last: Timestamp) -> Vec<HistoryRow> {
     rows
 }
 
-/// Names without regard to case.
+/// Folds case for comparison.
 pub(crate) fn fold(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// The names that a row is found by, each once.
+/// The names under which a row can be found, without duplicates.
 pub(crate) fn search_names(row: &HistoryRow) -> Vec<String> {
     unique(row.machines.iter().chain(&row.target).map(|name| fold(name)))
 }
 
-/// The operations that a row is found by, each once.
+/// The operations under which a row can be found, without duplicates.
 pub(crate) fn search_operations(row: &HistoryRow) -> Vec<OperationId> {
     unique(row.operation.iter().chain(&row.joined).copied())
 }
@@ -200,7 +200,7 @@ fn canceled_by(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// The same words as in records.
+/// The words are the same as in records.
 fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Completed => "completed",

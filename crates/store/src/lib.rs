@@ -1,13 +1,16 @@
-//! One contract for durable state, several stores, one conformance suite that each of them runs.
+//! Durable state and history: one contract, several stores, and a conformance suite that every store runs.
 //!
 //! ```text
-//!   contract   what the server asks of a store
-//!   attachment what rides along with the region
-//!   memory     for servers to throw away, and tests
-//!   sqlite     one file that a person can open: the default
-//!   record     entities as they are kept, the same everywhere
-//!   archive    everything of a store as lines of JSON, and back
-//!   conformance, faulty   for tests: of every store, and of those who use one
+//!   contract      the interface of a store
+//!   error         errors, which tell whether anything was written
+//!   attachment    data that belongs to an entity but that no rule reads
+//!   memory        a store without durability, for tests and temporary servers
+//!   sqlite        the default store: a SQLite database
+//!   record        the stored form of entities, the same in every store
+//!   history       the stored form of facts
+//!   archive       export and import as lines of JSON
+//!   conformance   the tests that every store must pass
+//!   faulty        a store that fails on demand, for tests of its users
 //! ```
 
 pub mod archive;

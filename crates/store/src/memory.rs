@@ -1,4 +1,4 @@
-//! A store that lasts as long as the program: for servers to throw away, and for tests.
+//! A store in memory, for tests and temporary servers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -9,7 +9,7 @@ use forewarn_core::{Entity, Key, Scope, Timestamp, Write};
 use crate::history::{fold, rows_of, search_names, search_operations};
 use crate::*;
 
-/// Clones share what is stored: keep one to open the store again after its server has gone.
+/// Clones share their contents. Keep a clone to reopen the store after its server has stopped.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     shared: Arc<Mutex<State>>,
@@ -26,7 +26,7 @@ struct State {
     last_at: Option<Timestamp>,
 }
 
-/// Kind and key of the owner, and the name: other stores have the same order.
+/// Kind and key of the owner, and the name. Other stores use the same order.
 type AttachmentKey = (&'static str, String, String);
 
 impl MemoryStore {
@@ -34,7 +34,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// A panic elsewhere does not end the store: every change below is complete before it can panic.
+    /// Ignores lock poisoning, because every change below is complete before it can panic.
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +133,7 @@ impl Reader for MemoryStore {
         limit: u32,
     ) -> Result<Vec<(String, String)>, StoreError> {
         let state = self.state();
-        let (kind, key) = owner.name();
+        let (kind, key) = owner.record_name();
         let from = match after {
             Some(after) if after >= prefix => Excluded(attachment_key(owner, after)),
             Some(_) | None => Included(attachment_key(owner, prefix)),
@@ -149,14 +149,14 @@ impl Reader for MemoryStore {
         let from = after.map_or(Unbounded, |(owner, name)| Excluded(attachment_key(owner, name)));
         let found = state.attachments.range((from, Unbounded)).take(ATTACHMENTS_PAGE_MAX as usize);
         let found = found.filter_map(|((kind, key, name), value)| {
-            Some(Attachment::put(Owner::named(kind, key)?, name.clone(), value.clone()))
+            Some(Attachment::put(Owner::from_record_name(kind, key)?, name.clone(), value.clone()))
         });
         Ok(found.collect())
     }
 }
 
 fn attachment_key(owner: Owner, name: &str) -> AttachmentKey {
-    let (kind, key) = owner.name();
+    let (kind, key) = owner.record_name();
     (kind, key, name.to_string())
 }
 
@@ -170,7 +170,7 @@ impl State {
 
     fn delete(&mut self, key: &Key) {
         self.entities.remove(key);
-        let Some(owner) = Owner::of(key) else { return };
+        let Some(owner) = Owner::from_key(key) else { return };
         let first = attachment_key(owner, "");
         let of_owner = self.attachments.range(first.clone()..).map(|(key, _)| key);
         let gone: Vec<_> = of_owner.take_while(|(kind, key, _)| (kind, key) == (&first.0, &first.1)).cloned().collect();
@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    /// As other stores do: without the live events of a scope.
+    /// Drops the live events of a scope, like other stores.
     fn put(&mut self, entity: &Entity) {
         let kept = match entity {
             Entity::Scope(scope) if !scope.live.is_empty() => {

@@ -1,8 +1,8 @@
-//! Times and GUIDs as people read them.
+//! Text forms of times and GUIDs.
 
 use forewarn_core::{Guid, Timestamp};
 
-/// `2026-01-31T23:59:59.999Z`.
+/// Formats a time as `2026-01-31T23:59:59.999Z`.
 pub(crate) fn iso(at: Timestamp) -> String {
     let ms_of_day = at.0.rem_euclid(MS_PER_DAY);
     let (year, month, day) = civil(at.0.div_euclid(MS_PER_DAY));
@@ -10,7 +10,7 @@ pub(crate) fn iso(at: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{ms:03}Z", secs / 3600, secs / 60 % 60, secs % 60)
 }
 
-/// The form that `Guid` is shown in, and no other.
+/// Parses the form in which `Guid` is displayed, and no other.
 pub(crate) fn parse_guid(text: &str) -> Option<Guid> {
     let hyphens = [8, 13, 18, 23];
     if text.len() != 36 {
@@ -29,7 +29,7 @@ pub(crate) fn parse_guid(text: &str) -> Option<Guid> {
 
 const MS_PER_DAY: i64 = 24 * 3600 * 1000;
 
-/// Year, month and day of a day counted from 1970-01-01; Howard Hinnant's `civil_from_days`.
+/// Year, month and day of a number of days since 1970-01-01. Howard Hinnant's `civil_from_days`.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_shown_in_utc_with_milliseconds() {
+    fn times_are_formatted_in_utc_with_milliseconds() {
         for (ms, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (-1, "1969-12-31T23:59:59.999Z"),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guid_is_read_as_it_is_shown_and_not_otherwise() {
+    fn only_the_displayed_form_of_a_guid_is_parsed() {
         let guid = Guid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
         assert_eq!(parse_guid(&guid.to_string()), Some(guid));
         for wrong in ["", "0123456789abcdef0123456789abcdef", "01234567-89ab-cdef-0123-456789abcdeg"] {

@@ -1,4 +1,4 @@
-//! Archives that are not whole or not right are refused with the line, and leave the store empty.
+//! Truncated or invalid archives are rejected with the line number, and leave the store empty.
 
 use forewarn_store::conformance::sample;
 use forewarn_store::{HistoryQuery, MemoryStore, SqliteStore, Store, archive};
@@ -28,7 +28,7 @@ fn check(change: impl Fn(&mut Vec<String>), expected: &str) {
     }
 }
 
-/// The number of the first line with this in it, and its place.
+/// The index of the first line that contains this text.
 fn find(lines: &[String], part: &str) -> usize {
     lines.iter().position(|line| line.contains(part)).unwrap()
 }
@@ -39,14 +39,14 @@ fn replace(lines: &mut [String], from: &str, to: &str) {
 }
 
 #[test]
-fn what_is_not_an_archive_is_refused() {
-    check(|lines| lines.clear(), "line 1 of the archive: the archive ends before its end line");
-    check(|lines| lines[0] = "<html>".into(), "line 1 of the archive: this is not an archive of Forewarn");
-    check(|lines| drop(lines.remove(0)), "line 1 of the archive: this is not an archive of Forewarn");
-    check(|lines| replace(lines, "\"forewarn\"", "\"other\""), "this is not an archive of Forewarn");
+fn other_files_are_rejected() {
+    check(|lines| lines.clear(), "line 1 of the archive: the archive is incomplete: the end line is missing");
+    check(|lines| lines[0] = "<html>".into(), "line 1 of the archive: this is not a Forewarn archive");
+    check(|lines| drop(lines.remove(0)), "line 1 of the archive: this is not a Forewarn archive");
+    check(|lines| replace(lines, "\"forewarn\"", "\"other\""), "this is not a Forewarn archive");
     check(
         |lines| replace(lines, "\"version\":3", "\"version\":4"),
-        "the archive is of version 4, and this program knows",
+        "the archive has version 4, but this program reads",
     );
     check(
         |lines| replace(lines, "\"revision\":1", "\"revision\":1,\"clock\":\"sundial\""),
@@ -55,45 +55,48 @@ fn what_is_not_an_archive_is_refused() {
 }
 
 #[test]
-fn an_archive_that_is_not_whole_is_refused() {
-    check(|lines| drop(lines.pop()), "ends before its end line");
-    check(|lines| lines.truncate(5), "line 6 of the archive: the archive ends before its end line");
-    check(|lines| lines.push(lines[1].clone()), "there is more after the end line");
-    check(|lines| drop(lines.remove(lines.len() - 2)), "20 rows of history, but has");
+fn incomplete_archives_are_rejected() {
+    check(|lines| drop(lines.pop()), "the end line is missing");
+    check(|lines| lines.truncate(5), "line 6 of the archive: the archive is incomplete: the end line is missing");
+    check(|lines| lines.push(lines[1].clone()), "unexpected data after the end line");
+    check(|lines| drop(lines.remove(lines.len() - 2)), "20 history rows, found");
     check(
         |lines| drop(lines.remove(find(lines, "\"operation\""))),
-        "records, 5 attachments and 20 rows of history, but has",
+        "records, 5 attachments and 20 history rows, found",
     );
 }
 
 #[test]
-fn attachments_belong_to_something_and_have_their_place() {
+fn attachments_need_an_owner_and_come_after_records() {
     let attachment = |lines: &[String]| find(lines, "{\"attachment\":");
     check(
         |lines| replace(lines, "\"group\",\"key\":\"23\",\"name\"", "\"group\",\"key\":\"99\",\"name\""),
-        "belongs to nothing",
+        "the owner of the attachment is not in the archive",
     );
-    check(|lines| lines.insert(attachment(lines) + 1, lines[1].clone()), "a record among attachments");
-    check(|lines| lines.insert(lines.len() - 1, lines[attachment(lines)].clone()), "an attachment among history");
-    check(|lines| drop(lines.remove(attachment(lines))), "5 attachments and 20 rows of history, but has");
+    check(|lines| lines.insert(attachment(lines) + 1, lines[1].clone()), "unexpected record after the attachments");
+    check(
+        |lines| lines.insert(lines.len() - 1, lines[attachment(lines)].clone()),
+        "unexpected attachment after the history",
+    );
+    check(|lines| drop(lines.remove(attachment(lines))), "5 attachments and 20 history rows, found");
 }
 
 #[test]
-fn a_wrong_line_is_named() {
+fn errors_name_the_line() {
     check(|lines| lines[3] = "{".into(), "line 4 of the archive: EOF");
     check(|lines| lines[3] = "{\"song\":{}}".into(), "line 4 of the archive: unknown variant `song`");
     check(|lines| replace(lines, "\"power\":\"running\"", "\"power\":\"melted\""), "unknown power state 'melted'");
-    check(|lines| lines.insert(3, lines[2].clone()), "line 4 of the archive: a second record host");
-    check(|lines| lines.insert(3, lines[0].clone()), "line 4 of the archive: a second archive begins here");
-    check(|lines| lines.insert(lines.len() - 1, lines[1].clone()), "a record among history");
-    check(|lines| replace(lines, "\"number\":20", "\"number\":7"), "history is not in order");
+    check(|lines| lines.insert(3, lines[2].clone()), "line 4 of the archive: duplicate record host");
+    check(|lines| lines.insert(3, lines[0].clone()), "line 4 of the archive: unexpected second archive header");
+    check(|lines| lines.insert(lines.len() - 1, lines[1].clone()), "unexpected record after the history");
+    check(|lines| replace(lines, "\"number\":20", "\"number\":7"), "the history is out of order");
     check(|lines| replace(lines, "\"event\":\"0000", "\"event\":\"x000"), "is not a GUID");
 }
 
 #[test]
-fn records_that_do_not_fit_each_other_are_refused() {
+fn contradictory_records_are_rejected() {
     check(
         |lines| drop(lines.remove(find(lines, "\"kind\":\"scope\""))),
-        "the records of the archive do not fit each other: event",
+        "the records of the archive contradict each other: event",
     );
 }

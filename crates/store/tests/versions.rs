@@ -1,7 +1,7 @@
-//! Data directories and archives of every version of the format are kept under `fixtures/`, made by the
-//! version they are of, and must stay readable. They hold the sample of the conformance suite.
+//! Data directories and archives of every version of the format must stay readable. They are in `fixtures/`,
+//! were written by that version, and contain the sample of the conformance suite.
 //!
-//! To make those of a new version: `FOREWARN_MAKE_FIXTURE=1 cargo test -p forewarn-store --test versions`.
+//! To create those of a new version: `FOREWARN_MAKE_FIXTURE=1 cargo test -p forewarn-store --test versions`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
 const CURRENT: &str = "v3";
 
 #[test]
-fn this_version_writes_what_is_kept_of_it() {
+fn this_version_writes_its_fixtures() {
     let mut store = MemoryStore::new();
     fill(&mut store);
     if std::env::var_os("FOREWARN_MAKE_FIXTURE").is_some() {
@@ -70,8 +70,8 @@ fn an_archive_of_v3_is_imported() {
     check_v3(&mut store);
 }
 
-/// What older versions wrote is written again byte for byte, but for the first line, which says the version, and the
-/// last, in which version 1 did not count attachments.
+/// Data of older versions is exported byte for byte, except for the first line, which contains the version, and
+/// the last, in which version 1 did not count attachments.
 fn check_older(version: &str, store: &mut dyn Store) {
     check_state(store, 12);
     let between = |archive: &str| -> Vec<String> {

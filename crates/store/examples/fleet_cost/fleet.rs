@@ -1,4 +1,4 @@
-//! Made-up fleets, of any size, the same ones each time.
+//! Generated fleets of any size. The same size always gives the same fleet.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use forewarn_core::*;
 const PER_HOST: u64 = 20;
 const UPDATE_DOMAINS: u32 = 5;
 
-/// Ids of the made-up machines are derived from this.
+/// Seed of the machine IDs.
 const SEED: Guid = Guid(0x666f_7265_7761_726e);
 
 #[derive(Clone, Copy)]
 pub struct Fleet {
     pub machines: u64,
     pub shape: Shape,
-    /// When the fleet was made, and all its scopes turned on.
+    /// When the fleet was created and all its scopes were turned on.
     pub start: Timestamp,
 }
 
 #[derive(Clone, Copy)]
 pub enum Shape {
-    /// Availability sets of this many machines, which are alike.
+    /// Availability sets of this size, with identical machines.
     Sets { size: u64 },
-    /// Each machine with a scope of its own, its own name and MAC in its details.
+    /// Standalone machines, each with its own scope, name and MAC address.
     Alone,
 }
 
 impl Fleet {
-    /// Its entities, made as they are taken.
+    /// The entities of the fleet, generated lazily.
     pub fn entities(self) -> impl Iterator<Item = Entity> {
         let common = Common::new();
         let hosts = (0..self.machines.div_ceil(PER_HOST)).map(|n| Entity::Host(Arc::new(Host { name: host(n) })));
@@ -49,7 +49,7 @@ impl Fleet {
         }
     }
 
-    /// The id of the `n`th machine. Groups and scopes have theirs after the machines'.
+    /// The ID of the `n`th machine. IDs of groups and scopes follow those of the machines.
     pub fn machine_id(self, n: u64) -> MachineId {
         MachineId(1 + n)
     }
@@ -130,7 +130,7 @@ impl Fleet {
     }
 }
 
-/// Text that all machines share, as it is after a load from a store.
+/// Text that all machines share, as after loading from a store.
 struct Common {
     home: Home,
     network: Name,
@@ -171,7 +171,7 @@ fn details(computer_name: &str, mac: &str) -> Details {
     }
 }
 
-/// No limit on what one subscription may ask for: all made-up machines are of one.
+/// Settings without a limit on user operations, because all machines are in one subscription.
 pub fn settings() -> Settings {
     Settings { user_operations_max: 0, ..Settings::default() }
 }

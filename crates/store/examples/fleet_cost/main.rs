@@ -1,16 +1,17 @@
-//! What `cargo xtask bench` measures without a network: the rules and the store, at any size of fleet.
+//! The benchmarks of `cargo xtask bench` that need no network: the rules and the store, for a fleet of any
+//! size.
 //!
 //! ```text
-//! fleet_cost memory N SET               bytes for each of N machines, in sets of SET; 0: each on its own
-//! fleet_cost mix N TURNS                a mix of ten commands, so many times
-//! fleet_cost make DIR N SET EVENTS      a data directory with this fleet, for the others and for servers
-//! fleet_cost load DIR                   how long it takes to load
-//! fleet_cost commit DIR DIR ROUNDS N    one command a commit, in two fleets by turns
+//! fleet_cost memory N SET               bytes per machine for N machines in sets of SET; 0: standalone
+//! fleet_cost mix N TURNS                a mix of ten commands, repeated TURNS times
+//! fleet_cost make DIR N SET EVENTS      create a data directory with this fleet, for other benchmarks and servers
+//! fleet_cost load DIR                   time to load a data directory
+//! fleet_cost commit DIR DIR ROUNDS N    one command per commit, alternating between two fleets
 //! fleet_cost approve DIR SKIP N         approvals, each with its own commit
 //! fleet_cost sqlite DIR N               commits of SQLite alone
 //! ```
 //!
-//! Each prints `name=value` pairs, one line for each round.
+//! Each prints `name=value` pairs, one line per round.
 
 use std::error::Error;
 use std::path::Path;

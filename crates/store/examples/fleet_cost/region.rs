@@ -1,4 +1,4 @@
-//! What the rules cost, alone: memory for each machine, and a mix of commands.
+//! Cost of the rules alone: memory per machine, and a mix of commands.
 
 use std::time::Instant;
 
@@ -6,10 +6,10 @@ use forewarn_core::*;
 
 use crate::fleet::{self, Fleet};
 
-/// Commands of one turn of the mix.
+/// Number of commands in one turn of the mix.
 const TURN: usize = 10;
 
-/// Memory that a fleet takes, all told: the difference in resident pages, allocator's losses included.
+/// Total memory of a fleet: the difference in resident pages, including overhead of the allocator.
 pub fn memory(fleet: Fleet) -> Result<(), Box<dyn std::error::Error>> {
     let before = resident_bytes()?;
     let begun = Instant::now();
@@ -27,7 +27,7 @@ fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     Ok(kilobytes * 1024)
 }
 
-/// Loads a fleet and applies `turns` of the mix. Callgrind is told to count inside `commands` only.
+/// Loads a fleet and applies `turns` of the mix. Callgrind counts only inside `commands`.
 pub fn mix(fleet: Fleet, turns: u64) -> Result<(), Box<dyn std::error::Error>> {
     let region = Region::load(fleet::settings(), fleet.entities())?;
     let script: Vec<[Command; TURN]> = (0..turns).map(|turn| one_turn(fleet, turn)).collect();
@@ -49,8 +49,8 @@ fn commands(mut region: Region, script: &[[Command; TURN]], start: Timestamp) ->
     Ok(region)
 }
 
-/// A restart from request to end, a host's maintenance and its cancellation, a machine that comes and
-/// goes, a change, and a tick: each turn somewhere else in the fleet.
+/// A restart from request to end, maintenance of a host and its cancellation, a machine that is added and
+/// removed, a change, and a tick. Each turn uses other machines of the fleet.
 fn one_turn(fleet: Fleet, turn: u64) -> [Command; TURN] {
     let n = somewhere(fleet, turn);
     let machine = fleet.machine_id(n);
@@ -75,7 +75,7 @@ fn one_turn(fleet: Fleet, turn: u64) -> [Command; TURN] {
     ]
 }
 
-/// Spread over the fleet, never twice the same before all had their turn.
+/// A machine of the fleet for this turn. No machine repeats before all have been used.
 pub fn somewhere(fleet: Fleet, turn: u64) -> u64 {
     turn.wrapping_mul(0x9e37_79b1) % fleet.machines
 }

@@ -1,4 +1,4 @@
-//! What the store costs: data directories of made-up fleets, loading them, and one command a commit.
+//! Cost of the store: creating data directories, loading them, and one command per commit.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -11,11 +11,11 @@ use forewarn_store::{Batch, Contents, SqliteStore, Store};
 use crate::fleet::{self, Fleet};
 use crate::region::somewhere;
 
-/// Made-up events start long after everything was measured.
+/// Events start long after the measurement.
 const AHEAD: Duration = Duration::from_secs(10 * 24 * 3600);
 
-/// Fills a new data directory. The first `events` machines, counted across the sets, have one Scheduled
-/// event each; `events` in the directory lists them as `machine event`.
+/// Fills a new data directory. The first `events` machines, counted across the sets, have one Scheduled event
+/// each. The file `events` in the directory lists them as `machine event`.
 pub fn make(fleet: Fleet, directory: &Path, events: u64) -> Result<(), Box<dyn Error>> {
     let mut region = Region::load(fleet::settings(), fleet.entities())?;
     let mut list = String::new();
@@ -54,7 +54,7 @@ fn maintain(fleet: Fleet, n: u64, turn: u64, event: EventId) -> Command {
     Command::Request { operation, by: "bench".into(), request: Request::Maintain { target, plan }, event: Some(event) }
 }
 
-/// A store with its region, as the writer has them.
+/// A store and its region, as the writer holds them.
 struct Opened {
     store: SqliteStore,
     region: Region,
@@ -69,7 +69,7 @@ impl Opened {
         Ok(Opened { store, region, revision: loaded.revision })
     }
 
-    /// One command with its commit.
+    /// Applies a command and commits it.
     fn carry_out(&mut self, command: &Command) -> Result<(), Box<dyn Error>> {
         let Transition { region, writes, facts, .. } = self.region.apply(command, self.region.now())?;
         self.revision = self.store.commit(self.revision, &Batch { writes, facts, ..Batch::default() })?;
@@ -78,7 +78,7 @@ impl Opened {
     }
 }
 
-/// How long a data directory takes to become a region, by the clock and in CPU time.
+/// Time to load a data directory into a region, in wall-clock and CPU time.
 pub fn load(directory: &Path) -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     let mut store = SqliteStore::open(directory)?;
@@ -91,15 +91,15 @@ pub fn load(directory: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of this process so far. The kernel counts nanoseconds of the only thread here.
+/// CPU time of this process so far, in milliseconds. The process has only one thread.
 fn cpu_millis() -> Result<u64, Box<dyn Error>> {
     let line = std::fs::read_to_string("/proc/self/schedstat")?;
     let nanos: u64 = line.split_whitespace().next().ok_or("no schedstat")?.parse()?;
     Ok(nanos / 1_000_000)
 }
 
-/// Median microseconds of one command with its durable commit, in two fleets, by turns: `rounds` times
-/// `count` restarts in one and then in the other.
+/// Median time of one command with its durable commit, in microseconds, alternating between two fleets:
+/// `rounds` times `count` restarts in the one, then in the other.
 pub fn commit(small: &Path, large: &Path, rounds: u64, count: u64) -> Result<(), Box<dyn Error>> {
     let mut fleets = [Opened::new(small)?, Opened::new(large)?];
     for round in 0..rounds {
@@ -129,7 +129,7 @@ fn restarts(opened: &mut Opened, first: u64, count: u64) -> Result<f64, Box<dyn 
     Ok(micros[micros.len() / 2])
 }
 
-/// Approvals a second when each is committed by itself.
+/// Approvals per second, each with its own commit.
 pub fn approve(directory: &Path, skip: usize, count: usize) -> Result<(), Box<dyn Error>> {
     let list = std::fs::read_to_string(directory.join("events"))?;
     let mut opened = Opened::new(directory)?;
@@ -153,7 +153,7 @@ fn by_guest(region: &Region, id: EventId) -> Command {
     Command::Approve { by: Approver::Guest { machine, name }, within: Within::ScopeOf(machine), events: vec![id] }
 }
 
-/// Commits a second of SQLite alone, with our settings: a row of 300 bytes each.
+/// Commits per second of SQLite alone with our settings, each with one row of 300 bytes.
 pub fn sqlite(directory: &Path, count: usize) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(directory)?;
     let path = directory.join("plain.db");

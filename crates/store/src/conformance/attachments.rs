@@ -1,4 +1,4 @@
-//! Cases about attachments: found by name and in order, and gone with their owner.
+//! Conformance cases for attachments: lookup, order, and removal together with the owner.
 
 use forewarn_core::{GroupId, MachineId, Write};
 
@@ -8,8 +8,8 @@ use crate::*;
 pub(super) const ALL: &[Case] = &[
     ("attachments are found by owner and name", attachments_are_found),
     ("attachments are listed by prefix, page by page", attachments_are_listed),
-    ("an attachment can be replaced and taken away", an_attachment_can_be_replaced),
-    ("an entity takes its attachments with it", an_entity_takes_its_attachments_with_it),
+    ("an attachment can be replaced and removed", an_attachment_can_be_replaced_and_removed),
+    ("deleting an entity deletes its attachments", deleting_an_entity_deletes_its_attachments),
     ("all attachments are listed in one order", all_attachments_are_listed),
     ("a stale commit attaches nothing", a_stale_commit_attaches_nothing),
 ];
@@ -49,7 +49,7 @@ fn attachments_are_listed(fixture: &dyn Fixture) {
     assert_eq!(listed("z", None, 10), [""; 0]);
 }
 
-fn an_attachment_can_be_replaced(fixture: &dyn Fixture) {
+fn an_attachment_can_be_replaced_and_removed(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     commit(&mut *store, 0, [put(ONE, "a", "old"), put(ONE, "b", "kept")]);
     commit(&mut *store, 1, [put(ONE, "a", "new"), Attachment::remove(ONE, "never there")]);
@@ -59,7 +59,7 @@ fn an_attachment_can_be_replaced(fixture: &dyn Fixture) {
     assert_eq!(store.reader().attachment(ONE, "b").unwrap().as_deref(), Some("kept"));
 }
 
-fn an_entity_takes_its_attachments_with_it(fixture: &dyn Fixture) {
+fn deleting_an_entity_deletes_its_attachments(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     store.commit(0, &sample::batch()).unwrap();
     let mut left = sample::attachments();

@@ -1,4 +1,4 @@
-//! Cases about the state: what is committed is loaded, all of it or nothing.
+//! Conformance cases for entities: commits are atomic, and committed entities are loaded.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use crate::*;
 
 pub(super) const ALL: &[Case] = &[
     ("a new store is empty", a_new_store_is_empty),
-    ("what was committed is loaded, in the order of keys", what_was_committed_is_loaded),
-    ("what was committed is there after opening again", what_was_committed_stays),
+    ("committed entities are loaded in the order of their keys", committed_entities_are_loaded),
+    ("committed data survives reopening", committed_data_survives_reopening),
     ("a commit on another revision writes nothing", a_stale_commit_writes_nothing),
     ("deleted entities are gone", deleted_entities_are_gone),
-    ("writes of a batch happen in order", writes_happen_in_order),
-    ("an empty batch counts", an_empty_batch_counts),
-    ("a scope comes back without its live events", a_scope_comes_back_without_its_live_events),
-    ("the kind of clock is kept", the_kind_of_clock_is_kept),
-    ("an archive of it makes an equal store", an_archive_makes_an_equal_store),
-    ("a restore is all or nothing", a_restore_is_all_or_nothing),
+    ("writes of a batch are applied in order", writes_are_applied_in_order),
+    ("an empty batch increments the revision", an_empty_batch_increments_the_revision),
+    ("a scope is loaded without its live events", a_scope_is_loaded_without_its_live_events),
+    ("the clock kind is stored", the_clock_kind_is_stored),
+    ("an archive restores an equal store", an_archive_restores_an_equal_store),
+    ("a restore is atomic", a_restore_is_atomic),
 ];
 
 fn a_new_store_is_empty(fixture: &dyn Fixture) {
@@ -29,16 +29,16 @@ fn a_new_store_is_empty(fixture: &dyn Fixture) {
     assert_eq!(store.reader().history(&HistoryQuery::default()).unwrap(), []);
 }
 
-fn what_was_committed_is_loaded(fixture: &dyn Fixture) {
+fn committed_entities_are_loaded(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     let mut batch = sample::batch();
     batch.writes.reverse();
     assert_eq!(store.commit(0, &batch).unwrap(), 1);
     check(&mut *store, 1, &sample::entities());
-    Region::load(Settings::default(), store.load().unwrap().entities).expect("they fit each other");
+    Region::load(Settings::default(), store.load().unwrap().entities).expect("the sample is consistent");
 }
 
-fn what_was_committed_stays(fixture: &dyn Fixture) {
+fn committed_data_survives_reopening(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     store.commit(0, &sample::batch()).unwrap();
     store.set_clock_kind(ClockKind::Manual).unwrap();
@@ -76,10 +76,10 @@ fn deleted_entities_are_gone(fixture: &dyn Fixture) {
         check(&mut *store, n as u64 + 2, &all[n + 1..]);
     }
     let unknown = Batch { writes: vec![Write::Delete(Key::Machine(MachineId(77)))], ..Batch::default() };
-    store.commit(all.len() as u64 + 1, &unknown).expect("deleting what is not there does nothing");
+    store.commit(all.len() as u64 + 1, &unknown).expect("deleting a missing entity does nothing");
 }
 
-fn writes_happen_in_order(fixture: &dyn Fixture) {
+fn writes_are_applied_in_order(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     let meta = |next_id| Entity::Meta(Meta { next_id, ..Meta::default() });
     let writes = vec![
@@ -94,7 +94,7 @@ fn writes_happen_in_order(fixture: &dyn Fixture) {
     check(&mut *store, 1, &[meta(2), sample::host("b")]);
 }
 
-fn an_empty_batch_counts(fixture: &dyn Fixture) {
+fn an_empty_batch_increments_the_revision(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     for revision in 0..3 {
         assert_eq!(store.commit(revision, &Batch::default()).unwrap(), revision + 1);
@@ -102,7 +102,7 @@ fn an_empty_batch_counts(fixture: &dyn Fixture) {
     check(&mut *store, 3, &[]);
 }
 
-fn a_scope_comes_back_without_its_live_events(fixture: &dyn Fixture) {
+fn a_scope_is_loaded_without_its_live_events(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     let Entity::Scope(scope) = sample::scope(1) else { panic!("not a scope") };
     let live = Scope { live: vec![sample::event_id(1)], ..(*scope).clone() };
@@ -110,7 +110,7 @@ fn a_scope_comes_back_without_its_live_events(fixture: &dyn Fixture) {
     check(&mut *store, 1, &[Entity::Scope(scope)]);
 }
 
-fn the_kind_of_clock_is_kept(fixture: &dyn Fixture) {
+fn the_clock_kind_is_stored(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     for kind in [ClockKind::Real, ClockKind::Manual] {
         store.set_clock_kind(kind).unwrap();
@@ -119,7 +119,7 @@ fn the_kind_of_clock_is_kept(fixture: &dyn Fixture) {
     check(&mut *store, 0, &[]);
 }
 
-fn an_archive_makes_an_equal_store(fixture: &dyn Fixture) {
+fn an_archive_restores_an_equal_store(fixture: &dyn Fixture) {
     let mut store = MemoryStore::new();
     store.commit(0, &sample::batch()).unwrap();
     store.commit(1, &sample::batch()).unwrap();
@@ -138,7 +138,7 @@ fn an_archive_makes_an_equal_store(fixture: &dyn Fixture) {
     assert!(error.contains("not empty"), "{error}");
 }
 
-fn a_restore_is_all_or_nothing(fixture: &dyn Fixture) {
+fn a_restore_is_atomic(fixture: &dyn Fixture) {
     let mut full = MemoryStore::new();
     full.commit(0, &sample::batch()).unwrap();
     let rows = full.reader().history(&HistoryQuery::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Cases about history: every fact in words, every filter, pages, forgetting.
+//! Conformance cases for history: the words of every fact, every filter, paging and retention.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::{Case, Fixture};
 use crate::*;
 
 pub(super) const ALL: &[Case] = &[
-    ("every fact has its words", every_fact_has_its_words),
-    ("each filter finds its rows", each_filter_finds_its_rows),
+    ("every fact is stored in words", every_fact_is_stored_in_words),
+    ("each filter selects its rows", each_filter_selects_its_rows),
     ("a reader on another thread sees each commit", a_reader_sees_each_commit),
-    ("pages follow each other", pages_follow_each_other),
-    ("a page has its limit", a_page_has_its_limit),
-    ("history never goes back in time", history_never_goes_back),
-    ("the oldest is forgotten, a bounded number at a time", the_oldest_is_forgotten),
+    ("pages are consecutive", pages_are_consecutive),
+    ("a page is limited", a_page_is_limited),
+    ("history never goes back in time", history_never_goes_back_in_time),
+    ("the oldest rows are deleted first, a limited number at a time", the_oldest_rows_are_deleted_first),
 ];
 
 /// Number, kind, event, operation, scope, machines, actor, target, outcome.
@@ -42,7 +42,7 @@ const ROWS: &[&str] = &[
     "20 scope-off - - 3 [] - - -",
 ];
 
-fn every_fact_has_its_words(fixture: &dyn Fixture) {
+fn every_fact_is_stored_in_words(fixture: &dyn Fixture) {
     let store = filled(fixture);
     let rows = store.reader().history(&HistoryQuery::default()).unwrap();
     assert_eq!(rows.iter().map(words).collect::<Vec<_>>(), ROWS);
@@ -65,7 +65,7 @@ fn every_fact_has_its_words(fixture: &dyn Fixture) {
     );
 }
 
-fn each_filter_finds_its_rows(fixture: &dyn Fixture) {
+fn each_filter_selects_its_rows(fixture: &dyn Fixture) {
     let store = filled(fixture);
     let check = |query: HistoryQuery, expected: &[u64]| {
         let rows = store.reader().history(&query).unwrap();
@@ -134,7 +134,7 @@ fn a_reader_sees_each_commit(fixture: &dyn Fixture) {
     }
 }
 
-fn pages_follow_each_other(fixture: &dyn Fixture) {
+fn pages_are_consecutive(fixture: &dyn Fixture) {
     let store = filled(fixture);
     let reader = store.reader();
     let mut query = HistoryQuery { limit: Some(3), ..HistoryQuery::default() };
@@ -148,7 +148,7 @@ fn pages_follow_each_other(fixture: &dyn Fixture) {
     assert_eq!(found, ROWS);
 }
 
-fn a_page_has_its_limit(fixture: &dyn Fixture) {
+fn a_page_is_limited(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     let max = u64::from(HISTORY_PAGE_MAX);
     store.commit(0, &Batch { facts: (0..max + 5).map(|n| on(n as i64)).collect(), ..Batch::default() }).unwrap();
@@ -161,7 +161,7 @@ fn a_page_has_its_limit(fixture: &dyn Fixture) {
     assert_eq!(numbers(HistoryQuery { newest: true, ..HistoryQuery::default() }), (max, 6, max + 5));
 }
 
-fn history_never_goes_back(fixture: &dyn Fixture) {
+fn history_never_goes_back_in_time(fixture: &dyn Fixture) {
     let mut store = fixture.open();
     store.commit(0, &Batch { facts: vec![on(10), on(5)], ..Batch::default() }).unwrap();
     drop(store);
@@ -172,7 +172,7 @@ fn history_never_goes_back(fixture: &dyn Fixture) {
     assert_eq!(rows.iter().map(|row| row.at).collect::<Vec<_>>(), [at(10), at(10), at(10), at(11), at(11)]);
 }
 
-fn the_oldest_is_forgotten(fixture: &dyn Fixture) {
+fn the_oldest_rows_are_deleted_first(fixture: &dyn Fixture) {
     let mut store = filled(fixture);
     let left = |store: &dyn Store| store.reader().history(&HistoryQuery::default()).unwrap();
     assert_eq!(store.forget_history(at(0), 100).unwrap(), 0);
@@ -192,7 +192,7 @@ fn the_oldest_is_forgotten(fixture: &dyn Fixture) {
     let event = Arc::new(sample::event(1, Status::Scheduled));
     let facts = vec![Fact { at: at(2000), what: What::Started(event) }];
     store.commit(1, &Batch { facts, ..Batch::default() }).unwrap();
-    assert_eq!(left(&*store)[0].number, 21, "numbers are not given twice");
+    assert_eq!(left(&*store)[0].number, 21, "numbers are not reused");
 }
 
 fn filled(fixture: &dyn Fixture) -> Box<dyn Store> {
@@ -205,7 +205,7 @@ fn on(secs: i64) -> Fact {
     Fact { at: at(secs), what: What::ScopeOn(ScopeId(1)) }
 }
 
-/// A row but for its time and detail; ids by their last digits.
+/// Renders a row without its time and detail. IDs are shortened to their last digits.
 fn words(row: &HistoryRow) -> String {
     let id = |id: forewarn_core::Guid| format!("{:x}", id.0);
     let or = |text: Option<String>| text.unwrap_or_else(|| "-".into());

@@ -1,7 +1,7 @@
-//! What every store does. A store's tests call [`run`]; the list of those that must is in this crate's
-//! `tests/conformance.rs`, which fails when an `impl Store` is not in it.
+//! The conformance suite. The tests of a store call [`run`]; `tests/conformance.rs` lists the stores of this
+//! crate and fails if an `impl Store` is missing.
 //!
-//! Here and not among the tests, so that stores outside this crate can run it.
+//! The suite is part of the library so that stores in other crates can run it.
 
 mod attachments;
 mod cases;
@@ -10,13 +10,13 @@ pub mod sample;
 
 use crate::Store;
 
-/// A place that a store is kept in, new for every case.
+/// A location for a store, new for every case.
 pub trait Fixture {
-    /// Opens what is kept there. The store that was opened before has been dropped.
+    /// Opens the store at this location. A store opened earlier has been dropped.
     fn open(&self) -> Box<dyn Store>;
 }
 
-/// Runs every case, each on a fixture of its own. Panics at the first one that does not hold.
+/// Runs every case on its own fixture. Panics at the first failure.
 pub fn run(make: &dyn Fn() -> Box<dyn Fixture>) {
     for (name, case) in cases::ALL.iter().chain(attachments::ALL).chain(history::ALL) {
         eprintln!("conformance: {name}");

@@ -1,5 +1,5 @@
-//! A small region that has every variant of every enum in it, and the facts of every kind. What the
-//! conformance suite stores, and what the data directories of old versions hold.
+//! A small region that contains every variant of every enum, and facts of every kind. Used by the conformance
+//! suite and by the fixtures of old versions.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{Attachment, Audit, Batch, Owner};
 /// 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// Every entity, in the order of their keys. They fit each other: `Region::load` takes them.
+/// All entities, in the order of their keys. They are consistent: `Region::load` accepts them.
 pub fn entities() -> Vec<Entity> {
     let mut all = vec![meta(), host("host-a"), host("Host \"B\"")];
     all.extend(groups());
@@ -52,7 +52,7 @@ const UNIFORM_SET: GroupId = GroupId(23);
 const FLEXIBLE_SET: GroupId = GroupId(24);
 const ROLLING_SET: GroupId = GroupId(25);
 
-/// Machine `n` of 1 to 6; the third is a plain one on its own.
+/// Machine `n`, from 1 to 6. The third is a standalone machine with default properties.
 pub fn machine(n: u64) -> Entity {
     let plain = n == 3;
     Entity::Machine(Arc::new(Machine {
@@ -178,9 +178,9 @@ pub fn scope(n: u64) -> Entity {
     Entity::Scope(Arc::new(Scope { id: ScopeId(n), owner, switch, incarnation: n * 10, live: Vec::new() }))
 }
 
-// --- work ----------------------------------------------------------------------------------------
+// --- events and operations -----------------------------------------------------------------------
 
-/// Events in every status, of every type and cause, with every outcome.
+/// Events with every status, type, cause and outcome.
 pub fn events() -> Vec<Entity> {
     let ended = outcomes().map(|outcome| Status::Ended { at: at(500), outcome });
     let statuses = [Status::Scheduled, Status::Started { at: at(400) }].into_iter().chain(ended);
@@ -207,7 +207,7 @@ fn outcomes() -> [Outcome; 7] {
     ]
 }
 
-/// Event `n`, about machine `n % 6 + 1`, asked for by operation `n` and, if `n` is odd, joined by `n + 100`.
+/// Event `n` of machine `n % 6 + 1`, requested by operation `n` and, if `n` is odd, joined by `n + 100`.
 pub fn event(n: u64, status: Status) -> Event {
     use EventKind::{Freeze, Preempt, Reboot, Redeploy, Terminate};
     let machine = n % MACHINES + 1;
@@ -259,7 +259,7 @@ fn approver(n: u64) -> Option<Approver> {
     }
 }
 
-/// Operations of every request, with every result.
+/// Operations with every request and every result.
 pub fn operations() -> Vec<Entity> {
     let requests = requests();
     let running = requests.into_iter().enumerate().map(|(n, request)| operation(n as u64, request, None));
@@ -322,7 +322,7 @@ fn requests() -> Vec<Request> {
 
 // --- history -------------------------------------------------------------------------------------
 
-/// A batch that stores all of it, with a fact of every kind, one a second, and an action before them.
+/// A batch that stores all entities, with an audit row and a fact of every kind, one second apart.
 pub fn batch() -> Batch {
     Batch {
         writes: entities().into_iter().map(Write::Put).collect(),
@@ -332,7 +332,7 @@ pub fn batch() -> Batch {
     }
 }
 
-/// One of every kind of owner, in the order that stores keep.
+/// Attachments with every kind of owner, in the order in which stores return them.
 pub fn attachments() -> Vec<Attachment> {
     let operation = operations().pop().map(|entity| entity.key());
     let Some(Key::Operation(operation)) = operation else { unreachable!("it is an operation") };
@@ -355,7 +355,7 @@ pub fn audit() -> Audit {
     }
 }
 
-/// One fact of every kind and ending.
+/// Facts of every kind and outcome.
 pub fn facts() -> Vec<Fact> {
     let live = Arc::new(event(1, Status::Started { at: at(400) }));
     let Entity::Machine(machine) = machine(3) else { unreachable!("it is a machine") };

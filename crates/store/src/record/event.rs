@@ -1,4 +1,4 @@
-//! Bodies of the records of events.
+//! Record bodies of events.
 
 use forewarn_core::*;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub(super) struct EventBody<'a> {
     operations: Vec<GuidText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cohort: Option<GuidText>,
-    /// Left out when it is 1, the real thing.
+    /// Omitted if it is 1, which means real time.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     notice_scale: u32,
 }

@@ -1,4 +1,4 @@
-//! Bodies of the records of groups and scopes.
+//! Record bodies of groups and scopes.
 
 use forewarn_core::*;
 use serde::{Deserialize, Serialize};
@@ -150,7 +150,7 @@ impl ScaleSetBody<'_> {
     }
 }
 
-/// Without the list of live events: it is the scope's events that are not over, in their order.
+/// Does not contain the live events, which follow from the scope's events.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScopeBody {

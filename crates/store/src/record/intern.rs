@@ -1,5 +1,5 @@
-//! One copy of what many entities share, while a region is loaded. Without it a million machines would
-//! carry a million copies of their subscription's name.
+//! Shares equal names and details between the entities of a loaded region. Without it, a million machines would
+//! hold a million copies of their subscription's name.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,8 +15,8 @@ pub struct Interner {
     details: HashMap<u64, Arc<Details>>,
 }
 
-/// Details are often one machine's own. So many are remembered, then it starts afresh: machines of one
-/// set follow each other.
+/// Maximum number of details to remember before starting over. Details are often unique to one machine, but
+/// machines of one set, which share them, are adjacent.
 const DETAILS_MAX: usize = 4096;
 
 impl Interner {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_names_and_details_are_one() {
+    fn equal_names_and_details_are_shared() {
         let mut interner = Interner::default();
         assert!(Arc::ptr_eq(&interner.name("a".into()), &interner.name("a".into())));
         let made = |mac: &str| Details { mac: mac.into(), ..Details::default() };

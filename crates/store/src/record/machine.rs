@@ -1,4 +1,4 @@
-//! The body of a machine's record, and what groups have in common with it.
+//! Record body of a machine, and the parts that it shares with groups.
 
 use std::net::IpAddr;
 

@@ -1,10 +1,9 @@
-//! Entities as they are kept: a kind, a key, a version and a JSON body, the same in every store and in
-//! archives. The core's types are not serialisable; they are converted here, by hand, so that a change
-//! of the core never changes what is on somebody's disk unseen.
+//! Records: the stored form of entities, with a kind, a key, a version and a JSON body, the same in every store
+//! and in archives. Core types are not serializable. They are converted here by hand, so that a change in the
+//! core never silently changes the stored format.
 //!
-//! What a record does not say is what can be derived: the id (it is the key) and a scope's list of live
-//! events. Fields that are new in a version are read by the code of that version only: a body with
-//! unknown fields, an unknown word or an unknown version is an error, never half an entity.
+//! A record omits data that can be derived: the ID, which is its key, and the live events of a scope. A body
+//! with an unknown field, word or version is an error; a record is never read partially.
 
 mod event;
 mod group;
@@ -28,7 +27,7 @@ use operation::OperationBody;
 pub(crate) use operation::RequestBody;
 pub(crate) use tag::Tagged;
 
-/// The version that records are written in.
+/// The version in which records are written.
 pub const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ pub struct Record {
     pub body: String,
 }
 
-/// The name of an entity in the store.
+/// Kind and key of an entity in the store.
 pub fn name_of(key: &Key) -> (&'static str, String) {
     match key {
         Key::Meta => (META, META_KEY.to_string()),
@@ -52,7 +51,7 @@ pub fn name_of(key: &Key) -> (&'static str, String) {
     }
 }
 
-/// The entity of a name in the store; None: no entity is named so.
+/// The entity with this kind and key. None: there is no such kind, or the key is invalid.
 pub fn key_of(kind: &str, key: &str) -> Option<Key> {
     let key = match kind {
         META if key == META_KEY => Key::Meta,
@@ -81,18 +80,18 @@ pub fn encode(entity: &Entity) -> Record {
     Record { kind, key, version: VERSION, body }
 }
 
-/// The entity of a record. Names that entities share come from `interner`: use one for a whole region.
+/// Decodes a record. `interner` shares equal names; use one for a whole region.
 pub fn decode(kind: &str, key: &str, version: u32, body: &str, interner: &mut Interner) -> Result<Entity, StoreError> {
     if version != VERSION {
         return Err(StoreError::Message(format!(
-            "the record {kind} '{key}' is of version {version}, and this program knows version {VERSION}. \
-             Start the version of Forewarn that wrote it."
+            "the record {kind} '{key}' has version {version}, but this program reads version {VERSION}. \
+             Use the version of Forewarn that wrote it."
         )));
     }
     decode_v1(kind, key, body, interner).map_err(|reason| {
         StoreError::Message(format!(
             "the record {kind} '{key}' cannot be read: {reason}. \
-             Restore the data from a backup, or start the version of Forewarn that wrote it."
+             Restore the data from a backup, or use the version of Forewarn that wrote it."
         ))
     })
 }
@@ -109,7 +108,7 @@ const OPERATION: &str = "operation";
 fn decode_v1(kind: &str, key: &str, body: &str, interner: &mut Interner) -> Result<Entity, String> {
     Ok(match kind {
         META if key == META_KEY => Entity::Meta(parse::<MetaBody>(body)?.into()),
-        META => return Err("there is only one of this kind, 'region'".into()),
+        META => return Err("the only key of this kind is 'region'".into()),
         HOST => {
             parse::<HostBody>(body)?;
             Entity::Host(Arc::new(Host { name: interner.name(key.into()) }))
@@ -139,7 +138,7 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, String> {
     serde_json::from_str(body).map_err(|error| error.to_string())
 }
 
-/// Only the form that is written, so that two keys never name one entity.
+/// Accepts only the canonical form, so that no two keys name the same entity.
 fn number(key: &str) -> Result<u64, String> {
     key.parse::<u64>().ok().filter(|number| number.to_string() == key).ok_or_else(|| "its key is not a number".into())
 }

@@ -1,4 +1,4 @@
-//! Bodies of the records of operations.
+//! Record bodies of operations.
 
 use forewarn_core::*;
 use serde::{Deserialize, Serialize};
@@ -229,7 +229,8 @@ impl RequestBody<'_> {
     }
 }
 
-/// Most requests are about one machine, and formats before the third knew no others: that one is its number.
+/// A single machine is stored as a number. Formats before version 3 allowed only that, and it is still the
+/// common case.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum MachinesBody {

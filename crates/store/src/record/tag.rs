@@ -1,6 +1,6 @@
-//! The words that stand in records for variants, and the small types that bodies are made of.
+//! The words that represent variants in records, and the small types that bodies consist of.
 //!
-//! Tags are frozen: a variant may be renamed in Rust, its word may not.
+//! Words never change, even if the variant is renamed in Rust.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,12 +13,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::parse_guid;
 
-/// A variant without data, written as its word.
+/// A variant without data, stored as its word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag<T>(pub T);
 
 pub(crate) trait Tagged: Copy + 'static {
-    /// What it is, for messages.
+    /// The type's name in error messages.
     const WHAT: &'static str;
     #[cfg(test)]
     const ALL: &'static [&'static str];
@@ -77,7 +77,7 @@ impl<'de, T: Tagged> Deserialize<'de> for Tag<T> {
         impl<T: Tagged> Visitor<'_> for Word<T> {
             type Value = T;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "the word of a {}", T::WHAT)
+                write!(f, "a word for the {}", T::WHAT)
             }
             fn visit_str<E: Error>(self, tag: &str) -> Result<T, E> {
                 T::from_tag(tag).ok_or_else(|| E::custom(format_args!("unknown {} '{tag}'", T::WHAT)))
@@ -87,7 +87,7 @@ impl<'de, T: Tagged> Deserialize<'de> for Tag<T> {
     }
 }
 
-/// Text that is not copied, neither when it is written nor, without escapes in it, when it is read.
+/// Text that is borrowed when writing and, unless it contains escapes, when reading.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
@@ -143,7 +143,7 @@ impl<'de> Deserialize<'de> for GuidText {
     }
 }
 
-/// A span in whole milliseconds, as finely as time is measured.
+/// A duration in whole milliseconds, the resolution of all times.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Millis(u64);

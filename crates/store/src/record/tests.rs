@@ -1,4 +1,4 @@
-//! Records survive the way to text and back, and broken ones are named.
+//! Tests of records: round trips, and errors that name the broken record.
 
 use super::*;
 use crate::conformance::sample;
@@ -9,21 +9,21 @@ fn round(entity: &Entity) -> Entity {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn records_round_trip() {
     for entity in sample::entities() {
         assert_eq!(round(&entity), entity, "{:?}", encode(&entity));
     }
 }
 
 #[test]
-fn a_scope_is_kept_without_its_live_events() {
+fn a_scope_is_stored_without_its_live_events() {
     let Entity::Scope(scope) = sample::scope(7) else { panic!("not a scope") };
     let live = Entity::Scope(Arc::new(Scope { live: vec![Guid(1)], ..(*scope).clone() }));
     assert_eq!(round(&live), Entity::Scope(scope));
 }
 
 #[test]
-fn text_of_any_kind_survives() {
+fn any_text_round_trips() {
     for name in ["", "a \"quoted\" \\ name", "täst ✓", "\u{0}\n\t", "null"] {
         let entity = Entity::Host(Arc::new(Host { name: name.into() }));
         assert_eq!(round(&entity), entity);
@@ -33,7 +33,7 @@ fn text_of_any_kind_survives() {
     }
 }
 
-/// The words of a type, from what serde says when it meets none of them.
+/// The words of a type, taken from serde's error message for an unknown word.
 fn words_of<'a, T: Deserialize<'a>>() -> Vec<String> {
     let Err(error) = serde_json::from_str::<T>("\"no such word\"") else { panic!("there is no such word") };
     error.to_string().split('`').skip(3).step_by(2).map(String::from).collect()
@@ -72,14 +72,14 @@ fn the_sample_has_every_variant_of_every_enum() {
         .chain(enums.into_iter().flatten())
         .filter(|word| !bodies.contains(&format!("\"{word}\"")))
         .collect();
-    assert_eq!(missing, Vec::<String>::new(), "variants that no sample has");
+    assert_eq!(missing, Vec::<String>::new(), "variants missing from the sample");
 }
 
 #[test]
-fn what_cannot_be_read_is_a_sentence() {
+fn unreadable_records_are_reported() {
     let machine = encode(&sample::machine(3)).body;
     let cases = [
-        ("machine", "3", 2, machine.clone(), "the record machine '3' is of version 2"),
+        ("machine", "3", 2, machine.clone(), "the record machine '3' has version 2"),
         ("machine", "3", 1, machine.replace("\"running\"", "\"melted\""), "unknown power state 'melted'"),
         ("machine", "3", 1, machine.replace("\"standalone\"", "\"couch\""), "unknown variant `couch`"),
         ("machine", "3", 1, machine.replace("\"power\"", "\"pover\""), "unknown field `pover`"),
@@ -88,13 +88,13 @@ fn what_cannot_be_read_is_a_sentence() {
         ("machine", "three", 1, machine.clone(), "its key is not a number"),
         ("machine", "03", 1, machine.clone(), "its key is not a number"),
         ("event", "3", 1, encode(&sample::events()[0]).body, "its key is not a GUID"),
-        ("meta", "other", 1, encode(&sample::meta()).body, "there is only one of this kind"),
+        ("meta", "other", 1, encode(&sample::meta()).body, "the only key of this kind is 'region'"),
         ("unicorn", "1", 1, "{}".to_string(), "the record unicorn '1' cannot be read: its kind is unknown"),
         ("host", "h", 1, "".to_string(), "the record host 'h' cannot be read: EOF"),
     ];
     for (kind, key, version, body, expected) in cases {
         let error = decode(kind, key, version, &body, &mut Interner::default()).expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");
-        assert!(error.contains("Start") || error.contains("Restore"), "says what to do: {error}");
+        assert!(error.contains("Use the version") || error.contains("Restore"), "says what to do: {error}");
     }
 }

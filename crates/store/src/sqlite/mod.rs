@@ -1,7 +1,7 @@
-//! The default store: one directory with `forewarn.db`, a database that a person can open with
-//! `sqlite3`, and `lock`, which the kernel lets go when the server dies, however it dies.
+//! The default store: a directory with `forewarn.db`, a database that can be inspected with `sqlite3`, and
+//! `lock`, which the kernel releases when the server process ends.
 //!
-//! One connection writes, one batch a transaction; another one, read-only, answers queries of history.
+//! One connection writes, one transaction per batch. Another one is read-only and serves queries.
 
 mod error;
 mod open;
@@ -18,62 +18,63 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use crate::record::{self, Interner};
 use crate::*;
-use error::{certainly_not_written, read_error, refused};
+use error::{commit_refused, is_certainly_unwritten, read_error};
 use read::SqliteReader;
 
-/// The order of the fields is the order of closing: the writer last, so that it leaves one whole file,
-/// and only then the lock.
+/// Fields are dropped in this order: the writer after the reader, so that it leaves a single file, and then the
+/// lock.
 pub struct SqliteStore {
     reader: Arc<SqliteReader>,
     connection: Connection,
-    /// The time of the latest row of history.
+    /// Time of the latest history row.
     last_at: Timestamp,
-    /// Held, not used.
+    /// Held until the store is dropped.
     _lock: File,
 }
 
 impl SqliteStore {
-    /// Opens the store in this directory, or makes one. Fails with a sentence when another server uses
-    /// it, or when what is there is not a store that this program can read.
+    /// Opens the store in this directory, or creates it. Fails if another server uses the directory, or if it
+    /// does not contain a store that this program can read.
     pub fn open(directory: &Path) -> Result<SqliteStore, StoreError> {
-        let lock = open::lock(directory)?;
-        let path = open::find_or_make(directory)?;
-        let connection = open::writer(&path)?;
-        let reader = Arc::new(SqliteReader::new(open::reader(&path)?));
-        let last_at = write::last_at(&connection).map_err(read_error)?;
+        let lock = open::lock_directory(directory)?;
+        let path = open::find_or_create(directory)?;
+        let connection = open::open_writer(&path)?;
+        let reader = Arc::new(SqliteReader::new(open::open_reader(&path)?));
+        let last_at = write::read_last_at(&connection).map_err(read_error)?;
         Ok(SqliteStore { reader, connection, last_at, _lock: lock })
     }
 
     fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
-        schema::meta(&self.connection, key).map_err(read_error)
+        schema::read_meta(&self.connection, key).map_err(read_error)
     }
 }
 
 impl Store for SqliteStore {
     fn load(&mut self) -> Result<Loaded, StoreError> {
         let view = self.connection.transaction().map_err(read_error)?;
-        let revision = write::revision(&view)?;
+        let revision = write::read_revision(&view)?;
         let mut interner = Interner::default();
         let mut entities = Vec::new();
         let mut statement = view.prepare("SELECT kind, key, version, body FROM records").map_err(read_error)?;
         let mut rows = statement.query([]).map_err(read_error)?;
         while let Some(row) = rows.next().map_err(read_error)? {
-            entities.push(entity(row, &mut interner)?);
+            entities.push(decode_row(row, &mut interner)?);
         }
         entities.sort_by_cached_key(|entity| entity.key());
         Ok(Loaded { revision, entities })
     }
 
     fn commit(&mut self, expected: u64, batch: &Batch) -> Result<u64, CommitError> {
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(refused)?;
-        let found = write::revision(&transaction).map_err(|error| CommitError::Refused(error.into()))?;
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(commit_refused)?;
+        let found = write::read_revision(&transaction).map_err(|error| CommitError::Refused(error.into()))?;
         if found != expected {
             return Err(CommitError::Conflict { expected, found });
         }
-        let last_at = write::batch(&transaction, batch, self.last_at).map_err(refused)?;
-        write::set_revision(&transaction, expected + 1).map_err(refused)?;
+        let last_at = write::write_batch(&transaction, batch, self.last_at).map_err(commit_refused)?;
+        write::set_revision(&transaction, expected + 1).map_err(commit_refused)?;
         if let Err(error) = transaction.commit() {
-            return Err(self.fate(expected, error));
+            return Err(self.classify_commit_error(expected, error));
         }
         self.last_at = last_at;
         Ok(expected + 1)
@@ -82,7 +83,7 @@ impl Store for SqliteStore {
     fn forget_history(&mut self, before: Timestamp, limit: u32) -> Result<u32, StoreError> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;
-        let forgotten = write::forget(&transaction, before, limit).map_err(read_error)?;
+        let forgotten = write::delete_history(&transaction, before, limit).map_err(read_error)?;
         transaction.commit().map_err(read_error)?;
         Ok(forgotten)
     }
@@ -98,25 +99,25 @@ impl Store for SqliteStore {
     fn restore(&mut self, contents: &Contents, history: &mut HistoryRows<'_>) -> Result<(), StoreError> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;
-        if write::revision(&transaction)? != 0 || write::has_rows(&transaction).map_err(read_error)? {
+        if write::read_revision(&transaction)? != 0 || write::has_rows(&transaction).map_err(read_error)? {
             return Err(StoreError::not_empty());
         }
         for entity in &contents.entities {
-            write::put(&transaction, entity).map_err(read_error)?;
+            write::put_entity(&transaction, entity).map_err(read_error)?;
         }
         for attachment in &contents.attachments {
             write::attach(&transaction, attachment).map_err(read_error)?;
         }
         for row in history {
             let row = row?;
-            write::remember(&transaction, Some(row.number), &row).map_err(read_error)?;
+            write::insert_history_row(&transaction, Some(row.number), &row).map_err(read_error)?;
         }
         write::set_revision(&transaction, contents.revision).map_err(read_error)?;
         if let Some(clock) = contents.clock {
             schema::set_meta(&transaction, "clock", clock.as_str()).map_err(read_error)?;
         }
         transaction.commit().map_err(read_error)?;
-        self.last_at = write::last_at(&self.connection).map_err(read_error)?;
+        self.last_at = write::read_last_at(&self.connection).map_err(read_error)?;
         Ok(())
     }
 
@@ -126,16 +127,20 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
-    /// What a failed COMMIT means. The transaction was rolled back when it was dropped, if SQLite had
-    /// not done that itself.
-    fn fate(&self, expected: u64, error: rusqlite::Error) -> CommitError {
+    /// Classifies a failed COMMIT. The transaction has already been rolled back, by SQLite or when it was
+    /// dropped.
+    fn classify_commit_error(&self, expected: u64, error: rusqlite::Error) -> CommitError {
         let as_before = self.connection.is_autocommit()
-            && write::revision(&self.connection).is_ok_and(|revision| revision == expected);
-        if as_before && certainly_not_written(&error) { refused(error) } else { CommitError::Doubt(error.into()) }
+            && write::read_revision(&self.connection).is_ok_and(|revision| revision == expected);
+        if as_before && is_certainly_unwritten(&error) {
+            commit_refused(error)
+        } else {
+            CommitError::Doubt(error.into())
+        }
     }
 }
 
-fn entity(row: &Row<'_>, interner: &mut Interner) -> Result<Entity, StoreError> {
+fn decode_row(row: &Row<'_>, interner: &mut Interner) -> Result<Entity, StoreError> {
     let text = |column| row.get_ref(column).ok().and_then(|value| value.as_str().ok());
     let (kind, key) = (text(0).unwrap_or("?"), text(1).unwrap_or("?"));
     let (Ok(version), Some(body)) = (row.get(2), text(3)) else {
@@ -148,7 +153,7 @@ fn entity(row: &Row<'_>, interner: &mut Interner) -> Result<Entity, StoreError> 
 }
 
 /// The first column of the only row.
-fn one<T: rusqlite::types::FromSql>(
+fn query_one<T: rusqlite::types::FromSql>(
     connection: &Connection,
     sql: &str,
     params: impl rusqlite::Params,

@@ -1,8 +1,7 @@
-//! Queries beside the writer: attachments by their names, and history, each query along an index and never
-//! further than a page.
+//! Queries for attachments and history. Every query uses an index and reads at most one page.
 //!
-//! Of history's filters the most telling one leads; the others are checked on the rows it finds. Times become bounds of
-//! numbers first, because rows are in the order of time.
+//! Of the history filters, the most selective one chooses the index; the others are checked on the rows found.
+//! Times are first converted to bounds on row numbers, because rows are ordered by time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,13 +10,13 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::error::read_error;
-use super::one;
+use super::query_one;
 use crate::history::fold;
 use crate::text::parse_guid;
 use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
 
 pub(super) struct SqliteReader {
-    /// Pages are small and indexed: one at a time is fast enough, and the server's threads are few.
+    /// A single connection is enough, because pages are small and indexed.
     connection: Mutex<Connection>,
 }
 
@@ -35,13 +34,13 @@ impl Reader for SqliteReader {
     fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryRow>, StoreError> {
         let mut connection = self.connection();
         let view = connection.transaction().map_err(read_error)?;
-        history(&view, query).map_err(read_error)
+        query_history(&view, query).map_err(read_error)
     }
 
     fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError> {
-        let (kind, key) = owner.name();
+        let (kind, key) = owner.record_name();
         let sql = "SELECT value FROM attachments WHERE kind = ?1 AND key = ?2 AND name = ?3";
-        one(&self.connection(), sql, [kind, &key, name]).map_err(read_error)
+        query_one(&self.connection(), sql, [kind, &key, name]).map_err(read_error)
     }
 
     fn attachments(
@@ -51,7 +50,7 @@ impl Reader for SqliteReader {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<(String, String)>, StoreError> {
-        let (kind, key) = owner.name();
+        let (kind, key) = owner.record_name();
         let limit = limit.min(ATTACHMENTS_PAGE_MAX);
         let (comparison, from) = match after {
             Some(after) if after >= prefix => (">", after),
@@ -69,38 +68,42 @@ impl Reader for SqliteReader {
     }
 
     fn all_attachments(&self, after: Option<(Owner, &str)>) -> Result<Vec<Attachment>, StoreError> {
-        let (owner, name) = after.map_or((Default::default(), ""), |(owner, name)| (owner.name(), name));
+        let (owner, name) = after.map_or((Default::default(), ""), |(owner, name)| (owner.record_name(), name));
         let sql = "SELECT kind, key, name, value FROM attachments WHERE (kind, key, name) > (?1, ?2, ?3)
                     ORDER BY kind, key, name LIMIT ?4";
         let connection = self.connection();
         let mut statement = connection.prepare_cached(sql).map_err(read_error)?;
-        let rows = statement.query_map(params![owner.0, owner.1, name, ATTACHMENTS_PAGE_MAX], attachment);
+        let rows = statement.query_map(params![owner.0, owner.1, name, ATTACHMENTS_PAGE_MAX], read_attachment);
         rows.and_then(Iterator::collect).map_err(read_error)
     }
 }
 
-fn attachment(row: &Row<'_>) -> rusqlite::Result<Attachment> {
+fn read_attachment(row: &Row<'_>) -> rusqlite::Result<Attachment> {
     let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
-    let owner = Owner::named(&kind, &key).ok_or_else(|| bad(1, "attachments", &key))?;
+    let owner = Owner::from_record_name(&kind, &key).ok_or_else(|| invalid_value(1, "attachments", &key))?;
     Ok(Attachment { owner, name: row.get(2)?, value: Some(row.get(3)?) })
 }
 
-/// The oldest rows from before a time.
-pub(super) fn oldest(connection: &Connection, before: Timestamp, limit: u32) -> rusqlite::Result<Vec<HistoryRow>> {
-    connection.prepare_cached(&oldest_sql())?.query_map([before.0, i64::from(limit)], row)?.collect()
+/// The numbers of the oldest rows before a time.
+pub(super) fn query_oldest(
+    connection: &Connection,
+    before: Timestamp,
+    limit: u32,
+) -> rusqlite::Result<Vec<HistoryRow>> {
+    connection.prepare_cached(&oldest_rows_sql())?.query_map([before.0, i64::from(limit)], read_row)?.collect()
 }
 
-pub(super) fn oldest_sql() -> String {
+pub(super) fn oldest_rows_sql() -> String {
     format!("SELECT {COLUMNS} FROM history h WHERE h.at_ms < ?1 ORDER BY h.at_ms, h.number LIMIT ?2")
 }
 
-fn history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<HistoryRow>> {
-    let Some(bounds) = bounds(connection, query)? else { return Ok(Vec::new()) };
+fn query_history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<HistoryRow>> {
+    let Some(bounds) = find_bounds(connection, query)? else { return Ok(Vec::new()) };
     let mut rows = Vec::new();
-    for select in selects(query, bounds) {
+    for select in build_selects(query, bounds) {
         let found = connection
             .prepare_cached(&select.sql)?
-            .query_map(params_from_iter(select.values), row)?
+            .query_map(params_from_iter(select.values), read_row)?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         rows.extend(found);
     }
@@ -114,16 +117,16 @@ fn history(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Ve
     Ok(rows)
 }
 
-/// The numbers between which all rows are that the query can mean; None: there are none.
-fn bounds(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Option<(u64, u64)>> {
+/// The range of row numbers that can match the query. None: no row can match.
+fn find_bounds(connection: &Connection, query: &HistoryQuery) -> rusqlite::Result<Option<(u64, u64)>> {
     let mut first = query.after.map_or(0, |after| after.saturating_add(1));
     let mut last = i64::MAX as u64;
     if let Some(since) = query.since {
-        let Some(number) = one::<u64>(connection, FIRST_SINCE, [since.0])? else { return Ok(None) };
+        let Some(number) = query_one::<u64>(connection, FIRST_SINCE, [since.0])? else { return Ok(None) };
         first = first.max(number);
     }
     if let Some(until) = query.until {
-        let Some(number) = one::<u64>(connection, LAST_BEFORE, [until.0])? else { return Ok(None) };
+        let Some(number) = query_one::<u64>(connection, LAST_BEFORE, [until.0])? else { return Ok(None) };
         last = last.min(number);
     }
     Ok((first <= last).then_some((first, last)))
@@ -141,20 +144,20 @@ struct Select {
     values: Vec<Value>,
 }
 
-/// One statement, or one for each kind when nothing tells more than the kinds.
-fn selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
+/// One statement, or one for each kind if no other filter is more selective.
+fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
     let led = query.event.is_some() || query.operation.is_some() || query.machine.is_some();
     let mut kinds = query.kinds.clone();
     kinds.sort();
     kinds.dedup();
     if led || kinds.is_empty() {
-        vec![select(query, &kinds, bounds)]
+        vec![build_select(query, &kinds, bounds)]
     } else {
-        kinds.chunks(1).map(|kind| select(query, kind, bounds)).collect()
+        kinds.chunks(1).map(|kind| build_select(query, kind, bounds)).collect()
     }
 }
 
-fn select(query: &HistoryQuery, kinds: &[String], (first, last): (u64, u64)) -> Select {
+fn build_select(query: &HistoryQuery, kinds: &[String], (first, last): (u64, u64)) -> Select {
     let mut values = Vec::new();
     let mut conditions = Vec::new();
     let (from, number) = if let Some(event) = query.event {
@@ -176,7 +179,7 @@ fn select(query: &HistoryQuery, kinds: &[String], (first, last): (u64, u64)) -> 
     };
     conditions.push(format!("{number} BETWEEN ? AND ?"));
     values.extend([first, last].map(|bound| Value::from(bound.min(i64::MAX as u64) as i64)));
-    also(query, &mut conditions, &mut values);
+    add_filters(query, &mut conditions, &mut values);
     if !kinds.is_empty() {
         conditions.push(format!("h.kind IN ({})", vec!["?"; kinds.len()].join(", ")));
         values.extend(kinds.iter().cloned().map(Value::from));
@@ -188,8 +191,8 @@ fn select(query: &HistoryQuery, kinds: &[String], (first, last): (u64, u64)) -> 
     Select { sql, values }
 }
 
-/// The filters that do not lead.
-fn also(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
+/// Adds the filters that did not choose the index.
+fn add_filters(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
     if let (Some(_), Some(operation)) = (query.event, query.operation) {
         let found = "SELECT 1 FROM history_operations o WHERE o.operation = ? AND o.number = h.number";
         conditions.push(format!("EXISTS ({found})"));
@@ -206,19 +209,19 @@ fn also(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Val
     }
 }
 
-fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
+fn read_row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
     Ok(HistoryRow {
         number: row.get(0)?,
         at: Timestamp(row.get(1)?),
         kind: row.get(2)?,
-        event: guid(row, 3)?,
-        operation: guid(row, 4)?,
-        joined: list(row, 5)?
+        event: read_guid(row, 3)?,
+        operation: read_guid(row, 4)?,
+        joined: read_list(row, 5)?
             .iter()
-            .map(|text| parse_guid(text).ok_or_else(|| bad(5, "history", text)))
+            .map(|text| parse_guid(text).ok_or_else(|| invalid_value(5, "history", text)))
             .collect::<Result<_, _>>()?,
         scope: row.get(6)?,
-        machines: list(row, 7)?,
+        machines: read_list(row, 7)?,
         actor: row.get(8)?,
         target: row.get(9)?,
         outcome: row.get(10)?,
@@ -226,23 +229,23 @@ fn row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
     })
 }
 
-fn guid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Guid>> {
+fn read_guid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Guid>> {
     let text: Option<String> = row.get(column)?;
-    text.map(|text| parse_guid(&text).ok_or_else(|| bad(column, "history", &text))).transpose()
+    text.map(|text| parse_guid(&text).ok_or_else(|| invalid_value(column, "history", &text))).transpose()
 }
 
-fn list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+fn read_list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
     let text: Option<String> = row.get(column)?;
-    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|_| bad(column, "history", &text)))
+    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|_| invalid_value(column, "history", &text)))
 }
 
-fn bad(column: usize, table: &str, text: &str) -> rusqlite::Error {
-    let reason = format!("'{text}' in the table '{table}' is not what belongs there");
+fn invalid_value(column: usize, table: &str, text: &str) -> rusqlite::Error {
+    let reason = format!("the table '{table}' contains the invalid value '{text}'");
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, reason.into())
 }
 
-/// The statements of a query, for tests of their plans.
+/// The statements of a query, for tests of their query plans.
 #[cfg(test)]
 pub(super) fn statements(query: &HistoryQuery) -> Vec<String> {
-    selects(query, (0, 1)).into_iter().map(|select| select.sql).collect()
+    build_selects(query, (0, 1)).into_iter().map(|select| select.sql).collect()
 }

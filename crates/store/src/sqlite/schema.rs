@@ -1,15 +1,15 @@
-//! The tables, and the facts about the whole store in `meta`: `format`, `revision`, `clock`.
+//! The tables. `meta` contains the properties of the whole store: `format`, `revision` and `clock`.
 
 use rusqlite::Connection;
 
 use super::error::read_error;
-use super::one;
+use super::query_one;
 use crate::StoreError;
 
-/// The format of the tables; records have versions of their own.
+/// The version of the tables. Records have their own version.
 pub(super) const FORMAT: u32 = 3;
 
-/// `FWRN`: tells our databases from other people's.
+/// `FWRN`: identifies databases of Forewarn.
 const APPLICATION_ID: i32 = 0x4657_524e;
 
 const TABLES: &str = "
@@ -58,7 +58,7 @@ CREATE TABLE history_operations (
     PRIMARY KEY (operation, number)
 ) WITHOUT ROWID;
 
--- For people.
+-- For inspection with sqlite3.
 CREATE VIEW machines AS
 SELECT CAST(key AS INT)            AS id,
        body ->> 'name'             AS name,
@@ -88,7 +88,7 @@ SELECT key                         AS id,
  WHERE kind = 'event';
 ";
 
-/// New in format 2. The owner is named as its record is.
+/// Added in format 2. An owner is identified like its record.
 const ATTACHMENTS: &str = "
 CREATE TABLE attachments (
     kind  TEXT NOT NULL,
@@ -99,8 +99,8 @@ CREATE TABLE attachments (
 ) WITHOUT ROWID;
 ";
 
-/// Makes the tables of an empty store, all or none of them.
-pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
+/// Creates the tables of an empty store, atomically.
+pub(super) fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch(&format!(
@@ -111,31 +111,29 @@ pub(super) fn make(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
-/// Brings a store of an older format to the present one, and refuses what is not a store of ours, or is one
-/// of a format that this program does not know.
-pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
+/// Upgrades a store of an older format. Fails if the database is not a store, or has an unknown format.
+pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     let application: i32 =
         connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(read_error)?;
     if application != APPLICATION_ID {
         return Err(StoreError::Message(
-            "forewarn.db is a database, but not one of Forewarn. Choose another data directory, or restore \
+            "forewarn.db was not created by Forewarn. Choose another data directory, or restore \
              forewarn.db from a backup."
                 .into(),
         ));
     }
-    let format = meta(connection, "format").map_err(read_error)?.unwrap_or_default();
+    let format = read_meta(connection, "format").map_err(read_error)?.unwrap_or_default();
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
         Ok(1) => upgrade(connection, ATTACHMENTS).map_err(read_error),
-        // Records of the third may be about several machines; those of the second are read as they are.
+        // Format 3 allows records that concern several machines. Records of format 2 are still valid.
         Ok(2) => upgrade(connection, "").map_err(read_error),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
-            "forewarn.db was written by a newer version of Forewarn: its format is {newer}, and this program knows \
-             {FORMAT}. Start that version, or use a backup from before."
+            "forewarn.db was written by a newer version of Forewarn: its format is {newer}, but this program reads \
+             formats up to {FORMAT}. Use that version, or restore an older backup."
         ))),
         _ => Err(StoreError::Message(format!(
-            "forewarn.db says that its format is '{format}', which no version of Forewarn writes. Restore it from a \
-             backup."
+            "the format of forewarn.db is '{format}', which is invalid. Restore the file from a backup."
         ))),
     }
 }
@@ -148,7 +146,7 @@ fn upgrade(connection: &Connection, missing: &str) -> rusqlite::Result<()> {
     ))
 }
 
-/// What a commit promises: it is on the disk, in the log, when it returns.
+/// Makes a commit durable: when it returns, it is in the log on disk.
 pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -158,18 +156,18 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)
 }
 
-/// Pages in the log before they are copied into the database. Most commits touch the same pages again, so a
-/// longer log copies each less often; reading 32 MB of it back after a crash takes a moment.
+/// Number of pages in the log before they are copied to the database. Most commits change the same pages, so a
+/// longer log copies each page less often. Reading 32 MB of log after a crash does not take long.
 const LOG_PAGES: i64 = 8000;
 
-/// Pages in memory: the inner pages of a million records, with room for the warm ones.
+/// Size of the page cache: the inner pages of a million records, and the most used leaves.
 const CACHE_KIB: i64 = 16 * 1024;
 
-/// A log that a large batch made longer is cut back to this.
+/// The log is truncated to this size after a large batch.
 const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 
-pub(super) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    one(connection, "SELECT value FROM meta WHERE key = ?1", [key])
+pub(super) fn read_meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    query_one(connection, "SELECT value FROM meta WHERE key = ?1", [key])
 }
 
 pub(super) fn set_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {

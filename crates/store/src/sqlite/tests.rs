@@ -1,4 +1,4 @@
-//! What only the SQLite store can do wrong: files, modes, locks, damage, plans of queries.
+//! Tests specific to the SQLite store: files, permissions, locks, damage and query plans.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::conformance::sample;
 
-/// A directory with the sample in it, and no server on it.
+/// A data directory that contains the sample.
 fn filled() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     SqliteStore::open(directory.path()).unwrap().commit(0, &sample::batch()).unwrap();
@@ -25,27 +25,27 @@ fn database(directory: &TempDir) -> std::path::PathBuf {
 fn check_opening(directory: &Path, expected: &str) {
     let error = match SqliteStore::open(directory).map(|mut store| store.load()) {
         Err(error) | Ok(Err(error)) => error.to_string(),
-        Ok(Ok(loaded)) => panic!("it was loaded, with {} entities; expected: {expected}", loaded.entities.len()),
+        Ok(Ok(loaded)) => panic!("loaded {} entities; expected: {expected}", loaded.entities.len()),
     };
     assert!(error.contains(expected), "{error}\nexpected: {expected}");
 }
 
 #[test]
-fn a_file_that_is_no_store_is_a_sentence() {
+fn damaged_files_are_reported() {
     type Damage = fn(&Path);
     let cases: [(&str, Damage); 12] = [
         ("is not a database", |path| fs::write(path, "not a database, whatever its name says".repeat(100)).unwrap()),
         ("is empty. Restore", |path| fs::write(path, "").unwrap()),
         ("is damaged", |path| cut(path, |length| length / 2)),
         ("is damaged", |path| cut(path, |length| length - 4096)),
-        ("is missing, but forewarn.db-wal", |path| fs::rename(path, path.with_extension("db-wal")).unwrap()),
-        ("not one of Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
-        ("its format is 4, and this program knows 3", |path| {
+        ("is missing, but its log forewarn.db-wal exists", |path| fs::rename(path, path.with_extension("db-wal")).unwrap()),
+        ("was not created by Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
+        ("its format is 4, but this program reads formats up to 3", |path| {
             sql(path, "UPDATE meta SET value = 4 WHERE key = 'format'")
         }),
-        ("its format is ''", |path| sql(path, "DELETE FROM meta WHERE key = 'format'")),
-        ("its revision is 'x'", |path| sql(path, "UPDATE meta SET value = 'x' WHERE key = 'revision'")),
-        ("the record machine '3' is of version 2", |path| {
+        ("the format of forewarn.db is ''", |path| sql(path, "DELETE FROM meta WHERE key = 'format'")),
+        ("the revision in forewarn.db is 'x'", |path| sql(path, "UPDATE meta SET value = 'x' WHERE key = 'revision'")),
+        ("the record machine '3' has version 2", |path| {
             sql(path, "UPDATE records SET version = 2 WHERE kind = 'machine' AND key = '3'");
         }),
         ("the record machine '3' cannot be read", |path| {
@@ -72,7 +72,7 @@ fn sql(path: &Path, sql: &str) {
 }
 
 #[test]
-fn an_unknown_kind_of_clock_is_a_sentence() {
+fn an_unknown_clock_kind_is_reported() {
     let directory = filled();
     sql(&database(&directory), "INSERT INTO meta VALUES ('clock', 'sundial')");
     let error = SqliteStore::open(directory.path()).unwrap().clock_kind().unwrap_err().to_string();
@@ -80,24 +80,24 @@ fn an_unknown_kind_of_clock_is_a_sentence() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_a_sentence() {
+fn a_directory_that_cannot_be_created_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "").unwrap();
-    check_opening(&directory.path().join("file/data"), "cannot be made");
+    check_opening(&directory.path().join("file/data"), "cannot create the data directory");
 }
 
 #[test]
-fn one_server_at_a_time_and_no_stale_lock() {
+fn only_one_server_can_open_a_directory_and_locks_do_not_go_stale() {
     let directory = tempfile::tempdir().unwrap();
     let first = SqliteStore::open(directory.path()).unwrap();
     check_opening(directory.path(), &format!("another server (process {}) uses", std::process::id()));
     drop(first);
     assert!(directory.path().join("lock").exists());
-    SqliteStore::open(directory.path()).expect("a lock that nobody holds stops nobody");
+    SqliteStore::open(directory.path()).expect("a released lock does not block");
 }
 
 #[test]
-fn a_start_that_was_interrupted_is_no_obstacle() {
+fn an_interrupted_creation_is_cleaned_up() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["forewarn.db.new", "forewarn.db.new-wal"] {
         fs::write(directory.path().join(name), "half").unwrap();
@@ -108,7 +108,7 @@ fn a_start_that_was_interrupted_is_no_obstacle() {
 }
 
 #[test]
-fn nobody_else_can_read_it() {
+fn other_users_cannot_read_the_files() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("a/b");
     let mut store = SqliteStore::open(&directory).unwrap();
@@ -127,7 +127,7 @@ fn nobody_else_can_read_it() {
 }
 
 #[test]
-fn a_store_that_was_closed_is_one_file() {
+fn a_closed_store_is_a_single_file() {
     let directory = filled();
     let mut names: Vec<_> = fs::read_dir(directory.path())
         .unwrap()
@@ -147,7 +147,7 @@ fn commits_are_synced() {
 }
 
 #[test]
-fn a_full_disk_refuses_and_writes_nothing() {
+fn a_full_disk_is_refused_and_writes_nothing() {
     let directory = filled();
     let mut store = SqliteStore::open(directory.path()).unwrap();
     let before = store.load().unwrap().entities;
@@ -166,7 +166,7 @@ fn a_full_disk_refuses_and_writes_nothing() {
 }
 
 #[test]
-fn a_busy_database_refuses() {
+fn a_busy_database_is_refused() {
     let directory = filled();
     let mut store = SqliteStore::open(directory.path()).unwrap();
     store.connection.busy_timeout(std::time::Duration::ZERO).unwrap();
@@ -178,12 +178,12 @@ fn a_busy_database_refuses() {
 }
 
 #[test]
-fn what_a_failed_commit_means() {
+fn failed_commits_are_classified() {
     let directory = filled();
     let store = SqliteStore::open(directory.path()).unwrap();
     let fate = |expected, code| {
         let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        match store.fate(expected, error) {
+        match store.classify_commit_error(expected, error) {
             CommitError::Refused(_) => "refused",
             CommitError::Doubt(_) => "doubt",
             CommitError::Conflict { .. } => "conflict",
@@ -191,14 +191,14 @@ fn what_a_failed_commit_means() {
     };
     assert_eq!(fate(1, ffi::SQLITE_FULL), "refused");
     assert_eq!(fate(1, ffi::SQLITE_BUSY), "refused");
-    assert_eq!(fate(0, ffi::SQLITE_FULL), "doubt", "the revision is not the one from before");
+    assert_eq!(fate(0, ffi::SQLITE_FULL), "doubt", "the revision differs from the one before the commit");
     for code in [ffi::SQLITE_IOERR, ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_NOMEM, ffi::SQLITE_CORRUPT] {
         assert_eq!(fate(1, code), "doubt", "{code}");
     }
 }
 
 #[test]
-fn no_query_of_history_reads_more_than_it_must() {
+fn every_history_query_uses_an_index() {
     let directory = filled();
     let store = SqliteStore::open(directory.path()).unwrap();
     let event = Some(sample::event_id(1));
@@ -221,7 +221,7 @@ fn no_query_of_history_reads_more_than_it_must() {
             }
         }
     }
-    for sql in [read::FIRST_SINCE, read::LAST_BEFORE, &read::oldest_sql()] {
+    for sql in [read::FIRST_SINCE, read::LAST_BEFORE, &read::oldest_rows_sql()] {
         check_plan(&store.connection, sql);
     }
 }
@@ -236,21 +236,21 @@ fn check_plan(connection: &Connection, sql: &str) {
 }
 
 #[test]
-fn forgetting_leaves_nothing_to_be_found_by() {
+fn deleting_history_removes_its_index_entries() {
     let directory = filled();
     let mut store = SqliteStore::open(directory.path()).unwrap();
     assert_eq!(store.forget_history(sample::at(1000), 1000).unwrap(), 20);
     for table in ["history", "history_machines", "history_operations"] {
-        let left: i64 = one(&store.connection, &format!("SELECT count(*) FROM {table}"), []).unwrap().unwrap();
+        let left: i64 = query_one(&store.connection, &format!("SELECT count(*) FROM {table}"), []).unwrap().unwrap();
         assert_eq!(left, 0, "{table}");
     }
 }
 
 #[test]
-fn a_person_finds_machines_and_events() {
+fn views_list_machines_and_events() {
     let directory = filled();
     let person = Connection::open(database(&directory)).unwrap();
-    let text = |sql: &str| one::<String>(&person, sql, []).unwrap().unwrap();
+    let text = |sql: &str| query_one::<String>(&person, sql, []).unwrap().unwrap();
     assert_eq!(
         text("SELECT name || ' ' || power || ' ' || host FROM machines WHERE id = 5"),
         "Machine-5 deallocated host-a"
@@ -266,7 +266,7 @@ fn a_person_finds_machines_and_events() {
 }
 
 #[test]
-fn names_are_shared_between_the_machines_that_are_loaded() {
+fn loaded_machines_share_names() {
     let directory = filled();
     let entities = SqliteStore::open(directory.path()).unwrap().load().unwrap().entities;
     let machine = |id| {

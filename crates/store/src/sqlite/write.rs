@@ -1,19 +1,19 @@
-//! The statements of a transaction that writes.
+//! The statements of a writing transaction.
 
 use forewarn_core::{Entity, Key, Timestamp, Write};
 use rusqlite::{Connection, Result, params};
 
 use super::error::read_error;
-use super::{one, schema};
+use super::{query_one, schema};
 use crate::history::{rows_of, search_names, search_operations};
 use crate::text::iso;
 use crate::{Attachment, Batch, HistoryRow, Owner, StoreError, record};
 
-pub(super) fn revision(connection: &Connection) -> std::result::Result<u64, StoreError> {
-    let text = schema::meta(connection, "revision").map_err(read_error)?.unwrap_or_default();
+pub(super) fn read_revision(connection: &Connection) -> std::result::Result<u64, StoreError> {
+    let text = schema::read_meta(connection, "revision").map_err(read_error)?.unwrap_or_default();
     text.parse().map_err(|_| {
         StoreError::Message(format!(
-            "forewarn.db says that its revision is '{text}', which is not a number. Restore it from a backup."
+            "the revision in forewarn.db is '{text}', which is not a number. Restore the file from a backup."
         ))
     })
 }
@@ -22,12 +22,12 @@ pub(super) fn set_revision(connection: &Connection, revision: u64) -> Result<()>
     schema::set_meta(connection, "revision", &revision.to_string())
 }
 
-/// Writes a batch; the answer is the time of the latest row of history after it.
-pub(super) fn batch(connection: &Connection, batch: &Batch, last_at: Timestamp) -> Result<Timestamp> {
+/// Writes a batch. Returns the time of the latest history row.
+pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Timestamp) -> Result<Timestamp> {
     for write in &batch.writes {
         match write {
-            Write::Put(entity) => put(connection, entity)?,
-            Write::Delete(key) => delete(connection, key)?,
+            Write::Put(entity) => put_entity(connection, entity)?,
+            Write::Delete(key) => delete_entity(connection, key)?,
         }
     }
     for attachment in &batch.attachments {
@@ -35,12 +35,12 @@ pub(super) fn batch(connection: &Connection, batch: &Batch, last_at: Timestamp) 
     }
     let rows = rows_of(batch, last_at);
     for row in &rows {
-        remember(connection, None, row)?;
+        insert_history_row(connection, None, row)?;
     }
     Ok(rows.last().map_or(last_at, |row| row.at))
 }
 
-pub(super) fn put(connection: &Connection, entity: &Entity) -> Result<()> {
+pub(super) fn put_entity(connection: &Connection, entity: &Entity) -> Result<()> {
     let record = record::encode(entity);
     connection
         .prepare_cached(
@@ -51,17 +51,17 @@ pub(super) fn put(connection: &Connection, entity: &Entity) -> Result<()> {
         .map(drop)
 }
 
-fn delete(connection: &Connection, entity: &Key) -> Result<()> {
+fn delete_entity(connection: &Connection, entity: &Key) -> Result<()> {
     let (kind, key) = record::name_of(entity);
     connection.prepare_cached("DELETE FROM records WHERE kind = ?1 AND key = ?2")?.execute([kind, &key])?;
-    if Owner::of(entity).is_some() {
+    if Owner::from_key(entity).is_some() {
         connection.prepare_cached("DELETE FROM attachments WHERE kind = ?1 AND key = ?2")?.execute([kind, &key])?;
     }
     Ok(())
 }
 
 pub(super) fn attach(connection: &Connection, attachment: &Attachment) -> Result<()> {
-    let (kind, key) = attachment.owner.name();
+    let (kind, key) = attachment.owner.record_name();
     let name = attachment.name.as_str();
     match &attachment.value {
         Some(value) => connection
@@ -77,8 +77,8 @@ pub(super) fn attach(connection: &Connection, attachment: &Attachment) -> Result
     .map(drop)
 }
 
-/// Adds a row of history; None: with the next number.
-pub(super) fn remember(connection: &Connection, number: Option<u64>, row: &HistoryRow) -> Result<()> {
+/// Adds a history row. None: assign the next number.
+pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, row: &HistoryRow) -> Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO history (number, at_ms, at, kind, event, operation, joined, scope, machines, actor, target,
@@ -92,9 +92,9 @@ pub(super) fn remember(connection: &Connection, number: Option<u64>, row: &Histo
             row.kind,
             row.event.map(|id| id.to_string()),
             row.operation.map(|id| id.to_string()),
-            list(&row.joined.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            json_list(&row.joined.iter().map(ToString::to_string).collect::<Vec<_>>()),
             row.scope,
-            list(&row.machines),
+            json_list(&row.machines),
             row.actor,
             row.target,
             row.outcome,
@@ -113,14 +113,14 @@ pub(super) fn remember(connection: &Connection, number: Option<u64>, row: &Histo
     Ok(())
 }
 
-/// A JSON array; NULL when there is nothing in it.
-fn list(items: &[String]) -> Option<String> {
+/// A JSON array, or NULL if it is empty.
+fn json_list(items: &[String]) -> Option<String> {
     (!items.is_empty()).then(|| serde_json::Value::from(items).to_string())
 }
 
-/// Removes the oldest rows, each with what it was found by.
-pub(super) fn forget(connection: &Connection, before: Timestamp, limit: u32) -> Result<u32> {
-    let old = super::read::oldest(connection, before, limit)?;
+/// Deletes the oldest rows together with their index entries.
+pub(super) fn delete_history(connection: &Connection, before: Timestamp, limit: u32) -> Result<u32> {
+    let old = super::read::query_oldest(connection, before, limit)?;
     let mut row_gone = connection.prepare_cached("DELETE FROM history WHERE number = ?1")?;
     let mut name_gone = connection.prepare_cached("DELETE FROM history_machines WHERE name = ?1 AND number = ?2")?;
     let mut operation_gone =
@@ -137,14 +137,14 @@ pub(super) fn forget(connection: &Connection, before: Timestamp, limit: u32) -> 
     Ok(u32::try_from(old.len()).unwrap_or(u32::MAX))
 }
 
-/// The time of the latest row of history, or the earliest time there is.
-pub(super) fn last_at(connection: &Connection) -> Result<Timestamp> {
-    let latest = one::<i64>(connection, "SELECT at_ms FROM history ORDER BY number DESC LIMIT 1", [])?;
+/// The time of the latest history row, or the minimum if there is none.
+pub(super) fn read_last_at(connection: &Connection) -> Result<Timestamp> {
+    let latest = query_one::<i64>(connection, "SELECT at_ms FROM history ORDER BY number DESC LIMIT 1", [])?;
     Ok(Timestamp(latest.unwrap_or(i64::MIN)))
 }
 
 pub(super) fn has_rows(connection: &Connection) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM records) OR EXISTS (SELECT 1 FROM attachments)
                OR EXISTS (SELECT 1 FROM sqlite_sequence WHERE seq > 0)";
-    Ok(one::<bool>(connection, sql, [])?.unwrap_or(false))
+    Ok(query_one::<bool>(connection, sql, [])?.unwrap_or(false))
 }
