@@ -69,7 +69,7 @@ async fn a_store_that_cannot_be_loaded_again_takes_nothing_until_it_can() {
 async fn a_get_that_cannot_turn_its_scope_on_says_so_and_may_be_repeated() {
     let (world, faults) = faulty().await;
     faults.next_commit(Fault::Refused);
-    let reply = world.check_refusal(&format!("GET {EVENTS}"), 503, &["Ask again"]).await;
+    let reply = world.check_refusal(&format!("GET {EVENTS}"), 503, &["Try again"]).await;
     assert_eq!(reply.header("retry-after"), Some("1"));
     world.check(&format!("GET {EVENTS}"), "200 {\"DocumentIncarnation\":1,\"Events\":[]}").await;
 }

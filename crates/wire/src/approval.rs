@@ -4,13 +4,11 @@
 //! {"StartRequests":[{"EventId":"<guid>"},…]}
 //! ```
 //!
-//! Half of the clients send it as a form, so the content type is no concern of ours; some add
-//! `DocumentIncarnation`, as a number or as a string, and nobody checks it. Keys we do not know are
-//! passed over. The two keys that count are written in exactly one way by every known client, and
-//! are read in that way only.
+//! The content type is ignored, because half of the clients send the body as a form. Some clients add
+//! `DocumentIncarnation`, as a number or as a string; it is not checked. Unknown keys are ignored. The two
+//! known keys are case-sensitive, because every known client writes them exactly like this.
 //!
-//! An `EventId` that is no GUID is well-formed JSON all the same: it comes back as the text it is,
-//! for an answer that names it.
+//! An `EventId` that is not a GUID is returned as text, so that the error message can name it.
 
 use std::fmt;
 
@@ -18,27 +16,27 @@ use serde_json::Value;
 
 use crate::guid;
 
-/// A body of the largest list that is taken has some 50 KiB.
+/// Maximum size of a body. The longest accepted list takes about 50 KiB.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// More than a document ever lists, and what [`BODY_BYTES_MAX`] has room for.
+/// Maximum number of entries. More than a document ever has, and about as many as fit into [`BODY_BYTES_MAX`].
 pub const START_REQUESTS_MAX: usize = 1024;
 
-/// An id that a client wants to approve.
+/// The ID of an event to approve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestedId {
     Guid(u128),
-    /// What the client wrote in place of a GUID.
+    /// The text that the client sent instead of a GUID.
     Other(String),
 }
 
-/// The ids in the order in which they were sent; one that was sent twice is there twice.
+/// Parses a body. IDs are returned in the order in which they were sent, including duplicates.
 pub fn parse(body: &[u8]) -> Result<Vec<RequestedId>, ApprovalError> {
     if body.len() > BODY_BYTES_MAX {
         return Err(ApprovalError::BodyTooLarge);
     }
     let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-    let mut value: Value = serde_json::from_slice(text).map_err(|error| not_json(text, &error))?;
+    let mut value: Value = serde_json::from_slice(text).map_err(|error| json_error(text, &error))?;
     let object = value.as_object_mut().ok_or(ApprovalError::NotAnObject)?;
     let requests = object.remove("StartRequests").ok_or(ApprovalError::NoStartRequests)?;
     let Value::Array(requests) = requests else {
@@ -47,10 +45,10 @@ pub fn parse(body: &[u8]) -> Result<Vec<RequestedId>, ApprovalError> {
     if requests.len() > START_REQUESTS_MAX {
         return Err(ApprovalError::TooManyStartRequests { count: requests.len() });
     }
-    requests.into_iter().enumerate().map(requested_id).collect()
+    requests.into_iter().enumerate().map(parse_entry).collect()
 }
 
-/// Why a body cannot be taken. The message says what to do.
+/// A reason to reject the body. The message says what to send instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalError {
     BodyTooLarge,
@@ -82,7 +80,7 @@ impl fmt::Display for ApprovalError {
                 write!(f, "The body is not a JSON object: send {EXAMPLE}.")
             }
             ApprovalError::NoStartRequests => {
-                write!(f, "The body has no key StartRequests, spelt like this: send {EXAMPLE}.")
+                write!(f, "The body has no key StartRequests, which is case-sensitive: send {EXAMPLE}.")
             }
             ApprovalError::StartRequestsNotAList => {
                 write!(f, "StartRequests is not a list: send {EXAMPLE}.")
@@ -112,19 +110,19 @@ impl fmt::Display for ApprovalError {
 
 impl std::error::Error for ApprovalError {}
 
-const EXAMPLE: &str = r#"{"StartRequests":[{"EventId":"<the EventId that the document shows>"}]}"#;
+const EXAMPLE: &str = r#"{"StartRequests":[{"EventId":"<EventId from the document>"}]}"#;
 
-/// Some .NET writers put it before everything they write in UTF-8.
+/// Some .NET clients write it at the start of UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-fn not_json(text: &[u8], error: &serde_json::Error) -> ApprovalError {
+fn json_error(text: &[u8], error: &serde_json::Error) -> ApprovalError {
     if text.trim_ascii().is_empty() {
         return ApprovalError::Empty;
     }
     ApprovalError::NotJson { line: error.line(), column: error.column() }
 }
 
-fn requested_id((index, entry): (usize, Value)) -> Result<RequestedId, ApprovalError> {
+fn parse_entry((index, entry): (usize, Value)) -> Result<RequestedId, ApprovalError> {
     let Value::Object(mut entry) = entry else {
         return Err(ApprovalError::EntryWithoutEventId { index });
     };
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bodies_of_known_clients_are_taken() {
+    fn bodies_of_known_clients_are_accepted() {
         let one = [RequestedId::Guid(ID)];
         for body in [
             r#"{"DocumentIncarnation":"5", "StartRequests": [{"EventId": "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}]}"#,
@@ -164,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_no_guid_comes_back_as_it_is() {
+    fn an_id_that_is_not_a_guid_is_returned_as_text() {
         let other = |text: &str| RequestedId::Other(text.to_owned());
         check(
             r#"{"StartRequests":[{"EventId":"f020ba2e-3bc0-4c40-a10b-86575a9eabd5"},{"EventId":"no \"guid\""},{"EventId":""}]}"#,
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_body_says_what_is_wrong() {
+    fn malformed_bodies_have_specific_errors() {
         use ApprovalError::*;
         check("", Err(Empty));
         check(" \r\n", Err(Empty));
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_reached_and_not_passed() {
+    fn limits_are_inclusive() {
         let list = |count: usize| format!("{{\"StartRequests\":[{}]}}", vec![r#"{"EventId":"x"}"#; count].join(","));
         assert_eq!(parse(list(START_REQUESTS_MAX).as_bytes()).unwrap().len(), START_REQUESTS_MAX);
         let count = START_REQUESTS_MAX + 1;
@@ -211,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused_and_does_not_overflow() {
+    fn deep_nesting_is_rejected_without_overflow() {
         let deep = "[".repeat(BODY_BYTES_MAX);
         assert!(matches!(parse(deep.as_bytes()), Err(ApprovalError::NotJson { .. })));
         let deep = format!("{{\"StartRequests\":{}", "{\"a\":".repeat(10_000));
@@ -220,12 +218,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_the_parser_panic(bytes: Vec<u8>) {
+        fn parsing_any_bytes_does_not_panic(bytes: Vec<u8>) {
             let _ = parse(&bytes);
         }
 
         #[test]
-        fn nor_does_a_body_that_is_nearly_right(
+        fn parsing_almost_valid_bodies_does_not_panic(
             body in r#"\{"StartRequests":(\[|\{|null)?(\{?"EventId":("[a-f0-9-]{0,40}"|1|\[\])\}?,?){0,3}\]?\}?"#,
         ) {
             let _ = parse(body.as_bytes());

@@ -1,29 +1,30 @@
-//! What a web hook is told of an event: a CloudEvent 1.0 that carries what the original's Event Grid event
-//! `ScheduledEventEmitted` carries, and the headers that sign it.
+//! Webhook messages: a CloudEvent 1.0 with the same data as Azure's Event Grid event `ScheduledEventEmitted`,
+//! and the headers that sign it.
 //!
-//! Subscribers see two stages more than machines do: Completed and Canceled. The id of the envelope is that of one telling;
-//! whoever sees it twice was told twice, because a delivery whose answer was lost is repeated.
+//! Subscribers see two stages that machines do not see: Completed and Canceled. The ID of the envelope
+//! identifies the message. A message is delivered again, with the same ID, if the response to a delivery was
+//! lost.
 //!
-//! Signatures are those of the Standard Webhooks specification, for which there are libraries: HMAC-SHA256 over the id of
-//! the message, the time of sending and the body. The code that is computed with the secret comes in as bytes: no secret
-//! passes through here. When to tell whom, and how often, is decided elsewhere.
+//! Signatures follow the Standard Webhooks specification: HMAC-SHA256 over the message ID, the sending time and
+//! the body. The caller computes the HMAC, so this module never sees the secret. It does not decide when and to
+//! which webhook a message is sent.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::document::{Kind, Source, rfc1123};
+use crate::document::{Kind, Source, format_rfc1123};
 use crate::guid;
 
 pub const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 
-/// The type of every event.
+/// The type of every event message.
 pub const EVENT_TYPE: &str = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted";
 
-/// The type of what is sent to see whether a receiver is there.
+/// The type of a test message.
 pub const TRIAL_TYPE: &str = "Forewarn.WebhookTest";
 
-/// How far an event is, as subscribers are told.
+/// The stage of an event, as shown to subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Scheduled,
@@ -48,29 +49,29 @@ impl Stage {
 /// One event at one stage.
 #[derive(Debug, Clone, Copy)]
 pub struct Telling<'a> {
-    /// Of the envelope; the same when it is delivered again.
+    /// ID of the envelope, the same for every delivery attempt.
     pub message_id: u128,
-    /// RFC 3339: when the event got to this stage.
+    /// When the event reached this stage, in RFC 3339.
     pub time: &'a str,
     pub subscription: &'a str,
-    /// The id of the machine or of the set whose document has the event.
+    /// ID of the machine or set whose document contains the event.
     pub resource_id: &'a str,
     pub location: &'a str,
     pub event_id: u128,
     pub stage: Stage,
     pub kind: Kind,
-    /// Names of machines.
+    /// Names of the affected machines.
     pub resources: &'a [&'a str],
     /// Shown while the event is Scheduled.
     pub not_before_unix_secs: Option<i64>,
     pub description: &'a str,
     pub source: Source,
-    /// -1 when it is not known.
+    /// -1 if unknown.
     pub duration_secs: i64,
 }
 
 impl Telling<'_> {
-    /// The whole envelope, to be sent as [`CONTENT_TYPE`].
+    /// The complete envelope, to be sent as [`CONTENT_TYPE`].
     pub fn body(&self) -> Value {
         json!({
             "specversion": "1.0",
@@ -116,13 +117,13 @@ impl Telling<'_> {
 
     fn not_before(&self) -> String {
         match (self.stage, self.not_before_unix_secs) {
-            (Stage::Scheduled, Some(secs)) => rfc1123(secs),
+            (Stage::Scheduled, Some(secs)) => format_rfc1123(secs),
             (Stage::Scheduled, None) | (Stage::Started | Stage::Completed | Stage::Canceled, _) => String::new(),
         }
     }
 }
 
-/// An envelope that tells of no event, to try a web hook with.
+/// The envelope of a test message, which describes no event.
 pub fn trial_body(message_id: u128, time: &str, webhook: &str) -> Value {
     json!({
         "specversion": "1.0",
@@ -134,13 +135,13 @@ pub fn trial_body(message_id: u128, time: &str, webhook: &str) -> Value {
     })
 }
 
-/// The version of the properties, as the original's sample has it.
+/// The version of the properties, as in Azure's sample.
 const API_VERSION: &str = "2024-07-01";
 
-/// The version of the document whose fields the properties have.
+/// The document version whose fields the properties contain.
 const DOCUMENT_VERSION: &str = "2020-07-01";
 
-/// What is signed: HMAC-SHA256, keyed with the subscriber's secret, of these bytes.
+/// The bytes to sign with HMAC-SHA256 and the subscriber's secret.
 pub fn signed_content(message_id: &str, sent_unix_secs: i64, body: &[u8]) -> Vec<u8> {
     let mut content = format!("{message_id}.{sent_unix_secs}.").into_bytes();
     content.extend_from_slice(body);
@@ -161,10 +162,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_content_and_the_headers_are_those_of_the_specification() {
+    fn signed_content_and_headers_match_the_specification() {
         let content = signed_content("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
         assert_eq!(content, br#"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#);
-        // The HMAC-SHA256 of that with the secret of the specification's example, computed with another program.
+        // HMAC-SHA256 with the secret of the specification's example, computed by another program.
         let code = [
             0x83, 0x48, 0x4c, 0xf5, 0x2b, 0x04, 0xf8, 0xe4, 0xcf, 0x25, 0x31, 0xad, 0xfe, 0xd9, 0x88, 0x2a, 0xd4, 0xb2,
             0x66, 0x51, 0x37, 0xb8, 0x52, 0x44, 0x2d, 0x59, 0x4d, 0x20, 0xe2, 0xc9, 0xd4, 0xe1,

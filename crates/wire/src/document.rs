@@ -1,5 +1,4 @@
-//! The Scheduled Events document: compact JSON whose keys and order depend on the version asked
-//! for.
+//! The Scheduled Events document: compact JSON whose keys depend on the requested version.
 //!
 //! ```text
 //! {"DocumentIncarnation":7,"Events":[<event>,<event>]}
@@ -9,27 +8,26 @@
 //!           DurationInSeconds                                               since 2020-07-01
 //! ```
 //!
-//! Events are rendered one by one, so that whoever serves the document can keep the pieces and put
-//! them together again when the list changes. Which events there are, and when they start, is
-//! decided elsewhere.
+//! Events are rendered individually, so that a server can cache them and reassemble the document when the list
+//! changes. This module does not decide which events exist or when they start.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::guid;
 use crate::version::Version;
 
-/// One event, as far as the wire is concerned.
+/// The properties of an event that the document shows.
 #[derive(Debug, Clone, Copy)]
 pub struct EventView<'a> {
     pub id: u128,
     pub status: Status,
     pub kind: Kind,
     pub resources: &'a [Resource<'a>],
-    /// Shown only while the event is Scheduled. `None` shows as the empty string.
+    /// Shown only while the event is Scheduled. `None` is rendered as an empty string.
     pub not_before_unix_secs: Option<i64>,
     pub description: &'a str,
     pub source: Source,
-    /// -1 when it is not known.
+    /// -1 if unknown.
     pub duration_secs: i64,
 }
 
@@ -46,7 +44,7 @@ pub enum Kind {
     Redeploy,
     Preempt,
     Terminate,
-    /// A type that no version has. The original may have one tomorrow, and handlers should not mind.
+    /// A type that no version defines. Azure may add one at any time, so handlers must tolerate it.
     Unknown,
 }
 
@@ -56,7 +54,7 @@ pub enum Source {
     User,
 }
 
-/// A machine that an event is about.
+/// A machine affected by an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resource<'a> {
     pub name: &'a str,
@@ -65,22 +63,22 @@ pub struct Resource<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
-    /// A virtual machine, alone or in a set.
+    /// A virtual machine, standalone or in a set.
     Iaas,
-    /// An instance of a role of a cloud service.
+    /// A role instance of a cloud service.
     RoleInstance,
 }
 
-/// How 2017-03-01 shows the names of IaaS machines. Later versions show every name plain.
+/// How version 2017-03-01 renders the names of IaaS machines. Later versions render names unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Names {
-    /// With an underscore before them, as the original did.
+    /// With a leading underscore, like Azure.
     #[default]
     Original,
     Plain,
 }
 
-/// Whether this version's list has events of this kind at all.
+/// Whether documents of this version contain events of this kind.
 pub fn is_shown(version: Version, kind: Kind) -> bool {
     let since = match kind {
         Kind::Freeze | Kind::Reboot | Kind::Redeploy | Kind::Unknown => Version::V2017_03_01,
@@ -90,8 +88,7 @@ pub fn is_shown(version: Version, kind: Kind) -> bool {
     version >= since
 }
 
-/// One entry of the list. Does not ask [`is_shown`]: leaving events out is for whoever makes the
-/// list.
+/// Renders one event. Does not check [`is_shown`]; the caller filters the list.
 pub fn render_event(version: Version, names: Names, event: &EventView<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(EVENT_BYTES_TYPICAL);
     out.extend_from_slice(b"{\"EventId\":\"");
@@ -101,16 +98,16 @@ pub fn render_event(version: Version, names: Names, event: &EventView<'_>) -> Ve
     out.extend_from_slice(b"\",\"EventType\":\"");
     out.extend_from_slice(event.kind.as_str().as_bytes());
     out.extend_from_slice(b"\",\"ResourceType\":\"VirtualMachine\",\"Resources\":[");
-    push_resources(&mut out, underscored(version, names), event.resources);
+    push_resources(&mut out, uses_underscores(version, names), event.resources);
     out.extend_from_slice(b"],\"NotBefore\":\"");
-    out.extend_from_slice(not_before(event).as_bytes());
+    out.extend_from_slice(render_not_before(event).as_bytes());
     out.push(b'"');
     push_later_keys(&mut out, version, event);
     out.push(b'}');
     out
 }
 
-/// The whole document, the same in every version but for its events.
+/// Renders the document from its events. The format is the same in every version.
 pub fn render_document<F: AsRef<[u8]>>(incarnation: u64, events: impl IntoIterator<Item = F>) -> Vec<u8> {
     let mut out = format!("{{\"DocumentIncarnation\":{incarnation},\"Events\":[").into_bytes();
     for (index, event) in events.into_iter().enumerate() {
@@ -156,13 +153,13 @@ impl Source {
     }
 }
 
-/// An event of one machine with a sentence for a description has some 330 bytes.
+/// Capacity for one event. An event of one machine with a one-sentence description takes about 330 bytes.
 const EVENT_BYTES_TYPICAL: usize = 384;
 
-/// The last second of the year 9999: RFC 1123 has room for four digits.
+/// The last second of the year 9999, because RFC 1123 has four digits for the year.
 const NOT_BEFORE_UNIX_SECS_MAX: i64 = 253_402_300_799;
 
-fn underscored(version: Version, names: Names) -> bool {
+fn uses_underscores(version: Version, names: Names) -> bool {
     version == Version::V2017_03_01 && names == Names::Original
 }
 
@@ -179,15 +176,15 @@ fn push_resources(out: &mut Vec<u8>, underscored: bool, resources: &[Resource<'_
     }
 }
 
-fn not_before(event: &EventView<'_>) -> String {
+fn render_not_before(event: &EventView<'_>) -> String {
     match (event.status, event.not_before_unix_secs) {
-        (Status::Scheduled, Some(secs)) => rfc1123(secs),
+        (Status::Scheduled, Some(secs)) => format_rfc1123(secs),
         (Status::Scheduled, None) | (Status::Started, _) => String::new(),
     }
 }
 
-/// `Mon, 19 Sep 2016 18:29:47 GMT`
-pub(crate) fn rfc1123(unix_secs: i64) -> String {
+/// Formats a time as `Mon, 19 Sep 2016 18:29:47 GMT`.
+pub(crate) fn format_rfc1123(unix_secs: i64) -> String {
     let secs = unix_secs.clamp(0, NOT_BEFORE_UNIX_SECS_MAX).unsigned_abs();
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(secs))
 }

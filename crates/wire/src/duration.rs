@@ -1,15 +1,15 @@
-//! ISO 8601 durations, as `notBeforeTimeout` gives them: `PT5M`, `PT300S`, `PT7M30S`, `PT0.25H`.
+//! ISO 8601 durations, as used by `notBeforeTimeout`: `PT5M`, `PT300S`, `PT7M30S`, `PT0.25H`.
 //!
 //! ```text
 //! P nW
 //! P [nD] [T [nH] [nM] [nS]]      at least one number; a fraction only in the last one
 //! ```
 //!
-//! Years and months are refused, because nobody can say how long they are.
+//! Years and months are rejected, because their length varies.
 
 use std::fmt;
 
-/// Reads a duration that is a whole number of seconds.
+/// Parses a duration that is a whole number of seconds.
 pub fn parse_secs(text: &str) -> Result<u64, DurationError> {
     let after_p = text.strip_prefix('P').ok_or(DurationError::Malformed)?;
     let (date, time) = match after_p.split_once('T') {
@@ -26,13 +26,13 @@ pub fn parse_secs(text: &str) -> Result<u64, DurationError> {
     sum.whole_secs()
 }
 
-/// Why a text is not a duration that can be used.
+/// A reason to reject a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurationError {
     Malformed,
-    /// It has years or months.
+    /// It contains years or months.
     NoFixedLength,
-    /// It has a part of a second.
+    /// It contains a fraction of a second.
     NotWholeSeconds,
     TooLong,
 }
@@ -49,23 +49,21 @@ impl fmt::Display for DurationError {
                  example PT5M."
             }
             DurationError::NotWholeSeconds => {
-                "The duration is not a whole number of seconds: leave out the fraction, for \
+                "The duration is not a whole number of seconds: omit the fraction, for \
                  example PT300S."
             }
-            DurationError::TooLong => "The duration is too long to be meant: write a shorter one, for example PT15M.",
+            DurationError::TooLong => "The duration is too long: write a shorter one, for example PT15M.",
         })
     }
 }
 
 impl std::error::Error for DurationError {}
 
-/// Designators in the order in which they have to come, each with its seconds; zero where no number
-/// of seconds is right.
+/// Designators in the required order, each with its length in seconds; zero if the length varies.
 const DATE_UNITS: &[(char, u64)] = &[('Y', 0), ('M', 0), ('W', 604_800), ('D', 86_400)];
 const TIME_UNITS: &[(char, u64)] = &[('H', 3_600), ('M', 60), ('S', 1)];
 
-/// More digits than any duration needs, few enough that the sum is in the range of its type and
-/// that a fraction is a whole number of nanoseconds.
+/// Maximum number of digits. Keeps the sum in range, and a fraction a whole number of nanoseconds.
 const DIGITS_MAX: usize = 9;
 
 const NANOS_PER_SEC: u128 = 1_000_000_000;
@@ -97,15 +95,15 @@ impl Sum {
             return Err(DurationError::Malformed);
         }
         let (whole, fraction) = match number.split_once(['.', ',']) {
-            Some((whole, fraction)) => (digits(whole)?, Some(fraction)),
-            None => (digits(number)?, None),
+            Some((whole, fraction)) => (parse_digits(whole)?, Some(fraction)),
+            None => (parse_digits(number)?, None),
         };
         if unit_secs == 0 {
             return Err(DurationError::NoFixedLength);
         }
         self.nanos += whole * u128::from(unit_secs) * NANOS_PER_SEC;
         if let Some(fraction) = fraction {
-            self.nanos += fraction_nanos(fraction)? * u128::from(unit_secs);
+            self.nanos += parse_fraction(fraction)? * u128::from(unit_secs);
             self.fraction_seen = true;
         }
         self.count += 1;
@@ -124,15 +122,15 @@ impl Sum {
     }
 }
 
-/// The part of one that the digits behind the point stand for, in billionths.
-fn fraction_nanos(text: &str) -> Result<u128, DurationError> {
+/// The digits after the decimal point, in billionths.
+fn parse_fraction(text: &str) -> Result<u128, DurationError> {
     if text.len() > DIGITS_MAX {
         return Err(DurationError::NotWholeSeconds);
     }
-    Ok(digits(text)? * 10u128.pow((DIGITS_MAX - text.len()) as u32))
+    Ok(parse_digits(text)? * 10u128.pow((DIGITS_MAX - text.len()) as u32))
 }
 
-fn digits(text: &str) -> Result<u128, DurationError> {
+fn parse_digits(text: &str) -> Result<u128, DurationError> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(DurationError::Malformed);
     }
@@ -152,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_the_same_time_is_read() {
+    fn equivalent_durations_are_equal() {
         for five_minutes in ["PT5M", "PT300S", "PT4M60S", "PT5M0S", "PT0H5M", "P0DT5M", "PT05M", "PT5.0M", "PT300.000S"]
         {
             check(five_minutes, Ok(300));
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_says_why() {
+    fn invalid_durations_have_specific_errors() {
         use DurationError::*;
         for malformed in [
             "",
@@ -217,12 +215,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parser_panic(text in ".{0,30}") {
+        fn parsing_any_text_does_not_panic(text in ".{0,30}") {
             let _ = parse_secs(&text);
         }
 
         #[test]
-        fn nor_does_one_that_is_nearly_right(text in "P[0-9YMWDTHS.,]{0,24}") {
+        fn parsing_almost_valid_durations_does_not_panic(text in "P[0-9YMWDTHS.,]{0,24}") {
             let _ = parse_secs(&text);
         }
 

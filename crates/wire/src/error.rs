@@ -1,9 +1,8 @@
-//! Every way in which the metadata endpoint says no: a status, and a body that says why and what to
-//! do.
+//! Errors of the metadata endpoint: each has a status and a body that says what is wrong and what to do.
 //!
-//! Bodies are `{ "error": "…" }`, with the blanks that the original puts there. Where a body of the
-//! original is known, ours begins with its words, because programs look for them; the advice comes
-//! after. When a request is refused, and which check comes first, is decided elsewhere.
+//! Bodies have the form `{ "error": "…" }`, with the same spaces as in Azure. If Azure's body is known, ours
+//! starts with the same words, because programs search for them; the advice follows. The metadata crate decides
+//! when a request is rejected and which check comes first.
 
 use std::fmt::Write;
 
@@ -16,7 +15,7 @@ use crate::version::{Endpoint, Version, VersionError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     MetadataHeaderMissing,
-    /// `X-Forwarded-For` is there.
+    /// The request has the header `X-Forwarded-For`.
     Forwarded,
     ApiVersionMissing {
         endpoint: Endpoint,
@@ -39,14 +38,14 @@ pub enum Refusal {
     BadFormat {
         given: String,
     },
-    /// One value, or a listing, was asked for as JSON.
+    /// A single value or a listing was requested as JSON.
     TextFormatNeeded {
         path: String,
     },
     UnknownPath {
         path: String,
     },
-    /// A path below `/metadata/instance` that leads nowhere.
+    /// There is no such path below `/metadata/instance`.
     UnknownElement {
         path: String,
     },
@@ -74,24 +73,24 @@ pub enum Refusal {
         name: String,
         candidates: Vec<String>,
     },
-    /// A token was asked for by a machine that was given no identity, or not this one.
+    /// The machine that requests a token has no identity, or not the requested one.
     IdentityNotFound,
-    /// A token was asked for, and not for whom.
+    /// The request for a token does not name a resource.
     ResourceMissing,
-    /// A token was asked for somebody that this server does not speak for.
+    /// The server does not issue tokens for the requested resource.
     ResourceUnknown {
         given: String,
     },
-    /// The server has not read its store yet.
+    /// The server has not loaded its store yet.
     Starting {
         retry_after_secs: u32,
     },
     Overloaded {
         retry_after_secs: u32,
     },
-    /// The endpoint is away for a moment, as the original is when it is updated.
+    /// The endpoint is temporarily unavailable, like Azure's endpoint during an update.
     Gone,
-    /// It is not known whether what was asked for has been stored.
+    /// It is unknown whether the change was stored.
     OutcomeUnknown {
         retry_after_secs: u32,
     },
@@ -99,7 +98,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What to answer to an `api-version` that named no version.
+    /// The error for an invalid `api-version`.
     pub fn api_version(endpoint: Endpoint, given: Option<&str>, error: VersionError) -> Refusal {
         let given = given.unwrap_or_default().to_owned();
         match error {
@@ -142,7 +141,7 @@ impl Refusal {
         }
     }
 
-    /// The value of `Retry-After`, for the refusals that time cures.
+    /// The value of `Retry-After`, for temporary errors.
     pub fn retry_after_secs(&self) -> Option<u32> {
         let (Refusal::TooManyRequests { retry_after_secs }
         | Refusal::Starting { retry_after_secs }
@@ -177,131 +176,124 @@ impl Refusal {
         }
     }
 
-    /// The sentence in the body.
+    /// The message in the body.
     pub fn message(&self) -> String {
         match self {
             Refusal::MetadataHeaderMissing => {
-                "Bad request. Required metadata header not specified. Send the header Metadata: \
-                 true."
-                    .to_owned()
+                "Bad request. Required metadata header not specified. Send the header Metadata: true.".to_owned()
             }
-            Refusal::Forwarded => "Bad request. The request came through a proxy: it has the header \
-                 X-Forwarded-For. Ask without a proxy, and leave that header out."
+            Refusal::Forwarded => "Bad request. The request has the header X-Forwarded-For, so it came through a \
+                 proxy. Send it directly, without this header."
                 .to_owned(),
-            Refusal::ApiVersionMissing { endpoint } => invalid_version(*endpoint, "none was given"),
+            Refusal::ApiVersionMissing { endpoint } => invalid_version(*endpoint, "No api-version was specified"),
             Refusal::ApiVersionNotADate { endpoint, given } => {
-                invalid_version(*endpoint, &format!("{} is not a date", quoted(given)))
+                invalid_version(*endpoint, &format!("{} is not a date", quote(given)))
             }
-            Refusal::ApiVersionNotServed { endpoint, given } => not_served(*endpoint, given),
+            Refusal::ApiVersionNotServed { endpoint, given } => unknown_version(*endpoint, given),
             Refusal::RepeatedParameter { name } => format!(
-                "Bad request. The query parameter {} is there more than once. Give each \
-                 parameter once.",
-                quoted(name)
+                "Bad request. The query parameter {} occurs more than once. Specify each parameter only once.",
+                quote(name)
             ),
             Refusal::TooManyParameters => {
                 format!(
-                    "Bad request. The query has more than {PARAMETERS_MAX} parameters. Leave out \
-                     those not needed."
+                    "Bad request. The query has more than {PARAMETERS_MAX} parameters. Remove those that are not \
+                     needed."
                 )
             }
             Refusal::BadWait { given } => format!(
-                "Bad request. wait={} is not a number of seconds from 0 to {WAIT_SECS_MAX}. Send \
-                 for example wait=60.",
-                shortened(given)
+                "Bad request. wait={} is invalid. Specify a number of seconds from 0 to {WAIT_SECS_MAX}, for \
+                 example wait=60.",
+                shorten(given)
             ),
             Refusal::BadFormat { given } => format!(
-                "Bad request. There is no format {}. Send format=json or format=text, or leave \
-                 it out for JSON.",
-                quoted(given)
+                "Bad request. The format {} is unknown. Use format=json or format=text, or omit it for JSON.",
+                quote(given)
             ),
             Refusal::TextFormatNeeded { path } => format!(
-                "Bad request. {} can only be had as text. Add format=text to the query, or ask \
-                 for a path above it.",
-                shortened(path)
+                "Bad request. {} is only available as text. Add format=text to the query, or request a parent path.",
+                shorten(path)
             ),
             Refusal::UnknownPath { path } => format!(
-                "Not found. There is nothing at {}. Ask for /metadata/scheduledevents, \
-                 /metadata/instance or /metadata/versions.",
-                shortened(path)
+                "Not found. There is nothing at {}. Use /metadata/scheduledevents, /metadata/instance or \
+                 /metadata/versions.",
+                shorten(path)
             ),
             Refusal::UnknownElement { path } => format!(
-                "Not found. This version has no element {}. Names are case-sensitive; add \
-                 format=text to a path above it for a list of what is there.",
-                shortened(path)
+                "Not found. This version has no element {}. Names are case-sensitive. To list the elements of a \
+                 parent path, request it with format=text.",
+                shorten(path)
             ),
             Refusal::MethodNotAllowed { method, allow } => format!(
-                "Method not allowed. This path does not take {}. Use {}.",
-                shortened(method),
+                "Method not allowed. This path does not support {}. Use {}.",
+                shorten(method),
                 allow.replace(", ", " or ")
             ),
             Refusal::MalformedApproval(error) => format!("Bad request. {error}"),
             Refusal::UnknownEvents(ids) => unknown_events(ids),
             Refusal::BodyTooLarge => {
                 format!(
-                    "Payload too large. A body has at most {BODY_BYTES_MAX} bytes. Approve the \
-                     events in several requests."
+                    "Payload too large. The body must not be larger than {BODY_BYTES_MAX} bytes. Approve the events \
+                     in several requests."
                 )
             }
-            Refusal::HeaderTooLarge => "Request header fields too large. Send fewer or shorter headers and a shorter \
-                 path."
-                .to_owned(),
+            Refusal::HeaderTooLarge => {
+                "Request header fields too large. Send fewer or shorter headers, or a shorter path.".to_owned()
+            }
             Refusal::TooManyRequests { retry_after_secs } => format!(
-                "Too many requests. This machine asks more often than the server allows. Ask \
-                 again in {}.",
-                seconds(*retry_after_secs)
+                "Too many requests. This machine sends more requests than the server allows. Try again in {}.",
+                render_seconds(*retry_after_secs)
             ),
             Refusal::UnknownCaller { address } => format!(
-                "Not found. No machine with the address {} is registered. Register a machine \
-                 with this address through the management API, or put /vm/<name> before the path \
-                 where the listener allows it.",
-                shortened(address)
+                "Not found. No machine with the address {} is registered. Register one through the management API \
+                 or, if the listener allows it, put /vm/<name> before the path.",
+                shorten(address)
             ),
             Refusal::UnknownMachine { name } => format!(
-                "Not found. There is no machine {}. Name one that is registered, by its name or \
-                 its vmId.",
-                quoted(name)
+                "Not found. There is no machine {}. Use the name or the vmId of a registered machine.",
+                quote(name)
             ),
             Refusal::AmbiguousName { name, candidates } => format!(
-                "Conflict. More than one machine is named {}. Ask for one of these: {}.",
-                quoted(name),
-                listed(candidates.iter().map(|candidate| shortened(candidate)))
+                "Conflict. More than one machine is named {}. Use one of these names: {}.",
+                quote(name),
+                render_list(candidates.iter().map(|candidate| shorten(candidate)))
             ),
-            Refusal::IdentityNotFound => {
-                "Identity not found. This machine was given no identity, or not this one. Give it one \
-                 through the management API."
-                    .to_owned()
-            }
+            Refusal::IdentityNotFound => "Identity not found. This machine has no identity, or not the requested \
+                 one. Assign one through the management API."
+                .to_owned(),
             Refusal::ResourceMissing => "The query parameter resource is missing. Add \
                  resource=https://management.azure.com/ to the query."
                 .to_owned(),
             Refusal::ResourceUnknown { given } => format!(
-                "This server gives no tokens for {}. Add resource=https://management.azure.com/ \
-                 to the query, or the https address of the management API.",
-                quoted(given)
+                "This server does not issue tokens for {}. Use resource=https://management.azure.com/ or the HTTPS \
+                 address of the management API.",
+                quote(given)
             ),
             Refusal::Starting { retry_after_secs } => {
-                format!("Service unavailable. The server is starting. Ask again in {}.", seconds(*retry_after_secs))
+                format!(
+                    "Service unavailable. The server is starting. Try again in {}.",
+                    render_seconds(*retry_after_secs)
+                )
             }
             Refusal::Overloaded { retry_after_secs } => format!(
-                "Service unavailable. The server has more to do than it can take on; nothing was \
-                 changed. Ask again in {}.",
-                seconds(*retry_after_secs)
+                "Service unavailable. The server is overloaded, and nothing was changed. Try again in {}.",
+                render_seconds(*retry_after_secs)
             ),
             Refusal::Gone => {
-                "Gone. The endpoint is away for a moment. Ask again, for 70 seconds at the most.".to_owned()
+                "Gone. The endpoint is temporarily unavailable. Try again for up to 70 seconds.".to_owned()
             }
             Refusal::OutcomeUnknown { retry_after_secs } => format!(
-                "Service unavailable. The server cannot say whether this was stored. Ask again \
-                 in {}; asking twice does no harm.",
-                seconds(*retry_after_secs)
+                "Service unavailable. The server does not know whether the change was stored. Try again in {}; \
+                 repeating the request is safe.",
+                render_seconds(*retry_after_secs)
             ),
-            Refusal::Internal => "Internal server error. The fault is the server's, and its log says more. Ask \
-                 again."
-                .to_owned(),
+            Refusal::Internal => {
+                "Internal server error. An unexpected error occurred, and the server log has the details. Try again."
+                    .to_owned()
+            }
         }
     }
 
-    /// The one word of refusals that are in OAuth's shape.
+    /// The error code of errors that use the OAuth format.
     fn oauth_error(&self) -> Option<&'static str> {
         if matches!(self, Refusal::IdentityNotFound | Refusal::ResourceMissing) {
             return Some("invalid_request");
@@ -338,28 +330,27 @@ impl From<ApprovalError> for Refusal {
     }
 }
 
-/// A caller's own text is repeated up to this length: enough to recognise it.
+/// Maximum length to which text from the request is repeated in a message.
 const GIVEN_CHARS_MAX: usize = 100;
 
-/// So many things are listed by name; the others are counted.
+/// Maximum number of items listed by name. The others are counted.
 const LISTED_MAX: usize = 10;
 
-fn invalid_version(endpoint: Endpoint, what: &str) -> String {
+fn invalid_version(endpoint: Endpoint, problem: &str) -> String {
     let [newest, ..] = endpoint.newest_versions();
     format!(
-        "Bad request. api-version is invalid or was not specified in the request. For more \
-         information refer to aka.ms/azureimds. Here {what}: add api-version={newest} to the \
-         query."
+        "Bad request. api-version is invalid or was not specified in the request. For more information refer to \
+         aka.ms/azureimds. {problem}: add api-version={newest} to the query."
     )
 }
 
-fn not_served(endpoint: Endpoint, given: &str) -> String {
-    let given = shortened(given);
+fn unknown_version(endpoint: Endpoint, given: &str) -> String {
+    let given = shorten(given);
     match endpoint {
-        Endpoint::Instance => invalid_version(endpoint, &format!("{given} is not served on this path")),
+        Endpoint::Instance => invalid_version(endpoint, &format!("{given} is not supported on this path")),
         Endpoint::ScheduledEvents => format!(
-            "Not found. Invalid version requested. {given} is not served on this path. Use one \
-             of these: {}.",
+            "Not found. Invalid version requested. {given} is not supported on this path. Use one of these versions: \
+             {}.",
             Version::ALL.map(Version::as_str).join(", ")
         ),
     }
@@ -368,36 +359,36 @@ fn not_served(endpoint: Endpoint, given: &str) -> String {
 fn unknown_events(ids: &[RequestedId]) -> String {
     let names = ids.iter().map(|id| match id {
         RequestedId::Guid(id) => guid::Upper(*id).to_string(),
-        RequestedId::Other(text) => format!("{} (not a GUID)", quoted(text)),
+        RequestedId::Other(text) => format!("{} (not a GUID)", quote(text)),
     });
     format!(
-        "Bad request. Not in this machine's document: {}. Nothing was approved. Send only \
-         EventIds that the document shows.",
-        listed(names)
+        "Bad request. This machine's document does not contain {}. No event was approved. Send only EventIds that \
+         the document shows.",
+        render_list(names)
     )
 }
 
-fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+fn render_list(names: impl ExactSizeIterator<Item = String>) -> String {
     let rest = names.len().saturating_sub(LISTED_MAX);
     let mut text = names.take(LISTED_MAX).collect::<Vec<_>>().join(", ");
     if rest > 0 {
-        write!(text, " and {rest} more").expect("a string takes all that is written");
+        write!(text, " and {rest} more").expect("writing to a string does not fail");
     }
     text
 }
 
-fn seconds(count: u32) -> String {
+fn render_seconds(count: u32) -> String {
     match count {
         1 => "1 second".to_owned(),
         _ => format!("{count} seconds"),
     }
 }
 
-fn quoted(text: &str) -> String {
-    format!("'{}'", shortened(text))
+fn quote(text: &str) -> String {
+    format!("'{}'", shorten(text))
 }
 
-pub(crate) fn shortened(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     match text.char_indices().nth(GIVEN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -405,5 +396,5 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 fn json_string(text: &str) -> String {
-    serde_json::to_string(text).expect("a string can always be written as JSON")
+    serde_json::to_string(text).expect("a string is always valid JSON")
 }

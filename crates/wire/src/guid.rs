@@ -1,12 +1,11 @@
 //! GUIDs as text: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.
 //!
-//! Events show theirs in upper case, everything else (`vmId`, request ids) in lower case. Reading
-//! does not care for the case but insists on the hyphens, as the service itself never writes
-//! another form.
+//! Event IDs are written in upper case, all other GUIDs (`vmId`, request IDs) in lower case. Parsing ignores
+//! case but requires the hyphens, because the service never writes another form.
 
 use std::fmt;
 
-/// The length of the text.
+/// Length of the text.
 pub const LEN: usize = 36;
 
 /// `51941B56-8080-45AC-81AE-8BDA818F5958`
@@ -17,18 +16,18 @@ pub struct Upper(pub u128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lower(pub u128);
 
-/// The text in upper case, without an allocation.
+/// Formats in upper case, without allocating.
 pub fn upper(guid: u128) -> [u8; LEN] {
     encode(guid, b"0123456789ABCDEF")
 }
 
-/// The text in lower case, without an allocation.
+/// Formats in lower case, without allocating.
 pub fn lower(guid: u128) -> [u8; LEN] {
     encode(guid, b"0123456789abcdef")
 }
 
-/// Reads a GUID in any case. `None` when it is anything else, also without hyphens, with braces or
-/// with blanks.
+/// Parses a GUID in any case. Returns `None` for any other text, including GUIDs without hyphens, with braces
+/// or with spaces.
 pub fn parse(text: &str) -> Option<u128> {
     let bytes: &[u8; LEN] = text.as_bytes().try_into().ok()?;
     let mut guid = 0;
@@ -84,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn both_cases_are_written() {
+    fn guids_are_formatted_in_both_cases() {
         assert_eq!(Upper(EXAMPLE).to_string(), "51941B56-8080-45AC-81AE-8BDA818F5958");
         assert_eq!(Lower(EXAMPLE).to_string(), "51941b56-8080-45ac-81ae-8bda818f5958");
         assert_eq!(Upper(1).to_string(), "00000000-0000-0000-0000-000000000001");
     }
 
     #[test]
-    fn any_case_is_read_and_nothing_but_the_form_with_hyphens() {
+    fn parsing_ignores_case_but_requires_hyphens() {
         check("51941B56-8080-45AC-81AE-8BDA818F5958", Some(EXAMPLE));
         check("51941b56-8080-45ac-81ae-8bda818f5958", Some(EXAMPLE));
         check("51941B56-8080-45ac-81ae-8BDA818F5958", Some(EXAMPLE));
@@ -108,18 +107,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_reads_back(guid: u128) {
+        fn formatted_guids_are_parsed_back(guid: u128) {
             prop_assert_eq!(parse(&Upper(guid).to_string()), Some(guid));
             prop_assert_eq!(parse(&Lower(guid).to_string()), Some(guid));
         }
 
         #[test]
-        fn no_text_makes_the_parser_panic(text in ".{0,40}") {
+        fn parsing_any_text_does_not_panic(text in ".{0,40}") {
             let _ = parse(&text);
         }
 
         #[test]
-        fn what_is_read_was_the_guids_own_text(text in "[0-9a-fA-F-]{36}") {
+        fn accepted_text_is_the_text_of_the_guid(text in "[0-9a-fA-F-]{36}") {
             if let Some(guid) = parse(&text) {
                 prop_assert_eq!(Upper(guid).to_string(), text.to_uppercase());
             }

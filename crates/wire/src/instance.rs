@@ -1,9 +1,8 @@
-//! The document of `/metadata/instance`: what a machine may know about itself, per version.
+//! The document of `/metadata/instance`: the properties that a machine can read about itself, per version.
 //!
-//! Every value is a string, `""` where it does not apply, and present from the version that
-//! introduced it. Keys are in alphabetical order. What we do not know of a machine (disks, keys,
-//! plans) is there all the same, empty, so that programs which look for it find the shape that they
-//! expect.
+//! Every value is a string, empty if it does not apply, and present since the version that introduced it. Keys
+//! are in alphabetical order. Properties that Forewarn does not know (disks, keys, plans) are present but
+//! empty, so that programs find the structure that they expect.
 
 mod navigate;
 mod storage;
@@ -17,7 +16,7 @@ pub use navigate::{Answer, Format, Media, navigate, root_listing, versions_body}
 use crate::guid;
 use crate::version::InstanceVersion;
 
-/// One machine, as far as the wire is concerned. Empty strings are for what does not apply.
+/// The properties of a machine that the document shows. Empty strings mean "does not apply".
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstanceView<'a> {
     pub name: &'a str,
@@ -36,9 +35,9 @@ pub struct InstanceView<'a> {
     pub sub_fault_domain: &'a str,
     pub update_domain: &'a str,
     pub placement_group_id: &'a str,
-    /// The scale set's name, of either kind of set.
+    /// Name of the scale set, in either orchestration mode.
     pub scale_set_name: &'a str,
-    /// The scale set's resource id, for Flexible sets only.
+    /// Resource ID of the scale set, for Flexible scale sets only.
     pub scale_set_id: &'a str,
     pub host_id: &'a str,
     pub host_group_id: &'a str,
@@ -46,9 +45,9 @@ pub struct InstanceView<'a> {
     pub eviction_policy: &'a str,
     pub environment: &'a str,
     pub provider: &'a str,
-    /// Base64, as it was given.
+    /// Base64, as provided by the user.
     pub user_data: &'a str,
-    /// Names and values, in the order in which they are shown.
+    /// Names and values, in the order shown.
     pub tags: &'a [(&'a str, &'a str)],
     pub interfaces: &'a [Interface<'a>],
 }
@@ -79,11 +78,11 @@ pub struct Ipv4<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Subnet<'a> {
     pub address: &'a str,
-    /// The length of the prefix, for example `24`.
+    /// Prefix length, for example `24`.
     pub prefix: &'a str,
 }
 
-/// The whole document as a tree, for [`navigate`].
+/// Builds the document as a tree, for [`navigate`].
 pub fn tree(version: InstanceVersion, view: &InstanceView<'_>) -> Value {
     object([("compute", compute(version, view)), ("network", network(view))])
 }
@@ -183,7 +182,7 @@ fn mac_digits(mac: &str) -> String {
     mac.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_uppercase()).collect()
 }
 
-/// In every version, the oldest included.
+/// The oldest version: marks properties that every version has.
 const FIRST: &str = "2017-03-01";
 
 /// The members of an object that exist in one version.
@@ -202,7 +201,7 @@ impl Fields {
     }
 
     fn put(&mut self, since: &str, key: &'static str, value: Value) {
-        // Dates in this notation are ordered like their texts.
+        // ISO dates sort like text.
         if self.version.as_str() >= since {
             self.members.insert(key, value);
         }
@@ -217,7 +216,7 @@ fn texts<const N: usize>(members: [(&'static str, &str); N]) -> Value {
     object(members.map(|(key, value)| (key, Value::from(value))))
 }
 
-/// An object with its keys in order, whichever map `serde_json` was built with.
+/// An object with sorted keys, regardless of the map type that `serde_json` uses.
 fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let sorted: BTreeMap<&str, Value> = members.into_iter().collect();
     Value::Object(sorted.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())

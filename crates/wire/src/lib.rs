@@ -1,21 +1,21 @@
-//! The bytes other people's programs see.
+//! The bytes that other programs see.
 //!
-//! One module per thing on the wire of the metadata endpoint, and one, [`arm`], for the management API. Each turns plain data into bytes or
-//! bytes into plain data, and none of them knows a rule: who may ask, what an event does and when
-//! it starts is decided elsewhere.
+//! Each module converts between plain data and bytes: one per format of the metadata endpoint, and [`arm`] for
+//! the management API. The crate contains no rules; who may send a request, and what an event does, is decided
+//! elsewhere.
 //!
-//! | module | what it knows |
+//! | module | contents |
 //! |---|---|
-//! | [`version`] | the api-versions of each path, and what is wrong with the others |
+//! | [`version`] | the api-versions of each path, and errors for others |
 //! | [`document`] | the Scheduled Events document, per version |
 //! | [`approval`] | the body of the POST that approves events |
-//! | [`instance`] | the document of `/metadata/instance`, per version, and the paths into it |
-//! | [`cloudevent`] | what a web hook is told of an event, and how that is signed |
+//! | [`instance`] | the document of `/metadata/instance`, per version, and paths into it |
+//! | [`cloudevent`] | webhook messages and their signatures |
 //! | [`query`] | the query string |
-//! | [`sign_in`] | the endpoints, tokens and refusals of signing in to the management side |
-//! | [`error`] | every refusal: its status and its body |
-//! | [`arm`] | ids, errors, templates and bodies of the management API |
-//! | [`guid`], [`duration`], [`percent`] | notations that the others need |
+//! | [`sign_in`] | endpoints, tokens and errors of signing in to the management API |
+//! | [`error`] | every error of the metadata endpoint: status and body |
+//! | [`arm`] | IDs, errors, templates and bodies of the ARM API |
+//! | [`guid`], [`duration`], [`percent`] | notations used by the others |
 
 pub mod approval;
 pub mod arm;

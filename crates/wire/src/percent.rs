@@ -1,10 +1,11 @@
-//! Percent-encoding: `%41` in a path or a query is an `A`.
+//! Percent-encoding: `%41` in a path or a query stands for `A`.
 //!
-//! A `%` that no two hexadecimal digits follow stands for itself. Whether the bytes are text is for the caller to say.
+//! A `%` that is not followed by two hexadecimal digits stands for itself. The caller decides whether the bytes
+//! must be UTF-8.
 
 use std::fmt::Write;
 
-/// What a `+` is: in queries a blank, in paths a plus.
+/// The meaning of `+`: a space in queries, a plus sign in paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plus {
     Blank,
@@ -28,7 +29,7 @@ pub fn decoded_bytes(text: &str, plus: Plus) -> impl Iterator<Item = u8> {
     })
 }
 
-/// A path that may stand in a header: all that is not plain ASCII is encoded, slashes are not.
+/// Encodes a path for use in a header: everything except plain ASCII and slashes.
 pub fn encoded_path(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,53 +1,52 @@
-//! The query string of a metadata request: the few parameters that mean something, and none of
-//! them twice.
+//! The query string of a metadata request.
 //!
-//! The service refuses a request that repeats any parameter, known or not. Names are compared after
-//! decoding and without regard to case, so that no spelling of a name slips past that check; for
-//! the same reason `API-Version` is taken for `api-version`. Values are left as they are, but
-//! decoded. A `%` that no two hexadecimal digits follow stands for itself, `+` is a blank, bytes
-//! that are no UTF-8 become U+FFFD.
+//! Like Azure, the server rejects a request that repeats any parameter, known or not. Names are compared after
+//! decoding and without regard to case, so that no spelling of a name passes that check; for the same reason
+//! `API-Version` is accepted as `api-version`. Values are decoded but otherwise unchanged. A `%` that is not
+//! followed by two hexadecimal digits stands for itself, `+` is a space, and bytes that are not UTF-8 become
+//! U+FFFD.
 //!
-//! This runs once per poll of every machine: nothing is allocated unless a value is encoded.
+//! This runs for every poll of every machine, so it only allocates if a value is encoded.
 
 use std::borrow::Cow;
 
 use crate::percent::{Plus, decoded_bytes};
 
-/// More than any client sends, few enough that comparing each name with each costs nothing.
+/// Maximum number of parameters. More than any client sends, and few enough to compare each name with every
+/// other.
 pub const PARAMETERS_MAX: usize = 16;
 
-/// The longest time that a GET may ask to be held: shorter than what proxies and clients take for a
-/// dead connection.
+/// Maximum time for which a GET may be held. Shorter than the idle timeouts of common proxies and clients.
 pub const WAIT_SECS_MAX: u64 = 300;
 
-/// The parameters that we know. `Some("")` is a parameter without a value.
+/// The known parameters. `Some("")` is a parameter without a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query<'a> {
     pub api_version: Option<Cow<'a, str>>,
     pub format: Option<Cow<'a, str>>,
     pub wait: Option<Cow<'a, str>>,
-    /// Whom a token shall be for.
+    /// The resource for which a token is requested.
     pub resource: Option<Cow<'a, str>>,
-    /// Which of several identities.
+    /// Selects one of several identities.
     pub client_id: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueryError {
-    /// The name of a parameter that is there more than once.
+    /// The name of a parameter that occurs more than once.
     Repeated(String),
     TooMany,
 }
 
 impl<'a> Query<'a> {
-    /// Reads what follows the `?`, or the empty string when nothing does.
+    /// Parses the part after the `?`, or an empty string if there is none.
     pub fn parse(raw: &'a str) -> Result<Query<'a>, QueryError> {
         let mut query = Query::default();
-        for (index, (name, value)) in pairs(raw).enumerate() {
+        for (index, (name, value)) in split_pairs(raw).enumerate() {
             if index == PARAMETERS_MAX {
                 return Err(QueryError::TooMany);
             }
-            if pairs(raw).take(index).any(|(earlier, _)| same_name(earlier, name)) {
+            if split_pairs(raw).take(index).any(|(earlier, _)| is_same_name(earlier, name)) {
                 return Err(QueryError::Repeated(decode(name).into_owned()));
             }
             query.set(name, value);
@@ -56,15 +55,15 @@ impl<'a> Query<'a> {
     }
 
     fn set(&mut self, name: &str, value: &'a str) {
-        let slot = if same_name(name, "api-version") {
+        let slot = if is_same_name(name, "api-version") {
             &mut self.api_version
-        } else if same_name(name, "format") {
+        } else if is_same_name(name, "format") {
             &mut self.format
-        } else if same_name(name, "wait") {
+        } else if is_same_name(name, "wait") {
             &mut self.wait
-        } else if same_name(name, "resource") {
+        } else if is_same_name(name, "resource") {
             &mut self.resource
-        } else if same_name(name, "client_id") {
+        } else if is_same_name(name, "client_id") {
             &mut self.client_id
         } else {
             return;
@@ -73,20 +72,20 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Reads the value of `wait`: a whole number of seconds that is not above [`WAIT_SECS_MAX`].
+/// Parses the value of `wait`: a whole number of seconds up to [`WAIT_SECS_MAX`].
 pub fn wait_secs(given: &str) -> Option<u64> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     let digits = given.bytes().all(|byte| byte.is_ascii_digit());
     let secs = digits.then(|| given.parse().ok()).flatten();
     secs.filter(|&secs| secs <= WAIT_SECS_MAX)
 }
 
-fn pairs(raw: &str) -> impl Iterator<Item = (&str, &str)> {
+fn split_pairs(raw: &str) -> impl Iterator<Item = (&str, &str)> {
     let parameters = raw.split('&').filter(|parameter| !parameter.is_empty());
     parameters.map(|parameter| parameter.split_once('=').unwrap_or((parameter, "")))
 }
 
-fn same_name(left: &str, right: &str) -> bool {
+fn is_same_name(left: &str, right: &str) -> bool {
     let lower = |byte: u8| byte.to_ascii_lowercase();
     decoded_bytes(left, Plus::Blank).map(lower).eq(decoded_bytes(right, Plus::Blank).map(lower))
 }
@@ -107,8 +106,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `api-version|format|wait`, a `-` for what is not there, or the error.
-    fn shown(raw: &str) -> String {
+    /// Renders `api-version|format|wait`, with `-` for missing parameters, or the error.
+    fn render(raw: &str) -> String {
         let or_dash = |value: Option<Cow<'_, str>>| value.map_or("-".to_owned(), Cow::into_owned);
         match Query::parse(raw) {
             Ok(query) => [query.api_version, query.format, query.wait].map(or_dash).join("|"),
@@ -118,11 +117,11 @@ mod tests {
     }
 
     fn check(raw: &str, expected: &str) {
-        assert_eq!(shown(raw), expected, "{raw:?}");
+        assert_eq!(render(raw), expected, "{raw:?}");
     }
 
     #[test]
-    fn the_known_parameters_are_found_among_others() {
+    fn known_parameters_are_found_among_others() {
         check("", "-|-|-");
         check("api-version=2020-07-01", "2020-07-01|-|-");
         check("api-version=2020-07-01&format=text&wait=30", "2020-07-01|text|30");
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_name_is_refused_however_it_is_spelt() {
+    fn a_repeated_name_is_rejected_in_any_spelling() {
         check("api-version=2020-07-01&api-version=2020-07-01", "repeated api-version");
         check("api-version=1&x=2&API%2DVERSION=3", "repeated API-VERSION");
         check("x=1&x=2", "repeated x");
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_parameters_has_a_limit() {
+    fn the_number_of_parameters_is_limited() {
         let many = |count: usize| (0..count).map(|n| format!("p{n}=")).collect::<Vec<_>>().join("&");
         check(&many(PARAMETERS_MAX), "-|-|-");
         check(&many(PARAMETERS_MAX + 1), "too many");
@@ -183,17 +182,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_the_parser_panic(bytes: Vec<u8>) {
+        fn parsing_any_bytes_does_not_panic(bytes: Vec<u8>) {
             let _ = Query::parse(&String::from_utf8_lossy(&bytes));
         }
 
         #[test]
-        fn nor_do_bytes_that_look_like_a_query(raw in "([a-b%&=+2dD]|api-version=|wait=|format){0,12}") {
+        fn parsing_almost_valid_queries_does_not_panic(raw in "([a-b%&=+2dD]|api-version=|wait=|format){0,12}") {
             let _ = Query::parse(&raw);
         }
 
         #[test]
-        fn an_encoded_value_reads_back(value: String) {
+        fn an_encoded_value_is_decoded(value: String) {
             let encoded: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
             let raw = format!("format={encoded}");
             let query = Query::parse(&raw).unwrap();

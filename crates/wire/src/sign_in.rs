@@ -1,18 +1,18 @@
-//! What clients read while they sign in: the list of endpoints, the OpenID configuration, tokens, and
-//! refusals in OAuth's shape. What a token is worth is not known here.
+//! Bodies that clients read while signing in: the list of endpoints, the OpenID configuration, tokens, and
+//! OAuth errors. This module does not check or issue tokens.
 
 use serde_json::{Value, json};
 
-/// The one version of `/metadata/endpoints` that is a list.
+/// The only version of `/metadata/endpoints` whose body is a list.
 pub const ENDPOINTS_LIST_VERSION: &str = "2019-05-01";
 
-/// What the Azure CLI calls the cloud that it starts with. Under this name in the list, it needs no setting.
+/// The default cloud of the Azure CLI. Listing ourselves under this name makes extra configuration unnecessary.
 const FIRST_CLOUD: &str = "AzureCloud";
 
-/// What we call ourselves.
+/// The name of our cloud.
 pub const CLOUD: &str = "Forewarn";
 
-/// The body of `/metadata/endpoints`: an object, or for one old version a list of objects.
+/// The body of `/metadata/endpoints`: an object, or a list of objects for one old version.
 pub fn endpoints(base: &str, tenant: &str, api_version: Option<&str>) -> Value {
     if api_version == Some(ENDPOINTS_LIST_VERSION) {
         json!([cloud(FIRST_CLOUD, base, tenant), cloud(CLOUD, base, tenant)])
@@ -21,8 +21,8 @@ pub fn endpoints(base: &str, tenant: &str, api_version: Option<&str>) -> Value {
     }
 }
 
-/// Everything is at one address. The login endpoint ends in `/adfs`, because clients then do not ask
-/// Microsoft whether it is genuine.
+/// All endpoints are at one address. The login endpoint ends in `/adfs`, because clients then do not ask
+/// Microsoft to validate it.
 fn cloud(name: &str, base: &str, tenant: &str) -> Value {
     json!({
         "name": name,
@@ -69,7 +69,7 @@ pub fn openid_configuration(base: &str, tenant: &str) -> Value {
     })
 }
 
-/// A token for a client that has shown its secret.
+/// A token for a client that has proved its secret.
 pub fn token(token: &str, expires_in_secs: i64) -> Value {
     json!({
         "token_type": "Bearer",
@@ -79,7 +79,7 @@ pub fn token(token: &str, expires_in_secs: i64) -> Value {
     })
 }
 
-/// A token for a machine. Numbers are texts here, as in the original.
+/// A token for a machine. Numbers are strings here, as in Azure.
 pub fn machine_token(token: &str, client_id: &str, resource: &str, from: i64, until: i64) -> Value {
     let length = (until - from).to_string();
     json!({
@@ -94,12 +94,12 @@ pub fn machine_token(token: &str, client_id: &str, resource: &str, from: i64, un
     })
 }
 
-/// A refusal as OAuth has it.
+/// An OAuth error.
 pub fn refusal(error: &str, description: &str) -> Value {
     json!({ "error": error, "error_description": description })
 }
 
-/// The resource that a scope such as `https://host/.default` names.
+/// The resource of a scope such as `https://host/.default`.
 pub fn resource_of_scope(scope: &str) -> Option<&str> {
     let named = scope.split_whitespace().find_map(|word| word.strip_suffix(".default"));
     named.map(|resource| resource.trim_end_matches('/')).filter(|resource| !resource.is_empty())
@@ -112,7 +112,7 @@ mod tests {
     const BASE: &str = "https://127.0.0.1:8171";
 
     #[test]
-    fn endpoints_are_an_object_and_once_a_list() {
+    fn endpoints_are_an_object_except_in_one_version() {
         for version in [None, Some("2022-09-01"), Some("2023-11-01")] {
             let object = endpoints(BASE, "T", version);
             assert_eq!(object["resourceManager"], BASE);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_name_resources() {
+    fn a_scope_contains_its_resource() {
         for (scope, resource) in [
             ("https://h:1/.default", Some("https://h:1")),
             ("https://h:1//.default", Some("https://h:1")),

@@ -1,11 +1,11 @@
-//! The api-versions: which there are, and what is wrong with one that is not among them.
+//! The api-versions of each path, and errors for others.
 //!
-//! Scheduled Events and instance metadata have lists of their own, which share only a few dates.
-//! Both types are ordered by age, so "since" is a comparison.
+//! Scheduled Events and instance metadata have separate lists that share only a few dates. Both types are
+//! ordered by age, so "since" is a comparison.
 
 use std::fmt;
 
-/// A version of `/metadata/scheduledevents`, oldest first.
+/// A version of `/metadata/scheduledevents`. Ordered from oldest to newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     V2017_03_01,
@@ -28,12 +28,12 @@ impl Version {
         Version::V2020_07_01,
     ];
 
-    /// Reads the value of the `api-version` parameter, `None` when there is no such parameter.
+    /// Parses the value of the `api-version` parameter; `None` if it is missing.
     pub fn parse(given: Option<&str>) -> Result<Version, VersionError> {
         let text = given.unwrap_or_default();
-        // Clients that keep up with the service ask for the newest: look there first.
+        // Current clients request the newest version, so it is compared first.
         let found = Self::ALL.iter().rev().find(|version| version.as_str() == text);
-        found.copied().ok_or_else(|| VersionError::of(text))
+        found.copied().ok_or_else(|| VersionError::classify(text))
     }
 
     pub const fn as_str(self) -> &'static str {
@@ -60,7 +60,7 @@ impl fmt::Display for Version {
 pub struct InstanceVersion(&'static str);
 
 impl InstanceVersion {
-    /// Oldest first, as `/metadata/versions` lists them.
+    /// All versions, oldest first, as listed by `/metadata/versions`.
     pub const ALL: [InstanceVersion; INSTANCE_VERSIONS.len()] = {
         let mut all = [InstanceVersion(""); INSTANCE_VERSIONS.len()];
         let mut index = 0;
@@ -71,12 +71,12 @@ impl InstanceVersion {
         all
     };
 
-    /// Reads the value of the `api-version` parameter, `None` when there is no such parameter.
+    /// Parses the value of the `api-version` parameter; `None` if it is missing.
     pub fn parse(given: Option<&str>) -> Result<InstanceVersion, VersionError> {
         let text = given.unwrap_or_default();
         match INSTANCE_VERSIONS.binary_search(&text) {
             Ok(index) => Ok(InstanceVersion(INSTANCE_VERSIONS[index])),
-            Err(_) => Err(VersionError::of(text)),
+            Err(_) => Err(VersionError::classify(text)),
         }
     }
 
@@ -91,19 +91,19 @@ impl fmt::Display for InstanceVersion {
     }
 }
 
-/// Why a value of `api-version` names no version.
+/// A reason to reject an `api-version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionError {
-    /// There is no `api-version`, or it is empty.
+    /// The parameter is missing or empty.
     Missing,
-    /// It is not a date of the calendar written `YYYY-MM-DD`.
+    /// The value is not a calendar date in the form `YYYY-MM-DD`.
     NotADate,
-    /// It is a date, but of no version of this path.
+    /// The value is a date, but not a version of this path.
     NotServed,
 }
 
 impl VersionError {
-    fn of(text: &str) -> VersionError {
+    fn classify(text: &str) -> VersionError {
         match text {
             "" => VersionError::Missing,
             _ if is_date(text) => VersionError::NotServed,
@@ -112,7 +112,7 @@ impl VersionError {
     }
 }
 
-/// The paths that have versions.
+/// The versioned paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     ScheduledEvents,
@@ -121,17 +121,17 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// The three newest versions of the path, newest first: what the service advises a caller who
-    /// named none.
+    /// The three newest versions of the path, newest first. Azure suggests them if a request has no valid
+    /// version.
     pub fn newest_versions(self) -> [&'static str; 3] {
         match self {
-            Endpoint::ScheduledEvents => newest(&Version::ALL.map(Version::as_str)),
-            Endpoint::Instance => newest(&INSTANCE_VERSIONS),
+            Endpoint::ScheduledEvents => take_newest(&Version::ALL.map(Version::as_str)),
+            Endpoint::Instance => take_newest(&INSTANCE_VERSIONS),
         }
     }
 }
 
-/// Ascending, which the binary search relies on.
+/// In ascending order, as required by the binary search.
 const INSTANCE_VERSIONS: [&str; 35] = [
     "2017-03-01",
     "2017-04-02",
@@ -170,7 +170,7 @@ const INSTANCE_VERSIONS: [&str; 35] = [
     "2025-04-07",
 ];
 
-fn newest(ascending: &[&'static str]) -> [&'static str; 3] {
+fn take_newest(ascending: &[&'static str]) -> [&'static str; 3] {
     let last = ascending.len() - 1;
     [ascending[last], ascending[last - 1], ascending[last - 2]]
 }
@@ -179,13 +179,13 @@ fn is_date(text: &str) -> bool {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else {
         return false;
     };
-    match (number(&[y1, y2, y3, y4]), number(&[m1, m2]), number(&[d1, d2])) {
+    match (parse_number(&[y1, y2, y3, y4]), parse_number(&[m1, m2]), parse_number(&[d1, d2])) {
         (Some(year), Some(month), Some(day)) => (1..=days_in_month(year, month)).contains(&day),
         _ => false,
     }
 }
 
-fn number(digits: &[u8]) -> Option<u32> {
+fn parse_number(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + u32::from(digit - b'0')))
 }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_reads_back_and_they_are_in_order() {
+    fn every_version_is_parsed_back_and_versions_are_sorted() {
         for version in Version::ALL {
             check(Some(version.as_str()), Ok(version));
         }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_version_is_told_apart() {
+    fn invalid_versions_have_different_errors() {
         use VersionError::*;
         check(None, Err(Missing));
         check(Some(""), Err(Missing));
@@ -251,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn the_two_lists_are_not_the_same() {
+    fn the_two_paths_have_different_versions() {
         assert_eq!(InstanceVersion::parse(Some("2020-07-01")), Err(VersionError::NotServed));
         assert_eq!(Version::parse(Some("2021-02-01")), Err(VersionError::NotServed));
     }
 
     #[test]
-    fn the_newest_versions_are_the_paths_own_newest_first() {
+    fn newest_versions_belong_to_the_path_and_come_newest_first() {
         let events = Endpoint::ScheduledEvents.newest_versions();
         assert_eq!(events, ["2020-07-01", "2019-08-01", "2019-04-01"]);
         let instance = Endpoint::Instance.newest_versions();

@@ -1,12 +1,12 @@
 //! IDs of compute resources, and the values shown where a machine has none of its own.
 
-/// Shown for machines without a location: agents expect a value.
+/// The location of machines without one. Agents expect a value.
 pub const LOCATION_DEFAULT: &str = "local";
 
-/// Shown for machines without a size.
+/// The size of machines without one.
 pub const SIZE_DEFAULT: &str = "Standard_D2s_v3";
 
-/// The prefix of the IDs of compute resources.
+/// The prefix of the IDs of compute resources in a resource group.
 pub fn provider_id(subscription: &str, resource_group: &str) -> String {
     format!("/subscriptions/{subscription}/resourceGroups/{resource_group}/providers/Microsoft.Compute")
 }
@@ -40,7 +40,7 @@ impl ComputeResource<'_> {
     }
 }
 
-/// A MAC address for a machine without one: Azure's prefix, then the last digits of the VM ID.
+/// The MAC address of a machine without one: Azure's prefix, then the last digits of the VM ID.
 pub fn mac_address(vm_id: u128) -> String {
     format!("000D3A{:06X}", vm_id & 0xff_ffff)
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_name_the_type_of_each_resource() {
+    fn ids_contain_the_type_of_the_resource() {
         for (resource, end) in [
             (ComputeResource::VirtualMachine("a"), "virtualMachines/a"),
             (ComputeResource::AvailabilitySet("a"), "availabilitySets/a"),

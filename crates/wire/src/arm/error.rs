@@ -1,22 +1,22 @@
-//! The bodies in which errors and long operations are told: `{"error":{"code","message","target"?,"details"?}}` and
+//! The bodies of errors and of long-running operations: `{"error":{"code","message","target"?,"details"?}}` and
 //! `{"id","name","status","startTime","endTime"?,"error"?}`.
 //!
-//! Which code and status a refusal has is decided elsewhere, as are the times, which come as text.
+//! Codes and statuses are chosen elsewhere. Times are passed in as text.
 
 use serde_json::{Map, Value};
 
 use super::id::IdError;
 
-/// What is wrong, for programs and for people.
+/// An error, readable by programs and people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArmError {
-    /// One word.
+    /// The error code, one word.
     pub code: String,
-    /// A sentence.
+    /// The message, a sentence.
     pub message: String,
-    /// The field, parameter or resource that it is about.
+    /// The field, parameter or resource that caused the error.
     pub target: Option<String>,
-    /// Several things that are wrong, each with its own code.
+    /// Individual errors, each with its own code.
     pub details: Vec<ArmError>,
 }
 
@@ -33,12 +33,12 @@ impl ArmError {
         ArmError { details, ..self }
     }
 
-    /// The whole body.
+    /// The complete body.
     pub fn body(&self) -> Value {
         object([("error", Some(self.value()))])
     }
 
-    /// What stands under `error`.
+    /// The value of `error` in the body.
     pub fn value(&self) -> Value {
         let details: Vec<Value> = self.details.iter().map(ArmError::value).collect();
         object([
@@ -56,7 +56,7 @@ impl From<&IdError> for ArmError {
     }
 }
 
-/// How far a long operation is. Clients stop asking at the last three.
+/// The status of a long-running operation. Clients stop polling at the last three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationStatus {
     InProgress,
@@ -76,14 +76,14 @@ impl OperationStatus {
     }
 }
 
-/// What the URL in `Azure-AsyncOperation` shows.
+/// The body at the URL in `Azure-AsyncOperation`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsyncOperation<'a> {
     /// The path of that URL.
     pub id: &'a str,
     pub name: &'a str,
     pub status: OperationStatus,
-    /// RFC 3339, as is the end.
+    /// RFC 3339, like the end time.
     pub start_time: &'a str,
     pub end_time: Option<&'a str>,
     pub error: Option<&'a ArmError>,
@@ -113,7 +113,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_members_are_omitted() {
         let error = ArmError::new("NotFound", "There is no such thing.");
         assert_eq!(error.body(), json!({"error": {"code": "NotFound", "message": "There is no such thing."}}));
         let mixed = ArmError::new("MultiStatusResponse", "Some failed.").with_details(vec![error.about("7")]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_shows_its_end_when_it_has_one() {
+    fn an_operation_shows_its_end_time_after_it_has_ended() {
         let error = ArmError::new("OperationCanceled", "Somebody cancelled it.");
         let running = AsyncOperation {
             id: "/subscriptions/S/x",

@@ -1,38 +1,39 @@
-//! Resource ids and the paths of requests.
+//! Resource IDs and request paths.
 //!
 //! ```text
 //! /subscriptions/S/resourceGroups/G/providers/Namespace/type/name/type/name/providers/Namespace/type/name/word
 //! └────────────── scope ──────────┘└────────── provider ──────────────────┘└──────── extension ─────────┘└ tail
 //! ```
 //!
-//! Every path is an id and perhaps one word after it, the tail: a collection (`…/virtualMachines`) or an action
-//! (`…/virtualMachines/vm/restart`), which the method tells apart. Everything is read without regard to (ASCII) case, empty
-//! segments do not count, and equality does not see case either. Known words are written in one spelling, names as given.
+//! A path is an ID and, optionally, one more word, the tail: a collection (`…/virtualMachines`) or an action
+//! (`…/virtualMachines/vm/restart`); the method tells them apart. Parsing and comparison ignore ASCII case, and
+//! empty segments are skipped. Known words are written in their canonical spelling, names as given.
 //!
-//! Whether a thing exists, and what may be done to it, is not known here.
+//! This module does not know whether a resource exists or what may be done to it.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use super::types;
-use crate::error::shortened;
+use crate::error::shorten;
 use crate::percent::{Plus, decoded_bytes, encoded_path};
 
-/// Longer than any id that can be made of names within their limits and useful depth.
+/// Maximum length of a path. Longer than any ID with valid names and a useful depth.
 pub const PATH_BYTES_MAX: usize = 2048;
 
-/// As long as the names of machines and groups may be.
+/// Maximum length of a name, the same as for machines and groups.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// Pairs of type and name below one provider. The deepest known path, to one version of an image, has six.
+/// Maximum number of type and name pairs below one provider. The deepest known path, to an image version, has
+/// six.
 pub const PAIRS_MAX: usize = 8;
 
-/// A name or a word, equal to itself in any ASCII case.
+/// A name or a word. Comparison ignores ASCII case.
 #[derive(Debug, Clone)]
 pub struct Name(String);
 
-/// Where a resource is.
+/// The subscription and resource group of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     Tenant,
@@ -40,14 +41,14 @@ pub enum Scope {
     Group { subscription: Name, group: Name },
 }
 
-/// One step down: `virtualMachines/vm`.
+/// One level of an ID: `virtualMachines/vm`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pair {
     pub kind: Name,
     pub name: Name,
 }
 
-/// A namespace and what is named in it. Without pairs it is the provider itself.
+/// A namespace and the pairs below it. Without pairs it is the provider itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Provider {
     pub namespace: Name,
@@ -58,7 +59,7 @@ pub struct Provider {
 pub struct ResourceId {
     pub scope: Scope,
     pub provider: Option<Provider>,
-    /// A resource of another provider that hangs on this one.
+    /// A resource of another provider that is attached to this one.
     pub extension: Option<Provider>,
 }
 
@@ -79,18 +80,18 @@ pub enum IdError {
         problem: &'static str,
     },
     TooDeep,
-    /// A word where only `providers`, or nothing, may follow.
+    /// A word where only `providers` or the end of the path is allowed.
     Unexpected {
         word: String,
     },
-    /// An id was wanted and a word follows it.
+    /// An ID was expected, but it is followed by another word.
     NotAResource {
         tail: String,
     },
 }
 
 impl Path {
-    /// Reads the path of a URL, still encoded, without its query.
+    /// Parses the path of a URL, still encoded, without its query.
     pub fn parse(raw: &str) -> Result<Path, IdError> {
         if raw.len() > PATH_BYTES_MAX {
             return Err(IdError::TooLong);
@@ -126,13 +127,13 @@ impl ResourceId {
         }
     }
 
-    /// Namespace and types without names, `Microsoft.Compute/virtualMachineScaleSets/virtualMachines`; of the extension, if
-    /// there is one. None: a subscription or a resource group.
+    /// Namespace and types without names, `Microsoft.Compute/virtualMachineScaleSets/virtualMachines`; those of
+    /// the extension if there is one. None for a subscription or a resource group.
     pub fn kind(&self) -> Option<String> {
         self.extension.as_ref().or(self.provider.as_ref()).map(Provider::kind)
     }
 
-    /// The last name in it; the resource group's or subscription's, when nothing is below them.
+    /// The last name, or the name of the resource group or subscription if nothing is below it.
     pub fn name(&self) -> Option<&Name> {
         match self.extension.as_ref().or(self.provider.as_ref()) {
             Some(provider) => provider.pairs.last().map(|pair| &pair.name),
@@ -140,12 +141,13 @@ impl ResourceId {
         }
     }
 
-    /// The resource on which the extension hangs, or this one when it has none.
+    /// The resource that the extension is attached to, or this one if it has no extension.
     pub fn base(&self) -> ResourceId {
         ResourceId { extension: None, ..self.clone() }
     }
 
-    /// The id without its last pair: of the set of an instance. None when there is nothing above it in its provider.
+    /// The ID without its last pair, for example the set of an instance. None if this is the top level of its
+    /// provider.
     pub fn parent(&self) -> Option<ResourceId> {
         let mut parent = self.clone();
         let provider = parent.extension.as_mut().or(parent.provider.as_mut())?;
@@ -153,12 +155,12 @@ impl ResourceId {
         (!provider.pairs.is_empty()).then_some(parent)
     }
 
-    /// The same text for every spelling of the id: a key.
+    /// A lookup key: the same text for every spelling of the ID.
     pub fn key(&self) -> String {
         self.to_string().to_ascii_lowercase()
     }
 
-    /// The id as the path of a URL.
+    /// The ID as a URL path.
     pub fn url_path(&self) -> String {
         encoded_path(&self.to_string())
     }
@@ -176,9 +178,9 @@ impl Provider {
 }
 
 impl Name {
-    /// A name that somebody gave.
+    /// Checks a name chosen by a user.
     pub fn new(text: &str) -> Result<Name, IdError> {
-        match problem_of(text) {
+        match find_problem(text) {
             Some(problem) => Err(IdError::BadName { name: text.to_owned(), problem }),
             None => Ok(Name(text.to_owned())),
         }
@@ -192,7 +194,7 @@ impl Name {
         self.0.eq_ignore_ascii_case(text)
     }
 
-    /// A word of ours, in our spelling when we know it.
+    /// A fixed word, in its canonical spelling if known.
     fn word(text: &str) -> Result<Name, IdError> {
         match types::spelling(text) {
             Some(known) => Ok(Name(known.to_owned())),
@@ -201,7 +203,7 @@ impl Name {
     }
 }
 
-/// Reads segments that are decoded already.
+/// Reads decoded segments.
 struct Reader {
     segments: std::iter::Peekable<std::vec::IntoIter<String>>,
 }
@@ -222,7 +224,7 @@ impl Reader {
         }
     }
 
-    /// Reads subscription and group. A word that ends the path here is a tail.
+    /// Reads subscription and resource group. A word that ends the path here is a tail.
     fn scope(&mut self, scope: &mut Scope) -> Result<Option<Name>, IdError> {
         for container in ["subscriptions", "resourceGroups"] {
             let Some(word) = self.segments.next_if(|word| word.eq_ignore_ascii_case(container)) else {
@@ -245,7 +247,8 @@ impl Reader {
         }
     }
 
-    /// Reads `providers`, the namespace and the pairs, up to the next `providers`. A word that ends the path is a tail.
+    /// Reads `providers`, the namespace and the pairs, up to the next `providers`. A word that ends the path is
+    /// a tail.
     fn provider(&mut self, slot: &mut Option<Provider>) -> Result<Option<Name>, IdError> {
         let Some(word) = self.segments.next() else {
             return Ok(None);
@@ -272,19 +275,19 @@ fn decode(segment: &str) -> Result<String, IdError> {
     String::from_utf8(decoded_bytes(segment, Plus::Itself).collect()).map_err(|_| IdError::NotUtf8)
 }
 
-fn problem_of(name: &str) -> Option<&'static str> {
+fn find_problem(name: &str) -> Option<&'static str> {
     const REFUSED: &[char] = &['/', '\\', '<', '>', '%', '&', '?', '#', '"'];
     if name.is_empty() {
-        return Some("is empty");
+        return Some("must not be empty");
     }
     if name.len() > NAME_BYTES_MAX {
-        return Some("is longer than 128 bytes");
+        return Some("must not be longer than 128 bytes");
     }
     if name.contains(|c: char| c.is_control() || c.is_whitespace() || REFUSED.contains(&c)) {
-        return Some("may not have blanks, control characters, quotes, slashes or any of < > % & ? #");
+        return Some("must not contain spaces, control characters, quotes, slashes or any of < > % & ? #");
     }
-    // Programs that tidy a path would turn these into another one.
-    matches!(name, "." | "..").then_some("is a step in a path and not a name")
+    // Programs that normalize paths would remove these segments.
+    matches!(name, "." | "..").then_some("is reserved for relative paths")
 }
 
 impl fmt::Display for ResourceId {
@@ -324,19 +327,26 @@ impl fmt::Display for Name {
 impl fmt::Display for IdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IdError::TooLong => write!(f, "A path has at most {PATH_BYTES_MAX} bytes. Use shorter names."),
-            IdError::NotUtf8 => f.write_str("A name in the path is no UTF-8. Encode names as UTF-8, percent-encoded."),
-            IdError::NotAbsolute => f.write_str("An id begins with a slash: /subscriptions/…"),
-            IdError::BadName { name, problem } => write!(f, "The name '{}' {problem}.", shortened(name)),
-            IdError::TooDeep => write!(f, "An id has at most {PAIRS_MAX} pairs of type and name below a provider."),
+            IdError::TooLong => write!(f, "A path must not be longer than {PATH_BYTES_MAX} bytes. Use shorter names."),
+            IdError::NotUtf8 => f.write_str("A name in the path is not valid UTF-8. Percent-encode names as UTF-8."),
+            IdError::NotAbsolute => f.write_str("A resource ID must start with a slash: /subscriptions/…"),
+            IdError::BadName { name, problem } => write!(f, "The name '{}' {problem}.", shorten(name)),
+            IdError::TooDeep => write!(
+                f,
+                "A resource ID can have at most {PAIRS_MAX} pairs of type and name below a provider. Use a shorter ID."
+            ),
             IdError::Unexpected { word } => write!(
                 f,
-                "'{}' cannot stand there in an id. After a subscription or a resource group comes /providers/, and after \
-                 a type its name.",
-                shortened(word)
+                "'{}' is unexpected at this position of a resource ID. A subscription or resource group must be followed by \
+                 /providers/, and a type by its name.",
+                shorten(word)
             ),
             IdError::NotAResource { tail } => {
-                write!(f, "The id ends with '{}', which has no name. Add the resource's name.", shortened(tail))
+                write!(
+                    f,
+                    "The resource ID ends with '{}' and has no name after it. Add the name of the resource.",
+                    shorten(tail)
+                )
             }
         }
     }

@@ -1,24 +1,25 @@
-//! What PUT and PATCH make of a body that is there.
+//! The effect of PUT and PATCH on an existing body.
 //!
 //! | in the request | PUT | PATCH |
 //! |---|---|---|
-//! | absent | stays | stays |
-//! | `null` | stays | is removed |
-//! | an object | is merged, member by member | is merged, member by member |
-//! | a list, a value | replaces | replaces |
-//! | `tags` | replaces | replaces |
+//! | absent | keeps the value | keeps the value |
+//! | `null` | keeps the value | removes it |
+//! | an object | merges it, member by member | merges it, member by member |
+//! | a list or a value | replaces it | replaces it |
+//! | `tags` | replaces them | replaces them |
 //!
-//! PUT keeps what is absent because clients send parts (`az vmss scale` sends `location` and `sku`, `az vmss update` drops the
-//! image, the tutorial on terminate notification has nothing but the profile), and keeps what is `null` because they write
-//! `null` for what they do not know (`singlePlacementGroup`). Tags are a set that is always sent whole, so that one can be
-//! taken away. A new resource is a PUT onto [`Value::Null`]: its `null`s go.
+//! PUT keeps absent members because clients send partial bodies (`az vmss scale` sends `location` and `sku`,
+//! `az vmss update` drops the image, the tutorial on terminate notification sends only the profile). It keeps
+//! `null` members because clients write `null` for properties that they do not know (`singlePlacementGroup`).
+//! Tags are always sent in full, so that a tag can be removed. A new resource is a PUT onto [`Value::Null`],
+//! and its `null` members are dropped.
 //!
-//! On the way `"true"` and `"false"` become booleans where a boolean is meant, and passwords are left out: the original
-//! shows neither, and what is not kept cannot leak.
+//! The merge also converts `"true"` and `"false"` to booleans where a boolean is expected, and drops passwords:
+//! Azure does not return them either, and data that is not stored cannot leak.
 
 use serde_json::{Map, Value};
 
-/// Where templates of clients write a boolean as a string.
+/// Properties for which some clients' templates write a boolean as a string.
 const BOOLEANS: &[&str] = &[
     "allowExtensionOperations",
     "automaticallyApprove",
@@ -44,20 +45,20 @@ const BOOLEANS: &[&str] = &[
     "vTpmEnabled",
 ];
 
-/// What is taken, may be used, and is never shown again.
+/// Properties that are accepted but never returned.
 const SECRETS: &[&str] = &["adminPassword", "customData", "protectedSettings"];
 
-/// Members whose own members are names that users chose: nothing in them is ours to interpret.
+/// Members whose own members are user-defined names and are not interpreted.
 const FREE: &[&str] = &["tags"];
 
 /// The body after a PUT of `given` onto `existing`, which is [`Value::Null`] for a new resource.
 pub fn put(existing: &Value, given: &Value) -> Value {
-    merged(existing.clone(), given, Nulls::Keep)
+    merge(existing.clone(), given, Nulls::Keep)
 }
 
-/// The body after a PATCH of `given`.
+/// The body after a PATCH with `given`.
 pub fn patch(existing: &Value, given: &Value) -> Value {
-    merged(existing.clone(), given, Nulls::Remove)
+    merge(existing.clone(), given, Nulls::Remove)
 }
 
 #[derive(Clone, Copy)]
@@ -66,9 +67,9 @@ enum Nulls {
     Remove,
 }
 
-fn merged(existing: Value, given: &Value, nulls: Nulls) -> Value {
+fn merge(existing: Value, given: &Value, nulls: Nulls) -> Value {
     let Value::Object(given) = given else {
-        return normalised(given);
+        return normalize(given);
     };
     let mut members = match existing {
         Value::Object(members) => members,
@@ -76,41 +77,41 @@ fn merged(existing: Value, given: &Value, nulls: Nulls) -> Value {
     };
     for (name, value) in given {
         match (value, nulls) {
-            _ if is_in(SECRETS, name) => {}
+            _ if contains_name(SECRETS, name) => {}
             (Value::Null, Nulls::Keep) => {}
             (Value::Null, Nulls::Remove) => {
                 members.remove(name);
             }
-            (value, _) if is_in(FREE, name) => {
+            (value, _) if contains_name(FREE, name) => {
                 members.insert(name.clone(), value.clone());
             }
             (value, _) => {
                 let before = members.remove(name).unwrap_or(Value::Null);
-                members.insert(name.clone(), typed(name, merged(before, value, nulls)));
+                members.insert(name.clone(), to_boolean(name, merge(before, value, nulls)));
             }
         }
     }
     Value::Object(members)
 }
 
-/// The value of something new: the same rules, with nothing to keep.
-fn normalised(value: &Value) -> Value {
+/// Applies the same rules to a new value, where there is nothing to keep.
+fn normalize(value: &Value) -> Value {
     match value {
-        Value::Array(items) => Value::Array(items.iter().map(normalised).collect()),
-        Value::Object(_) => merged(Value::Null, value, Nulls::Keep),
+        Value::Array(items) => Value::Array(items.iter().map(normalize).collect()),
+        Value::Object(_) => merge(Value::Null, value, Nulls::Keep),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
-fn typed(name: &str, value: Value) -> Value {
+fn to_boolean(name: &str, value: Value) -> Value {
     match value.as_str() {
-        Some(text) if is_in(BOOLEANS, name) && text.eq_ignore_ascii_case("true") => Value::Bool(true),
-        Some(text) if is_in(BOOLEANS, name) && text.eq_ignore_ascii_case("false") => Value::Bool(false),
+        Some(text) if contains_name(BOOLEANS, name) && text.eq_ignore_ascii_case("true") => Value::Bool(true),
+        Some(text) if contains_name(BOOLEANS, name) && text.eq_ignore_ascii_case("false") => Value::Bool(false),
         Some(_) | None => value,
     }
 }
 
-fn is_in(names: &[&str], name: &str) -> bool {
+fn contains_name(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn put_keeps_what_is_absent_or_null() {
+    fn put_keeps_absent_and_null_members() {
         check(
             put,
             json!({"location": "here", "sku": {"name": "small", "capacity": 2}, "properties": {"a": 1}}),
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tutorials_body_touches_the_profile_alone() {
+    fn the_body_of_the_tutorial_changes_only_the_profile() {
         let set = json!({"location": "here", "sku": {"capacity": 3}, "properties": {
             "upgradePolicy": {"mode": "Manual"},
             "virtualMachineProfile": {"osProfile": {"computerNamePrefix": "ss"}}}});
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn patch_removes_what_is_null() {
+    fn patch_removes_null_members() {
         check(
             patch,
             json!({"properties": {"a": 1, "b": {"c": 2}}}),
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_become_booleans_where_those_are_meant() {
+    fn strings_become_booleans_where_booleans_are_expected() {
         check(
             put,
             Value::Null,
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_not_kept() {
+    fn passwords_are_dropped() {
         let given = json!({"osProfile": {"adminUsername": "me", "adminPassword": "secret", "customData": "c2g="},
             "list": [{"adminpassword": "secret"}]});
         let kept = json!({"osProfile": {"adminUsername": "me"}, "list": [{}]});

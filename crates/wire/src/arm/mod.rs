@@ -1,13 +1,13 @@
-//! What Azure Resource Manager's clients send and expect: the parts that need no rule and no server.
+//! Formats of Azure Resource Manager that need neither rules nor a server.
 //!
-//! | module | what it knows |
+//! | module | contents |
 //! |---|---|
-//! | [`compute`] | ids of compute resources |
-//! | [`id`] | resource ids and the paths of requests |
-//! | [`types`] | the resource types that there are, and how they are spelt |
-//! | [`error`] | the bodies of errors and of long operations |
+//! | [`compute`] | IDs of compute resources |
+//! | [`id`] | resource IDs and request paths |
+//! | [`types`] | known resource types and their spelling |
+//! | [`error`] | bodies of errors and long-running operations |
 //! | [`template`] | deployment templates: expressions, loops, order |
-//! | [`merge`] | what PUT and PATCH make of a body that is there |
+//! | [`merge`] | the effect of PUT and PATCH on an existing body |
 
 pub mod compute;
 pub mod error;

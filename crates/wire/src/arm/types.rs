@@ -1,7 +1,7 @@
-//! The resource types that there are: their spelling, their api-versions, and whether a template may have them.
+//! Known resource types: their spelling, their api-versions, and whether a template may contain them.
 //!
-//! Clients write types in any case (`publicIpAddresses`, `publicIPAddresses`); answers use one spelling. What a type means
-//! is not known here.
+//! Clients write types in any case (`publicIpAddresses`, `publicIPAddresses`); responses use one spelling. This
+//! module does not know what a type means.
 
 /// Whether a template may contain resources of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub enum Deployable {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownType {
-    /// The namespace and the type, `Microsoft.Compute/virtualMachines`.
+    /// Namespace and type, `Microsoft.Compute/virtualMachines`.
     pub name: &'static str,
-    /// Newest first. Others are accepted too: these are what `providers()` and the list of providers show.
+    /// Newest first. Shown by `providers()` and the list of providers; other versions are accepted too.
     pub api_versions: &'static [&'static str],
     pub deployable: Deployable,
 }
@@ -54,15 +54,16 @@ pub const ALL: &[KnownType] = &[
     },
 ];
 
-/// Words that are no types but stand in ids and paths.
+/// Words in IDs and paths that are not types.
 const OTHER_WORDS: &[&str] = &["subscriptions", "resourceGroups", "providers", "tenants"];
 
-/// The type of this name, in any case.
+/// Finds a type by name, in any case.
 pub fn find(name: &str) -> Option<&'static KnownType> {
     ALL.iter().find(|known| known.name.eq_ignore_ascii_case(name))
 }
 
-/// How one segment of an id is spelt: a namespace, the word for a type, or a word such as `resourceGroups`. None: not known.
+/// The spelling of one segment of an ID: a namespace, a type, or a word such as `resourceGroups`. None if
+/// unknown.
 pub fn spelling(word: &str) -> Option<&'static str> {
     let words = ALL.iter().flat_map(|known| known.name.split('/'));
     words.chain(OTHER_WORDS.iter().copied()).find(|known| known.eq_ignore_ascii_case(word))
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_word_is_spelt_in_two_ways() {
+    fn every_word_has_one_spelling() {
         for word in ALL.iter().flat_map(|known| known.name.split('/')) {
             assert_eq!(spelling(&word.to_uppercase()), Some(word));
         }

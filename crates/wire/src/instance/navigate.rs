@@ -1,11 +1,11 @@
-//! Paths into the instance document, and the two listings beside it.
+//! Paths into the instance document, and the two listings next to it.
 //!
-//! | asked for | as JSON | as text |
+//! | requested | as JSON | as text |
 //! |---|---|---|
-//! | an object or a list | the subtree | its children, one a line, a `/` behind those that have children |
-//! | a value | refused | the bare value |
+//! | an object or a list | the subtree | its children, one per line, with a trailing `/` if they have children |
+//! | a value | an error | the bare value |
 //!
-//! Lists are entered by index. Names are compared with regard to case, as the original's are.
+//! List items are addressed by index. Names are case-sensitive, as in Azure.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Reads the value of the `format` parameter, `None` when there is no such parameter.
+    /// Parses the value of the `format` parameter; `None` if it is missing.
     pub fn parse(given: Option<&str>) -> Result<Format, Refusal> {
         match given {
             None => Ok(Format::Json),
@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// A body, and what it is.
+/// A body and its content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub media: Media,
@@ -52,25 +52,25 @@ impl Media {
     }
 }
 
-/// What is at `path` in the document `tree`. The path is what follows `/metadata/instance`, with
-/// its slash; empty steps in it, so also a slash at its end, do not count.
+/// The element of `tree` at `path`, which is the part of the URL after `/metadata/instance`, including its
+/// slash. Empty segments, such as a trailing slash, are ignored.
 pub fn navigate(tree: &Value, path: &str, format: Format) -> Result<Answer, Refusal> {
     let whole_path = || format!("/metadata/instance{path}");
     let mut node = tree;
     for step in path.split('/').filter(|step| !step.is_empty()) {
-        node = child(node, step).ok_or_else(|| Refusal::UnknownElement { path: whole_path() })?;
+        node = find_child(node, step).ok_or_else(|| Refusal::UnknownElement { path: whole_path() })?;
     }
     match format {
-        Format::Text => Ok(text(text_of(node))),
+        Format::Text => Ok(text_answer(render_text(node))),
         Format::Json if is_container(node) => Ok(Answer { media: Media::Json, body: node.to_string().into_bytes() }),
         Format::Json => Err(Refusal::TextFormatNeeded { path: whole_path() }),
     }
 }
 
-/// The answer to `/metadata` itself, which is there only as text.
+/// The response to `/metadata` itself, which is only available as text.
 pub fn root_listing(format: Format) -> Result<Answer, Refusal> {
     match format {
-        Format::Text => Ok(text("instance/\nscheduledevents/".to_owned())),
+        Format::Text => Ok(text_answer("instance/\nscheduledevents/".to_owned())),
         Format::Json => Err(Refusal::TextFormatNeeded { path: "/metadata".to_owned() }),
     }
 }
@@ -81,20 +81,20 @@ pub fn versions_body() -> Vec<u8> {
     format!("{{\"apiVersions\":[{versions}]}}").into_bytes()
 }
 
-fn text(body: String) -> Answer {
+fn text_answer(body: String) -> Answer {
     Answer { media: Media::Text, body: body.into_bytes() }
 }
 
-fn child<'t>(node: &'t Value, step: &str) -> Option<&'t Value> {
+fn find_child<'t>(node: &'t Value, step: &str) -> Option<&'t Value> {
     match node {
         Value::Object(members) => members.get(step),
-        Value::Array(items) => items.get(index(step)?),
+        Value::Array(items) => items.get(parse_index(step)?),
         _ => None,
     }
 }
 
-/// Digits only: `parse` alone would take a sign.
-fn index(step: &str) -> Option<usize> {
+/// Accepts only digits; `parse` alone would accept a sign.
+fn parse_index(step: &str) -> Option<usize> {
     let digits = step.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| step.parse().ok()).flatten()
 }
@@ -103,20 +103,22 @@ fn is_container(node: &Value) -> bool {
     node.is_object() || node.is_array()
 }
 
-fn text_of(node: &Value) -> String {
+fn render_text(node: &Value) -> String {
     match node {
-        Value::Object(members) => lines(members.iter().map(|(key, value)| entry(key, value))),
-        Value::Array(items) => lines(items.iter().enumerate().map(|(index, item)| entry(&index.to_string(), item))),
+        Value::Object(members) => join_lines(members.iter().map(|(key, value)| render_entry(key, value))),
+        Value::Array(items) => {
+            join_lines(items.iter().enumerate().map(|(index, item)| render_entry(&index.to_string(), item)))
+        }
         Value::String(value) => value.clone(),
         other => other.to_string(),
     }
 }
 
-fn entry(name: &str, node: &Value) -> String {
+fn render_entry(name: &str, node: &Value) -> String {
     let slash = if is_container(node) { "/" } else { "" };
     format!("{name}{slash}")
 }
 
-fn lines(entries: impl Iterator<Item = String>) -> String {
+fn join_lines(entries: impl Iterator<Item = String>) -> String {
     entries.collect::<Vec<_>>().join("\n")
 }

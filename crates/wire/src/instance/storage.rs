@@ -1,5 +1,5 @@
-//! The `storageProfile` of a machine. We know the image and the operating system, and nothing of
-//! the disks: the rest is there for its shape.
+//! The `storageProfile` of a machine. Forewarn knows the image and the operating system, but no disks; the
+//! other properties are present but empty.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What web hooks are told, stage by stage, compared with a golden file.
+//! Webhook messages at every stage, compared with a golden file.
 
 use forewarn_wire::cloudevent::{Stage, Telling};
 use forewarn_wire::document::{Kind, Source};
@@ -24,13 +24,13 @@ fn telling(stage: Stage) -> Telling<'static> {
 }
 
 #[test]
-fn every_stage_renders_its_line_of_the_golden_file() {
+fn every_stage_matches_the_golden_file() {
     let lines: String = Stage::ALL.map(|stage| format!("{}\n", telling(stage).body())).concat();
     check_golden("cloudevents.jsonl", lines.as_bytes());
 }
 
 #[test]
-fn only_what_is_scheduled_says_not_before() {
+fn only_scheduled_events_have_not_before() {
     for stage in Stage::ALL {
         let body = telling(stage).body();
         let not_before = &body["data"]["resourceInfo"]["properties"]["NotBefore"];
@@ -42,7 +42,7 @@ fn only_what_is_scheduled_says_not_before() {
 }
 
 #[test]
-fn the_event_is_named_in_the_subject_and_the_envelope_has_an_id_of_its_own() {
+fn the_subject_names_the_event_and_the_envelope_has_its_own_id() {
     let body = telling(Stage::Completed).body();
     let info = &body["data"]["resourceInfo"];
     assert_eq!(body["subject"], info["id"]);

@@ -18,7 +18,7 @@ const fn role(name: &str) -> Resource<'_> {
     Resource { name, machine: Machine::RoleInstance }
 }
 
-/// One event of each kind and, among them, one of each of everything else.
+/// One event of each kind which together cover every variant of the other fields.
 const EVENTS: [EventView<'_>; 5] = [
     EventView {
         id: 0x28512AF7_C957_4500_9BC4_842D6FB531E4,
@@ -78,7 +78,7 @@ fn document(version: Version, names: Names, incarnation: u64, events: &[EventVie
 }
 
 #[test]
-fn every_version_renders_its_golden_file() {
+fn every_version_matches_its_golden_file() {
     for version in Version::ALL {
         let actual = document(version, Names::Original, 18_446_744_073_709_551_615, &EVENTS);
         check_golden(&format!("events-{version}.json"), &actual);
@@ -88,7 +88,7 @@ fn every_version_renders_its_golden_file() {
 }
 
 #[test]
-fn plain_names_change_the_first_version_only() {
+fn plain_names_only_change_the_first_version() {
     for version in Version::ALL {
         let original = document(version, Names::Original, 1, &EVENTS);
         let plain = document(version, Names::Plain, 1, &EVENTS);
@@ -97,7 +97,7 @@ fn plain_names_change_the_first_version_only() {
 }
 
 #[test]
-fn captured_documents_are_rendered_as_they_were_seen() {
+fn rendered_documents_match_captured_ones() {
     let event = |id, kind, resources, not_before_unix_secs| EventView {
         id,
         status: Status::Scheduled,
@@ -162,7 +162,7 @@ fn not_before_is_an_rfc_1123_date_and_empty_once_started() {
     check(Status::Scheduled, None, "");
     check(Status::Started, Some(1_583_020_800), "");
     check(Status::Started, None, "");
-    // Out of the range of the notation: the nearest that can be written.
+    // Times out of range are clamped.
     check(Status::Scheduled, Some(-1), "Thu, 01 Jan 1970 00:00:00 GMT");
     check(Status::Scheduled, Some(i64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
 }

@@ -1,4 +1,4 @@
-//! The instance document: golden files per version, and the ways into it.
+//! The instance document: golden files per version, and paths into it.
 
 use crate::support::check_golden;
 use forewarn_wire::error::Refusal;
@@ -52,7 +52,7 @@ fn newest() -> Value {
 }
 
 #[test]
-fn every_version_that_added_something_renders_its_golden_file() {
+fn every_version_with_changes_matches_its_golden_file() {
     let mut last = Value::Null;
     for version in InstanceVersion::ALL {
         let tree = tree(version, &MACHINE);
@@ -64,7 +64,7 @@ fn every_version_that_added_something_renders_its_golden_file() {
 }
 
 #[test]
-fn fields_are_there_from_their_first_version_on() {
+fn fields_are_present_since_their_first_version() {
     let check = |pointer: &str, first: &str| {
         let having = |&version: &InstanceVersion| tree(version, &MACHINE).pointer(pointer).is_some();
         let found: Vec<_> = InstanceVersion::ALL.into_iter().filter(having).collect();
@@ -95,7 +95,7 @@ fn fields_are_there_from_their_first_version_on() {
 }
 
 #[test]
-fn every_value_is_a_string_and_every_key_in_order() {
+fn values_are_strings_and_keys_are_sorted() {
     fn visit(node: &Value) {
         match node {
             Value::Object(members) => {
@@ -112,7 +112,7 @@ fn every_value_is_a_string_and_every_key_in_order() {
     }
 }
 
-/// The answer as `json <body>` or `text <body>`, or the status of the refusal.
+/// Renders the answer as `json <body>` or `text <body>`, or the status of the error.
 fn answer(path: &str, format: Format) -> String {
     match navigate(&newest(), path, format) {
         Ok(answer) => {
@@ -132,7 +132,7 @@ fn check(path: &str, json: &str, text: &str) {
 }
 
 #[test]
-fn paths_lead_to_subtrees_values_and_listings() {
+fn paths_select_subtrees_values_and_listings() {
     check("", &format!("json {}", newest()), "text compute/\nnetwork/");
     check("/", &format!("json {}", newest()), "text compute/\nnetwork/");
     check("/compute/name", "400", "text web_3");
@@ -165,7 +165,7 @@ fn paths_lead_to_subtrees_values_and_listings() {
 }
 
 #[test]
-fn paths_that_lead_nowhere_are_not_found() {
+fn unknown_paths_are_not_found() {
     for path in [
         "/x",
         "/Compute",
@@ -183,7 +183,7 @@ fn paths_that_lead_nowhere_are_not_found() {
 }
 
 #[test]
-fn a_refusal_names_the_whole_path() {
+fn errors_contain_the_whole_path() {
     let refusal = |path, format| navigate(&newest(), path, format).unwrap_err();
     let path = "/metadata/instance/compute/name".to_owned();
     assert_eq!(refusal("/compute/name", Format::Json), Refusal::TextFormatNeeded { path });
@@ -201,7 +201,7 @@ fn the_format_is_json_or_text() {
 }
 
 #[test]
-fn the_root_is_a_listing_and_the_versions_a_list() {
+fn the_root_is_a_listing_and_versions_are_a_list() {
     let listing = root_listing(Format::Text).unwrap();
     assert_eq!(listing.body, b"instance/\nscheduledevents/");
     assert_eq!(root_listing(Format::Json).unwrap_err().status(), 400);

@@ -1,4 +1,4 @@
-//! The crate as its users see it, compared with files that hold the bytes.
+//! Tests of the public API of the crate against golden files.
 
 mod cloudevent;
 mod document;

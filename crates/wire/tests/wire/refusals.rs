@@ -1,4 +1,4 @@
-//! Every refusal, with its status, its headers and its body.
+//! Every error with its status, headers and body.
 
 use crate::support::check_golden;
 use forewarn_wire::approval::{ApprovalError, RequestedId};
@@ -59,7 +59,7 @@ fn every_refusal() -> Vec<Refusal> {
 }
 
 #[test]
-fn every_refusal_renders_its_line_of_the_golden_file() {
+fn every_error_matches_the_golden_file() {
     let lines: String = every_refusal().iter().map(line).collect();
     check_golden("refusals.txt", lines.as_bytes());
 }
@@ -72,7 +72,7 @@ fn line(refusal: &Refusal) -> String {
 }
 
 #[test]
-fn every_body_is_json_with_an_error_that_begins_as_its_status_is_called() {
+fn every_body_is_json_and_starts_with_the_reason_phrase() {
     for refusal in every_refusal() {
         let body: Value = serde_json::from_str(&refusal.body()).expect("a body is JSON");
         let error = body["error"].as_str().expect("an error is a string");
@@ -95,7 +95,7 @@ fn every_body_is_json_with_an_error_that_begins_as_its_status_is_called() {
 }
 
 #[test]
-fn known_bodies_of_the_original_begin_ours() {
+fn messages_start_with_the_known_words_of_azure() {
     let check = |refusal: Refusal, status: u16, beginning: &str| {
         assert_eq!(refusal.status(), status);
         assert!(refusal.body().starts_with(beginning), "{}", refusal.body());
@@ -116,7 +116,7 @@ fn known_bodies_of_the_original_begin_ours() {
 }
 
 #[test]
-fn newest_versions_are_those_of_the_path() {
+fn newest_versions_belong_to_the_path() {
     let newest = |endpoint| {
         let refusal = Refusal::api_version(endpoint, None, VersionError::Missing);
         let body: Value = serde_json::from_str(&refusal.body()).unwrap();

@@ -1,7 +1,7 @@
-//! Golden files: bytes that were looked at once and must not change unseen.
+//! Golden files: reviewed output that must not change unnoticed.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p forewarn-wire` writes them anew, all but the captured ones, which
-//! are not ours to change.
+//! `UPDATE_GOLDEN=1 cargo test -p forewarn-wire` rewrites them, except for the captured ones, which come from
+//! Azure.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,7 @@ pub fn check_golden(name: &str, actual: &[u8]) {
     );
 }
 
-/// Compares with what somebody saw on the wire of the original. `...` in the file stands for what
-/// was not kept.
+/// Compares with output captured from Azure. `...` in the file stands for text that was not recorded.
 pub fn check_captured(name: &str, actual: &[u8]) {
     let captured = String::from_utf8(read(&golden_path(name))).expect("captures are text");
     let actual = String::from_utf8_lossy(actual);
@@ -38,7 +37,7 @@ pub fn check_captured(name: &str, actual: &[u8]) {
     }
 }
 
-/// A file beside the golden ones that a test begins with.
+/// Reads an input file from the golden directory.
 pub fn read_golden(name: &str) -> Vec<u8> {
     read(&golden_path(name))
 }

@@ -1,4 +1,4 @@
-//! Templates in the shape in which Azure's command line sends them, and the plans that come of them.
+//! Templates as the Azure CLI sends them, and the plans that result.
 
 use forewarn_wire::arm::id::ResourceId;
 use forewarn_wire::arm::merge;
@@ -20,7 +20,7 @@ fn plan(name: &str) -> Plan {
     Template::from_request(&request, &target).expect("clients send templates that can be read")
 }
 
-/// What is looked at: ids in order, what they depend on, and the bodies as they would be stored.
+/// Renders the IDs in order, their dependencies, and the bodies as they would be stored.
 fn check_plan(name: &str) {
     let last = |id: &ResourceId| id.name().map(ToString::to_string);
     let resources: Vec<Value> = plan(name)
@@ -64,7 +64,7 @@ fn the_output_of_a_scale_set_is_its_properties() {
 }
 
 #[test]
-fn a_password_is_in_the_plan_and_not_in_what_is_stored() {
+fn a_password_is_in_the_plan_but_not_in_the_stored_body() {
     let plan = plan("template-vmss-create");
     let set = plan.resources.last().expect("the scale set is last");
     let password = "/properties/virtualMachineProfile/osProfile/adminPassword";

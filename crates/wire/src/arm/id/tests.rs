@@ -1,10 +1,10 @@
-//! Ids: what is read, how it is written, what is refused.
+//! Tests of IDs: parsing, formatting and errors.
 
 use super::*;
 use proptest::prelude::*;
 
-/// The path as it is written again, a `|` before the tail, or the sentence.
-fn shown(raw: &str) -> String {
+/// Renders the path with a `|` before the tail, or the error message.
+fn render(raw: &str) -> String {
     match Path::parse(raw) {
         Ok(Path { id, tail: Some(tail) }) => format!("{id}|{tail}"),
         Ok(Path { id, tail: None }) => id.to_string(),
@@ -13,7 +13,7 @@ fn shown(raw: &str) -> String {
 }
 
 fn check(raw: &str, expected: &str) {
-    assert_eq!(shown(raw), expected, "{raw:?}");
+    assert_eq!(render(raw), expected, "{raw:?}");
 }
 
 fn id(text: &str) -> ResourceId {
@@ -23,7 +23,7 @@ fn id(text: &str) -> ResourceId {
 const SET: &str = "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/su";
 
 #[test]
-fn ids_of_every_depth_are_read() {
+fn ids_of_every_depth_are_parsed() {
     check("/", "");
     check("/subscriptions/S", "/subscriptions/S");
     check("/subscriptions/S/resourceGroups/g", "/subscriptions/S/resourceGroups/g");
@@ -38,7 +38,7 @@ fn ids_of_every_depth_are_read() {
 }
 
 #[test]
-fn one_word_after_an_id_is_its_tail() {
+fn a_word_after_an_id_is_its_tail() {
     check("/subscriptions", "|subscriptions");
     check("/tenants", "|tenants");
     check("/providers", "|providers");
@@ -58,13 +58,13 @@ fn one_word_after_an_id_is_its_tail() {
 }
 
 #[test]
-fn words_get_one_spelling_and_names_keep_theirs() {
+fn words_are_normalized_and_names_are_not() {
     check(
         "/SUBSCRIPTIONS/S/resourcegroups/MyGroup/PROVIDERS/microsoft.network/publicIpAddresses/VM1PublicIP/",
         "/subscriptions/S/resourceGroups/MyGroup/providers/Microsoft.Network/publicIPAddresses/VM1PublicIP",
     );
     check("/providers/Own.Space/odd/Name", "/providers/Own.Space/odd/Name");
-    // A name may be a word.
+    // A name may be the same as a fixed word.
     check(
         "/subscriptions/subscriptions/resourceGroups/PROVIDERS/providers/Microsoft.Compute/virtualMachines/providers",
         "/subscriptions/subscriptions/resourceGroups/PROVIDERS/providers/Microsoft.Compute/virtualMachines/providers",
@@ -72,7 +72,7 @@ fn words_get_one_spelling_and_names_keep_theirs() {
 }
 
 #[test]
-fn slashes_may_be_doubled_and_names_encoded() {
+fn double_slashes_and_encoded_names_are_accepted() {
     check(
         "//subscriptions/S//resourceGroups/g/providers/Microsoft.Compute//availabilitySets/as%31//",
         "/subscriptions/S/resourceGroups/g/providers/Microsoft.Compute/availabilitySets/as1",
@@ -82,36 +82,42 @@ fn slashes_may_be_doubled_and_names_encoded() {
 }
 
 #[test]
-fn what_is_no_id_gets_a_sentence() {
-    check("", "An id begins with a slash: /subscriptions/…");
-    check("subscriptions/S", "An id begins with a slash: /subscriptions/…");
-    check(&format!("/{}", "x/".repeat(PATH_BYTES_MAX)), "A path has at most 2048 bytes. Use shorter names.");
-    check("/subscriptions/%ff", "A name in the path is no UTF-8. Encode names as UTF-8, percent-encoded.");
-    let characters = "may not have blanks, control characters, quotes, slashes or any of < > % & ? #";
+fn invalid_ids_are_reported() {
+    check("", "A resource ID must start with a slash: /subscriptions/…");
+    check("subscriptions/S", "A resource ID must start with a slash: /subscriptions/…");
+    check(
+        &format!("/{}", "x/".repeat(PATH_BYTES_MAX)),
+        "A path must not be longer than 2048 bytes. Use shorter names.",
+    );
+    check("/subscriptions/%ff", "A name in the path is not valid UTF-8. Percent-encode names as UTF-8.");
+    let characters = "must not contain spaces, control characters, quotes, slashes or any of < > % & ? #";
     check("/subscriptions/a%2Fb", &format!("The name 'a/b' {characters}."));
     check("/subscriptions/a%20b", &format!("The name 'a b' {characters}."));
     check("/subscriptions/100%", &format!("The name '100%' {characters}."));
-    check("/subscriptions/%2E%2e", "The name '..' is a step in a path and not a name.");
+    check("/subscriptions/%2E%2e", "The name '..' is reserved for relative paths.");
     check(
         &format!("/subscriptions/{}", "x".repeat(NAME_BYTES_MAX + 1)),
-        &format!("The name '{}…' is longer than 128 bytes.", "x".repeat(100)),
+        &format!("The name '{}…' must not be longer than 128 bytes.", "x".repeat(100)),
     );
     let deep = format!("/providers/Microsoft.Compute{}", "/type/name".repeat(PAIRS_MAX + 1));
-    check(&deep, "An id has at most 8 pairs of type and name below a provider.");
-    let unexpected = "'locations' cannot stand there in an id. After a subscription or a resource group comes /providers/, and after a type its name.";
+    check(&deep, "A resource ID can have at most 8 pairs of type and name below a provider. Use a shorter ID.");
+    let unexpected = "'locations' is unexpected at this position of a resource ID. A subscription or resource group must be followed by /providers/, and a type by its name.";
     check("/subscriptions/S/locations/westeurope", unexpected);
     let third = format!("{SET}/providers/A/b/c/providers/D/e/f");
-    assert!(shown(&third).starts_with("'providers' cannot stand there"), "{}", shown(&third));
+    assert!(render(&third).starts_with("'providers' is unexpected at this position"), "{}", render(&third));
 }
 
 #[test]
 fn an_id_has_no_tail() {
     let error = ResourceId::parse(&format!("{SET}/restart")).unwrap_err();
-    assert_eq!(error.to_string(), "The id ends with 'restart', which has no name. Add the resource's name.");
+    assert_eq!(
+        error.to_string(),
+        "The resource ID ends with 'restart' and has no name after it. Add the name of the resource."
+    );
 }
 
 #[test]
-fn the_parts_of_an_id_can_be_asked_for() {
+fn an_id_provides_its_parts() {
     let event = id(&format!("{SET}/virtualmachines/0/providers/Microsoft.Maintenance/scheduledevents/7"));
     assert_eq!(event.subscription().unwrap().as_str(), "S");
     assert_eq!(event.group().unwrap().as_str(), "g");
@@ -140,7 +146,7 @@ fn hash(id: &ResourceId) -> u64 {
 
 proptest! {
     #[test]
-    fn no_bytes_make_the_parser_panic(bytes: Vec<u8>) {
+    fn parsing_any_bytes_does_not_panic(bytes: Vec<u8>) {
         let _ = Path::parse(&String::from_utf8_lossy(&bytes));
     }
 

@@ -1,4 +1,4 @@
-//! The functions that look at the template and at where it is deployed.
+//! Template functions that depend on the template or on where it is deployed.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) enum Contextual {
 }
 
 impl Contextual {
-    /// The function of this name, in lower case.
+    /// Finds a function by its name in lower case.
     pub(super) fn find(name: &str) -> Option<Contextual> {
         Some(match name {
             "parameters" => Contextual::Parameters,
@@ -65,7 +65,7 @@ impl Evaluator<'_> {
     fn named<'v>(&self, function: &str, at: usize, arguments: &'v [Value]) -> Result<&'v str, TemplateError> {
         match arguments {
             [Value::String(name)] => Ok(name),
-            _ => Err(self.arguments(function, at, "wants one name")),
+            _ => Err(self.arguments(function, at, "requires one name")),
         }
     }
 
@@ -100,13 +100,13 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Evaluates something that must not need itself.
+    /// Evaluates a variable or default, and fails if it depends on itself.
     fn opened(&mut self, at: usize, place: &str, work: impl FnOnce(&mut Self) -> Evaluated) -> Evaluated {
         if self.open.iter().any(|open| open == place) {
             return Err(self.error_at(Some(at), Problem::RefersToItself { name: place.to_owned() }));
         }
         self.open.push(place.to_owned());
-        // A loop around the use is none around the definition.
+        // A loop around the use does not apply to the definition.
         let loops = std::mem::take(&mut self.loops);
         let value = self.elsewhere(place, work);
         self.loops = loops;
@@ -123,7 +123,7 @@ impl Evaluator<'_> {
             _ => (None, None),
         };
         let Some(offset) = offset else {
-            return Err(self.arguments("copyIndex", at, "wants the name of a loop, or a number to add, or both"));
+            return Err(self.arguments("copyIndex", at, "requires the name of a loop, an offset, or both"));
         };
         let mut loops = self.loops.iter().rev();
         let found = loops.find(|open| name.is_none_or(|name| open.name.eq_ignore_ascii_case(name)));
@@ -131,10 +131,10 @@ impl Evaluator<'_> {
             return Err(self.error_at(Some(at), Problem::NoSuchLoop));
         };
         let index = i64::try_from(found.index).ok().and_then(|index| index.checked_add(offset));
-        index.map(Value::from).ok_or_else(|| self.arguments("copyIndex", at, "has no result of 64 bits"))
+        index.map(Value::from).ok_or_else(|| self.arguments("copyIndex", at, "has no 64-bit result"))
     }
 
-    /// `[subscription], [group], type, names…`: the type is the first that has a slash.
+    /// `[subscription], [group], type, names…`: the type is the first argument that contains a slash.
     fn resource_id(&self, at: usize, arguments: &[Value]) -> Result<ResourceId, TemplateError> {
         let wrong = || {
             let wanted = "wants texts: perhaps a subscription and a resource group, a type such as \
@@ -156,11 +156,11 @@ impl Evaluator<'_> {
 
     fn reference(&mut self, at: usize, arguments: &[Value]) -> Evaluated {
         let Phase::Outputs(find) = self.phase else {
-            let why = "it works in outputs only, because nothing exists before the whole template was read";
+            let why = "it only works in outputs, because resources do not exist before the deployment";
             return Err(self.error_at(Some(at), Problem::RefusedFunction { name: "reference".to_owned(), why }));
         };
         let Some(Value::String(text)) = arguments.first() else {
-            return Err(self.arguments("reference", at, "wants the id of a resource"));
+            return Err(self.arguments("reference", at, "requires the ID of a resource"));
         };
         let id = match ResourceId::parse(text) {
             Ok(id) => id,
@@ -175,7 +175,7 @@ impl Evaluator<'_> {
 
     fn providers(&self, at: usize, arguments: &[Value]) -> Evaluated {
         let [Value::String(namespace), Value::String(kind)] = arguments else {
-            return Err(self.arguments("providers", at, "wants a namespace and a type"));
+            return Err(self.arguments("providers", at, "requires a namespace and a type"));
         };
         let name = format!("{namespace}/{kind}");
         let Some(known) = types::find(&name) else {
@@ -214,7 +214,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The id of a type with several parts, `Namespace/a/b`, and a name for each.
+/// The ID of a type with several parts, `Namespace/a/b`, and a name for each.
 pub(super) fn id_of(subscription: &str, group: &str, kind: &str, names: &[&str]) -> Result<ResourceId, Problem> {
     let (namespace, words) = kind.split_once('/').unwrap_or((kind, ""));
     let words: Vec<&str> = words.split('/').collect();
@@ -225,7 +225,7 @@ pub(super) fn id_of(subscription: &str, group: &str, kind: &str, names: &[&str])
     for (word, name) in words.iter().zip(names) {
         if word.is_empty() || name.is_empty() || name.contains('/') {
             return Err(Problem::BadId {
-                why: "A part of the type or of the name is empty, or has a slash in it.".to_owned(),
+                why: "A part of the type or the name is empty or contains a slash.".to_owned(),
             });
         }
         path.push_str(&format!("/{word}/{name}"));

@@ -1,26 +1,26 @@
-//! What is wrong with a template, and where.
+//! Template errors and where they occurred.
 
 use std::fmt;
 
 use super::{COPIES_MAX, DEPTH_MAX, EXPRESSION_BYTES_MAX};
 use crate::arm::error::ArmError;
-use crate::error::shortened;
+use crate::error::shorten;
 
-/// Why nothing of a template is created, or why its outputs cannot be had.
+/// An error in a template. Nothing is created, or the outputs are not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {
-    /// A path into the request's template: `resources[2].properties.sku`.
+    /// A path into the template of the request: `resources[2].properties.sku`.
     pub place: String,
-    /// The resource that the place is in, as the template writes it.
+    /// The resource that contains the place, as the template names it.
     pub resource: Option<String>,
-    /// The byte in the text at that place.
+    /// The byte offset in the text at that place.
     pub at: Option<usize>,
-    /// The sentence.
+    /// The message.
     pub message: String,
 }
 
 impl TemplateError {
-    /// The code under which clients know all of these.
+    /// The error code, the same for all template errors.
     pub fn code(&self) -> &'static str {
         "InvalidTemplate"
     }
@@ -51,7 +51,7 @@ impl From<&TemplateError> for ArmError {
     }
 }
 
-/// Everything that can be wrong.
+/// All possible problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Problem {
     Mode {
@@ -127,7 +127,7 @@ pub(super) enum Problem {
     NotInTemplate {
         given: String,
     },
-    Circle {
+    Cycle {
         ids: Vec<String>,
     },
     NotThere {
@@ -139,15 +139,15 @@ pub(super) enum Problem {
     SecretShown {
         parameter: String,
     },
-    /// Stands for a problem whose sentence would show a secret.
+    /// Replaces a problem whose message would reveal a secret.
     Hidden {
         parameter: String,
     },
 }
 
 impl Problem {
-    /// The problem, or one that says nothing of the values when those come of a secure parameter.
-    pub(super) fn keeping(self, secret: Option<&String>) -> Problem {
+    /// Replaces the problem if its message could reveal the value of a secure parameter.
+    pub(super) fn hide_secret(self, secret: Option<&String>) -> Problem {
         let shows_values = match &self {
             Problem::Mode { .. }
             | Problem::Refused(_)
@@ -181,7 +181,7 @@ impl Problem {
             | Problem::BadId { .. }
             | Problem::Twice { .. }
             | Problem::NotInTemplate { .. }
-            | Problem::Circle { .. }
+            | Problem::Cycle { .. }
             | Problem::NotThere { .. } => true,
         };
         match secret {
@@ -196,84 +196,89 @@ impl fmt::Display for Problem {
         match self {
             Problem::Mode { given } => write!(
                 f,
-                "The mode '{}' is not supported, because it would delete what the template does not name. Use \
+                "The mode '{}' is not supported, because it would delete resources that are not in the template. Use \
                  Incremental.",
-                shortened(given)
+                shorten(given)
             ),
             Problem::Refused(sentence) => f.write_str(sentence),
-            Problem::Missing { member } => write!(f, "There is no '{member}'. Add it."),
-            Problem::NotA { expected } => write!(f, "This is not {expected}."),
+            Problem::Missing { member } => write!(f, "The member '{member}' is missing. Add it."),
+            Problem::NotA { expected } => write!(f, "The value must be {expected}."),
             Problem::TooMany { what, max } => write!(f, "There are more than {max} {what}. Split the template."),
-            Problem::TooDeep => write!(f, "This is nested more than {DEPTH_MAX} deep. Make it flatter."),
+            Problem::TooDeep => write!(f, "The nesting is deeper than {DEPTH_MAX} levels. Reduce it."),
             Problem::TooMuchWork => f.write_str("The template takes too long to evaluate. Make it smaller."),
             Problem::ExpressionTooLong => {
-                write!(f, "An expression has at most {EXPRESSION_BYTES_MAX} bytes. Use variables for its parts.")
+                write!(
+                    f,
+                    "An expression must not be longer than {EXPRESSION_BYTES_MAX} bytes. Use variables for its parts."
+                )
             }
             Problem::Syntax { expected } => {
                 write!(
                     f,
-                    "The expression cannot be read: {expected} should be here. Text that begins with [ and is no \
-                     expression is written with [[."
+                    "Invalid expression: expected {expected}. If the text is not an expression but starts with [, write \
+                     [[ instead."
                 )
             }
             Problem::UnknownFunction { name } => {
-                write!(f, "The function '{}' is not known here. Replace it by its value.", shortened(name))
+                write!(f, "The function '{}' is unknown. Replace the call with its value.", shorten(name))
             }
             Problem::RefusedFunction { name, why } => {
-                write!(f, "The function '{}' is not supported: {why}.", shortened(name))
+                write!(f, "The function '{}' is not supported: {why}.", shorten(name))
             }
             Problem::Arguments { function, problem } => {
-                write!(f, "{}() {problem}.", shortened(function))
+                write!(f, "{}() {problem}.", shorten(function))
             }
             Problem::UnknownParameter { name } => {
-                write!(f, "There is no parameter '{}'. Declare it under parameters.", shortened(name))
+                write!(f, "There is no parameter '{}'. Declare it under parameters.", shorten(name))
             }
             Problem::UnknownVariable { name } => {
-                write!(f, "There is no variable '{}'. Define it under variables.", shortened(name))
+                write!(f, "There is no variable '{}'. Define it under variables.", shorten(name))
             }
-            Problem::NoMember { name } => write!(f, "There is nothing named '{}' in that.", shortened(name)),
-            Problem::NoIndex { length } => write!(f, "The index is not one of a list of {length}."),
+            Problem::NoMember { name } => write!(f, "The value has no member '{}'. Check the name.", shorten(name)),
+            Problem::NoIndex { length } => write!(f, "The index is out of range for a list of {length}."),
             Problem::RefersToItself { name } => {
-                write!(f, "'{}' is made of itself. Break the circle.", shortened(name))
+                write!(f, "'{}' depends on itself. Remove the cycle.", shorten(name))
             }
             Problem::ParameterNotDeclared => {
-                f.write_str("The template declares no such parameter. Declare it, or do not give it.")
+                f.write_str("The template does not declare this parameter. Declare it, or remove the value.")
             }
             Problem::ParameterNotGiven => {
-                f.write_str("The parameter has neither a value nor a default. Give it a value.")
+                f.write_str("The parameter has neither a value nor a default. Specify a value.")
             }
-            Problem::ParameterType { expected } => write!(f, "The value of the parameter is not {expected}."),
-            Problem::ParameterNotAllowed => f.write_str("The value of the parameter is not one of its allowedValues."),
+            Problem::ParameterType { expected } => write!(f, "The value of the parameter must be {expected}."),
+            Problem::ParameterNotAllowed => f.write_str("The value of the parameter must be one of its allowedValues."),
             Problem::ParameterBounds { what, bound } => write!(f, "The value of the parameter is {what} {bound}."),
-            Problem::NoSuchLoop => f.write_str("copyIndex() stands in no copy loop, or in none of that name."),
-            Problem::CopyCount => write!(f, "The count of a copy loop is a whole number from 0 to {COPIES_MAX}."),
+            Problem::NoSuchLoop => {
+                f.write_str("copyIndex() is not inside a copy loop, or not inside the loop with this name.")
+            }
+            Problem::CopyCount => write!(f, "The count of a copy loop must be a whole number from 0 to {COPIES_MAX}."),
             Problem::UnknownType { name } => {
-                write!(f, "Resources of the type '{}' are not supported. Nothing was created.", shortened(name))
+                write!(f, "Resources of the type '{}' are not supported. Nothing was created.", shorten(name))
             }
             Problem::BadId { why } => f.write_str(why),
             Problem::NameSegments { wanted } => {
-                write!(f, "The name must have as many parts, separated by slashes, as the type has: {wanted}.")
+                write!(f, "The name must have as many parts, separated by slashes, as the type: {wanted}.")
             }
-            Problem::Twice { id } => write!(f, "{} is there twice. Give each resource its own name.", shortened(id)),
+            Problem::Twice { id } => write!(f, "{} is defined twice. Give each resource its own name.", shorten(id)),
             Problem::NotInTemplate { given } => {
-                write!(f, "dependsOn names '{}', which is not in the template.", shortened(given))
+                write!(f, "dependsOn refers to '{}', which is not in the template.", shorten(given))
             }
-            Problem::Circle { ids } => {
-                write!(f, "These depend on each other in a circle: {}.", shortened(&ids.join(", ")))
+            Problem::Cycle { ids } => {
+                write!(f, "These resources depend on each other in a cycle: {}.", shorten(&ids.join(", ")))
             }
-            Problem::NotThere { id } => write!(f, "There is no resource {} to refer to.", shortened(id)),
+            Problem::NotThere { id } => write!(f, "The referenced resource {} does not exist.", shorten(id)),
             Problem::SecretInPlain { parameter } => write!(
                 f,
-                "This would show the secure parameter '{}'. Names, counts and conditions are made of other parameters.",
-                shortened(parameter)
+                "This value would reveal the secure parameter '{}'. Use other parameters for names, counts and conditions.",
+                shorten(parameter)
             ),
             Problem::SecretShown { parameter } => write!(
                 f,
-                "The output would show the secure parameter '{}'. Give the output the type securestring.",
-                shortened(parameter)
+                "The output would reveal the secure parameter '{}'. Change the type of the output to securestring.",
+                shorten(parameter)
             ),
             Problem::Hidden { parameter } => {
-                write!(f, "Something that is made of the secure parameter '{}' is wrong.", shortened(parameter))
+                write!(f, "A value derived from the secure parameter '{}' is invalid.", shorten(parameter))
             }
         }
     }

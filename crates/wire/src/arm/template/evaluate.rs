@@ -1,10 +1,11 @@
-//! Turns a template's JSON with expressions into JSON without.
+//! Evaluates the expressions in the JSON of a template.
 //!
-//! Everything costs fuel, a unit for each value and more for long texts, so that no template runs for ever; nesting of
-//! JSON, calls and variables together has a limit, so that none overflows the stack. Variables and defaults of parameters
-//! are evaluated at each use.
+//! Evaluation consumes fuel, one unit per value and more for long text, so that it always terminates. The
+//! combined nesting of JSON, calls and variables is limited, so that it cannot overflow the stack. Variables
+//! and parameter defaults are evaluated at each use.
 //!
-//! Whoever reads a secure parameter is marked: what was made of one is not repeated in a sentence and not shown in plain.
+//! The evaluator records the use of secure parameters. Values derived from them do not appear in messages or in
+//! readable properties.
 
 use serde_json::{Map, Value};
 
@@ -15,19 +16,19 @@ use super::frame::Frame;
 use super::{COPIES_MAX, DEPTH_MAX, FUEL_MAX, functions};
 use crate::arm::id::ResourceId;
 
-/// What the expressions may look at beside the template.
+/// The data that expressions can use in addition to the template.
 #[derive(Clone, Copy)]
 pub(super) enum Phase<'a> {
-    /// Nothing exists yet.
+    /// Before deployment: no resource exists yet.
     Plan,
-    /// Everything has been created: the whole resource of an id.
+    /// After deployment: looks up a complete resource by its ID.
     Outputs(&'a dyn Fn(&ResourceId) -> Option<Value>),
 }
 
 pub(super) struct Evaluator<'a> {
     pub(super) frame: &'a Frame,
     pub(super) phase: Phase<'a>,
-    /// The resource whose expressions these are, as the template writes it.
+    /// The resource that contains the expressions, as the template names it.
     pub(super) resource: Option<String>,
     /// The secure parameter that was read last.
     pub(super) secret: Option<String>,
@@ -51,7 +52,7 @@ enum Function {
     Pure(functions::Pure),
 }
 
-/// The functions that do not evaluate all of their arguments.
+/// Functions that do not evaluate all of their arguments.
 #[derive(Clone, Copy)]
 enum Deciding {
     If,
@@ -61,7 +62,7 @@ enum Deciding {
 }
 
 impl Deciding {
-    /// The function of this name, in lower case.
+    /// Finds a function by its name in lower case.
     fn find(name: &str) -> Option<Deciding> {
         Some(match name {
             "if" => Deciding::If,
@@ -90,7 +91,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Does something one step further down, for the place in errors.
+    /// Runs `work` one level deeper in the template; errors name that place.
     pub(super) fn within<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.enter(step);
         let done = work(self);
@@ -98,7 +99,7 @@ impl<'a> Evaluator<'a> {
         done
     }
 
-    /// Goes one step down; what is returned brings [`Evaluator::leave`] back.
+    /// Enters one level deeper. Pass the result to [`Evaluator::leave`] to return.
     pub(super) fn enter(&mut self, step: &str) -> usize {
         let length = self.place.len();
         if !self.place.is_empty() && !step.starts_with('[') {
@@ -116,7 +117,7 @@ impl<'a> Evaluator<'a> {
         &self.place
     }
 
-    /// Does something at a place that is not below the present one.
+    /// Runs `work` at a place that is not below the current one.
     pub(super) fn elsewhere<T>(&mut self, place: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let here = std::mem::take(&mut self.place);
         let done = self.within(place, work);
@@ -129,11 +130,11 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(super) fn error_at(&self, at: Option<usize>, problem: Problem) -> TemplateError {
-        let problem = problem.keeping(self.secret.as_ref());
+        let problem = problem.hide_secret(self.secret.as_ref());
         TemplateError { resource: self.resource.clone(), at, ..TemplateError::new(self.place.clone(), &problem) }
     }
 
-    /// The value without expressions.
+    /// Evaluates a value with all its expressions.
     pub(super) fn value(&mut self, value: &Value) -> Evaluated {
         self.deeper(|evaluator| match value {
             Value::String(text) => evaluator.text(text),
@@ -143,7 +144,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Reads every expression in the value without evaluating any, and knows every function in them.
+    /// Parses every expression in the value without evaluating it, and checks that all functions exist.
     pub(super) fn check_names(&mut self, value: &Value) -> Result<(), TemplateError> {
         self.deeper(|evaluator| match value {
             Value::String(text) => match expression::classify(text) {
@@ -196,7 +197,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Object(evaluated))
     }
 
-    /// Loops in an object: each makes a list under its name.
+    /// Loops in an object: each produces a list with its name.
     fn copies(&mut self, loops: &[Value], into: &mut Map<String, Value>) -> Result<(), TemplateError> {
         for (index, copy) in loops.iter().enumerate() {
             let (name, list) = self.within(&format!("[{index}]"), |it| it.copy(copy))?;
@@ -229,7 +230,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// A value that becomes visible: a name, a count, a condition.
+    /// Evaluates a value that becomes visible, such as a name, a count or a condition.
     pub(super) fn plain(&mut self, value: &Value) -> Evaluated {
         let before = self.secret.take();
         let evaluated = self.value(value);
@@ -250,7 +251,7 @@ impl<'a> Evaluator<'a> {
         };
         let before = self.secret.take();
         let expression = expression::parse(text).map_err(|(at, problem)| self.error_at(Some(at), problem))?;
-        // Also what is not evaluated, in a branch that is not taken, must be known.
+        // Functions in a branch that is not evaluated must exist, too.
         self.check_calls(&expression)?;
         let value = self.expression(&expression)?;
         self.secret = self.secret.take().or(before);
@@ -301,7 +302,7 @@ impl<'a> Evaluator<'a> {
         known.or(functions::find(&lower).map(Function::Pure)).ok_or_else(|| {
             let name = name.to_owned();
             let problem = match lower.starts_with("list") {
-                true => Problem::RefusedFunction { name, why: "there are no keys to list here" },
+                true => Problem::RefusedFunction { name, why: "this server has no keys to list" },
                 false => Problem::UnknownFunction { name },
             };
             self.error_at(Some(at), problem)
@@ -319,16 +320,16 @@ impl<'a> Evaluator<'a> {
 
     fn choose(&mut self, at: usize, arguments: &[Expression]) -> Evaluated {
         let [condition, yes, no] = arguments else {
-            return Err(self.arguments("if", at, "wants a condition and two values"));
+            return Err(self.arguments("if", at, "requires a condition and two values"));
         };
         let chosen = if self.truth("if", at, condition)? { yes } else { no };
         self.expression(chosen)
     }
 
-    /// `and` is true when all are true; `or` is false when all are false.
+    /// `and` is true if all are true; `or` is false if all are false.
     fn all_are(&mut self, name: &str, at: usize, arguments: &[Expression], wanted: bool) -> Evaluated {
         if arguments.len() < 2 {
-            return Err(self.arguments(name, at, "wants two arguments or more"));
+            return Err(self.arguments(name, at, "requires at least two arguments"));
         }
         for argument in arguments {
             if self.truth(name, at, argument)? != wanted {
@@ -402,9 +403,9 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What it costs to have made this value.
+/// The fuel consumed by creating this value.
 fn weight(value: &Value) -> u64 {
-    /// Bytes of text that cost as much as a value.
+    /// Bytes of text that consume as much fuel as a value.
     const TEXT_BYTES: usize = 16;
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,

@@ -1,10 +1,12 @@
-//! The language between the brackets: `concat('a', parameters('b').c[0])`.
+//! The expression language: `concat('a', parameters('b').c[0])`.
 //!
 //! ```text
 //! expression = ( text | integer | name "(" [ expression { "," expression } ] ")" ) { "." name | "[" expression "]" }
 //! text       = "'" { any character, a ' doubled } "'"
 //! ```
-//! What functions there are, and what they do, is not known here. Positions are bytes of the whole text, brackets included.
+//!
+//! This module does not know any functions. Positions are byte offsets in the whole text, including the
+//! brackets.
 
 use super::error::Problem;
 use super::{DEPTH_MAX, EXPRESSION_BYTES_MAX};
@@ -18,15 +20,15 @@ pub(super) enum Expression {
     Index { of: Box<Expression>, at: usize, index: Box<Expression> },
 }
 
-/// What a text in a template is.
+/// The kinds of text in a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Text<'a> {
     Literal(&'a str),
-    /// With the brackets.
+    /// Includes the brackets.
     Expression(&'a str),
 }
 
-/// A problem and the byte that it was found at.
+/// A problem and the byte offset where it was found.
 pub(super) type Fault = (usize, Problem);
 
 pub(super) fn classify(text: &str) -> Text<'_> {
@@ -37,7 +39,7 @@ pub(super) fn classify(text: &str) -> Text<'_> {
     }
 }
 
-/// Reads a text that [`classify`] called an expression.
+/// Parses a text that [`classify`] identified as an expression.
 pub(super) fn parse(text: &str) -> Result<Expression, Fault> {
     if text.len() > EXPRESSION_BYTES_MAX {
         return Err((0, Problem::ExpressionTooLong));
@@ -53,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, Fault> {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    /// Where the closing bracket is.
+    /// Offset of the closing bracket.
     end: usize,
     depth: usize,
 }
@@ -70,7 +72,7 @@ impl Parser<'_> {
                 Some(b'[') => Expression::Index { of: Box::new(expression), at, index: Box::new(self.index()?) },
                 Some(_) | None => break,
             };
-            // Each step nests what is before it one deeper, as a call does.
+            // Each step nests the preceding expression one level deeper, as a call does.
             self.deeper()?;
         }
         self.depth = depth_before;
@@ -82,7 +84,7 @@ impl Parser<'_> {
             Some(b'\'') => self.quoted(),
             Some(b'-' | b'0'..=b'9') => self.integer(),
             Some(byte) if is_name(byte) => self.call(),
-            Some(_) | None => Err(self.expected("a function, a text in single quotes or a number")),
+            Some(_) | None => Err(self.expected("a function, a string in single quotes or a number")),
         }
     }
 
@@ -93,7 +95,7 @@ impl Parser<'_> {
         loop {
             let rest = &self.text[self.at..self.end];
             let Some(length) = rest.find('\'') else {
-                return Err((start, Problem::Syntax { expected: "the quote that ends this text" }));
+                return Err((start, Problem::Syntax { expected: "the closing quote of this string" }));
             };
             value.push_str(&rest[..length]);
             self.at += length + 1;
@@ -111,7 +113,7 @@ impl Parser<'_> {
         let digits = rest.bytes().skip(1).take_while(u8::is_ascii_digit).count();
         self.at += 1 + digits;
         let number = self.text[start..self.at].parse();
-        number.map(Expression::Integer).map_err(|_| (start, Problem::Syntax { expected: "a whole number of 64 bits" }))
+        number.map(Expression::Integer).map_err(|_| (start, Problem::Syntax { expected: "a 64-bit whole number" }))
     }
 
     fn call(&mut self) -> Result<Expression, Fault> {
@@ -167,7 +169,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The next byte that is no blank; the position moves to it.
+    /// Moves to the next byte that is not a space, and returns it.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..self.end];
         let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -197,8 +199,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The expression, written without its blanks and commas, or the position and the sentence.
-    fn shown(text: &str) -> String {
+    /// Renders the expression without spaces and commas, or the position and the message.
+    fn render(text: &str) -> String {
         match parse(text) {
             Ok(expression) => written(&expression),
             Err((at, problem)) => format!("{at}: {problem}"),
@@ -218,21 +220,21 @@ mod tests {
     }
 
     fn check(text: &str, expected: &str) {
-        assert_eq!(shown(text), expected, "{text:?}");
+        assert_eq!(render(text), expected, "{text:?}");
     }
 
     fn check_error(text: &str, at: usize, missing: &str) {
         check(
             text,
             &format!(
-                "{at}: The expression cannot be read: {missing} should be here. Text that begins with [ and is no \
-                 expression is written with [[."
+                "{at}: Invalid expression: expected {missing}. If the text is not an expression but starts with [, \
+                 write [[ instead."
             ),
         );
     }
 
     #[test]
-    fn expressions_are_read() {
+    fn expressions_are_parsed() {
         check("['a']", r#""a""#);
         check("['it''s']", r#""it's""#);
         check("['']", r#""""#);
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_an_expression_between_brackets_only() {
+    fn only_text_in_brackets_is_an_expression() {
         assert_eq!(classify("[f()]"), Text::Expression("[f()]"));
         assert_eq!(classify("[[f()]"), Text::Literal("[f()]"));
         assert_eq!(classify("[[f()"), Text::Literal("[[f()"));
@@ -258,31 +260,31 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
-        let start = "a function, a text in single quotes or a number";
+    fn errors_include_the_position() {
+        let start = "a function, a string in single quotes or a number";
         check_error("[]", 1, start);
         check_error("[f(]", 3, start);
         check_error("[f(1 2)]", 5, "a comma or a closing parenthesis");
         check_error("[f(1]", 4, "a comma or a closing parenthesis");
         check_error("[f() g()]", 5, "the end");
         check_error("[f]", 2, "an opening parenthesis");
-        check_error("['a]", 1, "the quote that ends this text");
+        check_error("['a]", 1, "the closing quote of this string");
         check_error("[f().]", 5, "a name");
         check_error("[f()[1]", 6, "a closing bracket");
         check_error("[é]", 1, start);
-        check_error("[99999999999999999999]", 1, "a whole number of 64 bits");
-        check_error("[-]", 1, "a whole number of 64 bits");
+        check_error("[99999999999999999999]", 1, "a 64-bit whole number");
+        check_error("[-]", 1, "a 64-bit whole number");
     }
 
     #[test]
-    fn length_and_depth_have_limits() {
+    fn length_and_depth_are_limited() {
         let nested = |depth: usize| format!("[{}1{}]", "f(".repeat(depth), ")".repeat(depth));
         assert!(parse(&nested(DEPTH_MAX - 1)).is_ok());
         assert_eq!(parse(&nested(DEPTH_MAX)).unwrap_err().1, Problem::TooDeep);
         let members = |count: usize| format!("[f(){}]", ".a".repeat(count));
         assert!(parse(&members(DEPTH_MAX - 1)).is_ok());
         assert_eq!(parse(&members(DEPTH_MAX)).unwrap_err().1, Problem::TooDeep);
-        // What is side by side is not nested.
+        // Adjacent expressions do not count as nested.
         assert!(parse(&format!("[f({}1)]", "g().a[0], ".repeat(2 * DEPTH_MAX))).is_ok());
         let long = |length: usize| format!("['{}']", "x".repeat(length - 4));
         assert!(parse(&long(EXPRESSION_BYTES_MAX)).is_ok());
@@ -291,7 +293,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_the_parser_panic(text: String) {
+        fn parsing_any_text_does_not_panic(text: String) {
             let _ = parse(&format!("[{text}]"));
         }
 

@@ -1,4 +1,4 @@
-//! What all expressions of a template can see: where it is deployed, its parameters and its variables.
+//! The environment of all expressions in a template: where it is deployed, its parameters and its variables.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ pub(super) struct Frame {
 
 #[derive(Debug, Clone)]
 pub(super) struct Parameter {
-    /// As the template spells it.
+    /// The spelling in the template.
     pub(super) name: String,
     kind: Kind,
     pub(super) is_secret: bool,
@@ -25,7 +25,7 @@ pub(super) struct Parameter {
 #[derive(Debug, Clone)]
 pub(super) enum Source {
     Known(Value),
-    /// A default that has not been evaluated yet.
+    /// A default that has not been evaluated.
     Written(Value),
 }
 
@@ -46,7 +46,7 @@ impl Frame {
         for (name, declaration) in &declared {
             frame.parameters.push(parameter(name, declaration, &given)?);
         }
-        frame.parameters = frame.checked(&declared)?;
+        frame.parameters = frame.check_parameters(&declared)?;
         Ok(frame)
     }
 
@@ -59,14 +59,14 @@ impl Frame {
         self.variables.iter().find(|(key, value)| key.eq_ignore_ascii_case(name) && !is_loop(key, value))
     }
 
-    /// A loop among the variables that makes a list of this name.
+    /// The loop among the variables that produces a list with this name.
     pub(super) fn variable_loop(&self, name: &str) -> Option<(usize, &Value)> {
         let mut loops = self.variables.get("copy")?.as_array()?.iter().enumerate();
         loops.find(|(_, copy)| copy["name"].as_str().is_some_and(|own| own.eq_ignore_ascii_case(name)))
     }
 
-    /// `{"name":{"type","value"}}`, secure ones without their value.
-    pub(super) fn shown(&self) -> Value {
+    /// Renders `{"name":{"type","value"}}`; secure parameters have no value.
+    pub(super) fn render_parameters(&self) -> Value {
         let shown = self.parameters.iter().map(|parameter| {
             let mut shown = Map::from_iter([("type".to_owned(), Value::from(parameter.kind.name()))]);
             if let (false, Source::Known(value)) = (parameter.is_secret, &parameter.value) {
@@ -77,8 +77,8 @@ impl Frame {
         Value::Object(shown.collect())
     }
 
-    /// The parameters with their defaults evaluated and every value compared with its declaration.
-    fn checked(&self, declared: &Map<String, Value>) -> Result<Vec<Parameter>, TemplateError> {
+    /// Evaluates the parameters' defaults and checks every value against its declaration.
+    fn check_parameters(&self, declared: &Map<String, Value>) -> Result<Vec<Parameter>, TemplateError> {
         let mut evaluator = Evaluator::new(self, Phase::Plan);
         let mut checked = Vec::new();
         for (parameter, declaration) in self.parameters.iter().zip(declared.values()) {
@@ -93,7 +93,7 @@ impl Frame {
             };
             check(&value, declaration)
                 .map_err(|problem| TemplateError::new(format!("parameters.{}", parameter.name), &problem))?;
-            // What is made of a secret is one.
+            // A value derived from a secret is secret.
             let is_secret = parameter.is_secret || evaluator.secret.is_some();
             checked.push(Parameter { is_secret, value: Source::Known(value), ..parameter.clone() });
         }
@@ -101,7 +101,7 @@ impl Frame {
     }
 }
 
-/// The member of this name, which is an object or not there.
+/// The member with this name, which must be an object if it is present.
 pub(super) fn members(template: &Map<String, Value>, name: &'static str) -> Result<Map<String, Value>, TemplateError> {
     match template.get(name) {
         None | Some(Value::Null) => Ok(Map::new()),
@@ -112,7 +112,7 @@ pub(super) fn members(template: &Map<String, Value>, name: &'static str) -> Resu
     }
 }
 
-/// The values that came with the request, all of which are declared.
+/// The values in the request, which must all be declared.
 fn given_values(given: &Value, declared: &Map<String, Value>) -> Result<Map<String, Value>, TemplateError> {
     let given = match given {
         Value::Null => return Ok(Map::new()),
@@ -128,7 +128,7 @@ fn given_values(given: &Value, declared: &Map<String, Value>) -> Result<Map<Stri
             return Err(TemplateError::new(place, &Problem::ParameterNotDeclared));
         }
         if entry.get("reference").is_some() {
-            let sentence = "A reference to a key vault is not supported. Give the value.";
+            let sentence = "References to a key vault are not supported. Specify the value.";
             return Err(TemplateError::new(place, &Problem::Refused(sentence)));
         }
         if !entry.is_object() {
@@ -168,7 +168,7 @@ impl Kind {
     const ALL: [Kind; 7] =
         [Kind::String, Kind::SecureString, Kind::Int, Kind::Bool, Kind::Object, Kind::SecureObject, Kind::Array];
 
-    /// As deployments show it.
+    /// The name that deployments show.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::String => "String",

@@ -1,24 +1,25 @@
-//! Deployment templates: what clients send when they create several resources at once.
+//! Deployment templates, which create several resources with one request.
 //!
 //! ```text
-//!  template, parameters ──▶ Template::parse ──▶ Plan: resources in order ──▶ (somebody creates them)
-//!                                                └──▶ outputs(resource by id) ──▶ JSON
+//!  template, parameters ──▶ Template::parse ──▶ Plan: resources in order ──▶ (the caller creates them)
+//!                                                └──▶ outputs(resource by ID) ──▶ JSON
 //! ```
-//! The whole template is read and evaluated before anything is created, so a template that is wrong anywhere creates
-//! nothing. Only outputs may look at resources with `reference()`, afterwards.
 //!
-//! | module | what it knows |
+//! The whole template is evaluated before anything is created, so an invalid template creates nothing. Only
+//! outputs can read resources with `reference()`, after they have been created.
+//!
+//! | module | contents |
 //! |---|---|
 //! | [`expression`] | the syntax between the brackets |
 //! | [`functions`] | functions of their arguments |
-//! | [`contextual`] | functions of the template and of where it goes |
-//! | [`evaluate`] | JSON with expressions to JSON without |
+//! | [`contextual`] | functions of the template and of where it is deployed |
+//! | [`evaluate`] | evaluates JSON with expressions |
 //! | [`frame`] | parameters and variables |
 //! | [`resources`] | loops, children, conditions |
 //! | [`order`] | dependsOn |
 //!
-//! Not supported, and refused with a sentence: linked and nested deployments, functions of the user's own, symbolic names,
-//! other scopes than one resource group, the mode Complete.
+//! Not supported, and rejected with a message: linked and nested deployments, user-defined functions, symbolic
+//! names, scopes other than one resource group, and the mode Complete.
 
 mod contextual;
 mod error;
@@ -40,47 +41,48 @@ use super::id::ResourceId;
 
 pub use self::error::TemplateError;
 
-/// Resources in a template, loops unrolled: the original's limit.
+/// Maximum number of resources after expanding loops, as in Azure.
 pub const RESOURCES_MAX: usize = 800;
 
-/// How often a loop goes round: the original's limit.
+/// Maximum number of iterations of a loop, as in Azure.
 pub const COPIES_MAX: usize = 800;
 
-/// The original's limit.
+/// As in Azure.
 pub const PARAMETERS_MAX: usize = 256;
 
-/// The original's limit.
+/// As in Azure.
 pub const VARIABLES_MAX: usize = 256;
 
-/// The original's limit.
+/// As in Azure.
 pub const OUTPUTS_MAX: usize = 64;
 
-/// The original's limit, in its case of characters.
+/// As in Azure, which counts characters.
 pub const EXPRESSION_BYTES_MAX: usize = 24_576;
 
-/// JSON, calls and variables within each other. Far more than templates need; few enough for a small stack.
+/// Maximum nesting of JSON, calls and variables. Far more than templates need, and little enough for a small
+/// stack.
 pub const DEPTH_MAX: usize = 100;
 
-/// Work for one template. One of 800 resources with 200 values each takes a third of it.
+/// Fuel for one template. A template of 800 resources with 200 values each consumes a third of it.
 const FUEL_MAX: u64 = 2_000_000;
 
-/// Where a template is deployed.
+/// The subscription and resource group in which a template is deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub tenant: String,
     pub subscription: String,
     pub subscription_name: String,
     pub group: String,
-    /// Of the resource group.
+    /// The location of the resource group.
     pub location: String,
     pub deployment: String,
 }
 
-/// The way from a request to a plan.
+/// Namespace for converting a request to a plan.
 pub struct Template;
 
 impl Template {
-    /// Reads the body of a PUT of a deployment: `{"properties":{"mode","template","parameters"}}`.
+    /// Parses the body of the PUT of a deployment: `{"properties":{"mode","template","parameters"}}`.
     pub fn from_request(body: &Value, target: &Target) -> Result<Plan, TemplateError> {
         let fail = |place: &str, problem: &Problem| Err(TemplateError::new(place, problem));
         let Some(properties) = body.get("properties").and_then(Value::as_object) else {
@@ -90,12 +92,12 @@ impl Template {
             Value::Null => {}
             Value::String(mode) if mode.eq_ignore_ascii_case("incremental") => {}
             mode => {
-                let given = mode.as_str().unwrap_or("of another kind than text").to_owned();
+                let given = mode.as_str().unwrap_or("(not text)").to_owned();
                 return fail("properties.mode", &Problem::Mode { given });
             }
         }
         if properties.contains_key("templateLink") || properties.contains_key("parametersLink") {
-            let sentence = "Links to templates and parameters are not followed. Send the template itself.";
+            let sentence = "Links to templates and parameters are not supported. Send the template itself.";
             return fail("properties", &Problem::Refused(sentence));
         }
         let template = properties.get("template").unwrap_or(&Value::Null);
@@ -108,11 +110,11 @@ impl Template {
             return Err(TemplateError::new("template", &Problem::NotA { expected: "an object" }));
         };
         if template.get("functions").is_some_and(|functions| functions.as_array().is_none_or(|list| !list.is_empty())) {
-            let sentence = "Functions of your own are not supported. Write the expressions where they are used.";
+            let sentence = "User-defined functions are not supported. Write the expressions where they are used.";
             return Err(TemplateError::new("functions", &Problem::Refused(sentence)));
         }
         let frame = Frame::new(template, parameters, target.clone())?;
-        let resources = order::ordered(resources::expand(template, &frame)?, target)?;
+        let resources = order::sort_resources(resources::expand(template, &frame)?, target)?;
         let outputs = members(template, "outputs")?;
         if outputs.len() > OUTPUTS_MAX {
             return Err(TemplateError::new("outputs", &Problem::TooMany { what: "outputs", max: OUTPUTS_MAX }));
@@ -123,10 +125,10 @@ impl Template {
     }
 }
 
-/// What is to be created.
+/// The resources to create.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Each after those that it depends on.
+    /// Each resource comes after those that it depends on.
     pub resources: Vec<PlannedResource>,
     frame: Frame,
     outputs: Map<String, Value>,
@@ -135,19 +137,19 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedResource {
     pub id: ResourceId,
-    /// In its one spelling, `Microsoft.Compute/virtualMachineScaleSets`.
+    /// In its canonical spelling, `Microsoft.Compute/virtualMachineScaleSets`.
     pub kind: String,
     pub api_version: String,
     pub location: Option<String>,
-    /// What a PUT of this resource would send: `location`, `sku`, `tags`, `properties`…
+    /// The body of a PUT of this resource: `location`, `sku`, `tags`, `properties`…
     pub body: Value,
-    /// Those of them that are created by this template.
+    /// Dependencies that this template creates.
     pub depends_on: Vec<ResourceId>,
 }
 
 impl Plan {
-    /// The outputs, `{"name":{"type","value"}}`, when everything has been created. `find` gives the whole resource of an id.
-    /// Secure outputs have no value.
+    /// The outputs `{"name":{"type","value"}}`, after everything has been created. `find` returns a complete
+    /// resource by its ID. Secure outputs have no value.
     pub fn outputs(&self, find: &dyn Fn(&ResourceId) -> Option<Value>) -> Result<Value, TemplateError> {
         let mut evaluator = Evaluator::new(&self.frame, Phase::Outputs(find));
         let mut shown = Map::new();
@@ -159,9 +161,10 @@ impl Plan {
         Ok(Value::Object(shown))
     }
 
-    /// The values of the parameters as the deployment shows them: `{"name":{"type","value"}}`, secure ones without.
+    /// The parameters as the deployment shows them: `{"name":{"type","value"}}`; secure parameters have no
+    /// value.
     pub fn parameters(&self) -> Value {
-        self.frame.shown()
+        self.frame.render_parameters()
     }
 
     fn output(&self, evaluator: &mut Evaluator<'_>, output: &Value) -> Result<Option<Value>, TemplateError> {
@@ -186,7 +189,7 @@ impl Plan {
         }
     }
 
-    /// Finds what can be found before anything exists: what cannot be read, and functions that nobody knows.
+    /// Finds the errors that do not depend on created resources: syntax errors and unknown functions.
     fn check_outputs(&self) -> Result<(), TemplateError> {
         let mut evaluator = Evaluator::new(&self.frame, Phase::Plan);
         for (name, output) in &self.outputs {
@@ -196,13 +199,13 @@ impl Plan {
     }
 }
 
-/// A resource on its way into the plan.
+/// A resource that has been expanded but not ordered.
 struct Draft {
     resource: PlannedResource,
     outcome: Outcome,
     place: String,
     label: Option<String>,
-    /// The loop that made it.
+    /// The loop that produced it.
     copy: Option<String>,
     depends_on: Vec<Dependency>,
 }
@@ -213,13 +216,13 @@ impl Draft {
     }
 }
 
-/// An entry of `dependsOn`, as it was written.
+/// An entry of `dependsOn` as written.
 struct Dependency {
     given: String,
     place: String,
 }
 
-/// What the condition of a resource comes to.
+/// The result of a resource's condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Created,

@@ -1,4 +1,4 @@
-//! In which order resources are created: what others depend on first, otherwise as they are listed.
+//! The order in which resources are created: dependencies first, otherwise in the order of the template.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -7,8 +7,8 @@ use super::error::{Problem, TemplateError};
 use super::{Dependency, Draft, Outcome, PlannedResource, Target};
 use crate::arm::id::ResourceId;
 
-/// The resources that are created, each after all that it depends on.
-pub(super) fn ordered(drafts: Vec<Draft>, target: &Target) -> Result<Vec<PlannedResource>, TemplateError> {
+/// The resources to create, each after its dependencies.
+pub(super) fn sort_resources(drafts: Vec<Draft>, target: &Target) -> Result<Vec<PlannedResource>, TemplateError> {
     let index = Index::new(&drafts, target)?;
     let mut needs: Vec<BTreeSet<usize>> = Vec::new();
     for draft in &drafts {
@@ -18,9 +18,9 @@ pub(super) fn ordered(drafts: Vec<Draft>, target: &Target) -> Result<Vec<Planned
         }
         needs.push(needed);
     }
-    let order = sorted(&needs).map_err(|circle| {
+    let order = sort_indexes(&needs).map_err(|circle| {
         let ids = circle.iter().map(|&index| drafts[index].resource.id.to_string()).collect();
-        drafts[circle[0]].error(&drafts[circle[0]].place, &Problem::Circle { ids })
+        drafts[circle[0]].error(&drafts[circle[0]].place, &Problem::Cycle { ids })
     })?;
     let ids: Vec<ResourceId> = drafts.iter().map(|draft| draft.resource.id.clone()).collect();
     let created: Vec<bool> = drafts.iter().map(|draft| draft.outcome == Outcome::Created).collect();
@@ -34,7 +34,7 @@ pub(super) fn ordered(drafts: Vec<Draft>, target: &Target) -> Result<Vec<Planned
     Ok(in_order.collect())
 }
 
-/// The ways in which a dependency may be named.
+/// Lookup of resources by the ways in which `dependsOn` can name them.
 struct Index<'d> {
     target: &'d Target,
     by_id: BTreeMap<&'d ResourceId, usize>,
@@ -47,7 +47,7 @@ impl<'d> Index<'d> {
         let mut index = Index { target, by_id: BTreeMap::new(), by_name: BTreeMap::new() };
         for (number, draft) in drafts.iter().enumerate() {
             let id = &draft.resource.id;
-            // A resource may be described twice when all but one of the conditions are false.
+            // A resource may be defined twice if at most one condition is true.
             match index.by_id.get(id).map(|&other| drafts[other].outcome) {
                 Some(Outcome::Created) if draft.outcome == Outcome::Created => {
                     return Err(draft.error(&format!("{}.name", draft.place), &Problem::Twice { id: id.to_string() }));
@@ -65,7 +65,7 @@ impl<'d> Index<'d> {
         Ok(index)
     }
 
-    /// The resources that somebody means by an id, a `type/name`, a name, or the name of a loop.
+    /// The resources that an entry refers to: an ID, a `type/name`, a name, or the name of a loop.
     fn find(&self, dependency: &Dependency, of: &Draft) -> Result<Vec<usize>, TemplateError> {
         let Target { subscription, group, .. } = self.target;
         let given = &dependency.given;
@@ -81,9 +81,8 @@ impl<'d> Index<'d> {
     }
 }
 
-/// Numbers in an order in which each comes after those that it needs, the lowest that can first. Otherwise some that need
-/// each other in a circle.
-fn sorted(needs: &[BTreeSet<usize>]) -> Result<Vec<usize>, Vec<usize>> {
+/// Sorts indexes so that each comes after its needs, otherwise in ascending order. Fails with a cycle.
+fn sort_indexes(needs: &[BTreeSet<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     let mut missing: Vec<usize> = needs.iter().map(BTreeSet::len).collect();
     let mut needed_by = vec![Vec::new(); needs.len()];
     for (index, needed) in needs.iter().enumerate() {
@@ -102,11 +101,11 @@ fn sorted(needs: &[BTreeSet<usize>]) -> Result<Vec<usize>, Vec<usize>> {
             }
         }
     }
-    if order.len() == needs.len() { Ok(order) } else { Err(circle(needs, &missing)) }
+    if order.len() == needs.len() { Ok(order) } else { Err(find_cycle(needs, &missing)) }
 }
 
-/// Goes from need to need among those that could not be placed, until one comes up again.
-fn circle(needs: &[BTreeSet<usize>], missing: &[usize]) -> Vec<usize> {
+/// Follows the needs of an item that could not be placed until one repeats.
+fn find_cycle(needs: &[BTreeSet<usize>], missing: &[usize]) -> Vec<usize> {
     let stuck = |&index: &usize| missing[index] > 0;
     let mut way = Vec::new();
     let mut next = (0..needs.len()).find(stuck);

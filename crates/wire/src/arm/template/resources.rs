@@ -1,4 +1,4 @@
-//! The resources of a template, expanded: loops unrolled, children taken out of their parents, conditions decided.
+//! Expands the resources of a template: loops, child resources and conditions.
 
 use serde_json::{Map, Value};
 
@@ -8,12 +8,12 @@ use super::evaluate::{Evaluator, Loop, Phase};
 use super::frame::Frame;
 use super::{Dependency, Draft, Outcome, PlannedResource, RESOURCES_MAX};
 use crate::arm::types::{self, Deployable};
-use crate::error::shortened;
+use crate::error::shorten;
 
-/// Members that say what a resource is, or when there is one, and are not part of its body.
+/// Members that identify or control a resource and are not part of its body.
 const NOT_BODY: &[&str] = &["type", "apiVersion", "name", "dependsOn", "copy", "condition", "comments", "resources"];
 
-/// Members that would put a resource elsewhere than into the deployment's resource group.
+/// Members that would place a resource outside the deployment's resource group.
 const ELSEWHERE: &[&str] = &["scope", "subscriptionId", "resourceGroup"];
 
 pub(super) fn expand(template: &Map<String, Value>, frame: &Frame) -> Result<Vec<Draft>, TemplateError> {
@@ -23,7 +23,7 @@ pub(super) fn expand(template: &Map<String, Value>, frame: &Frame) -> Result<Vec
         Some(Value::Array(resources)) => expansion.list("resources", resources, None)?,
         Some(Value::Object(_)) => {
             let sentence =
-                "Resources with symbolic names (languageVersion 2.0) are not supported. Write them as a list.";
+                "Resources with symbolic names (languageVersion 2.0) are not supported. Write the resources as a list.";
             return Err(TemplateError::new("resources", &Problem::Refused(sentence)));
         }
         Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
@@ -38,7 +38,7 @@ struct Expansion<'a> {
     drafts: Vec<Draft>,
 }
 
-/// What a child takes from the resource that it stands in.
+/// The properties that a child inherits from its parent.
 #[derive(Clone, Copy)]
 struct Parent<'p> {
     kind: &'p str,
@@ -46,7 +46,7 @@ struct Parent<'p> {
     outcome: Outcome,
 }
 
-/// One resource, before its body is looked at.
+/// A resource without its body.
 struct Header {
     kind: String,
     name: String,
@@ -66,7 +66,7 @@ impl Expansion<'_> {
             return Err(self.error(Problem::NotA { expected: "an object" }));
         };
         if let Some(member) = ELSEWHERE.iter().find(|member| members.contains_key(**member)) {
-            let sentence = "A template deploys into one resource group, the one of the deployment. Take this out.";
+            let sentence = "A template can only deploy into the resource group of the deployment. Remove this member.";
             return self.within(member, |it| Err(it.error(Problem::Refused(sentence))));
         }
         let copy = match members.get("copy") {
@@ -83,8 +83,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The name of a loop and how often it goes round. Its mode and the size of batches must be right and change nothing:
-    /// resources are made one after the other.
+    /// The name of a loop and its number of iterations. Mode and batch size are checked but have no effect,
+    /// because resources are created one after the other.
     fn copy(&mut self, copy: &Value) -> Result<(String, usize), TemplateError> {
         let name = copy["name"].as_str().ok_or_else(|| self.error(Problem::Missing { member: "name" }))?;
         if let Some(mode) = copy.get("mode").filter(|mode| !mode.is_null()) {
@@ -204,14 +204,14 @@ impl Expansion<'_> {
             let texts = items.into_iter().enumerate().map(|(index, item)| match item {
                 Value::String(given) => Ok(Dependency { given, place: format!("{}[{index}]", it.evaluator.place()) }),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                    Err(it.error(Problem::NotA { expected: "a list of texts" }))
+                    Err(it.error(Problem::NotA { expected: "a list of strings" }))
                 }
             });
             texts.collect()
         })
     }
 
-    /// A member that must be there and is a text.
+    /// A required member that is text.
     fn text(&mut self, members: &Map<String, Value>, member: &'static str) -> Result<String, TemplateError> {
         let Some(value) = members.get(member) else {
             return Err(self.error(Problem::Missing { member }));
@@ -219,7 +219,7 @@ impl Expansion<'_> {
         self.within(member, |it| match it.evaluator.plain(value)? {
             Value::String(text) => Ok(text),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                Err(it.error(Problem::NotA { expected: "a text" }))
+                Err(it.error(Problem::NotA { expected: "a string" }))
             }
         })
     }
@@ -236,8 +236,8 @@ impl Expansion<'_> {
     }
 }
 
-/// How a person finds a resource in the template: its type and its name, as they are written there.
+/// The type and name of a resource as written in the template, for messages.
 fn label(resource: &Value) -> String {
-    let text = |member: &str| shortened(resource[member].as_str().unwrap_or("?"));
+    let text = |member: &str| shorten(resource[member].as_str().unwrap_or("?"));
     format!("{} '{}'", text("type"), text("name"))
 }

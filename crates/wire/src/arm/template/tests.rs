@@ -1,4 +1,4 @@
-//! Templates: functions as a table, then parameters, loops, order, outputs, secrets, limits, and anything at all.
+//! Tests of templates: functions, parameters, loops, order, outputs, secrets and limits, and arbitrary input.
 
 use super::*;
 use proptest::prelude::*;
@@ -31,13 +31,13 @@ fn surroundings() -> Value {
             "deep": {"A": {"b": ["[parameters('name')]", 7]}},
             "copy": [{"name": "hosts", "count": 3, "input": "[concat('h', copyIndex('hosts', 1))]"}],
             "with": {"keep": 1, "copy": [{"name": "list", "count": 2, "input": {"n": "[copyIndex('list')]"}}]},
-            "circle": "[variables('circle2')]",
-            "circle2": "[variables('circle')]",
+            "cycle": "[variables('cycle2')]",
+            "cycle2": "[variables('cycle')]",
         },
     })
 }
 
-/// The value of an expression among the surroundings, or the sentence.
+/// The value of an expression, or the error message.
 fn evaluated(expression: &str) -> String {
     let frame = frame(&surroundings());
     let find = |id: &ResourceId| {
@@ -54,7 +54,7 @@ fn check(expression: &str, expected: &str) {
 }
 
 #[test]
-fn functions_of_texts() {
+fn string_functions() {
     check("[concat('a', 'b', 3, true())]", r#""ab3True""#);
     check("[concat(createArray(1), createArray(2, 3))]", "[1,2,3]");
     check("[toLower('ÄbC')]", r#""äbc""#);
@@ -78,7 +78,7 @@ fn functions_of_texts() {
 }
 
 #[test]
-fn functions_of_numbers_and_truth() {
+fn number_and_logical_functions() {
     check("[int('42')]", "42");
     check("[add(1, mul(2, 3))]", "7");
     check("[sub(1, 3)]", "-2");
@@ -102,7 +102,7 @@ fn functions_of_numbers_and_truth() {
 }
 
 #[test]
-fn functions_of_lists_and_objects() {
+fn list_and_object_functions() {
     check("[empty('')]", "true");
     check("[empty(createArray(1))]", "false");
     check("[empty(null())]", "true");
@@ -120,7 +120,7 @@ fn functions_of_lists_and_objects() {
 }
 
 #[test]
-fn functions_of_the_template_and_its_place() {
+fn template_and_deployment_functions() {
     check("[parameters('name')]", r#""web""#);
     check("[parameters('both')]", r#""web-westeurope""#);
     check("[variables('made')]", r#""text!""#);
@@ -151,46 +151,46 @@ fn functions_of_the_template_and_its_place() {
 }
 
 #[test]
-fn what_is_wrong_with_an_expression_is_said_with_the_byte() {
-    check("[listKeys('x')]", "1: The function 'listKeys' is not supported: there are no keys to list here.");
-    check("[concat('a', nosuch(1))]", "13: The function 'nosuch' is not known here. Replace it by its value.");
-    check("[if(true(), 1, nosuch())]", "15: The function 'nosuch' is not known here. Replace it by its value.");
+fn expression_errors_include_the_byte_offset() {
+    check("[listKeys('x')]", "1: The function 'listKeys' is not supported: this server has no keys to list.");
+    check("[concat('a', nosuch(1))]", "13: The function 'nosuch' is unknown. Replace the call with its value.");
+    check("[if(true(), 1, nosuch())]", "15: The function 'nosuch' is unknown. Replace the call with its value.");
     check("[parameters('x')]", "1: There is no parameter 'x'. Declare it under parameters.");
     check("[variables('x')]", "1: There is no variable 'x'. Define it under variables.");
     check("[variables('copy')]", "1: There is no variable 'copy'. Define it under variables.");
-    check("[variables('deep').x]", "18: There is nothing named 'x' in that.");
-    check("[parameters('sizes')[3]]", "20: The index is not one of a list of 3.");
-    check("[parameters('name')[0]]", "19: This is not a list.");
-    check("[variables('circle')]", "1: 'variables.circle' is made of itself. Break the circle.");
-    check("[copyIndex()]", "1: copyIndex() stands in no copy loop, or in none of that name.");
-    check("[div(1, 0)]", "1: div() has no result of 64 bits: too large, or a division by zero.");
-    check("[add(9223372036854775807, 1)]", "1: add() has no result of 64 bits: too large, or a division by zero.");
-    check("[add('1', 1)]", "1: add() wants two whole numbers.");
-    check("[not('true')]", "1: not() wants true or false.");
-    check("[if(1, 2)]", "1: if() wants a condition and two values.");
+    check("[variables('deep').x]", "18: The value has no member 'x'. Check the name.");
+    check("[parameters('sizes')[3]]", "20: The index is out of range for a list of 3.");
+    check("[parameters('name')[0]]", "19: The value must be a list.");
+    check("[variables('cycle')]", "1: 'variables.cycle' depends on itself. Remove the cycle.");
+    check("[copyIndex()]", "1: copyIndex() is not inside a copy loop, or not inside the loop with this name.");
+    check("[div(1, 0)]", "1: div() has no 64-bit result: it is too large, or a division by zero.");
+    check("[add(9223372036854775807, 1)]", "1: add() has no 64-bit result: it is too large, or a division by zero.");
+    check("[add('1', 1)]", "1: add() requires two whole numbers.");
+    check("[not('true')]", "1: not() requires true or false.");
+    check("[if(1, 2)]", "1: if() requires a condition and two values.");
     check(
         "[substring('abc', 2, 5)]",
-        "1: substring() wants a text, where to begin and perhaps how many characters, within the text.",
+        "1: substring() requires a string, a start index and optionally a length, within the string.",
     );
-    check("[format('{0')]", "1: format() has a brace without its partner; a brace itself is written {{ or }}.");
+    check("[format('{0')]", "1: format() has an unmatched brace; write a literal brace as {{ or }}.");
     check(
         "[resourceId('Microsoft.Compute/virtualMachines')]",
-        "1: The name must have as many parts, separated by slashes, as the type has: 1.",
+        "1: The name must have as many parts, separated by slashes, as the type: 1.",
     );
     check(
         "[resourceId('Microsoft.Compute/virtualMachines', 'a/b')]",
-        "1: A part of the type or of the name is empty, or has a slash in it.",
+        "1: A part of the type or the name is empty or contains a slash.",
     );
-    check("[reference('x')]", "1: An id begins with a slash: /subscriptions/…");
+    check("[reference('x')]", "1: A resource ID must start with a slash: /subscriptions/…");
     let gone = "/subscriptions/S/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/no";
     check(
         "[reference(resourceId('Microsoft.Compute/virtualMachines', 'no'))]",
-        &format!("1: There is no resource {gone} to refer to."),
+        &format!("1: The referenced resource {gone} does not exist."),
     );
     check("[[not an expression]", r#""[not an expression]""#);
 }
 
-/// A machine of this name with these other members.
+/// A machine with this name and additional members.
 fn vm(name: &str, more: Value) -> Value {
     let mut resource = json!({"type": "Microsoft.Compute/virtualMachines", "apiVersion": "2026-04-01", "name": name});
     resource.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -201,7 +201,7 @@ fn parse(template: &Value) -> Result<Plan, TemplateError> {
     Template::parse(template, &Value::Null, &target())
 }
 
-/// The last names of the planned resources, or the whole message.
+/// The last names of the planned resources, or the complete message.
 fn names(template: &Value) -> String {
     match parse(template) {
         Ok(plan) => plan.resources.iter().map(|it| it.id.name().unwrap().as_str()).collect::<Vec<_>>().join(" "),
@@ -214,7 +214,7 @@ fn check_resources(resources: Value, expected: &str) {
 }
 
 #[test]
-fn resources_come_after_what_they_depend_on() {
+fn resources_come_after_their_dependencies() {
     check_resources(json!([vm("a", json!({})), vm("b", json!({}))]), "a b");
     let on = |what: &[&str]| json!({ "dependsOn": what });
     let full = "/subscriptions/s/resourcegroups/RG/providers/microsoft.compute/virtualmachines/B";
@@ -226,24 +226,24 @@ fn resources_come_after_what_they_depend_on() {
     assert_eq!(plan.resources[1].depends_on, [plan.resources[0].id.clone()]);
     check_resources(
         json!([vm("a", on(&["x"]))]),
-        "dependsOn names 'x', which is not in the template. (In resources[0].dependsOn[0], Microsoft.Compute/virtualMachines 'a'.)",
+        "dependsOn refers to 'x', which is not in the template. (In resources[0].dependsOn[0], Microsoft.Compute/virtualMachines 'a'.)",
     );
-    let circle = names(&json!({"resources": [vm("z", on(&["a"])), vm("a", on(&["b"])), vm("b", on(&["a"]))]}));
-    assert!(circle.starts_with("These depend on each other in a circle: /subscriptions/S/"), "{circle}");
-    assert!(circle.ends_with("(In resources[1], Microsoft.Compute/virtualMachines 'a'.)"), "{circle}");
+    let cycle = names(&json!({"resources": [vm("z", on(&["a"])), vm("a", on(&["b"])), vm("b", on(&["a"]))]}));
+    assert!(cycle.starts_with("These resources depend on each other in a cycle: /subscriptions/S/"), "{cycle}");
+    assert!(cycle.ends_with("(In resources[1], Microsoft.Compute/virtualMachines 'a'.)"), "{cycle}");
     let beside = vm("y", on(&["a", "free"]));
-    let circle =
+    let cycle =
         names(&json!({"resources": [vm("free", json!({})), beside, vm("a", on(&["free", "b"])), vm("b", on(&["a"]))]}));
     assert!(
-        circle.starts_with("These depend on each other in a circle") && circle.contains("(In resources[2], "),
-        "{circle}"
+        cycle.starts_with("These resources depend on each other in a cycle") && cycle.contains("(In resources[2], "),
+        "{cycle}"
     );
     let itself = names(&json!({"resources": [vm("a", on(&["a"]))]}));
-    assert!(itself.starts_with("These depend on each other in a circle"), "{itself}");
+    assert!(itself.starts_with("These resources depend on each other in a cycle"), "{itself}");
 }
 
 #[test]
-fn loops_are_unrolled() {
+fn loops_are_expanded() {
     let copy = |count: Value| json!({"name": "vms", "count": count, "mode": "Serial", "batchSize": 1});
     let looped = |count: Value| vm("[concat('vm', copyIndex())]", json!({ "copy": copy(count) }));
     check_resources(json!([looped(json!(3))]), "vm0 vm1 vm2");
@@ -253,7 +253,7 @@ fn loops_are_unrolled() {
     for wrong in [json!(801), json!(-1), json!("3"), json!(1.5), json!(null)] {
         check_resources(
             json!([looped(wrong)]),
-            "The count of a copy loop is a whole number from 0 to 800. (In resources[0].copy.count, \
+            "The count of a copy loop must be a whole number from 0 to 800. (In resources[0].copy.count, \
              Microsoft.Compute/virtualMachines '[concat('vm', copyIndex())]'.)",
         );
     }
@@ -267,7 +267,7 @@ fn loops_are_unrolled() {
     odd["copy"]["mode"] = json!("sideways");
     assert!(
         names(&json!({ "resources": [odd] }))
-            .starts_with("This is not 'serial' or 'parallel'. (In resources[0].copy.mode")
+            .starts_with("The value must be 'serial' or 'parallel'. (In resources[0].copy.mode")
     );
 }
 
@@ -275,12 +275,12 @@ fn loops_are_unrolled() {
 fn a_variable_does_not_see_the_loop_that_uses_it() {
     let resource = vm("[concat('a', variables('v'))]", json!({"copy": {"name": "c", "count": 2}}));
     let error = names(&json!({"variables": {"v": "[copyIndex()]"}, "resources": [resource]}));
-    assert!(error.starts_with("copyIndex() stands in no copy loop"), "{error}");
+    assert!(error.starts_with("copyIndex() is not inside a copy loop"), "{error}");
     assert!(error.contains("(In variables.v, "), "{error}");
 }
 
 #[test]
-fn conditions_decide_and_children_come_out_of_their_parents() {
+fn conditions_are_applied_and_child_resources_are_expanded() {
     let skipped = vm("no", json!({"condition": "[not(true())]", "properties": {"x": "[div(1, 0)]"}}));
     check_resources(json!([skipped, vm("a", json!({"dependsOn": ["no"]}))]), "a");
     check_resources(json!([vm("a", json!({"condition": false})), vm("a", json!({}))]), "a");
@@ -296,12 +296,12 @@ fn conditions_decide_and_children_come_out_of_their_parents() {
 }
 
 #[test]
-fn what_is_wrong_with_a_resource_is_said_with_its_place() {
+fn resource_errors_include_the_place() {
     let at = "Microsoft.Compute/virtualMachines 'a'";
     check_resources(
         json!([vm("b", json!({})), vm("a", json!({"properties": {"list": [1, {"x": "[f(1)]"}]}}))]),
         &format!(
-            "The function 'f' is not known here. Replace it by its value. (In resources[1].properties.list[1].x, {at}, byte 1.)"
+            "The function 'f' is unknown. Replace the call with its value. (In resources[1].properties.list[1].x, {at}, byte 1.)"
         ),
     );
     check_resources(
@@ -317,32 +317,32 @@ fn what_is_wrong_with_a_resource_is_said_with_its_place() {
     check_resources(
         json!([vm("a", json!({"x": "[reference('y')]"}))]),
         &format!(
-            "The function 'reference' is not supported: it works in outputs only, because nothing exists before the whole \
-             template was read. (In resources[0].x, {at}, byte 1.)"
+            "The function 'reference' is not supported: it only works in outputs, because resources do not exist before the \
+             deployment. (In resources[0].x, {at}, byte 1.)"
         ),
     );
-    check_resources(json!([{"type": "x"}]), "There is no 'name'. Add it. (In resources[0], x '?'.)");
-    check_resources(json!([7]), "This is not an object. (In resources[0], ? '?'.)");
+    check_resources(json!([{"type": "x"}]), "The member 'name' is missing. Add it. (In resources[0], x '?'.)");
+    check_resources(json!([7]), "The value must be an object. (In resources[0], ? '?'.)");
     check_resources(
         json!([vm("a b", json!({}))]),
-        "The name 'a b' may not have blanks, control characters, quotes, slashes or any of < > % & ? #. \
+        "The name 'a b' must not contain spaces, control characters, quotes, slashes or any of < > % & ? #. \
          (In resources[0].name, Microsoft.Compute/virtualMachines 'a b'.)",
     );
     check_resources(
         json!([vm("a/b", json!({}))]),
-        "The name must have as many parts, separated by slashes, as the type has: 1. (In resources[0].name, \
+        "The name must have as many parts, separated by slashes, as the type: 1. (In resources[0].name, \
          Microsoft.Compute/virtualMachines 'a/b'.)",
     );
     let twice = names(&json!({"resources": [vm("a", json!({})), vm("A", json!({}))]}));
-    assert!(twice.contains("is there twice") && twice.contains("resources[1].name"), "{twice}");
+    assert!(twice.contains("is defined twice") && twice.contains("resources[1].name"), "{twice}");
     check_resources(
         json!({"a": {}}),
-        "Resources with symbolic names (languageVersion 2.0) are not supported. Write them as a list. (In resources.)",
+        "Resources with symbolic names (languageVersion 2.0) are not supported. Write the resources as a list. (In resources.)",
     );
     check_resources(
         json!([vm("a", json!({"scope": "/x"}))]),
         &format!(
-            "A template deploys into one resource group, the one of the deployment. Take this out. (In resources[0].scope, {at}.)"
+            "A template can only deploy into the resource group of the deployment. Remove this member. (In resources[0].scope, {at}.)"
         ),
     );
 }
@@ -359,28 +359,28 @@ fn check_parameter(declaration: Value, given: Value, expected: &str) {
 }
 
 #[test]
-fn parameters_are_given_or_have_a_default_and_keep_to_their_declaration() {
+fn parameter_values_and_defaults_must_match_the_declaration() {
     check_parameter(json!({"type": "string"}), json!("x"), r#""x""#);
     check_parameter(json!({"type": "String", "defaultValue": "y"}), json!("x"), r#""x""#);
     check_parameter(json!({"type": "int", "defaultValue": "[add(1, 1)]"}), json!(null), "2");
     check_parameter(json!({"type": "bool"}), json!(false), "false");
     check_parameter(json!({"type": "array", "allowedValues": ["a", "b"]}), json!(["b", "b"]), r#"["b","b"]"#);
-    // A value that is given is no expression.
+    // A value in the request is not an expression.
     check_parameter(json!({"type": "string"}), json!("[concat('a')]"), r#""[concat('a')]""#);
     check_parameter(
         json!({"type": "string"}),
         json!(null),
-        "The parameter has neither a value nor a default. Give it a value. (In parameters.p.)",
+        "The parameter has neither a value nor a default. Specify a value. (In parameters.p.)",
     );
     check_parameter(
         json!({"type": "int"}),
         json!("3"),
-        "The value of the parameter is not a whole number. (In parameters.p.)",
+        "The value of the parameter must be a whole number. (In parameters.p.)",
     );
     check_parameter(
         json!({"type": "string", "allowedValues": ["a"]}),
         json!("b"),
-        "The value of the parameter is not one of its allowedValues. (In parameters.p.)",
+        "The value of the parameter must be one of its allowedValues. (In parameters.p.)",
     );
     check_parameter(
         json!({"type": "int", "minValue": 5}),
@@ -402,21 +402,21 @@ fn parameters_are_given_or_have_a_default_and_keep_to_their_declaration() {
         json!([1, 2]),
         "The value of the parameter is longer than 1. (In parameters.p.)",
     );
-    check_parameter(json!({}), json!(1), "There is no 'type'. Add it. (In parameters.p.)");
+    check_parameter(json!({}), json!(1), "The member 'type' is missing. Add it. (In parameters.p.)");
     check_parameter(
         json!({"type": "float"}),
         json!(1),
-        "This is not a type: string, securestring, int, bool, object, secureObject or array. (In parameters.p.)",
+        "The value must be a type: string, securestring, int, bool, object, secureObject or array. (In parameters.p.)",
     );
     check_parameter(
         json!({"type": "string", "defaultValue": "[parameters('p')]"}),
         json!(null),
-        "'parameters.p.defaultValue' is made of itself. Break the circle. (In parameters.p.defaultValue, byte 1.)",
+        "'parameters.p.defaultValue' depends on itself. Remove the cycle. (In parameters.p.defaultValue, byte 1.)",
     );
     let undeclared = Template::parse(&json!({}), &json!({"x": {"value": 1}}), &target()).unwrap_err();
     assert_eq!(
         undeclared.to_string(),
-        "The template declares no such parameter. Declare it, or do not give it. (In parameters.x.)"
+        "The template does not declare this parameter. Declare it, or remove the value. (In parameters.x.)"
     );
 }
 
@@ -443,7 +443,7 @@ fn a_secret_reaches_the_body_and_nothing_else() {
     let output = |kind: &str, value: &str| json!({"outputs": {"o": {"type": kind, "value": value}}});
     for value in ["[parameters('password')]", "[variables('hidden')]", "[parameters('derived')]"] {
         let error = with_secret(output("string", value)).unwrap().outputs(&|_| None).unwrap_err().to_string();
-        assert!(error.starts_with("The output would show the secure parameter"), "{error}");
+        assert!(error.starts_with("The output would reveal the secure parameter"), "{error}");
     }
     let shown = with_secret(output("SecureString", "[parameters('password')]")).unwrap().outputs(&|_| None);
     assert_eq!(shown.unwrap(), json!({"o": {"type": "SecureString"}}));
@@ -467,31 +467,31 @@ fn no_error_repeats_a_secret() {
         assert!(!format!("{error} {error:?}").contains(SECRET), "{error}");
         assert!(error.to_string().contains("the secure parameter"), "{error}");
     }
-    // What is wrong elsewhere in the same resource is still said.
+    // Other errors in the same resource are still reported.
     let body = json!({"a": "[parameters('password')]", "b": "[nosuch(parameters('password'))]"});
     let error = with_secret(json!({"resources": [vm("a", body)]})).unwrap_err();
-    assert!(error.to_string().starts_with("The function 'nosuch' is not known here."), "{error}");
+    assert!(error.to_string().starts_with("The function 'nosuch' is unknown."), "{error}");
 }
 
 #[test]
-fn outputs_are_checked_before_and_evaluated_after() {
+fn outputs_are_checked_before_deployment_and_evaluated_after_it() {
     let output = |value: &str| json!({"outputs": {"o": {"type": "string", "value": value}}});
     let error = parse(&output("[nosuch(1)]")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "The function 'nosuch' is not known here. Replace it by its value. (In outputs.o.value, byte 1.)"
+        "The function 'nosuch' is unknown. Replace the call with its value. (In outputs.o.value, byte 1.)"
     );
     let plan = parse(&output("[reference(resourceId('Microsoft.Compute/virtualMachines', 'vm')).vmId]")).unwrap();
     let found = plan.outputs(&|id| Some(json!({"properties": {"vmId": id.name().unwrap().as_str()}})));
     assert_eq!(found.unwrap(), json!({"o": {"type": "String", "value": "vm"}}));
     let missing = plan.outputs(&|_| None).unwrap_err();
-    assert!(missing.to_string().starts_with("There is no resource /subscriptions/S/"), "{missing}");
+    assert!(missing.to_string().starts_with("The referenced resource /subscriptions/S/"), "{missing}");
     let left_out = json!({"outputs": {"o": {"type": "string", "condition": false, "value": "[reference('x')]"}}});
     assert_eq!(parse(&left_out).unwrap().outputs(&|_| None).unwrap(), json!({}));
 }
 
 #[test]
-fn a_request_has_a_template_and_the_mode_incremental() {
+fn a_request_needs_a_template_and_the_mode_incremental() {
     let request = |properties: Value| {
         Template::from_request(&json!({ "properties": properties }), &target())
             .map(|plan| plan.resources.len())
@@ -499,16 +499,16 @@ fn a_request_has_a_template_and_the_mode_incremental() {
     };
     assert_eq!(request(json!({"mode": "incremental", "template": {"resources": [vm("a", json!({}))]}})), Ok(1));
     assert_eq!(request(json!({"template": {}})), Ok(0));
-    let complete = "The mode 'Complete' is not supported, because it would delete what the template does not name. Use Incremental. (In properties.mode.)";
+    let complete = "The mode 'Complete' is not supported, because it would delete resources that are not in the template. Use Incremental. (In properties.mode.)";
     assert_eq!(request(json!({"mode": "Complete", "template": {}})), Err(complete.to_owned()));
-    assert_eq!(request(json!({})), Err("This is not an object. (In template.)".to_owned()));
-    let linked = "Links to templates and parameters are not followed. Send the template itself. (In properties.)";
+    assert_eq!(request(json!({})), Err("The value must be an object. (In template.)".to_owned()));
+    let linked = "Links to templates and parameters are not supported. Send the template itself. (In properties.)";
     assert_eq!(request(json!({"templateLink": {"uri": "x"}})), Err(linked.to_owned()));
     assert!(Template::from_request(&json!([]), &target()).is_err());
 }
 
 #[test]
-fn everything_that_can_grow_has_a_limit() {
+fn limits_are_enforced() {
     let message = |template: Value| parse(&template).unwrap_err().message;
     let many = |count: usize| -> Map<String, Value> {
         (0..count).map(|n| (format!("p{n}"), json!({"type": "int", "defaultValue": 1, "value": 1}))).collect()
@@ -524,19 +524,19 @@ fn everything_that_can_grow_has_a_limit() {
     let deep = (0..DEPTH_MAX).fold(json!(1), |value, _| json!([value]));
     assert_eq!(
         message(json!({"resources": [vm("a", json!({"x": deep}))]})),
-        "This is nested more than 100 deep. Make it flatter."
+        "The nesting is deeper than 100 levels. Reduce it."
     );
 }
 
 #[test]
-fn a_large_template_is_not_too_much() {
+fn a_large_template_is_within_the_limits() {
     let values: Vec<Value> = (0..200).map(|n| json!(format!("a value of some length, number {n}"))).collect();
     let resource = vm("[concat('a', copyIndex())]", json!({"properties": values, "copy": {"name": "c", "count": 800}}));
     assert_eq!(parse(&json!({ "resources": [resource] })).map(|plan| plan.resources.len()), Ok(800));
 }
 
 #[test]
-fn small_templates_that_would_grow_without_end_are_stopped() {
+fn small_templates_with_unlimited_growth_are_stopped() {
     let message = |variables: Value| {
         let resources = json!([vm("a", json!({"x": "[variables('v')]"}))]);
         parse(&json!({"variables": variables, "resources": resources})).unwrap_err().message
@@ -547,20 +547,20 @@ fn small_templates_that_would_grow_without_end_are_stopped() {
     assert_eq!(message(growing.chain(ends).collect()), "The template takes too long to evaluate. Make it smaller.");
     let chain = (0..200).map(|n| (format!("v{n}"), json!(format!("[variables('v{}')]", n + 1))));
     let ends = [("v".to_owned(), json!("[variables('v0')]")), ("v200".to_owned(), json!("x"))];
-    assert_eq!(message(chain.chain(ends).collect()), "This is nested more than 100 deep. Make it flatter.");
+    assert_eq!(message(chain.chain(ends).collect()), "The nesting is deeper than 100 levels. Reduce it.");
     let long = "x".repeat(20_000);
     let grown = json!({"v": "[replace(variables('l'), 'x', variables('l'))]", "l": long});
-    assert_eq!(message(grown), "replace() makes texts of at most 1048576 bytes.");
+    assert_eq!(message(grown), "replace() cannot return more than 1048576 bytes.");
     let joined = json!({"v": "[join(split(variables('l'), 'x'), variables('l'))]", "l": long});
-    assert_eq!(message(joined), "join() makes texts of at most 1048576 bytes.");
+    assert_eq!(message(joined), "join() cannot return more than 1048576 bytes.");
     let formatted = json!({"v": format!("[format('{}', variables('l'))]", "{0}".repeat(1000)), "l": long});
-    assert_eq!(message(formatted), "format() makes texts of at most 1048576 bytes.");
+    assert_eq!(message(formatted), "format() cannot return more than 1048576 bytes.");
     let nested = json!({"v": {"copy": [{"name": "a", "count": 800, "input":
         {"copy": [{"name": "b", "count": 800, "input": {"copy": [{"name": "c", "count": 800, "input": 1}]}}]}}]}});
     assert_eq!(message(nested), "The template takes too long to evaluate. Make it smaller.");
 }
 
-/// JSON with words in it that templates have.
+/// JSON that contains words used in templates.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
