@@ -152,7 +152,10 @@ async fn what_forewarn_refuses_comes_back_as_its_sentence() {
     let id = EventId::parse("51941B56-8080-45AC-81AE-8BDA818F5958").unwrap();
     let approve = move |client: &mut Client| client.approve(&[id]).unwrap_err().to_line();
     let (_, error) = on_a_thread(Client::new(world.endpoint()), approve).await;
-    assert!(error.starts_with("the service refuses, 400: Bad request. This machine's document does not contain"), "{error}");
+    assert!(
+        error.starts_with("the service refuses, 400: Bad request. This machine's document does not contain"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

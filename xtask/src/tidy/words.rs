@@ -24,7 +24,7 @@ const AVOIDED: &[(&str, &str)] = &[
 const AVOIDED_OPENINGS: &[&str] = &["What ", "Who ", "Whose "];
 
 /// Files that contain these words for a reason.
-const ALLOWED_FILES: &[&str] = &["xtask/src/tidy/words.rs"];
+const ALLOWED_FILES: &[&str] = &["crates/store/src/conformance/sample.rs", "xtask/src/tidy/words.rs"];
 
 /// Parts of the tree that have not been rewritten yet.
 const NOT_YET: &[&str] = &[
@@ -34,6 +34,7 @@ const NOT_YET: &[&str] = &[
     "crates/arm/",
     "crates/cli/",
     "crates/client/",
+<<<<<<< HEAD
     "crates/core/",
     "crates/portal/",
     "crates/server/tests/",
@@ -46,6 +47,15 @@ const NOT_YET: &[&str] = &[
     "docs/configuration.md",
     "docs/run.md",
     "docs/testing.md",
+=======
+    "crates/drivers/",
+    "crates/engine/",
+    "crates/metadata/",
+    "crates/portal/",
+    "crates/server/",
+    "crates/testing/",
+    "docs/",
+>>>>>>> 61356b6 (Rewrite the prose of the rule tests and the simulation)
     "examples/",
     "xtask/",
 ];

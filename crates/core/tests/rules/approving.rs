@@ -1,9 +1,9 @@
-//! Who may say go, and what comes of it (semantics 2.3, 2.4, 2.10, 3.4).
+//! Approvals: who may approve, and the effect.
 
 use crate::lang::check;
 
 #[test]
-fn any_machine_of_the_scope_approves_for_all() {
+fn any_machine_of_the_scope_can_approve_for_all() {
     check(
         "
         avset s a b
@@ -26,7 +26,7 @@ fn any_machine_of_the_scope_approves_for_all() {
 }
 
 #[test]
-fn one_unknown_id_refuses_all() {
+fn one_unknown_id_rejects_the_whole_approval() {
     check(
         "
         vm a
@@ -39,7 +39,7 @@ fn one_unknown_id_refuses_all() {
 }
 
 #[test]
-fn an_approved_deletion_waits_for_the_others_of_its_scope() {
+fn an_approved_deletion_waits_for_the_other_deletions_in_its_scope() {
     check(
         "
         set w uniform 3 term=10m
@@ -99,7 +99,7 @@ fn scopes_that_are_off_count_as_approved() {
 }
 
 #[test]
-fn cancelling_takes_what_is_scheduled() {
+fn canceling_removes_scheduled_events() {
     check(
         "
         vm a

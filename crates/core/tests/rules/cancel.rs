@@ -1,9 +1,9 @@
-//! Taking back what was asked for (semantics 2.10).
+//! Cancellation of operations and events.
 
 use crate::lang::check;
 
 #[test]
-fn a_restart_that_is_scheduled_can_be_cancelled() {
+fn a_scheduled_restart_can_be_canceled() {
     check(
         "
         vm a
@@ -19,7 +19,7 @@ fn a_restart_that_is_scheduled_can_be_cancelled() {
 }
 
 #[test]
-fn by_event_or_by_operation_is_the_same() {
+fn canceling_the_event_or_the_operation_is_equivalent() {
     check(
         "
         vm a
@@ -33,7 +33,7 @@ fn by_event_or_by_operation_is_the_same() {
 }
 
 #[test]
-fn an_operation_that_runs_cannot_be_cancelled() {
+fn an_operation_that_has_started_cannot_be_canceled() {
     check(
         "
         vm a
@@ -50,7 +50,7 @@ fn an_operation_that_runs_cannot_be_cancelled() {
 }
 
 #[test]
-fn what_runs_unseen_cannot_be_cancelled_either() {
+fn a_started_hidden_event_cannot_be_canceled() {
     check(
         "
         vm a
@@ -63,7 +63,7 @@ fn what_runs_unseen_cannot_be_cancelled_either() {
 }
 
 #[test]
-fn what_is_over_cannot_be_cancelled() {
+fn ended_events_and_operations_cannot_be_canceled() {
     check(
         "
         vm a
@@ -82,7 +82,7 @@ fn what_is_over_cannot_be_cancelled() {
 }
 
 #[test]
-fn what_never_was_cannot_be_cancelled() {
+fn unknown_events_and_operations_cannot_be_canceled() {
     check(
         "
         cancel op99 = UnknownOperation
@@ -92,7 +92,7 @@ fn what_never_was_cannot_be_cancelled() {
 }
 
 #[test]
-fn what_is_forgotten_cannot_be_cancelled() {
+fn forgotten_events_and_operations_cannot_be_canceled() {
     check(
         "
         vm a
@@ -107,7 +107,7 @@ fn what_is_forgotten_cannot_be_cancelled() {
 }
 
 #[test]
-fn an_approved_event_that_waits_can_be_cancelled() {
+fn an_approved_event_that_waits_can_be_canceled() {
     check(
         "
         vm a host=h1
@@ -124,7 +124,7 @@ fn an_approved_event_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn cancelling_by_event_takes_all_who_joined() {
+fn canceling_an_event_cancels_all_joined_operations() {
     check(
         "
         vm a
@@ -140,7 +140,7 @@ fn cancelling_by_event_takes_all_who_joined() {
 }
 
 #[test]
-fn maintenance_and_self_service_can_be_cancelled() {
+fn maintenance_and_self_service_can_be_canceled() {
     check(
         "
         vm a
@@ -155,7 +155,7 @@ fn maintenance_and_self_service_can_be_cancelled() {
 }
 
 #[test]
-fn hardware_failure_cannot_be_cancelled() {
+fn a_hardware_failure_cannot_be_canceled() {
     check(
         "
         vm a
@@ -168,7 +168,7 @@ fn hardware_failure_cannot_be_cancelled() {
 }
 
 #[test]
-fn a_cancelled_id_can_still_be_approved_for_an_hour_without_effect() {
+fn approving_a_canceled_event_has_no_effect_for_an_hour() {
     check(
         "
         vm a
@@ -186,7 +186,7 @@ fn a_cancelled_id_can_still_be_approved_for_an_hour_without_effect() {
 }
 
 #[test]
-fn after_cancelling_the_same_can_be_asked_for_again() {
+fn the_same_request_can_be_made_after_canceling() {
     check(
         "
         vm a
@@ -200,7 +200,7 @@ fn after_cancelling_the_same_can_be_asked_for_again() {
 }
 
 #[test]
-fn cancelling_lets_those_behind_start() {
+fn canceling_unblocks_waiting_events() {
     check(
         "
         vm a
@@ -215,7 +215,7 @@ fn cancelling_lets_those_behind_start() {
 }
 
 #[test]
-fn a_cancelled_plan_in_a_scope_that_is_off_never_runs() {
+fn a_canceled_plan_in_a_scope_that_is_off_never_starts() {
     check(
         "
         vm a
@@ -229,7 +229,7 @@ fn a_cancelled_plan_in_a_scope_that_is_off_never_runs() {
 }
 
 #[test]
-fn a_hidden_host_operation_can_be_cancelled() {
+fn a_hidden_host_operation_can_be_canceled() {
     check(
         "
         vm a host=h1

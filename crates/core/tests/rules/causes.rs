@@ -1,4 +1,4 @@
-//! What an event says about where it comes from (semantics 2, after 2.12; texts of the original).
+//! Source, description, duration and ID of events, by cause.
 
 use crate::lang::check;
 
@@ -31,7 +31,7 @@ fn maintenance_of_one_machine_and_of_a_group() {
 }
 
 #[test]
-fn maintenance_says_how_long_it_takes_when_it_knows() {
+fn maintenance_shows_its_duration_if_known() {
     check(
         r#"
         vm a
@@ -52,7 +52,7 @@ fn maintenance_says_how_long_it_takes_when_it_knows() {
 }
 
 #[test]
-fn maintenance_in_words_of_its_own() {
+fn maintenance_can_have_its_own_description() {
     check(
         r#"
         vm a
@@ -64,7 +64,7 @@ fn maintenance_in_words_of_its_own() {
 }
 
 #[test]
-fn every_event_of_an_operation_says_the_same() {
+fn all_events_of_an_operation_have_the_same_description() {
     check(
         r#"
         vm a host=h1
@@ -79,7 +79,7 @@ fn every_event_of_an_operation_says_the_same() {
 }
 
 #[test]
-fn every_update_domain_says_the_same() {
+fn all_update_domains_have_the_same_description() {
     check(
         r#"
         avset s a b
@@ -144,7 +144,7 @@ fn hardware_failure() {
 }
 
 #[test]
-fn hardware_failure_that_moves_the_machine() {
+fn hardware_failure_with_redeploy() {
     check(
         r#"
         vm a
@@ -193,7 +193,7 @@ fn scale_in() {
 }
 
 #[test]
-fn self_service_maintenance_is_a_redeploy_of_the_user() {
+fn self_service_maintenance_is_a_user_redeploy() {
     check(
         r#"
         vm a
@@ -206,7 +206,7 @@ fn self_service_maintenance_is_a_redeploy_of_the_user() {
 }
 
 #[test]
-fn what_is_hidden_says_the_same_when_it_appears() {
+fn a_hidden_event_keeps_its_description_when_it_appears() {
     check(
         r#"
         vm a
@@ -218,7 +218,7 @@ fn what_is_hidden_says_the_same_when_it_appears() {
 }
 
 #[test]
-fn maintenance_is_a_freeze_a_reboot_or_a_redeploy() {
+fn maintenance_must_be_a_freeze_a_reboot_or_a_redeploy() {
     check(
         "
         vm a
@@ -231,7 +231,7 @@ fn maintenance_is_a_freeze_a_reboot_or_a_redeploy() {
 }
 
 #[test]
-fn a_failure_is_a_reboot_or_a_redeploy() {
+fn a_hardware_failure_must_be_a_reboot_or_a_redeploy() {
     check(
         "
         vm a host=h1
@@ -245,7 +245,7 @@ fn a_failure_is_a_reboot_or_a_redeploy() {
 }
 
 #[test]
-fn the_requester_may_give_the_id() {
+fn a_request_can_specify_the_event_id() {
     check(
         "
         vm a
@@ -263,7 +263,7 @@ fn the_requester_may_give_the_id() {
 }
 
 #[test]
-fn a_given_id_is_that_of_the_first_event() {
+fn a_specified_id_applies_to_the_first_event() {
     check(
         "
         vm a host=h1
@@ -279,7 +279,7 @@ fn a_given_id_is_that_of_the_first_event() {
 }
 
 #[test]
-fn an_id_that_was_given_is_not_given_again_while_it_is_remembered() {
+fn an_id_cannot_be_reused_while_its_event_is_kept() {
     check(
         "
         vm a
@@ -295,7 +295,7 @@ fn an_id_that_was_given_is_not_given_again_while_it_is_remembered() {
 }
 
 #[test]
-fn an_operation_has_its_own_id_too() {
+fn a_request_can_specify_the_operation_id() {
     check(
         "
         vm a

@@ -1,9 +1,9 @@
-//! What a document shows: order, incarnation, what is kept after the end (semantics 2.4, 2.5, and after 2.12).
+//! Documents: order, incarnation, and how long ended events are kept.
 
 use crate::lang::check;
 
 #[test]
-fn the_first_look_is_one_whatever_it_shows() {
+fn the_first_incarnation_is_one_whatever_the_document_shows() {
     check(
         "
         vm a
@@ -16,7 +16,7 @@ fn the_first_look_is_one_whatever_it_shows() {
 }
 
 #[test]
-fn each_step_that_changes_the_list_counts_once() {
+fn each_step_that_changes_the_list_increments_the_incarnation() {
     check(
         "
         vm a
@@ -33,7 +33,7 @@ fn each_step_that_changes_the_list_counts_once() {
 }
 
 #[test]
-fn one_step_that_changes_much_counts_once() {
+fn a_step_with_many_changes_increments_the_incarnation_once() {
     check(
         "
         set w uniform 5 term=5m
@@ -47,7 +47,7 @@ fn one_step_that_changes_much_counts_once() {
 }
 
 #[test]
-fn one_that_goes_and_one_that_starts_in_one_step_count_once() {
+fn an_end_and_a_start_in_one_step_increment_the_incarnation_once() {
     check(
         "
         vm a
@@ -63,7 +63,7 @@ fn one_that_goes_and_one_that_starts_in_one_step_count_once() {
 }
 
 #[test]
-fn an_approval_that_starts_nothing_does_not_count() {
+fn an_approval_that_starts_nothing_keeps_the_incarnation() {
     check(
         "
         set w uniform 3 term=5m
@@ -77,7 +77,7 @@ fn an_approval_that_starts_nothing_does_not_count() {
 }
 
 #[test]
-fn what_is_refused_does_not_count() {
+fn a_rejected_command_keeps_the_incarnation() {
     check(
         "
         vm a
@@ -93,7 +93,7 @@ fn what_is_refused_does_not_count() {
 }
 
 #[test]
-fn what_changes_other_scopes_does_not_count() {
+fn changes_of_other_scopes_keep_the_incarnation() {
     check(
         "
         vm a
@@ -110,7 +110,7 @@ fn what_changes_other_scopes_does_not_count() {
 }
 
 #[test]
-fn looking_does_not_count() {
+fn requests_keep_the_incarnation() {
     check(
         "
         vm a
@@ -122,7 +122,7 @@ fn looking_does_not_count() {
 }
 
 #[test]
-fn power_and_moves_alone_do_not_count() {
+fn power_changes_and_moves_keep_the_incarnation() {
     check(
         "
         avset s a b
@@ -136,7 +136,7 @@ fn power_and_moves_alone_do_not_count() {
 }
 
 #[test]
-fn joining_does_not_count() {
+fn joining_an_event_keeps_the_incarnation() {
     check(
         "
         vm a
@@ -149,7 +149,7 @@ fn joining_does_not_count() {
 }
 
 #[test]
-fn the_passing_of_time_alone_does_not_count() {
+fn the_passage_of_time_keeps_the_incarnation() {
     check(
         "
         vm a
@@ -162,7 +162,7 @@ fn the_passing_of_time_alone_does_not_count() {
 }
 
 #[test]
-fn deadlines_at_different_times_count_each() {
+fn deadlines_at_different_times_increment_the_incarnation_separately() {
     check(
         "
         vm a
@@ -179,7 +179,7 @@ fn deadlines_at_different_times_count_each() {
 }
 
 #[test]
-fn deadlines_passed_in_one_look_count_once() {
+fn deadlines_handled_in_one_tick_increment_the_incarnation_once() {
     check(
         "
         avset s a b
@@ -193,7 +193,7 @@ fn deadlines_passed_in_one_look_count_once() {
 }
 
 #[test]
-fn what_is_overdue_and_the_command_after_it_are_two_steps() {
+fn overdue_events_and_the_next_command_are_two_steps() {
     check(
         "
         avset s a b
@@ -244,7 +244,7 @@ fn resources_are_listed_in_order_of_registration() {
 }
 
 #[test]
-fn the_resources_of_an_event_stay_as_they_were() {
+fn the_resources_of_an_event_do_not_change() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -261,7 +261,7 @@ fn the_resources_of_an_event_stay_as_they_were() {
 }
 
 #[test]
-fn of_one_event_all_resources_are_of_one_domain() {
+fn all_resources_of_an_event_are_in_one_domain() {
     check(
         "
         avset s a b c d uds=2 host=h1
@@ -276,7 +276,7 @@ fn of_one_event_all_resources_are_of_one_domain() {
 }
 
 #[test]
-fn all_machines_of_a_scope_see_the_same() {
+fn all_machines_of_a_scope_see_the_same_document() {
     check(
         "
         service s a b c
@@ -290,7 +290,7 @@ fn all_machines_of_a_scope_see_the_same() {
 }
 
 #[test]
-fn what_is_over_is_kept_for_an_hour_and_then_forgotten() {
+fn ended_events_are_kept_for_an_hour() {
     check(
         "
         vm a
@@ -311,7 +311,7 @@ fn what_is_over_is_kept_for_an_hour_and_then_forgotten() {
 }
 
 #[test]
-fn what_is_cancelled_is_forgotten_too() {
+fn canceled_events_are_kept_for_an_hour() {
     check(
         "
         vm a
@@ -325,7 +325,7 @@ fn what_is_cancelled_is_forgotten_too() {
 }
 
 #[test]
-fn hidden_work_is_forgotten_too() {
+fn hidden_events_are_kept_for_an_hour() {
     check(
         "
         vm a
@@ -339,7 +339,7 @@ fn hidden_work_is_forgotten_too() {
 }
 
 #[test]
-fn what_waits_is_not_forgotten() {
+fn waiting_events_are_not_forgotten() {
     check(
         "
         vm a
@@ -353,7 +353,7 @@ fn what_waits_is_not_forgotten() {
 }
 
 #[test]
-fn an_operation_is_kept_while_one_of_its_events_is_under_way() {
+fn an_operation_is_kept_while_one_of_its_events_is_in_progress() {
     check(
         "
         vm a host=h1
@@ -375,7 +375,7 @@ fn an_operation_is_kept_while_one_of_its_events_is_under_way() {
 }
 
 #[test]
-fn an_id_is_approved_again_for_an_hour() {
+fn an_event_can_be_approved_again_for_an_hour() {
     check(
         "
         vm a
@@ -395,7 +395,7 @@ fn an_id_is_approved_again_for_an_hour() {
 }
 
 #[test]
-fn an_id_of_another_scope_is_unknown_whatever_its_state() {
+fn an_event_of_another_scope_is_unknown_in_any_state() {
     check(
         "
         vm a
@@ -413,7 +413,7 @@ fn an_id_of_another_scope_is_unknown_whatever_its_state() {
 }
 
 #[test]
-fn management_approves_anywhere() {
+fn operators_can_approve_events_of_any_scope() {
     check(
         "
         vm a
@@ -432,7 +432,7 @@ fn management_approves_anywhere() {
 }
 
 #[test]
-fn management_approves_what_is_over_no_more() {
+fn operators_cannot_approve_ended_events() {
     check(
         "
         vm a
@@ -450,7 +450,7 @@ fn management_approves_what_is_over_no_more() {
 }
 
 #[test]
-fn management_may_be_held_to_a_group() {
+fn an_operator_approval_can_be_limited_to_a_group() {
     check(
         "
         avset s a
@@ -470,7 +470,7 @@ fn management_may_be_held_to_a_group() {
 }
 
 #[test]
-fn management_of_a_set_reaches_all_its_placement_groups() {
+fn an_operator_approval_for_a_set_covers_all_placement_groups() {
     check(
         "
         set w uniform 2 max=1
@@ -483,7 +483,7 @@ fn management_of_a_set_reaches_all_its_placement_groups() {
 }
 
 #[test]
-fn an_approval_names_who_gave_it() {
+fn an_approval_records_the_approver() {
     check(
         "
         avset s a b
@@ -499,7 +499,7 @@ fn an_approval_names_who_gave_it() {
 }
 
 #[test]
-fn the_second_approval_is_not_the_one_that_counts() {
+fn the_first_approval_is_recorded() {
     check(
         "
         set w uniform 3 term=5m
@@ -513,7 +513,7 @@ fn the_second_approval_is_not_the_one_that_counts() {
 }
 
 #[test]
-fn an_approval_of_the_same_id_twice_in_one_request_is_one() {
+fn approving_the_same_id_twice_in_one_request_is_one_approval() {
     check(
         "
         vm a
@@ -526,20 +526,20 @@ fn an_approval_of_the_same_id_twice_in_one_request_is_one() {
 }
 
 #[test]
-fn a_machine_that_is_not_there_approves_nothing() {
+fn an_unknown_machine_cannot_approve() {
     check(
         "
         vm a
         on a
         restart a
-        approve nobody e1 = UnknownMachine
-        on nobody = UnknownMachine
+        approve missing e1 = UnknownMachine
+        on missing = UnknownMachine
     ",
     );
 }
 
 #[test]
-fn documents_are_one_for_each_subscription_s_machines_too() {
+fn machines_in_different_subscriptions_have_different_documents() {
     check(
         "
         vm a sub=s

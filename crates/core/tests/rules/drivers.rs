@@ -1,11 +1,11 @@
-//! What drivers say, and do not say (semantics 2.6).
+//! Driver reports and timeouts.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
 use std::time::Duration;
 
 #[test]
-fn done_ends_an_event_well() {
+fn a_success_report_completes_the_event() {
     check(
         "
         vm a
@@ -24,7 +24,7 @@ fn done_ends_an_event_well() {
 }
 
 #[test]
-fn failed_ends_an_event_badly() {
+fn a_failure_report_fails_the_event() {
     check(
         "
         vm a
@@ -40,7 +40,7 @@ fn failed_ends_an_event_badly() {
 }
 
 #[test]
-fn nobody_reports_on_what_has_not_started() {
+fn reports_on_scheduled_events_are_rejected() {
     check(
         "
         vm a
@@ -54,7 +54,7 @@ fn nobody_reports_on_what_has_not_started() {
 }
 
 #[test]
-fn nobody_reports_twice() {
+fn a_second_report_is_rejected() {
     check(
         "
         vm a
@@ -69,7 +69,7 @@ fn nobody_reports_twice() {
 }
 
 #[test]
-fn nobody_reports_on_what_never_was() {
+fn reports_on_unknown_events_are_rejected() {
     check(
         "
         done e99 = UnknownEvent
@@ -79,7 +79,7 @@ fn nobody_reports_on_what_never_was() {
 }
 
 #[test]
-fn silence_is_failure_after_an_hour() {
+fn an_event_times_out_after_an_hour_without_a_report() {
     check(
         "
         vm a
@@ -99,7 +99,7 @@ fn silence_is_failure_after_an_hour() {
 }
 
 #[test]
-fn how_long_silence_may_be_can_be_set() {
+fn the_driver_timeout_is_configurable() {
     check_with(
         Settings { driver_timeout: Duration::from_secs(60), ..Settings::default() },
         "
@@ -115,7 +115,7 @@ fn how_long_silence_may_be_can_be_set() {
 }
 
 #[test]
-fn silence_counts_from_the_start_and_not_from_the_approval() {
+fn the_driver_timeout_starts_when_the_event_starts() {
     check(
         "
         vm a
@@ -135,7 +135,7 @@ fn silence_counts_from_the_start_and_not_from_the_approval() {
 }
 
 #[test]
-fn silence_about_hidden_work_is_failure_too() {
+fn hidden_events_time_out_too() {
     check(
         "
         vm a
@@ -147,7 +147,7 @@ fn silence_about_hidden_work_is_failure_too() {
 }
 
 #[test]
-fn silence_ends_what_holds_others_back() {
+fn a_timeout_unblocks_waiting_events() {
     check(
         "
         vm a
@@ -164,7 +164,7 @@ fn silence_ends_what_holds_others_back() {
 }
 
 #[test]
-fn a_redeploy_that_fails_leaves_the_machine_where_it_was() {
+fn a_failed_redeploy_does_not_move_the_machine() {
     check(
         "
         vm a host=h1
@@ -179,7 +179,7 @@ fn a_redeploy_that_fails_leaves_the_machine_where_it_was() {
 }
 
 #[test]
-fn a_deletion_that_is_not_answered_leaves_the_machine() {
+fn a_deletion_that_times_out_keeps_the_machine() {
     check(
         "
         set w uniform 2 term=5m
@@ -195,7 +195,7 @@ fn a_deletion_that_is_not_answered_leaves_the_machine() {
 }
 
 #[test]
-fn a_deletion_that_failed_can_be_asked_for_again() {
+fn a_failed_deletion_can_be_requested_again() {
     check(
         "
         set w uniform 2 term=5m
@@ -210,7 +210,7 @@ fn a_deletion_that_failed_can_be_asked_for_again() {
 }
 
 #[test]
-fn a_deletion_that_failed_does_not_hold_the_gate() {
+fn a_failed_deletion_does_not_close_the_gate() {
     check(
         "
         set w uniform 3 term=5m
@@ -226,7 +226,7 @@ fn a_deletion_that_failed_does_not_hold_the_gate() {
 }
 
 #[test]
-fn a_set_whose_deletion_failed_can_be_scaled_again() {
+fn a_set_can_be_scaled_after_a_failed_deletion() {
     check(
         "
         set w uniform 2 term=5m
@@ -244,7 +244,7 @@ fn a_set_whose_deletion_failed_can_be_scaled_again() {
 }
 
 #[test]
-fn of_several_outcomes_the_operation_tells_a_bad_one() {
+fn one_failed_event_fails_the_operation() {
     check(
         "
         set w uniform 3 term=5m
@@ -261,7 +261,7 @@ fn of_several_outcomes_the_operation_tells_a_bad_one() {
 }
 
 #[test]
-fn after_an_outage_drivers_find_what_had_started() {
+fn started_events_are_still_wanted_after_downtime() {
     check(
         "
         vm a
@@ -277,7 +277,7 @@ fn after_an_outage_drivers_find_what_had_started() {
 }
 
 #[test]
-fn nothing_is_left_for_drivers_once_all_is_over() {
+fn no_effects_are_wanted_after_all_events_have_ended() {
     check(
         "
         avset s a b host=h1

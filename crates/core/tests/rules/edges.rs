@@ -1,4 +1,4 @@
-//! Everything has a limit: just within it, and just beyond (the constants of `settings`).
+//! The limits in `settings`: values at the limit are accepted, values beyond it are rejected.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
@@ -6,7 +6,7 @@ use forewarn_core::settings::*;
 use std::net::Ipv4Addr;
 
 #[test]
-fn a_document_has_so_many_events_and_no_more() {
+fn the_number_of_events_in_a_document_is_limited() {
     let most = EVENTS_PER_SCOPE_MAX;
     check(&format!(
         "
@@ -33,7 +33,7 @@ fn a_document_has_so_many_events_and_no_more() {
 }
 
 #[test]
-fn hidden_events_count_too() {
+fn hidden_events_count_toward_the_limit() {
     check(&format!(
         "
         set w uniform {}
@@ -47,7 +47,7 @@ fn hidden_events_count_too() {
 }
 
 #[test]
-fn one_request_approves_so_many_and_no_more() {
+fn the_number_of_approvals_in_a_request_is_limited() {
     let many = vec!["e1"; APPROVALS_MAX].join(" ");
     check(&format!(
         "
@@ -64,7 +64,7 @@ fn one_request_approves_so_many_and_no_more() {
 }
 
 #[test]
-fn so_many_requests_join_and_no_more() {
+fn the_number_of_joined_requests_is_limited() {
     check(&format!(
         "
         vm a term=5m
@@ -82,7 +82,7 @@ fn so_many_requests_join_and_no_more() {
 }
 
 #[test]
-fn a_group_has_so_many_machines_and_no_more() {
+fn the_number_of_machines_in_a_group_is_limited() {
     check(&format!(
         "
         set w uniform {} = TooManyMachines
@@ -102,7 +102,7 @@ fn a_group_has_so_many_machines_and_no_more() {
 }
 
 #[test]
-fn names_have_so_many_bytes_and_no_more() {
+fn the_length_of_names_is_limited() {
     let longest = "n".repeat(NAME_BYTES_MAX);
     check(&format!(
         "
@@ -121,7 +121,7 @@ fn names_have_so_many_bytes_and_no_more() {
 }
 
 #[test]
-fn a_description_has_so_many_bytes_and_no_more() {
+fn the_length_of_descriptions_is_limited() {
     let longest = "d".repeat(DESCRIPTION_BYTES_MAX);
     check(&format!(
         "
@@ -136,7 +136,7 @@ fn a_description_has_so_many_bytes_and_no_more() {
 }
 
 #[test]
-fn groups_have_so_many_domains_and_no_more() {
+fn the_number_of_domains_in_a_group_is_limited() {
     check(&format!(
         "
         avset s uds={} = DomainsRange
@@ -153,7 +153,7 @@ fn groups_have_so_many_domains_and_no_more() {
 }
 
 #[test]
-fn a_plan_lies_so_far_ahead_and_no_further() {
+fn planned_times_are_limited() {
     let most = PLAN_AHEAD_MAX.as_secs();
     check(&format!(
         "
@@ -169,7 +169,7 @@ fn a_plan_lies_so_far_ahead_and_no_further() {
 }
 
 #[test]
-fn terminate_notification_is_from_five_to_fifteen_minutes() {
+fn terminate_notification_takes_five_to_fifteen_minutes() {
     check(&format!(
         "
         vm a term={}s = TerminateRange
@@ -184,7 +184,7 @@ fn terminate_notification_is_from_five_to_fifteen_minutes() {
 }
 
 #[test]
-fn what_is_over_is_kept_so_long() {
+fn ended_events_are_kept_for_a_limited_time() {
     let kept = ENDED_RETENTION.as_secs();
     check(&format!(
         "
@@ -202,7 +202,7 @@ fn what_is_over_is_kept_so_long() {
 }
 
 #[test]
-fn the_pool_has_so_many_addresses_and_no_more() {
+fn the_number_of_addresses_in_the_pool_is_limited() {
     let pool = Pool { network: "default".into(), first: Ipv4Addr::new(10, 0, 0, 1), count: 2 };
     check_with(
         Settings { pool, ..Settings::default() },

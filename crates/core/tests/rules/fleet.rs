@@ -1,9 +1,9 @@
-//! Machines and groups: names, addresses, domains (semantics 1, 3.6, 5).
+//! Machines and groups: names, addresses and domains.
 
 use crate::lang::check;
 
 #[test]
-fn names_are_one_for_each_resource_group_without_regard_to_case() {
+fn names_are_unique_in_a_resource_group_regardless_of_case() {
     check(
         "
         vm a
@@ -17,7 +17,7 @@ fn names_are_one_for_each_resource_group_without_regard_to_case() {
 }
 
 #[test]
-fn names_of_subscriptions_are_their_own() {
+fn names_in_different_subscriptions_are_independent() {
     check(
         "
         vm a
@@ -28,7 +28,7 @@ fn names_of_subscriptions_are_their_own() {
 }
 
 #[test]
-fn scripts_may_call_a_machine_in_any_case() {
+fn machines_are_found_in_any_case() {
     check(
         "
         vm Web1
@@ -40,7 +40,7 @@ fn scripts_may_call_a_machine_in_any_case() {
 }
 
 #[test]
-fn groups_have_names_of_their_own() {
+fn group_names_are_unique_in_a_resource_group() {
     check(
         "
         avset s
@@ -54,7 +54,7 @@ fn groups_have_names_of_their_own() {
 }
 
 #[test]
-fn a_name_is_free_again_when_the_machine_is_gone() {
+fn the_name_of_a_deleted_machine_can_be_reused() {
     check(
         "
         vm a
@@ -67,7 +67,7 @@ fn a_name_is_free_again_when_the_machine_is_gone() {
 }
 
 #[test]
-fn a_name_is_taken_while_the_machine_is_leaving() {
+fn a_name_stays_taken_while_the_machine_is_being_deleted() {
     check(
         "
         vm a term=5m
@@ -79,7 +79,7 @@ fn a_name_is_taken_while_the_machine_is_leaving() {
 }
 
 #[test]
-fn a_machine_made_again_is_another() {
+fn a_machine_created_again_is_a_different_machine() {
     check(
         "
         vm a term=5m
@@ -97,7 +97,7 @@ fn a_machine_made_again_is_another() {
 }
 
 #[test]
-fn a_vm_id_is_one_machine_s() {
+fn a_vm_id_is_unique() {
     check(
         "
         vm a
@@ -108,7 +108,7 @@ fn a_vm_id_is_one_machine_s() {
 }
 
 #[test]
-fn an_address_is_one_machine_s() {
+fn an_address_is_unique() {
     check(
         "
         vm a ip=10.0.0.1
@@ -125,7 +125,7 @@ fn an_address_is_one_machine_s() {
 }
 
 #[test]
-fn an_address_is_free_again_when_the_machine_is_gone() {
+fn the_address_of_a_deleted_machine_can_be_reused() {
     check(
         "
         vm a ip=10.0.0.1
@@ -138,7 +138,7 @@ fn an_address_is_free_again_when_the_machine_is_gone() {
 }
 
 #[test]
-fn addresses_come_from_the_pool_in_order() {
+fn addresses_are_taken_from_the_pool_in_order() {
     check(
         "
         vm a ip=pool
@@ -163,7 +163,7 @@ fn instances_get_addresses_from_the_pool() {
 }
 
 #[test]
-fn the_pool_passes_by_what_was_given() {
+fn the_pool_skips_addresses_in_use() {
     check(
         "
         vm a ip=10.64.0.4
@@ -174,7 +174,7 @@ fn the_pool_passes_by_what_was_given() {
 }
 
 #[test]
-fn a_machine_joins_the_domain_it_says() {
+fn a_machine_can_specify_its_update_domain() {
     check(
         "
         avset s a uds=3
@@ -189,7 +189,7 @@ fn a_machine_joins_the_domain_it_says() {
 }
 
 #[test]
-fn fault_domains_have_a_range_too() {
+fn fault_domains_are_checked() {
     check(
         "
         avset s a fds=2
@@ -204,7 +204,7 @@ fn fault_domains_have_a_range_too() {
 }
 
 #[test]
-fn groups_have_one_to_a_hundred_domains() {
+fn a_group_has_one_to_a_hundred_domains() {
     check(
         "
         avset s uds=0 = DomainsRange
@@ -219,7 +219,7 @@ fn groups_have_one_to_a_hundred_domains() {
 }
 
 #[test]
-fn a_machine_on_its_own_is_in_domain_zero() {
+fn a_standalone_machine_is_in_domain_zero() {
     check(
         "
         vm a
@@ -229,7 +229,7 @@ fn a_machine_on_its_own_is_in_domain_zero() {
 }
 
 #[test]
-fn a_machine_keeps_the_zone_it_was_given() {
+fn a_machine_keeps_its_zone() {
     check(
         "
         vm a zone=2
@@ -243,7 +243,7 @@ fn a_machine_keeps_the_zone_it_was_given() {
 }
 
 #[test]
-fn machines_are_added_and_removed_in_the_history() {
+fn the_history_records_added_and_removed_machines() {
     check(
         "
         vm a
@@ -256,22 +256,22 @@ fn machines_are_added_and_removed_in_the_history() {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_changed() {
+fn unknown_machines_cannot_be_changed() {
     check(
         "
-        ud nobody 1 = UnknownMachine
-        protect nobody = UnknownMachine
-        off nobody = UnknownMachine
-        start nobody = UnknownMachine
-        move nobody h1 = UnknownMachine
-        policy nobody reboot = UnknownMachine
-        term nobody 5m = UnknownMachine
+        ud missing 1 = UnknownMachine
+        protect missing = UnknownMachine
+        off missing = UnknownMachine
+        start missing = UnknownMachine
+        move missing h1 = UnknownMachine
+        policy missing reboot = UnknownMachine
+        term missing 5m = UnknownMachine
     ",
     );
 }
 
 #[test]
-fn power_changes_and_stays() {
+fn power_changes_are_kept() {
     check(
         "
         vm a
@@ -289,7 +289,7 @@ fn power_changes_and_stays() {
 }
 
 #[test]
-fn evicting_a_machine_that_does_not_run_is_refused() {
+fn a_stopped_machine_cannot_be_evicted() {
     check(
         "
         vm a spot
@@ -302,7 +302,7 @@ fn evicting_a_machine_that_does_not_run_is_refused() {
 }
 
 #[test]
-fn there_is_nothing_to_delete_in_an_empty_list() {
+fn deleting_an_empty_list_is_rejected() {
     check(
         "
         delete = NothingThere
@@ -311,7 +311,7 @@ fn there_is_nothing_to_delete_in_an_empty_list() {
 }
 
 #[test]
-fn role_instances_are_named_within_their_service() {
+fn names_of_role_instances_are_unique_within_their_service() {
     check(
         "
         service s a
@@ -325,7 +325,7 @@ fn role_instances_are_named_within_their_service() {
 }
 
 #[test]
-fn a_machine_on_its_own_is_in_one_of_a_hundred_domains() {
+fn a_standalone_machine_can_be_in_one_of_a_hundred_domains() {
     check(
         "
         vm a ud=99 fd=99
@@ -336,7 +336,7 @@ fn a_machine_on_its_own_is_in_one_of_a_hundred_domains() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_not_given_twice_to_one() {
+fn a_machine_cannot_have_the_same_address_twice() {
     check(
         "
         vm a
@@ -348,7 +348,7 @@ fn an_address_of_another_machine_is_not_given_twice_to_one() {
 }
 
 #[test]
-fn an_address_of_a_machine_that_went_is_not_given_again_while_there_are_others() {
+fn pool_addresses_are_reused_only_after_all_others() {
     check(
         "
         vm a ip=pool

@@ -1,9 +1,9 @@
-//! Machines on one host go through it together (semantics 2.3, 2.10, 2.12).
+//! Host operations, whose events start together.
 
 use crate::lang::check;
 
 #[test]
-fn a_host_operation_makes_one_event_for_each_scope_and_update_domain() {
+fn a_host_operation_creates_one_event_per_scope_and_update_domain() {
     check(
         "
         vm a host=h1
@@ -21,7 +21,7 @@ fn a_host_operation_makes_one_event_for_each_scope_and_update_domain() {
 }
 
 #[test]
-fn all_events_of_a_host_operation_have_one_time() {
+fn all_events_of_a_host_operation_have_the_same_not_before() {
     check(
         "
         vm a host=h1
@@ -39,7 +39,7 @@ fn all_events_of_a_host_operation_have_one_time() {
 }
 
 #[test]
-fn one_approval_of_several_starts_nothing() {
+fn one_of_several_approvals_starts_nothing() {
     check(
         "
         vm a host=h1
@@ -80,7 +80,7 @@ fn two_events_of_one_scope_start_in_one_step() {
 }
 
 #[test]
-fn one_approval_may_name_all_events_of_a_host_operation() {
+fn one_request_can_approve_all_events_of_a_host_operation() {
     check(
         "
         avset s a b host=h1
@@ -93,7 +93,7 @@ fn one_approval_may_name_all_events_of_a_host_operation() {
 }
 
 #[test]
-fn at_its_time_a_host_operation_starts_whoever_approved() {
+fn a_host_operation_starts_when_due_regardless_of_approvals() {
     check(
         "
         vm a host=h1
@@ -110,7 +110,7 @@ fn at_its_time_a_host_operation_starts_whoever_approved() {
 }
 
 #[test]
-fn events_of_a_host_operation_end_on_their_own() {
+fn events_of_a_host_operation_end_independently() {
     check(
         "
         vm a host=h1
@@ -150,7 +150,7 @@ fn one_failure_fails_the_host_operation() {
 }
 
 #[test]
-fn a_machine_that_is_gone_is_not_waited_for() {
+fn a_host_operation_does_not_wait_for_a_deleted_machine() {
     check(
         "
         vm a host=h1
@@ -169,7 +169,7 @@ fn a_machine_that_is_gone_is_not_waited_for() {
 }
 
 #[test]
-fn a_machine_that_moved_away_is_not_waited_for() {
+fn a_host_operation_does_not_wait_for_a_machine_that_moved() {
     check(
         "
         vm a host=h1
@@ -188,7 +188,7 @@ fn a_machine_that_moved_away_is_not_waited_for() {
 }
 
 #[test]
-fn an_event_stays_while_one_of_its_machines_is_still_there() {
+fn a_host_event_remains_while_one_of_its_machines_is_on_the_host() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -207,7 +207,7 @@ fn an_event_stays_while_one_of_its_machines_is_still_there() {
 }
 
 #[test]
-fn a_started_event_does_not_go_when_its_machines_move() {
+fn a_started_host_event_remains_when_its_machines_move() {
     check(
         "
         vm a host=h1
@@ -224,7 +224,7 @@ fn a_started_event_does_not_go_when_its_machines_move() {
 }
 
 #[test]
-fn a_machine_that_comes_to_the_host_later_is_not_part_of_it() {
+fn a_machine_that_moves_to_the_host_later_is_not_affected() {
     check(
         "
         vm a host=h1
@@ -241,7 +241,7 @@ fn a_machine_that_comes_to_the_host_later_is_not_part_of_it() {
 }
 
 #[test]
-fn a_busy_machine_holds_back_the_whole_host() {
+fn a_busy_machine_blocks_the_whole_host() {
     check(
         "
         vm a host=h1
@@ -263,7 +263,7 @@ fn a_busy_machine_holds_back_the_whole_host() {
 }
 
 #[test]
-fn a_busy_machine_holds_back_the_whole_host_past_its_time() {
+fn a_busy_machine_blocks_the_whole_host_even_when_due() {
     check(
         "
         vm a host=h1
@@ -282,7 +282,7 @@ fn a_busy_machine_holds_back_the_whole_host_past_its_time() {
 }
 
 #[test]
-fn a_stopped_machine_does_not_hold_back_its_host() {
+fn a_stopped_machine_does_not_block_its_host() {
     check(
         "
         avset s b c
@@ -304,7 +304,7 @@ fn a_stopped_machine_does_not_hold_back_its_host() {
 }
 
 #[test]
-fn a_machine_alone_and_stopped_needs_no_approval() {
+fn a_stopped_standalone_machine_needs_no_approval() {
     check(
         "
         vm a host=h1
@@ -323,7 +323,7 @@ fn a_machine_alone_and_stopped_needs_no_approval() {
 }
 
 #[test]
-fn a_host_whose_scopes_are_all_off_starts_at_once() {
+fn a_host_operation_is_immediate_if_all_scopes_are_off() {
     check(
         "
         vm a host=h1
@@ -336,7 +336,7 @@ fn a_host_whose_scopes_are_all_off_starts_at_once() {
 }
 
 #[test]
-fn a_planned_host_operation_waits_unseen() {
+fn a_planned_host_operation_in_scopes_that_are_off_waits_for_its_time() {
     check(
         "
         vm a host=h1
@@ -350,7 +350,7 @@ fn a_planned_host_operation_waits_unseen() {
 }
 
 #[test]
-fn a_planned_host_operation_is_seen_by_those_who_listen() {
+fn a_planned_host_operation_is_shown_in_scopes_that_are_on() {
     check(
         "
         vm a host=h1
@@ -371,7 +371,7 @@ fn a_planned_host_operation_is_seen_by_those_who_listen() {
 }
 
 #[test]
-fn cancelling_a_host_operation_takes_all_its_scheduled_events() {
+fn canceling_a_host_operation_removes_all_its_scheduled_events() {
     check(
         "
         vm a host=h1
@@ -388,7 +388,7 @@ fn cancelling_a_host_operation_takes_all_its_scheduled_events() {
 }
 
 #[test]
-fn one_event_of_a_host_operation_cannot_be_cancelled_alone() {
+fn one_event_of_a_host_operation_cannot_be_canceled_alone() {
     check(
         "
         avset s a b host=h1
@@ -402,7 +402,7 @@ fn one_event_of_a_host_operation_cannot_be_cancelled_alone() {
 }
 
 #[test]
-fn a_host_operation_that_has_started_cannot_be_cancelled() {
+fn a_host_operation_that_has_started_cannot_be_canceled() {
     check(
         "
         vm a host=h1
@@ -419,7 +419,7 @@ fn a_host_operation_that_has_started_cannot_be_cancelled() {
 }
 
 #[test]
-fn a_broken_host_takes_all_its_machines_at_once() {
+fn a_hardware_failure_of_a_host_affects_all_its_machines_at_once() {
     check(
         "
         vm a host=h1
@@ -440,7 +440,7 @@ fn a_broken_host_takes_all_its_machines_at_once() {
 }
 
 #[test]
-fn a_broken_host_ends_what_had_started_on_it() {
+fn a_hardware_failure_of_a_host_ends_started_events() {
     check(
         "
         vm a host=h1
@@ -459,7 +459,7 @@ fn a_broken_host_ends_what_had_started_on_it() {
 }
 
 #[test]
-fn machines_of_a_broken_host_that_redeploy_go_elsewhere() {
+fn a_redeploy_after_a_hardware_failure_moves_the_machines() {
     check(
         "
         vm a host=h1
@@ -474,7 +474,7 @@ fn machines_of_a_broken_host_that_redeploy_go_elsewhere() {
 }
 
 #[test]
-fn there_is_nothing_to_maintain_on_an_empty_host() {
+fn an_empty_host_cannot_be_maintained() {
     check(
         "
         host h1
@@ -487,7 +487,7 @@ fn there_is_nothing_to_maintain_on_an_empty_host() {
 }
 
 #[test]
-fn after_a_redeploy_the_machine_is_elsewhere() {
+fn a_redeploy_moves_the_machine_to_another_host() {
     check(
         "
         vm a host=h1
@@ -504,7 +504,7 @@ fn after_a_redeploy_the_machine_is_elsewhere() {
 }
 
 #[test]
-fn after_a_redeploy_with_no_other_host_the_machine_is_where_it_was() {
+fn a_redeploy_without_another_host_does_not_move_the_machine() {
     check(
         "
         vm a host=h1
@@ -518,7 +518,7 @@ fn after_a_redeploy_with_no_other_host_the_machine_is_where_it_was() {
 }
 
 #[test]
-fn a_machine_without_a_host_redeploys_without_one() {
+fn a_machine_without_a_host_can_be_redeployed() {
     check(
         "
         vm a
@@ -533,7 +533,7 @@ fn a_machine_without_a_host_redeploys_without_one() {
 }
 
 #[test]
-fn every_kind_of_redeploy_moves() {
+fn every_kind_of_redeploy_moves_the_machine() {
     check(
         "
         vm a host=h1
@@ -559,7 +559,7 @@ fn every_kind_of_redeploy_moves() {
 }
 
 #[test]
-fn only_a_redeploy_moves() {
+fn only_a_redeploy_moves_the_machine() {
     check(
         "
         vm a host=h1
@@ -580,7 +580,7 @@ fn only_a_redeploy_moves() {
 }
 
 #[test]
-fn a_redeploy_takes_the_machine_out_of_the_maintenance_of_its_old_host() {
+fn a_redeploy_cancels_the_maintenance_of_the_old_host() {
     check(
         "
         vm a host=h1
@@ -601,7 +601,7 @@ fn a_redeploy_takes_the_machine_out_of_the_maintenance_of_its_old_host() {
 }
 
 #[test]
-fn self_service_maintenance_ends_the_planned_one() {
+fn self_service_maintenance_cancels_the_planned_maintenance() {
     check(
         "
         vm a host=h1
@@ -618,7 +618,7 @@ fn self_service_maintenance_ends_the_planned_one() {
 }
 
 #[test]
-fn a_redeploy_with_no_other_host_leaves_maintenance_as_it_was() {
+fn a_redeploy_without_another_host_keeps_the_maintenance() {
     check(
         "
         vm a host=h1
@@ -633,7 +633,7 @@ fn a_redeploy_with_no_other_host_leaves_maintenance_as_it_was() {
 }
 
 #[test]
-fn a_redeploy_of_one_machine_leaves_the_event_to_the_others() {
+fn a_redeploy_of_one_machine_keeps_the_event_of_the_others() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -649,7 +649,7 @@ fn a_redeploy_of_one_machine_leaves_the_event_to_the_others() {
 }
 
 #[test]
-fn a_redeploy_out_of_a_host_lets_the_others_start() {
+fn a_redeploy_away_from_a_host_unblocks_the_others() {
     check(
         "
         vm a host=h1
@@ -670,7 +670,7 @@ fn a_redeploy_out_of_a_host_lets_the_others_start() {
 }
 
 #[test]
-fn maintenance_of_the_machine_itself_goes_along() {
+fn maintenance_of_a_machine_moves_with_it() {
     check(
         "
         vm a host=h1
@@ -686,7 +686,7 @@ fn maintenance_of_the_machine_itself_goes_along() {
 }
 
 #[test]
-fn hosts_come_by_name_and_go_when_empty() {
+fn hosts_are_registered_by_name_and_removed_when_empty() {
     check(
         "
         vm a host=h1
@@ -701,7 +701,7 @@ fn hosts_come_by_name_and_go_when_empty() {
 }
 
 #[test]
-fn a_machine_can_be_moved_to_a_host_that_is_not_known_yet() {
+fn moving_a_machine_to_an_unknown_host_registers_the_host() {
     check(
         "
         vm a
@@ -724,7 +724,7 @@ fn a_stopped_machine_stays_on_its_host() {
 }
 
 #[test]
-fn when_those_who_listen_have_moved_away_the_rest_starts() {
+fn hidden_events_start_when_the_machines_that_must_approve_have_moved_away() {
     check(
         "
         vm a host=h1
@@ -741,7 +741,7 @@ fn when_those_who_listen_have_moved_away_the_rest_starts() {
 }
 
 #[test]
-fn an_operation_that_lost_a_machine_says_so() {
+fn a_host_operation_fails_if_one_of_its_machines_is_deleted() {
     check(
         "
         vm a host=h1
@@ -759,7 +759,7 @@ fn an_operation_that_lost_a_machine_says_so() {
 }
 
 #[test]
-fn a_role_instance_and_a_machine_of_a_set_go_through_their_host_together() {
+fn a_role_instance_and_a_set_member_share_a_host_operation() {
     check(
         "
         service s a host=h1
@@ -778,7 +778,7 @@ fn a_role_instance_and_a_machine_of_a_set_go_through_their_host_together() {
 }
 
 #[test]
-fn two_operations_of_one_host_wait_for_each_other() {
+fn two_host_operations_run_one_after_the_other() {
     check(
         "
         vm a host=h1
@@ -800,7 +800,7 @@ fn two_operations_of_one_host_wait_for_each_other() {
 }
 
 #[test]
-fn a_broken_machine_is_pushed_out_of_the_host_operation_and_the_others_go_on() {
+fn a_hardware_failure_supersedes_one_event_of_a_host_operation() {
     check(
         "
         vm a host=h1
@@ -819,7 +819,7 @@ fn a_broken_machine_is_pushed_out_of_the_host_operation_and_the_others_go_on() {
 }
 
 #[test]
-fn whoever_begins_to_listen_while_the_host_waits_is_asked_too() {
+fn a_scope_that_turns_on_must_approve_a_pending_host_operation() {
     check(
         "
         vm a host=h1
@@ -838,7 +838,7 @@ fn whoever_begins_to_listen_while_the_host_waits_is_asked_too() {
 }
 
 #[test]
-fn a_machine_that_is_deallocated_gives_up_its_place_on_its_host() {
+fn a_deallocated_machine_leaves_its_host() {
     check(
         "
         vm a host=h1
@@ -860,7 +860,7 @@ fn a_machine_that_is_deallocated_gives_up_its_place_on_its_host() {
 }
 
 #[test]
-fn a_host_event_goes_when_its_last_machine_on_the_host_is_deleted_and_another_has_moved() {
+fn a_host_event_ends_when_its_last_machine_on_the_host_is_deleted() {
     check(
         "
         host h2

@@ -1,10 +1,10 @@
-//! From Scheduled to gone: notice, starting, ending (semantics 2.1 to 2.3, 2.5 to 2.7).
+//! The lifecycle of an event: notice, start and end.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
 
 #[test]
-fn a_restart_is_told_fifteen_minutes_ahead_starts_and_goes() {
+fn a_restart_has_fifteen_minutes_of_notice_starts_and_ends() {
     check(
         "
         vm a
@@ -25,7 +25,7 @@ fn a_restart_is_told_fifteen_minutes_ahead_starts_and_goes() {
 }
 
 #[test]
-fn notice_is_that_of_the_kind() {
+fn the_notice_depends_on_the_kind() {
     check(
         "
         vm a host=h1
@@ -63,7 +63,7 @@ fn not_before_is_rounded_up_to_a_whole_second() {
 }
 
 #[test]
-fn notice_can_be_scaled_and_stays_true() {
+fn scaled_notice_is_shown_in_not_before() {
     check_with(
         Settings { notice_scale: 60, ..Settings::default() },
         "
@@ -80,7 +80,7 @@ fn notice_can_be_scaled_and_stays_true() {
 }
 
 #[test]
-fn in_a_scope_that_is_off_a_restart_runs_at_once_and_tells_nobody() {
+fn a_restart_in_a_scope_that_is_off_is_immediate_and_hidden() {
     check(
         "
         vm a
@@ -96,7 +96,7 @@ fn in_a_scope_that_is_off_a_restart_runs_at_once_and_tells_nobody() {
 }
 
 #[test]
-fn a_silent_driver_fails_the_operation_and_the_event_goes() {
+fn a_driver_timeout_ends_the_event_and_fails_the_operation() {
     check(
         "
         vm a
@@ -130,7 +130,7 @@ fn two_events_on_one_machine_start_one_after_the_other() {
 }
 
 #[test]
-fn hardware_failure_gives_no_notice_and_ends_what_had_started() {
+fn a_hardware_failure_has_no_notice_and_ends_started_events() {
     check(
         "
         vm a

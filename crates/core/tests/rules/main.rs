@@ -1,4 +1,4 @@
-//! The rules as tables: small scripts, and what machines see. The language is in `lang`.
+//! The rules as tables: small scripts, and the documents that machines see. The language is defined in `lang`.
 
 mod lang;
 

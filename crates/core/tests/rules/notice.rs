@@ -1,10 +1,10 @@
-//! How long ahead events are told (semantics 2.2, 7).
+//! Notice periods.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
 
 #[test]
-fn freeze_and_reboot_are_told_fifteen_minutes_ahead_redeploy_ten() {
+fn freeze_and_reboot_have_fifteen_minutes_of_notice_and_redeploy_has_ten() {
     check(
         "
         vm a
@@ -28,7 +28,7 @@ fn freeze_and_reboot_are_told_fifteen_minutes_ahead_redeploy_ten() {
 }
 
 #[test]
-fn what_users_ask_for_has_the_notice_of_its_type() {
+fn user_requests_have_the_notice_of_their_type() {
     check(
         "
         vm a
@@ -42,7 +42,7 @@ fn what_users_ask_for_has_the_notice_of_its_type() {
 }
 
 #[test]
-fn an_eviction_is_told_thirty_seconds_ahead() {
+fn an_eviction_has_thirty_seconds_of_notice() {
     check(
         "
         vm a spot
@@ -58,7 +58,7 @@ fn an_eviction_is_told_thirty_seconds_ahead() {
 }
 
 #[test]
-fn a_deletion_is_told_as_long_ahead_as_the_machine_says() {
+fn a_deletion_has_the_notice_of_the_machine_profile() {
     check(
         "
         vm a term=5m
@@ -78,7 +78,7 @@ fn a_deletion_is_told_as_long_ahead_as_the_machine_says() {
 }
 
 #[test]
-fn hardware_failure_is_not_told_ahead() {
+fn a_hardware_failure_has_no_notice() {
     check(
         "
         vm a
@@ -91,7 +91,7 @@ fn hardware_failure_is_not_told_ahead() {
 }
 
 #[test]
-fn nothing_starts_before_its_time() {
+fn no_event_starts_before_not_before() {
     check(
         "
         vm a
@@ -108,7 +108,7 @@ fn nothing_starts_before_its_time() {
 }
 
 #[test]
-fn a_plan_may_give_more_notice() {
+fn a_plan_can_extend_the_notice() {
     check(
         "
         vm a
@@ -120,7 +120,7 @@ fn a_plan_may_give_more_notice() {
 }
 
 #[test]
-fn a_plan_may_give_exactly_the_least_notice() {
+fn a_plan_can_request_the_minimum_notice() {
     check(
         "
         vm a
@@ -134,7 +134,7 @@ fn a_plan_may_give_exactly_the_least_notice() {
 }
 
 #[test]
-fn a_plan_may_not_give_less_notice() {
+fn a_plan_cannot_shorten_the_notice() {
     check(
         "
         vm a
@@ -150,7 +150,7 @@ fn a_plan_may_not_give_less_notice() {
 }
 
 #[test]
-fn less_notice_is_refused_in_a_scope_that_is_off_too() {
+fn a_short_notice_is_rejected_even_in_a_scope_that_is_off() {
     check(
         "
         vm a
@@ -161,7 +161,7 @@ fn less_notice_is_refused_in_a_scope_that_is_off_too() {
 }
 
 #[test]
-fn a_planned_time_further_away_than_the_notice_counts() {
+fn a_planned_time_after_the_notice_period_is_used() {
     check(
         "
         vm a
@@ -175,7 +175,7 @@ fn a_planned_time_further_away_than_the_notice_counts() {
 }
 
 #[test]
-fn a_planned_time_within_the_notice_is_put_off() {
+fn a_planned_time_within_the_notice_period_is_postponed() {
     check(
         "
         vm a
@@ -187,7 +187,7 @@ fn a_planned_time_within_the_notice_is_put_off() {
 }
 
 #[test]
-fn the_later_of_planned_time_and_wanted_notice_counts() {
+fn the_later_of_planned_time_and_requested_notice_is_used() {
     check(
         "
         vm a
@@ -201,7 +201,7 @@ fn the_later_of_planned_time_and_wanted_notice_counts() {
 }
 
 #[test]
-fn a_plan_lies_ahead_but_not_too_far() {
+fn a_planned_time_must_be_in_the_future_but_not_too_far() {
     check(
         "
         vm a
@@ -217,7 +217,7 @@ fn a_plan_lies_ahead_but_not_too_far() {
 }
 
 #[test]
-fn the_time_is_rounded_up_for_every_kind() {
+fn not_before_is_rounded_up_for_every_kind() {
     check(
         "
         vm a spot
@@ -237,7 +237,7 @@ fn the_time_is_rounded_up_for_every_kind() {
 }
 
 #[test]
-fn on_a_whole_second_nothing_is_rounded() {
+fn a_whole_second_is_not_rounded() {
     check(
         "
         vm a
@@ -252,7 +252,7 @@ fn on_a_whole_second_nothing_is_rounded() {
 }
 
 #[test]
-fn a_look_at_the_clock_that_comes_late_starts_what_is_overdue() {
+fn a_late_tick_starts_overdue_events() {
     check(
         "
         vm a
@@ -265,7 +265,7 @@ fn a_look_at_the_clock_that_comes_late_starts_what_is_overdue() {
 }
 
 #[test]
-fn what_is_overdue_happens_before_the_command_that_comes_late() {
+fn overdue_events_start_before_a_late_command_is_applied() {
     check(
         "
         vm a
@@ -300,7 +300,7 @@ fn approval_shortens_the_notice() {
 }
 
 #[test]
-fn scaled_notice_is_the_real_one_divided() {
+fn scaled_notice_is_the_real_notice_divided_by_the_scale() {
     check_with(
         Settings { notice_scale: 60, ..Settings::default() },
         "
@@ -339,7 +339,7 @@ fn scaled_notice_below_a_second_is_rounded_up() {
 }
 
 #[test]
-fn the_notice_that_a_plan_gives_is_scaled_too() {
+fn the_notice_of_a_plan_is_scaled() {
     check_with(
         Settings { notice_scale: 60, ..Settings::default() },
         "
@@ -353,7 +353,7 @@ fn the_notice_that_a_plan_gives_is_scaled_too() {
 }
 
 #[test]
-fn with_scaled_notice_planned_times_stay_what_they_are() {
+fn planned_times_are_not_scaled() {
     check_with(
         Settings { notice_scale: 60, ..Settings::default() },
         "
@@ -366,7 +366,7 @@ fn with_scaled_notice_planned_times_stay_what_they_are() {
 }
 
 #[test]
-fn planned_work_that_appears_late_gives_scaled_notice() {
+fn a_planned_event_that_appears_late_has_scaled_notice() {
     check_with(
         Settings { notice_scale: 60, ..Settings::default() },
         "
@@ -380,7 +380,7 @@ fn planned_work_that_appears_late_gives_scaled_notice() {
 }
 
 #[test]
-fn a_changed_scale_touches_new_events_only() {
+fn a_changed_scale_only_affects_new_events() {
     check(
         "
         vm a
@@ -405,7 +405,7 @@ fn a_changed_scale_touches_new_events_only() {
 }
 
 #[test]
-fn the_silence_that_turns_a_scope_off_is_not_scaled() {
+fn the_idle_time_is_not_scaled() {
     check_with(
         Settings { notice_scale: 60, ..Settings::default() },
         "
@@ -418,7 +418,7 @@ fn the_silence_that_turns_a_scope_off_is_not_scaled() {
 }
 
 #[test]
-fn the_patience_with_drivers_is_not_scaled() {
+fn the_driver_timeout_is_not_scaled() {
     check_with(
         Settings { notice_scale: 60, ..Settings::default() },
         "
@@ -435,7 +435,7 @@ fn the_patience_with_drivers_is_not_scaled() {
 }
 
 #[test]
-fn the_clock_never_goes_back() {
+fn the_time_of_the_region_never_goes_back() {
     check(
         "
         vm a
@@ -452,7 +452,7 @@ fn the_clock_never_goes_back() {
 }
 
 #[test]
-fn an_event_made_while_the_clock_is_back_counts_from_the_latest_time_seen() {
+fn notice_starts_at_the_latest_time_seen_while_the_clock_is_behind() {
     check(
         "
         vm a
@@ -475,7 +475,7 @@ fn an_event_made_while_the_clock_is_back_counts_from_the_latest_time_seen() {
 }
 
 #[test]
-fn a_clock_that_is_back_starts_nothing_and_undoes_nothing() {
+fn a_clock_that_is_behind_changes_nothing() {
     check(
         "
         vm a
@@ -493,7 +493,7 @@ fn a_clock_that_is_back_starts_nothing_and_undoes_nothing() {
 }
 
 #[test]
-fn an_outage_by_a_clock_that_is_back_is_none() {
+fn downtime_by_a_clock_that_is_behind_is_zero() {
     check(
         "
         vm a

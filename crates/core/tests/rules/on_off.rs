@@ -1,11 +1,11 @@
-//! When a scope listens, and what happens in one that does not (semantics 2.1).
+//! Turning scopes on and off, and events in scopes that are off.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
 use std::time::Duration;
 
 #[test]
-fn a_scope_is_off_until_one_of_its_machines_asks() {
+fn a_scope_is_off_until_the_first_request() {
     check(
         "
         vm a
@@ -20,7 +20,7 @@ fn a_scope_is_off_until_one_of_its_machines_asks() {
 }
 
 #[test]
-fn asking_again_changes_nothing() {
+fn a_second_request_changes_nothing() {
     check(
         "
         vm a
@@ -33,7 +33,7 @@ fn asking_again_changes_nothing() {
 }
 
 #[test]
-fn one_machine_that_asks_turns_on_its_availability_set() {
+fn a_request_of_one_machine_turns_on_its_availability_set() {
     check(
         "
         avset s a b c
@@ -46,7 +46,7 @@ fn one_machine_that_asks_turns_on_its_availability_set() {
 }
 
 #[test]
-fn one_machine_that_asks_turns_on_its_cloud_service() {
+fn a_request_of_one_machine_turns_on_its_cloud_service() {
     check(
         "
         service s a b
@@ -57,7 +57,7 @@ fn one_machine_that_asks_turns_on_its_cloud_service() {
 }
 
 #[test]
-fn one_machine_that_asks_turns_on_its_flexible_set() {
+fn a_request_of_one_machine_turns_on_its_flexible_set() {
     check(
         "
         set w flexible 3
@@ -70,7 +70,7 @@ fn one_machine_that_asks_turns_on_its_flexible_set() {
 }
 
 #[test]
-fn placement_groups_go_on_together_but_keep_their_own_documents() {
+fn placement_groups_turn_on_together_but_have_their_own_documents() {
     check(
         "
         set w uniform 3 max=1
@@ -86,7 +86,7 @@ fn placement_groups_go_on_together_but_keep_their_own_documents() {
 }
 
 #[test]
-fn placement_groups_go_off_together() {
+fn placement_groups_turn_off_together() {
     check(
         "
         set w uniform 3 max=1
@@ -106,7 +106,7 @@ fn placement_groups_go_off_together() {
 }
 
 #[test]
-fn an_event_in_one_placement_group_keeps_all_on() {
+fn an_event_in_one_placement_group_keeps_all_of_them_on() {
     check(
         "
         set w uniform 2 max=1
@@ -120,7 +120,7 @@ fn an_event_in_one_placement_group_keeps_all_on() {
 }
 
 #[test]
-fn a_placement_group_that_is_added_to_a_set_that_is_on_is_on() {
+fn a_new_placement_group_of_a_set_that_is_on_is_on() {
     check(
         "
         set w uniform 1 max=1
@@ -133,7 +133,7 @@ fn a_placement_group_that_is_added_to_a_set_that_is_on_is_on() {
 }
 
 #[test]
-fn a_machine_that_joins_a_group_that_is_on_is_told() {
+fn a_machine_that_joins_a_group_that_is_on_gets_notice() {
     check(
         "
         avset s a
@@ -147,7 +147,7 @@ fn a_machine_that_joins_a_group_that_is_on_is_told() {
 }
 
 #[test]
-fn a_machine_that_joins_does_not_turn_on_what_is_off() {
+fn joining_a_group_does_not_turn_its_scope_on() {
     check(
         "
         avset s a
@@ -158,7 +158,7 @@ fn a_machine_that_joins_does_not_turn_on_what_is_off() {
 }
 
 #[test]
-fn a_day_of_silence_turns_a_scope_off() {
+fn a_scope_turns_off_after_an_idle_day() {
     check(
         "
         vm a
@@ -174,7 +174,7 @@ fn a_day_of_silence_turns_a_scope_off() {
 }
 
 #[test]
-fn the_day_of_silence_can_be_made_shorter() {
+fn the_idle_time_is_configurable() {
     check_with(
         Settings { idle_disable: Duration::from_secs(2 * 3600), ..Settings::default() },
         "
@@ -189,7 +189,7 @@ fn the_day_of_silence_can_be_made_shorter() {
 }
 
 #[test]
-fn asking_keeps_a_scope_on() {
+fn requests_keep_a_scope_on() {
     check(
         "
         vm a
@@ -207,7 +207,7 @@ fn asking_keeps_a_scope_on() {
 }
 
 #[test]
-fn any_machine_of_the_scope_keeps_it_on() {
+fn requests_of_any_machine_keep_the_scope_on() {
     check(
         "
         avset s a b
@@ -223,7 +223,7 @@ fn any_machine_of_the_scope_keeps_it_on() {
 }
 
 #[test]
-fn an_approval_that_is_accepted_keeps_a_scope_on() {
+fn an_accepted_approval_keeps_a_scope_on() {
     check(
         "
         vm a
@@ -241,7 +241,7 @@ fn an_approval_that_is_accepted_keeps_a_scope_on() {
 }
 
 #[test]
-fn approving_nothing_keeps_a_scope_on() {
+fn an_empty_approval_keeps_a_scope_on() {
     check(
         "
         vm a
@@ -255,7 +255,7 @@ fn approving_nothing_keeps_a_scope_on() {
 }
 
 #[test]
-fn approving_nothing_does_not_turn_a_scope_on() {
+fn an_empty_approval_does_not_turn_a_scope_on() {
     check(
         "
         vm a
@@ -266,7 +266,7 @@ fn approving_nothing_does_not_turn_a_scope_on() {
 }
 
 #[test]
-fn an_approval_that_is_refused_does_not_keep_a_scope_on() {
+fn a_rejected_approval_does_not_keep_a_scope_on() {
     check(
         "
         vm a
@@ -280,7 +280,7 @@ fn an_approval_that_is_refused_does_not_keep_a_scope_on() {
 }
 
 #[test]
-fn an_approval_from_outside_does_not_keep_a_scope_on() {
+fn an_approval_by_an_operator_does_not_keep_a_scope_on() {
     check(
         "
         vm a
@@ -296,7 +296,7 @@ fn an_approval_from_outside_does_not_keep_a_scope_on() {
 }
 
 #[test]
-fn work_does_not_keep_a_scope_on_once_it_is_over() {
+fn ended_events_do_not_keep_a_scope_on() {
     check(
         "
         vm a
@@ -349,7 +349,7 @@ fn a_started_event_keeps_a_scope_on() {
 }
 
 #[test]
-fn hidden_work_does_not_keep_a_scope_on() {
+fn hidden_events_do_not_keep_a_scope_on() {
     check(
         "
         vm a
@@ -364,7 +364,7 @@ fn hidden_work_does_not_keep_a_scope_on() {
 }
 
 #[test]
-fn time_in_which_the_server_did_not_run_does_not_count() {
+fn downtime_does_not_count_as_idle_time() {
     check(
         "
         vm a
@@ -381,7 +381,7 @@ fn time_in_which_the_server_did_not_run_does_not_count() {
 }
 
 #[test]
-fn many_outages_do_not_count_either() {
+fn repeated_downtime_does_not_count_as_idle_time() {
     check(
         "
         vm a
@@ -397,7 +397,7 @@ fn many_outages_do_not_count_either() {
 }
 
 #[test]
-fn an_outage_longer_than_the_day_of_silence_leaves_a_scope_on() {
+fn downtime_longer_than_the_idle_time_leaves_a_scope_on() {
     check(
         "
         vm a
@@ -411,7 +411,7 @@ fn an_outage_longer_than_the_day_of_silence_leaves_a_scope_on() {
 }
 
 #[test]
-fn an_outage_does_not_postpone_events() {
+fn downtime_does_not_postpone_events() {
     check(
         "
         vm a
@@ -424,7 +424,7 @@ fn an_outage_does_not_postpone_events() {
 }
 
 #[test]
-fn an_outage_is_no_reason_to_forget_the_time_of_a_plan() {
+fn planned_times_survive_downtime() {
     check(
         "
         vm a
@@ -436,7 +436,7 @@ fn an_outage_is_no_reason_to_forget_the_time_of_a_plan() {
 }
 
 #[test]
-fn the_server_slept_on_a_busy_clock_and_turns_off_at_one_look() {
+fn a_single_late_tick_turns_an_idle_scope_off() {
     check(
         "
         vm a
@@ -448,7 +448,7 @@ fn the_server_slept_on_a_busy_clock_and_turns_off_at_one_look() {
 }
 
 #[test]
-fn in_a_scope_that_is_off_every_kind_of_work_runs_at_once() {
+fn every_kind_of_event_is_immediate_in_a_scope_that_is_off() {
     check(
         "
         vm a
@@ -489,7 +489,7 @@ fn in_a_scope_that_is_off_every_kind_of_work_runs_at_once() {
 }
 
 #[test]
-fn in_a_scope_that_is_off_work_of_one_machine_still_goes_one_after_the_other() {
+fn hidden_events_of_one_machine_still_run_one_after_the_other() {
     check(
         "
         vm a
@@ -506,7 +506,7 @@ fn in_a_scope_that_is_off_work_of_one_machine_still_goes_one_after_the_other() {
 }
 
 #[test]
-fn work_that_runs_unseen_stays_unseen_when_the_scope_turns_on() {
+fn a_started_hidden_event_stays_hidden_when_the_scope_turns_on() {
     check(
         "
         vm a
@@ -521,7 +521,7 @@ fn work_that_runs_unseen_stays_unseen_when_the_scope_turns_on() {
 }
 
 #[test]
-fn work_that_runs_unseen_still_holds_back_what_comes_after() {
+fn a_started_hidden_event_blocks_later_events() {
     check(
         "
         vm a
@@ -537,7 +537,7 @@ fn work_that_runs_unseen_still_holds_back_what_comes_after() {
 }
 
 #[test]
-fn guests_cannot_approve_what_they_were_never_shown() {
+fn guests_cannot_approve_hidden_events() {
     check(
         "
         vm a
@@ -550,7 +550,7 @@ fn guests_cannot_approve_what_they_were_never_shown() {
 }
 
 #[test]
-fn planned_work_waits_unseen_for_its_time() {
+fn a_planned_hidden_event_waits_for_its_time() {
     check(
         "
         vm a
@@ -568,7 +568,7 @@ fn planned_work_waits_unseen_for_its_time() {
 }
 
 #[test]
-fn planned_work_appears_when_the_scope_turns_on() {
+fn planned_events_appear_when_the_scope_turns_on() {
     check(
         "
         vm a
@@ -582,7 +582,7 @@ fn planned_work_appears_when_the_scope_turns_on() {
 }
 
 #[test]
-fn planned_work_that_appears_late_still_gives_its_notice() {
+fn a_planned_event_that_appears_late_has_the_minimum_notice() {
     check(
         "
         vm a
@@ -599,7 +599,7 @@ fn planned_work_that_appears_late_still_gives_its_notice() {
 }
 
 #[test]
-fn planned_work_that_appears_with_just_its_notice_keeps_its_time() {
+fn a_planned_event_that_appears_in_time_keeps_not_before() {
     check(
         "
         vm a
@@ -612,7 +612,7 @@ fn planned_work_that_appears_with_just_its_notice_keeps_its_time() {
 }
 
 #[test]
-fn a_planned_redeploy_that_appears_late_gives_ten_minutes() {
+fn a_planned_redeploy_that_appears_late_has_ten_minutes_of_notice() {
     check(
         "
         vm a
@@ -625,7 +625,7 @@ fn a_planned_redeploy_that_appears_late_gives_ten_minutes() {
 }
 
 #[test]
-fn planned_work_that_appears_can_be_approved() {
+fn a_planned_event_that_has_appeared_can_be_approved() {
     check(
         "
         vm a
@@ -638,7 +638,7 @@ fn planned_work_that_appears_can_be_approved() {
 }
 
 #[test]
-fn planned_work_can_be_cancelled_unseen() {
+fn a_planned_hidden_event_can_be_canceled() {
     check(
         "
         vm a
@@ -653,7 +653,7 @@ fn planned_work_can_be_cancelled_unseen() {
 }
 
 #[test]
-fn planned_work_of_a_scope_that_went_off_and_on_appears_once() {
+fn a_planned_event_appears_once_if_the_scope_turns_off_and_on() {
     check(
         "
         vm a
@@ -668,7 +668,7 @@ fn planned_work_of_a_scope_that_went_off_and_on_appears_once() {
 }
 
 #[test]
-fn two_plans_appear_in_the_order_in_which_they_were_made() {
+fn planned_events_appear_in_order_of_creation() {
     check(
         "
         vm a
@@ -681,7 +681,7 @@ fn two_plans_appear_in_the_order_in_which_they_were_made() {
 }
 
 #[test]
-fn the_incarnation_stays_over_off_and_on() {
+fn the_incarnation_survives_turning_off_and_on() {
     check(
         "
         vm a
@@ -701,7 +701,7 @@ fn the_incarnation_stays_over_off_and_on() {
 }
 
 #[test]
-fn what_happens_while_a_scope_is_off_does_not_count_in_its_incarnation() {
+fn hidden_events_do_not_change_the_incarnation() {
     check(
         "
         vm a
@@ -718,7 +718,7 @@ fn what_happens_while_a_scope_is_off_does_not_count_in_its_incarnation() {
 }
 
 #[test]
-fn work_asked_for_after_the_scope_went_off_runs_at_once_again() {
+fn requests_are_immediate_again_after_the_scope_turned_off() {
     check(
         "
         vm a
@@ -732,7 +732,7 @@ fn work_asked_for_after_the_scope_went_off_runs_at_once_again() {
 }
 
 #[test]
-fn nobody_outside_can_approve_what_is_hidden_either() {
+fn operators_cannot_approve_hidden_events() {
     check(
         "
         vm a
@@ -744,7 +744,7 @@ fn nobody_outside_can_approve_what_is_hidden_either() {
 }
 
 #[test]
-fn work_that_waits_unseen_for_other_work_stays_unseen_too() {
+fn a_blocked_hidden_event_stays_hidden() {
     check(
         "
         vm a

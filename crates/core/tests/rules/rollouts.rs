@@ -1,11 +1,11 @@
-//! Maintenance of a whole group, one update domain after the other (semantics 2.8).
+//! Rollouts: maintenance of a group, one update domain at a time.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
 use std::time::Duration;
 
 #[test]
-fn domains_take_turns_with_a_pause_between() {
+fn domains_are_visited_in_order_with_a_pause_between_them() {
     check(
         "
         avset s a b c
@@ -51,7 +51,7 @@ fn machines_of_one_domain_share_an_event() {
 }
 
 #[test]
-fn five_domains_are_given_out_round_robin() {
+fn five_domains_are_assigned_round_robin() {
     check(
         "
         avset s a b c d f g
@@ -85,7 +85,7 @@ fn empty_domains_are_skipped() {
 }
 
 #[test]
-fn after_the_last_domain_there_is_no_pause() {
+fn there_is_no_pause_after_the_last_domain() {
     check(
         "
         avset s a
@@ -99,7 +99,7 @@ fn after_the_last_domain_there_is_no_pause() {
 }
 
 #[test]
-fn the_pause_can_be_set() {
+fn the_pause_is_configurable() {
     check_with(
         Settings { update_domain_pause: Duration::from_secs(60), ..Settings::default() },
         "
@@ -158,7 +158,7 @@ fn a_machine_that_joins_a_later_domain_takes_part() {
 }
 
 #[test]
-fn a_machine_that_joins_a_domain_at_work_or_past_is_not_visited() {
+fn a_machine_that_joins_a_current_or_past_domain_does_not_take_part() {
     check(
         "
         avset s a b
@@ -180,7 +180,7 @@ fn a_machine_that_joins_a_domain_at_work_or_past_is_not_visited() {
 }
 
 #[test]
-fn a_machine_that_joins_during_the_pause_is_visited_at_its_turn() {
+fn a_machine_that_joins_during_the_pause_takes_part() {
     check(
         "
         avset s a b
@@ -196,7 +196,7 @@ fn a_machine_that_joins_during_the_pause_is_visited_at_its_turn() {
 }
 
 #[test]
-fn a_machine_that_changes_its_domain_is_visited_with_its_new_one() {
+fn a_machine_that_changes_its_domain_is_visited_with_the_new_domain() {
     check(
         "
         avset s a b c
@@ -215,7 +215,7 @@ fn a_machine_that_changes_its_domain_is_visited_with_its_new_one() {
 }
 
 #[test]
-fn the_domain_of_a_machine_with_an_event_stays() {
+fn the_domain_of_a_machine_with_an_event_cannot_change() {
     check(
         "
         avset s a b
@@ -250,7 +250,7 @@ fn a_domain_emptied_before_its_turn_is_skipped() {
 }
 
 #[test]
-fn when_all_that_was_ahead_is_gone_the_roll_out_ends() {
+fn a_rollout_ends_when_no_machines_are_left() {
     check(
         "
         avset s a b
@@ -266,7 +266,7 @@ fn when_all_that_was_ahead_is_gone_the_roll_out_ends() {
 }
 
 #[test]
-fn a_domain_whose_machine_goes_during_its_event_is_passed() {
+fn a_rollout_continues_after_a_machine_is_deleted_during_its_event() {
     check(
         "
         avset s a b
@@ -286,7 +286,7 @@ fn a_domain_whose_machine_goes_during_its_event_is_passed() {
 }
 
 #[test]
-fn each_domain_is_on_or_off_at_its_turn() {
+fn events_of_a_domain_are_shown_if_the_scope_is_on_at_that_time() {
     check(
         "
         avset s a b
@@ -302,7 +302,7 @@ fn each_domain_is_on_or_off_at_its_turn() {
 }
 
 #[test]
-fn a_roll_out_in_a_scope_that_is_off_still_goes_by_domains() {
+fn a_rollout_in_a_scope_that_is_off_still_goes_domain_by_domain() {
     check(
         "
         avset s a b
@@ -319,7 +319,7 @@ fn a_roll_out_in_a_scope_that_is_off_still_goes_by_domains() {
 }
 
 #[test]
-fn a_scope_that_went_off_between_is_not_told() {
+fn events_are_hidden_if_the_scope_turned_off_during_the_rollout() {
     check_with(
         Settings { update_domain_pause: Duration::from_secs(48 * 3600), ..Settings::default() },
         "
@@ -338,7 +338,7 @@ fn a_scope_that_went_off_between_is_not_told() {
 }
 
 #[test]
-fn a_planned_roll_out_gives_the_least_notice_after_its_time() {
+fn later_domains_of_a_planned_rollout_get_the_minimum_notice() {
     check(
         "
         avset s a b
@@ -353,7 +353,7 @@ fn a_planned_roll_out_gives_the_least_notice_after_its_time() {
 }
 
 #[test]
-fn more_notice_is_given_to_every_domain() {
+fn a_longer_notice_applies_to_every_domain() {
     check(
         "
         avset s a b
@@ -369,7 +369,7 @@ fn more_notice_is_given_to_every_domain() {
 }
 
 #[test]
-fn stopping_before_the_first_domain_leaves_nothing() {
+fn canceling_before_the_first_domain_starts_removes_everything() {
     check(
         "
         avset s a b
@@ -385,7 +385,7 @@ fn stopping_before_the_first_domain_leaves_nothing() {
 }
 
 #[test]
-fn stopping_while_a_domain_is_at_work_lets_it_finish_and_drops_the_rest() {
+fn canceling_during_a_domain_lets_it_finish_and_drops_the_rest() {
     check(
         "
         avset s a b
@@ -404,7 +404,7 @@ fn stopping_while_a_domain_is_at_work_lets_it_finish_and_drops_the_rest() {
 }
 
 #[test]
-fn stopping_in_a_pause_ends_the_roll_out_at_once() {
+fn canceling_during_a_pause_ends_the_rollout_immediately() {
     check(
         "
         avset s a b
@@ -422,7 +422,7 @@ fn stopping_in_a_pause_ends_the_roll_out_at_once() {
 }
 
 #[test]
-fn stopping_by_the_event_stops_the_roll_out() {
+fn canceling_an_event_cancels_its_rollout() {
     check(
         "
         avset s a b
@@ -438,7 +438,7 @@ fn stopping_by_the_event_stops_the_roll_out() {
 }
 
 #[test]
-fn a_failed_domain_does_not_stop_the_next_but_the_operation_says_so() {
+fn a_failed_domain_does_not_stop_the_next_but_fails_the_operation() {
     check(
         "
         avset s a b
@@ -456,7 +456,7 @@ fn a_failed_domain_does_not_stop_the_next_but_the_operation_says_so() {
 }
 
 #[test]
-fn a_silent_driver_does_not_stop_the_next_domain() {
+fn a_driver_timeout_does_not_stop_the_next_domain() {
     check(
         "
         avset s a b
@@ -472,7 +472,7 @@ fn a_silent_driver_does_not_stop_the_next_domain() {
 }
 
 #[test]
-fn a_domain_of_stopped_machines_is_passed_without_effect() {
+fn a_domain_of_stopped_machines_has_no_effect() {
     check(
         "
         avset s a b c
@@ -497,7 +497,7 @@ fn a_domain_of_stopped_machines_is_passed_without_effect() {
 }
 
 #[test]
-fn a_superseded_domain_is_passed() {
+fn a_superseded_domain_counts_as_visited() {
     check(
         "
         avset s a b
@@ -515,7 +515,7 @@ fn a_superseded_domain_is_passed() {
 }
 
 #[test]
-fn two_roll_outs_do_not_know_of_each_other() {
+fn two_rollouts_are_independent() {
     check(
         "
         avset s a b
@@ -538,7 +538,7 @@ fn two_roll_outs_do_not_know_of_each_other() {
 }
 
 #[test]
-fn a_cloud_service_is_rolled_too() {
+fn a_rollout_works_in_a_cloud_service() {
     check(
         "
         service s a b
@@ -554,7 +554,7 @@ fn a_cloud_service_is_rolled_too() {
 }
 
 #[test]
-fn a_uniform_set_is_rolled_too() {
+fn a_rollout_works_in_a_uniform_set() {
     check(
         "
         set w uniform 7
@@ -570,7 +570,7 @@ fn a_uniform_set_is_rolled_too() {
 }
 
 #[test]
-fn a_flexible_set_is_rolled_by_fault_domains() {
+fn a_rollout_in_a_flexible_set_goes_by_fault_domains() {
     check(
         "
         set w flexible 4 fd=2
@@ -589,7 +589,7 @@ fn a_flexible_set_is_rolled_by_fault_domains() {
 }
 
 #[test]
-fn an_empty_group_has_nothing_to_maintain() {
+fn an_empty_group_cannot_be_maintained() {
     check(
         "
         avset s
@@ -603,7 +603,7 @@ fn an_empty_group_has_nothing_to_maintain() {
 }
 
 #[test]
-fn a_broken_group_breaks_at_once_in_all_domains() {
+fn a_hardware_failure_of_a_group_affects_all_domains_at_once() {
     check(
         "
         avset s a b
@@ -618,7 +618,7 @@ fn a_broken_group_breaks_at_once_in_all_domains() {
 }
 
 #[test]
-fn a_crash_in_the_pause_does_not_lose_the_roll_out() {
+fn a_rollout_survives_a_crash_during_the_pause() {
     check(
         "
         avset s a b
@@ -633,7 +633,7 @@ fn a_crash_in_the_pause_does_not_lose_the_roll_out() {
 }
 
 #[test]
-fn a_planned_roll_out_begins_at_its_time() {
+fn a_planned_rollout_starts_at_its_time() {
     check(
         "
         avset s a b
@@ -649,7 +649,7 @@ fn a_planned_roll_out_begins_at_its_time() {
 }
 
 #[test]
-fn placement_groups_are_rolled_side_by_side() {
+fn placement_groups_are_visited_in_parallel() {
     check(
         "
         set w uniform 4 max=2 ud=2
@@ -673,7 +673,7 @@ fn placement_groups_are_rolled_side_by_side() {
 }
 
 #[test]
-fn stopping_twice_is_once() {
+fn a_rollout_can_only_be_canceled_once() {
     check(
         "
         avset s a b
@@ -689,7 +689,7 @@ fn stopping_twice_is_once() {
 }
 
 #[test]
-fn a_domain_at_work_unseen_keeps_its_machines_in_their_domain() {
+fn the_domain_of_a_machine_with_a_hidden_event_cannot_change() {
     check(
         "
         avset s a b
@@ -705,7 +705,7 @@ fn a_domain_at_work_unseen_keeps_its_machines_in_their_domain() {
 }
 
 #[test]
-fn chosen_machines_take_turns_by_update_domain_and_the_rest_is_left_alone() {
+fn chosen_machines_are_visited_by_update_domain_and_others_are_not_affected() {
     check(
         "
         avset s a b c d uds=2
@@ -725,7 +725,7 @@ fn chosen_machines_take_turns_by_update_domain_and_the_rest_is_left_alone() {
 }
 
 #[test]
-fn chosen_machines_that_are_gone_at_their_turn_are_passed_over() {
+fn chosen_machines_that_were_deleted_are_skipped() {
     check(
         "
         avset s a b c uds=3
@@ -743,18 +743,18 @@ fn chosen_machines_that_are_gone_at_their_turn_are_passed_over() {
 }
 
 #[test]
-fn chosen_machines_must_all_be_there() {
+fn chosen_machines_must_all_exist() {
     check(
         "
         avset s a b
-        maintain vms a,nobody freeze = UnknownMachine
+        maintain vms a,missing freeze = UnknownMachine
         left> 0
     ",
     );
 }
 
 #[test]
-fn failing_hardware_takes_chosen_machines_at_once() {
+fn a_hardware_failure_affects_all_chosen_machines_at_once() {
     check(
         "
         avset s a b c uds=3

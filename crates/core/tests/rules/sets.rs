@@ -1,9 +1,9 @@
-//! Scale sets: capacity, scale-in, placement groups, deletion of groups (semantics 3.3, 3.6).
+//! Scale sets: capacity, scale-in, placement groups, and the deletion of groups.
 
 use crate::lang::check;
 
 #[test]
-fn a_set_has_the_instances_it_was_made_with() {
+fn a_new_set_has_its_initial_instances() {
     check(
         "
         set w uniform 3
@@ -15,7 +15,7 @@ fn a_set_has_the_instances_it_was_made_with() {
 }
 
 #[test]
-fn numbers_of_instances_are_not_used_again() {
+fn instance_numbers_are_not_reused() {
     check(
         "
         set w uniform 2
@@ -56,7 +56,7 @@ fn the_same_capacity_changes_nothing() {
 }
 
 #[test]
-fn scale_in_takes_the_newest() {
+fn scale_in_deletes_the_newest_instances() {
     check(
         "
         set w uniform 3 term=5m
@@ -74,7 +74,7 @@ fn scale_in_takes_the_newest() {
 }
 
 #[test]
-fn scale_in_leaves_protected_instances() {
+fn scale_in_skips_protected_instances() {
     check(
         "
         set w uniform 3 term=5m
@@ -87,7 +87,7 @@ fn scale_in_leaves_protected_instances() {
 }
 
 #[test]
-fn protection_can_be_taken_back() {
+fn protection_can_be_removed() {
     check(
         "
         set w uniform 3 term=5m
@@ -101,7 +101,7 @@ fn protection_can_be_taken_back() {
 }
 
 #[test]
-fn protection_is_from_scale_in_only() {
+fn protection_only_applies_to_scale_in() {
     check(
         "
         set w uniform 3 term=5m
@@ -114,7 +114,7 @@ fn protection_is_from_scale_in_only() {
 }
 
 #[test]
-fn scale_in_without_the_profile_goes_at_once() {
+fn scale_in_without_a_terminate_profile_is_immediate() {
     check(
         "
         set w uniform 3
@@ -129,7 +129,7 @@ fn scale_in_without_the_profile_goes_at_once() {
 }
 
 #[test]
-fn scale_in_makes_one_event_for_each_instance() {
+fn scale_in_creates_one_event_per_instance() {
     check(
         "
         set w uniform 4 term=5m
@@ -145,7 +145,7 @@ fn scale_in_makes_one_event_for_each_instance() {
 }
 
 #[test]
-fn five_to_three_to_two_adds_one() {
+fn scaling_in_further_adds_one_deletion() {
     check(
         "
         set w uniform 5 term=5m
@@ -160,7 +160,7 @@ fn five_to_three_to_two_adds_one() {
 }
 
 #[test]
-fn raising_again_makes_new_ones_and_takes_back_nothing() {
+fn scaling_out_again_creates_new_instances_and_cancels_no_deletion() {
     check(
         "
         set w uniform 5 term=5m
@@ -179,7 +179,7 @@ fn raising_again_makes_new_ones_and_takes_back_nothing() {
 }
 
 #[test]
-fn the_same_capacity_again_adds_nothing_while_some_are_leaving() {
+fn the_same_capacity_adds_nothing_while_instances_are_being_deleted() {
     check(
         "
         set w uniform 5 term=5m
@@ -193,7 +193,7 @@ fn the_same_capacity_again_adds_nothing_while_some_are_leaving() {
 }
 
 #[test]
-fn an_instance_that_is_deleted_is_out_of_the_count_at_once() {
+fn an_instance_that_is_being_deleted_does_not_count() {
     check(
         "
         set w uniform 3 term=5m
@@ -209,7 +209,7 @@ fn an_instance_that_is_deleted_is_out_of_the_count_at_once() {
 }
 
 #[test]
-fn a_set_can_be_scaled_to_nothing_and_back() {
+fn a_set_can_be_scaled_to_zero_and_back() {
     check(
         "
         set w uniform 2
@@ -255,7 +255,7 @@ fn scale_in_keeps_zones_even() {
 }
 
 #[test]
-fn scale_in_takes_from_the_zone_that_has_more_though_its_instances_are_older() {
+fn scale_in_prefers_the_fullest_zone_over_newer_instances() {
     check(
         "
         set w uniform 6 zones=3 term=5m
@@ -273,7 +273,7 @@ fn scale_in_takes_from_the_zone_that_has_more_though_its_instances_are_older() {
 }
 
 #[test]
-fn scale_in_from_zones_passes_protected_ones() {
+fn scale_in_over_zones_skips_protected_instances() {
     check(
         "
         set w uniform 4 zones=2 term=5m
@@ -286,7 +286,7 @@ fn scale_in_from_zones_passes_protected_ones() {
 }
 
 #[test]
-fn new_instances_go_to_the_zone_that_has_fewest() {
+fn new_instances_go_to_the_zone_with_the_fewest() {
     check(
         "
         set w uniform 4 zones=2
@@ -314,7 +314,7 @@ fn zones_do_not_split_the_document() {
 }
 
 #[test]
-fn placement_groups_hold_so_many_and_the_lowest_with_room_is_filled() {
+fn the_first_placement_group_with_room_is_filled() {
     check(
         "
         set w uniform 5 max=2
@@ -336,7 +336,7 @@ fn placement_groups_hold_so_many_and_the_lowest_with_room_is_filled() {
 }
 
 #[test]
-fn a_placement_group_holds_a_hundred_unless_the_set_says_otherwise() {
+fn a_placement_group_holds_a_hundred_instances_by_default() {
     check(
         "
         set w uniform 101 max=100
@@ -349,7 +349,7 @@ fn a_placement_group_holds_a_hundred_unless_the_set_says_otherwise() {
 }
 
 #[test]
-fn instances_of_placement_groups_see_their_own_document() {
+fn each_placement_group_has_its_own_document() {
     check(
         "
         set w uniform 4 max=2 term=5m
@@ -366,7 +366,7 @@ fn instances_of_placement_groups_see_their_own_document() {
 }
 
 #[test]
-fn a_flexible_set_is_one_scope_however_large() {
+fn a_flexible_set_of_any_size_is_one_scope() {
     check(
         "
         set w flexible 5
@@ -379,7 +379,7 @@ fn a_flexible_set_is_one_scope_however_large() {
 }
 
 #[test]
-fn flexible_instances_have_their_fault_domain_for_update_domain() {
+fn the_update_domain_of_a_flexible_instance_is_its_fault_domain() {
     check(
         "
         set w flexible 4 fd=3
@@ -392,7 +392,7 @@ fn flexible_instances_have_their_fault_domain_for_update_domain() {
 }
 
 #[test]
-fn flexible_sets_scale_like_others() {
+fn flexible_sets_scale_like_uniform_sets() {
     check(
         "
         set w flexible 3 term=5m
@@ -409,7 +409,7 @@ fn flexible_sets_scale_like_others() {
 }
 
 #[test]
-fn deleting_an_empty_set() {
+fn an_empty_set_can_be_deleted() {
     check(
         "
         set w uniform 0
@@ -421,7 +421,7 @@ fn deleting_an_empty_set() {
 }
 
 #[test]
-fn deleting_a_set_joins_what_is_being_deleted() {
+fn deleting_a_set_joins_pending_deletions() {
     check(
         "
         set w uniform 2 term=5m
@@ -441,7 +441,7 @@ fn deleting_a_set_joins_what_is_being_deleted() {
 }
 
 #[test]
-fn deleting_a_set_takes_protected_instances_too() {
+fn deleting_a_set_deletes_protected_instances() {
     check(
         "
         set w uniform 2 term=5m
@@ -486,7 +486,7 @@ fn deleting_a_cloud_service_deletes_its_instances() {
 }
 
 #[test]
-fn deleting_a_group_again_joins() {
+fn deleting_a_group_again_joins_the_deletion() {
     check(
         "
         set w uniform 1 term=5m
@@ -503,7 +503,7 @@ fn deleting_a_group_again_joins() {
 }
 
 #[test]
-fn a_deletion_of_a_set_cannot_be_cancelled() {
+fn the_deletion_of_a_set_cannot_be_canceled() {
     check(
         "
         set w uniform 1 term=5m
@@ -515,13 +515,13 @@ fn a_deletion_of_a_set_cannot_be_cancelled() {
 }
 
 #[test]
-fn what_is_not_of_the_set_is_not_upgraded_with_it() {
+fn only_members_of_the_set_can_be_upgraded() {
     check(
         "
         set w uniform 1 mode=manual
         vm a
         upgrade w a = NotAMember
-        upgrade w nobody = UnknownMachine
+        upgrade w missing = UnknownMachine
         machines> w_0 a
     ",
     );
@@ -545,7 +545,7 @@ fn only_scale_sets_have_capacity_model_and_upgrades() {
 }
 
 #[test]
-fn machines_join_the_kind_of_group_that_they_say() {
+fn a_machine_can_only_join_a_group_of_the_stated_kind() {
     check(
         "
         set w uniform 1
@@ -565,7 +565,7 @@ fn machines_join_the_kind_of_group_that_they_say() {
 }
 
 #[test]
-fn a_set_is_counted_again_when_a_deletion_fails() {
+fn the_capacity_increases_again_after_a_failed_deletion() {
     check(
         "
         set w uniform 3 term=5m
@@ -581,7 +581,7 @@ fn a_set_is_counted_again_when_a_deletion_fails() {
 }
 
 #[test]
-fn scale_in_takes_no_more_than_there_are_without_protection() {
+fn scale_in_is_limited_to_unprotected_instances() {
     check(
         "
         set w uniform 3 term=5m
@@ -595,7 +595,7 @@ fn scale_in_takes_no_more_than_there_are_without_protection() {
 }
 
 #[test]
-fn the_last_instance_of_a_placement_group_leaves_its_place_to_new_ones() {
+fn an_empty_placement_group_is_filled_again() {
     check(
         "
         set w uniform 2 max=1
@@ -608,7 +608,7 @@ fn the_last_instance_of_a_placement_group_leaves_its_place_to_new_ones() {
 }
 
 #[test]
-fn deleting_a_set_deletes_its_instances_and_then_itself() {
+fn deleting_a_set_deletes_its_instances_and_then_the_set() {
     check(
         "
         set w uniform 2 term=5m
@@ -631,7 +631,7 @@ fn deleting_a_set_deletes_its_instances_and_then_itself() {
 }
 
 #[test]
-fn deleting_a_set_whose_instances_are_not_told() {
+fn deleting_a_set_without_notification_is_immediate() {
     check(
         "
         set w uniform 2
@@ -645,7 +645,7 @@ fn deleting_a_set_whose_instances_are_not_told() {
 }
 
 #[test]
-fn a_deleted_availability_set_leaves_its_name_to_another() {
+fn the_name_of_a_deleted_availability_set_can_be_reused() {
     check(
         "
         avset s a
@@ -659,7 +659,7 @@ fn a_deleted_availability_set_leaves_its_name_to_another() {
 }
 
 #[test]
-fn a_flexible_set_takes_machines_that_were_registered_by_hand() {
+fn a_flexible_set_accepts_registered_machines() {
     check(
         "
         set w flexible 2 fd=3
@@ -676,7 +676,7 @@ fn a_flexible_set_takes_machines_that_were_registered_by_hand() {
 }
 
 #[test]
-fn an_instance_that_came_by_hand_has_the_notice_that_it_brought_until_the_model_changes() {
+fn a_registered_instance_keeps_its_own_profile_until_the_model_changes() {
     check(
         "
         set w flexible 1 term=5m
@@ -697,7 +697,7 @@ fn an_instance_that_came_by_hand_has_the_notice_that_it_brought_until_the_model_
 }
 
 #[test]
-fn a_spot_instance_takes_no_terminate_notification_from_a_model() {
+fn a_spot_instance_gets_no_terminate_profile_from_a_model() {
     check(
         "
         set w flexible 1
@@ -710,7 +710,7 @@ fn a_spot_instance_takes_no_terminate_notification_from_a_model() {
 }
 
 #[test]
-fn scale_in_takes_instances_that_came_by_hand_like_any_other() {
+fn scale_in_treats_registered_instances_like_others() {
     check(
         "
         set w flexible 1
@@ -724,7 +724,7 @@ fn scale_in_takes_instances_that_came_by_hand_like_any_other() {
 }
 
 #[test]
-fn a_machine_that_is_refused_does_not_count_for_its_set() {
+fn a_rejected_machine_does_not_change_the_capacity() {
     check(
         "
         set w flexible 1

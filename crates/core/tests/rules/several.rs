@@ -1,9 +1,9 @@
-//! Several events on one machine: who waits, who pushes aside (semantics 2.6, 2.7).
+//! Several events on one machine: which one waits, and which one supersedes the other.
 
 use crate::lang::check;
 
 #[test]
-fn any_number_may_be_scheduled() {
+fn a_machine_can_have_any_number_of_scheduled_events() {
     check(
         "
         vm a
@@ -20,7 +20,7 @@ fn any_number_may_be_scheduled() {
 }
 
 #[test]
-fn at_most_one_has_started() {
+fn a_machine_has_at_most_one_started_event() {
     check(
         "
         vm a
@@ -38,7 +38,7 @@ fn at_most_one_has_started() {
 }
 
 #[test]
-fn those_that_wait_start_in_the_order_in_which_they_appeared() {
+fn waiting_events_start_in_order_of_appearance() {
     check(
         "
         vm a
@@ -59,7 +59,7 @@ fn those_that_wait_start_in_the_order_in_which_they_appeared() {
 }
 
 #[test]
-fn what_is_not_approved_is_passed_by_what_is() {
+fn an_approved_event_overtakes_one_that_is_not() {
     check(
         "
         vm a
@@ -94,7 +94,7 @@ fn an_event_of_several_machines_waits_for_all_of_them() {
 }
 
 #[test]
-fn an_event_of_several_machines_holds_back_each_of_them() {
+fn an_event_of_several_machines_blocks_each_of_them() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -111,7 +111,7 @@ fn an_event_of_several_machines_holds_back_each_of_them() {
 }
 
 #[test]
-fn machines_of_one_scope_do_not_hold_back_each_other() {
+fn machines_of_one_scope_do_not_block_each_other() {
     check(
         "
         avset s a b
@@ -125,7 +125,7 @@ fn machines_of_one_scope_do_not_hold_back_each_other() {
 }
 
 #[test]
-fn an_event_that_waits_past_its_time_starts_when_it_can_without_approval() {
+fn a_blocked_event_that_is_due_starts_without_approval() {
     check(
         "
         vm a
@@ -142,7 +142,7 @@ fn an_event_that_waits_past_its_time_starts_when_it_can_without_approval() {
 }
 
 #[test]
-fn an_event_that_waits_can_be_cancelled() {
+fn a_waiting_event_can_be_canceled() {
     check(
         "
         vm a
@@ -160,7 +160,7 @@ fn an_event_that_waits_can_be_cancelled() {
 }
 
 #[test]
-fn hardware_failure_pushes_aside_what_the_platform_had_started() {
+fn a_hardware_failure_supersedes_a_started_platform_event() {
     check(
         "
         vm a
@@ -177,7 +177,7 @@ fn hardware_failure_pushes_aside_what_the_platform_had_started() {
 }
 
 #[test]
-fn hardware_failure_leaves_alone_what_is_scheduled() {
+fn a_hardware_failure_does_not_affect_scheduled_events() {
     check(
         "
         vm a
@@ -194,7 +194,7 @@ fn hardware_failure_leaves_alone_what_is_scheduled() {
 }
 
 #[test]
-fn hardware_failure_of_one_machine_ends_the_event_of_several() {
+fn a_hardware_failure_of_one_machine_ends_a_shared_event() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -209,7 +209,7 @@ fn hardware_failure_of_one_machine_ends_the_event_of_several() {
 }
 
 #[test]
-fn an_eviction_pushes_aside_what_had_started() {
+fn an_eviction_supersedes_a_started_event() {
     check(
         "
         vm a spot
@@ -227,7 +227,7 @@ fn an_eviction_pushes_aside_what_had_started() {
 }
 
 #[test]
-fn an_eviction_that_is_approved_pushes_aside_what_had_started() {
+fn an_approved_eviction_supersedes_a_started_event() {
     check(
         "
         vm a spot
@@ -242,7 +242,7 @@ fn an_eviction_that_is_approved_pushes_aside_what_had_started() {
 }
 
 #[test]
-fn an_eviction_pushes_aside_a_hardware_failure() {
+fn an_eviction_supersedes_a_hardware_failure() {
     check(
         "
         vm a spot
@@ -257,7 +257,7 @@ fn an_eviction_pushes_aside_a_hardware_failure() {
 }
 
 #[test]
-fn a_deletion_pushes_aside_what_had_started() {
+fn a_deletion_supersedes_a_started_event() {
     check(
         "
         vm a term=5m
@@ -274,7 +274,7 @@ fn a_deletion_pushes_aside_what_had_started() {
 }
 
 #[test]
-fn a_deletion_pushes_aside_a_hardware_failure() {
+fn a_deletion_supersedes_a_hardware_failure() {
     check(
         "
         vm a term=5m
@@ -289,7 +289,7 @@ fn a_deletion_pushes_aside_a_hardware_failure() {
 }
 
 #[test]
-fn a_deletion_without_notice_pushes_aside_what_had_started() {
+fn a_deletion_without_notice_supersedes_a_started_event() {
     check(
         "
         avset s a b
@@ -306,7 +306,7 @@ fn a_deletion_without_notice_pushes_aside_what_had_started() {
 }
 
 #[test]
-fn a_deletion_pushes_aside_an_eviction() {
+fn a_deletion_supersedes_an_eviction() {
     check(
         "
         vm a spot
@@ -321,7 +321,7 @@ fn a_deletion_pushes_aside_an_eviction() {
 }
 
 #[test]
-fn hardware_failure_does_not_push_aside_an_eviction() {
+fn a_hardware_failure_does_not_supersede_an_eviction() {
     check(
         "
         vm a spot policy=delete
@@ -336,7 +336,7 @@ fn hardware_failure_does_not_push_aside_an_eviction() {
 }
 
 #[test]
-fn hardware_failure_does_not_push_aside_a_deletion() {
+fn a_hardware_failure_does_not_supersede_a_deletion() {
     check(
         "
         vm a term=5m
@@ -350,7 +350,7 @@ fn hardware_failure_does_not_push_aside_a_deletion() {
 }
 
 #[test]
-fn hardware_failure_of_a_host_passes_by_a_machine_that_is_leaving() {
+fn a_hardware_failure_of_a_host_skips_machines_that_are_being_deleted() {
     check(
         "
         vm a host=h1 term=5m
@@ -367,7 +367,7 @@ fn hardware_failure_of_a_host_passes_by_a_machine_that_is_leaving() {
 }
 
 #[test]
-fn hardware_failure_before_the_deletion_is_due_goes_first() {
+fn a_hardware_failure_before_a_deletion_is_due_starts_first() {
     check(
         "
         vm a term=5m
@@ -382,7 +382,7 @@ fn hardware_failure_before_the_deletion_is_due_goes_first() {
 }
 
 #[test]
-fn scheduled_events_of_a_machine_that_is_deleted_go_with_it() {
+fn deleting_a_machine_ends_its_scheduled_events() {
     check(
         "
         set w uniform 2 term=5m
@@ -402,7 +402,7 @@ fn scheduled_events_of_a_machine_that_is_deleted_go_with_it() {
 }
 
 #[test]
-fn an_event_that_shares_its_machines_stays_when_one_is_gone() {
+fn a_shared_event_remains_when_one_machine_is_deleted() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -420,7 +420,7 @@ fn an_event_that_shares_its_machines_stays_when_one_is_gone() {
 }
 
 #[test]
-fn an_event_that_had_started_goes_when_all_its_machines_are_gone() {
+fn a_started_event_ends_when_all_its_machines_are_deleted() {
     check(
         "
         set w uniform 3 term=5m
@@ -435,7 +435,7 @@ fn an_event_that_had_started_goes_when_all_its_machines_are_gone() {
 }
 
 #[test]
-fn a_machine_that_is_gone_is_not_waited_for_by_the_others_of_its_event() {
+fn a_shared_event_does_not_wait_for_a_deleted_machine() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -453,7 +453,7 @@ fn a_machine_that_is_gone_is_not_waited_for_by_the_others_of_its_event() {
 }
 
 #[test]
-fn events_of_a_machine_on_its_own_go_with_it() {
+fn events_of_a_standalone_machine_end_with_it() {
     check(
         "
         vm a term=5m
@@ -471,7 +471,7 @@ fn events_of_a_machine_on_its_own_go_with_it() {
 }
 
 #[test]
-fn planned_work_of_a_machine_that_is_gone_ends() {
+fn planned_events_of_a_deleted_machine_end() {
     check(
         "
         vm a
@@ -484,7 +484,7 @@ fn planned_work_of_a_machine_that_is_gone_ends() {
 }
 
 #[test]
-fn what_could_start_on_a_stopped_machine_ends_without_effect() {
+fn an_event_of_a_stopped_machine_ends_without_effect() {
     check(
         "
         avset s a b
@@ -507,7 +507,7 @@ fn what_could_start_on_a_stopped_machine_ends_without_effect() {
 }
 
 #[test]
-fn one_running_machine_is_enough_for_an_event_to_start() {
+fn an_event_starts_if_one_of_its_machines_is_running() {
     check(
         "
         avset s a b uds=1 host=h1
@@ -521,7 +521,7 @@ fn one_running_machine_is_enough_for_an_event_to_start() {
 }
 
 #[test]
-fn a_deletion_is_carried_out_on_a_stopped_machine_too() {
+fn a_stopped_machine_can_be_deleted() {
     check(
         "
         set w uniform 2 term=5m
@@ -538,7 +538,7 @@ fn a_deletion_is_carried_out_on_a_stopped_machine_too() {
 }
 
 #[test]
-fn a_machine_that_stops_while_its_event_runs_lets_it_run() {
+fn stopping_a_machine_does_not_end_its_started_event() {
     check(
         "
         vm a
@@ -555,7 +555,7 @@ fn a_machine_that_stops_while_its_event_runs_lets_it_run() {
 }
 
 #[test]
-fn superseded_work_is_taken_from_its_driver() {
+fn drivers_are_told_to_stop_superseded_events() {
     check(
         "
         vm a
@@ -574,7 +574,7 @@ fn superseded_work_is_taken_from_its_driver() {
 }
 
 #[test]
-fn a_second_failure_takes_the_place_of_the_first() {
+fn a_second_hardware_failure_supersedes_the_first() {
     check(
         "
         vm a
@@ -589,7 +589,7 @@ fn a_second_failure_takes_the_place_of_the_first() {
 }
 
 #[test]
-fn a_failure_of_a_stopped_machine_is_without_effect() {
+fn a_hardware_failure_of_a_stopped_machine_has_no_effect() {
     check(
         "
         avset s a b
@@ -603,7 +603,7 @@ fn a_failure_of_a_stopped_machine_is_without_effect() {
 }
 
 #[test]
-fn of_two_that_are_approved_at_once_the_one_that_removes_wins() {
+fn of_two_events_approved_together_the_deletion_wins() {
     check(
         "
         vm a spot
@@ -618,7 +618,7 @@ fn of_two_that_are_approved_at_once_the_one_that_removes_wins() {
 }
 
 #[test]
-fn once_a_machine_is_being_removed_nothing_else_starts() {
+fn nothing_starts_on_a_machine_that_is_being_deleted() {
     check(
         "
         vm a term=5m
@@ -637,7 +637,7 @@ fn once_a_machine_is_being_removed_nothing_else_starts() {
 }
 
 #[test]
-fn when_a_removal_fails_what_waited_goes_on() {
+fn waiting_events_start_after_a_failed_deletion() {
     check(
         "
         vm a term=5m
@@ -653,7 +653,7 @@ fn when_a_removal_fails_what_waited_goes_on() {
 }
 
 #[test]
-fn what_has_no_effect_pushes_nothing_aside() {
+fn an_event_without_effect_supersedes_nothing() {
     check(
         "
         avset s a b uds=1 host=h1

@@ -1,9 +1,9 @@
-//! Evictions of Spot machines (semantics 2.2, 2.7, 2.10, 2.11).
+//! Evictions of Spot machines.
 
 use crate::lang::check;
 
 #[test]
-fn only_spot_machines_are_evicted() {
+fn only_spot_machines_can_be_evicted() {
     check(
         "
         vm a
@@ -16,7 +16,7 @@ fn only_spot_machines_are_evicted() {
 }
 
 #[test]
-fn an_eviction_deallocates() {
+fn an_eviction_deallocates_the_machine() {
     check(
         "
         vm a spot
@@ -34,7 +34,7 @@ fn an_eviction_deallocates() {
 }
 
 #[test]
-fn an_eviction_deletes_where_the_policy_says_so() {
+fn an_eviction_deletes_the_machine_if_the_policy_says_so() {
     check(
         "
         set w uniform 2 spot policy=delete
@@ -51,7 +51,7 @@ fn an_eviction_deletes_where_the_policy_says_so() {
 }
 
 #[test]
-fn an_eviction_that_deletes_takes_a_machine_on_its_own_away() {
+fn an_eviction_can_delete_a_standalone_machine() {
     check(
         "
         vm a spot policy=delete
@@ -79,7 +79,7 @@ fn an_eviction_can_be_approved() {
 }
 
 #[test]
-fn an_eviction_can_be_approved_from_outside() {
+fn an_eviction_can_be_approved_by_an_operator() {
     check(
         "
         vm a spot
@@ -92,7 +92,7 @@ fn an_eviction_can_be_approved_from_outside() {
 }
 
 #[test]
-fn an_eviction_cannot_be_cancelled() {
+fn an_eviction_cannot_be_canceled() {
     check(
         "
         vm a spot
@@ -106,7 +106,7 @@ fn an_eviction_cannot_be_cancelled() {
 }
 
 #[test]
-fn an_eviction_that_has_started_cannot_be_cancelled() {
+fn a_started_eviction_cannot_be_canceled() {
     check(
         "
         vm a spot
@@ -120,7 +120,7 @@ fn an_eviction_that_has_started_cannot_be_cancelled() {
 }
 
 #[test]
-fn evicting_again_joins() {
+fn evicting_again_joins_the_eviction() {
     check(
         "
         vm a spot
@@ -138,7 +138,7 @@ fn evicting_again_joins() {
 }
 
 #[test]
-fn an_eviction_of_instances_is_one_event_each() {
+fn each_evicted_instance_has_its_own_event() {
     check(
         "
         set w uniform 3 spot
@@ -170,7 +170,7 @@ fn an_evicted_machine_can_be_started_and_evicted_again() {
 }
 
 #[test]
-fn what_waited_for_an_evicted_machine_ends_without_effect() {
+fn events_waiting_for_a_deallocated_machine_end_without_effect() {
     check(
         "
         set w uniform 2 spot
@@ -189,7 +189,7 @@ fn what_waited_for_an_evicted_machine_ends_without_effect() {
 }
 
 #[test]
-fn what_waited_for_a_machine_that_was_evicted_for_good_goes_with_it() {
+fn events_waiting_for_a_deleted_machine_end_with_it() {
     check(
         "
         set w uniform 2 spot policy=delete
@@ -205,7 +205,7 @@ fn what_waited_for_a_machine_that_was_evicted_for_good_goes_with_it() {
 }
 
 #[test]
-fn an_eviction_that_fails_leaves_the_machine() {
+fn a_failed_eviction_keeps_the_machine() {
     check(
         "
         vm a spot policy=delete
@@ -249,7 +249,7 @@ fn spot_machines_are_deleted_without_notice() {
 }
 
 #[test]
-fn spot_and_terminate_notification_do_not_go_together() {
+fn spot_machines_cannot_have_terminate_notification() {
     check(
         "
         vm a spot term=5m = TerminateOnSpot
@@ -266,7 +266,7 @@ fn spot_and_terminate_notification_do_not_go_together() {
 }
 
 #[test]
-fn what_is_being_evicted_can_be_deleted() {
+fn a_machine_that_is_being_evicted_can_be_deleted() {
     check(
         "
         vm a spot

@@ -1,10 +1,10 @@
-//! Terminate notification: who gets it, how long, and the gate (semantics 3).
+//! Terminate notification: which machines get it, its length, and the gate for approved deletions.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
 
 #[test]
-fn a_machine_with_the_profile_is_told_before_it_is_deleted() {
+fn a_machine_with_a_profile_gets_notice_before_deletion() {
     check(
         "
         vm a term=5m
@@ -22,7 +22,7 @@ fn a_machine_with_the_profile_is_told_before_it_is_deleted() {
 }
 
 #[test]
-fn a_machine_without_the_profile_is_deleted_at_once() {
+fn a_machine_without_a_profile_is_deleted_immediately() {
     check(
         "
         vm a
@@ -37,7 +37,7 @@ fn a_machine_without_the_profile_is_deleted_at_once() {
 }
 
 #[test]
-fn the_timeout_is_five_to_fifteen_minutes() {
+fn the_timeout_must_be_five_to_fifteen_minutes() {
     check(
         "
         vm a term=4m = TerminateRange
@@ -62,7 +62,7 @@ fn the_timeout_is_five_to_fifteen_minutes() {
 }
 
 #[test]
-fn the_profile_of_a_machine_on_its_own_can_be_changed() {
+fn the_profile_of_a_standalone_machine_can_be_changed() {
     check(
         "
         vm a
@@ -76,7 +76,7 @@ fn the_profile_of_a_machine_on_its_own_can_be_changed() {
 }
 
 #[test]
-fn the_profile_of_a_machine_on_its_own_can_be_taken_away() {
+fn the_profile_of_a_standalone_machine_can_be_removed() {
     check(
         "
         vm a term=7m
@@ -89,7 +89,7 @@ fn the_profile_of_a_machine_on_its_own_can_be_taken_away() {
 }
 
 #[test]
-fn a_change_after_the_deletion_was_asked_for_extends_nothing() {
+fn changing_the_profile_does_not_extend_a_pending_deletion() {
     check(
         "
         vm a term=5m
@@ -105,7 +105,7 @@ fn a_change_after_the_deletion_was_asked_for_extends_nothing() {
 }
 
 #[test]
-fn deleting_again_joins_and_keeps_the_first_time() {
+fn deleting_again_joins_and_keeps_not_before() {
     check(
         "
         vm a term=5m
@@ -124,7 +124,7 @@ fn deleting_again_joins_and_keeps_the_first_time() {
 }
 
 #[test]
-fn deleting_again_does_not_take_a_longer_timeout() {
+fn deleting_again_does_not_use_a_longer_timeout() {
     check(
         "
         set w uniform 2 term=5m
@@ -139,7 +139,7 @@ fn deleting_again_does_not_take_a_longer_timeout() {
 }
 
 #[test]
-fn deleting_again_with_others_joins_and_adds() {
+fn deleting_again_with_other_machines_joins_and_adds_events() {
     check(
         "
         set w uniform 3 term=5m
@@ -159,7 +159,7 @@ fn deleting_again_with_others_joins_and_adds() {
 }
 
 #[test]
-fn deleting_what_is_being_deleted_joins_too() {
+fn deleting_again_joins_a_started_deletion() {
     check(
         "
         set w uniform 2 term=5m
@@ -176,7 +176,7 @@ fn deleting_what_is_being_deleted_joins_too() {
 }
 
 #[test]
-fn a_deletion_cannot_be_cancelled() {
+fn a_deletion_cannot_be_canceled() {
     check(
         "
         vm a term=5m
@@ -192,7 +192,7 @@ fn a_deletion_cannot_be_cancelled() {
 }
 
 #[test]
-fn a_deletion_that_fails_leaves_the_machine() {
+fn a_failed_deletion_keeps_the_machine() {
     check(
         "
         set w uniform 2 term=5m
@@ -208,7 +208,7 @@ fn a_deletion_that_fails_leaves_the_machine() {
 }
 
 #[test]
-fn restart_redeploy_stop_and_deallocate_are_no_deletions() {
+fn restart_redeploy_stop_and_deallocate_do_not_use_the_profile() {
     check(
         "
         vm a term=5m
@@ -225,7 +225,7 @@ fn restart_redeploy_stop_and_deallocate_are_no_deletions() {
 }
 
 #[test]
-fn instances_are_told_by_the_model_that_was_applied_when_they_are_deleted() {
+fn an_instance_gets_the_notice_of_its_applied_model() {
     check(
         "
         set w uniform 3 mode=manual term=5m
@@ -244,7 +244,7 @@ fn instances_are_told_by_the_model_that_was_applied_when_they_are_deleted() {
 }
 
 #[test]
-fn new_instances_have_the_latest_model() {
+fn new_instances_get_the_latest_model() {
     check(
         "
         set w uniform 1 mode=manual term=5m
@@ -258,7 +258,7 @@ fn new_instances_have_the_latest_model() {
 }
 
 #[test]
-fn with_automatic_upgrade_the_model_counts_at_once() {
+fn an_automatic_upgrade_applies_the_model_immediately() {
     check(
         "
         set w uniform 2 term=5m
@@ -273,7 +273,7 @@ fn with_automatic_upgrade_the_model_counts_at_once() {
 }
 
 #[test]
-fn with_automatic_upgrade_a_profile_taken_away_is_gone_at_once() {
+fn an_automatic_upgrade_removes_the_profile_immediately() {
     check(
         "
         set w uniform 2 term=5m
@@ -289,7 +289,7 @@ fn with_automatic_upgrade_a_profile_taken_away_is_gone_at_once() {
 }
 
 #[test]
-fn with_manual_upgrade_a_profile_taken_away_still_counts() {
+fn with_manual_upgrades_a_removed_profile_still_applies() {
     check(
         "
         set w uniform 2 mode=manual term=5m
@@ -302,7 +302,7 @@ fn with_manual_upgrade_a_profile_taken_away_still_counts() {
 }
 
 #[test]
-fn with_manual_upgrade_a_profile_that_is_new_does_not_count_yet() {
+fn with_manual_upgrades_a_new_profile_does_not_apply_yet() {
     check(
         "
         set w uniform 2 mode=manual
@@ -332,7 +332,7 @@ fn all_instances_can_be_upgraded_at_once() {
 }
 
 #[test]
-fn a_rolling_upgrade_goes_by_fifths_a_minute_apart() {
+fn a_rolling_upgrade_upgrades_a_fifth_every_minute() {
     check(
         "
         set w uniform 10 mode=rolling term=5m
@@ -357,7 +357,7 @@ fn a_rolling_upgrade_goes_by_fifths_a_minute_apart() {
 }
 
 #[test]
-fn a_rolling_upgrade_of_few_goes_one_at_a_time() {
+fn a_rolling_upgrade_of_few_instances_goes_one_at_a_time() {
     check(
         "
         set w uniform 2 mode=rolling term=5m
@@ -385,7 +385,7 @@ fn a_rolling_upgrade_is_scaled_like_notice() {
 }
 
 #[test]
-fn a_second_model_overtakes_a_rolling_upgrade() {
+fn a_second_model_replaces_the_first_during_a_rolling_upgrade() {
     check(
         "
         set w uniform 5 mode=rolling term=5m
@@ -403,7 +403,7 @@ fn a_second_model_overtakes_a_rolling_upgrade() {
 }
 
 #[test]
-fn instances_made_during_a_rolling_upgrade_have_the_latest_model() {
+fn instances_created_during_a_rolling_upgrade_get_the_latest_model() {
     check(
         "
         set w uniform 5 mode=rolling term=5m
@@ -416,7 +416,7 @@ fn instances_made_during_a_rolling_upgrade_have_the_latest_model() {
 }
 
 #[test]
-fn a_deletion_in_a_rolling_upgrade_counts_what_was_applied() {
+fn a_deletion_during_a_rolling_upgrade_uses_the_applied_model() {
     check(
         "
         set w uniform 5 mode=rolling term=5m
@@ -446,7 +446,7 @@ fn the_upgrade_mode_can_be_changed() {
 }
 
 #[test]
-fn an_approved_deletion_alone_goes_at_once() {
+fn a_single_approved_deletion_starts_immediately() {
     check(
         "
         set w uniform 2 term=10m
@@ -459,7 +459,7 @@ fn an_approved_deletion_alone_goes_at_once() {
 }
 
 #[test]
-fn the_gate_holds_the_first_for_the_second() {
+fn the_first_approved_deletion_waits_for_the_second() {
     check(
         "
         set w uniform 3 term=10m
@@ -474,7 +474,7 @@ fn the_gate_holds_the_first_for_the_second() {
 }
 
 #[test]
-fn the_gate_holds_the_second_for_the_first() {
+fn the_second_approved_deletion_waits_for_the_first() {
     check(
         "
         set w uniform 3 term=10m
@@ -489,7 +489,7 @@ fn the_gate_holds_the_second_for_the_first() {
 }
 
 #[test]
-fn the_gate_holds_across_operations() {
+fn the_gate_applies_across_operations() {
     check(
         "
         set w uniform 3 term=10m
@@ -505,7 +505,7 @@ fn the_gate_holds_across_operations() {
 }
 
 #[test]
-fn a_deletion_asked_for_while_another_waits_approved_holds_it_too() {
+fn a_new_deletion_also_holds_back_an_approved_one() {
     check(
         "
         set w uniform 4 term=10m
@@ -522,7 +522,7 @@ fn a_deletion_asked_for_while_another_waits_approved_holds_it_too() {
 }
 
 #[test]
-fn a_deletion_that_has_started_is_not_waited_for() {
+fn the_gate_does_not_wait_for_started_deletions() {
     check(
         "
         set w uniform 3 term=10m
@@ -537,7 +537,7 @@ fn a_deletion_that_has_started_is_not_waited_for() {
 }
 
 #[test]
-fn at_its_own_time_a_deletion_goes_whatever_the_others_do() {
+fn a_deletion_starts_when_due_regardless_of_the_others() {
     check(
         "
         set w uniform 3 term=10m
@@ -556,7 +556,7 @@ fn at_its_own_time_a_deletion_goes_whatever_the_others_do() {
 }
 
 #[test]
-fn at_its_own_time_a_deletion_goes_without_approval_too() {
+fn a_deletion_starts_when_due_without_approval() {
     check(
         "
         set w uniform 3 term=10m
@@ -571,7 +571,7 @@ fn at_its_own_time_a_deletion_goes_without_approval_too() {
 }
 
 #[test]
-fn what_is_due_no_longer_holds_the_approved_ones() {
+fn a_deletion_that_is_due_no_longer_holds_back_approved_ones() {
     check(
         "
         set w uniform 3 term=10m
@@ -589,7 +589,7 @@ fn what_is_due_no_longer_holds_the_approved_ones() {
 }
 
 #[test]
-fn what_is_due_lets_go_only_those_that_are_approved() {
+fn a_deletion_that_is_due_only_releases_approved_ones() {
     check(
         "
         set w uniform 4 term=10m
@@ -607,7 +607,7 @@ fn what_is_due_lets_go_only_those_that_are_approved() {
 }
 
 #[test]
-fn deletions_with_the_same_time_go_in_one_step() {
+fn deletions_that_are_due_together_start_in_one_step() {
     check(
         "
         set w uniform 3 term=10m
@@ -620,7 +620,7 @@ fn deletions_with_the_same_time_go_in_one_step() {
 }
 
 #[test]
-fn the_gate_is_one_of_a_scope_and_not_of_the_region() {
+fn the_gate_is_per_scope() {
     check(
         "
         vm a term=5m
@@ -636,7 +636,7 @@ fn the_gate_is_one_of_a_scope_and_not_of_the_region() {
 }
 
 #[test]
-fn the_gate_is_not_one_of_the_set_but_of_the_placement_group() {
+fn the_gate_is_per_placement_group() {
     check(
         "
         set w uniform 2 max=1 term=5m
@@ -697,7 +697,7 @@ fn a_flexible_set_is_one_scope_for_the_gate() {
 }
 
 #[test]
-fn a_deletion_in_a_scope_that_is_off_tells_nobody_and_waits_for_nobody() {
+fn a_deletion_in_a_scope_that_is_off_is_hidden_and_does_not_wait() {
     check(
         "
         set w uniform 3 term=10m
@@ -711,7 +711,7 @@ fn a_deletion_in_a_scope_that_is_off_tells_nobody_and_waits_for_nobody() {
 }
 
 #[test]
-fn machines_with_different_timeouts_in_one_operation_go_each_in_its_time() {
+fn machines_with_different_timeouts_in_one_operation_are_deleted_at_different_times() {
     check(
         "
         set w uniform 3 mode=manual term=5m
@@ -729,7 +729,7 @@ fn machines_with_different_timeouts_in_one_operation_go_each_in_its_time() {
 }
 
 #[test]
-fn members_of_an_availability_set_with_profiles_are_told_each() {
+fn each_member_of_an_availability_set_has_its_own_profile() {
     check(
         "
         avset s a b term=5m

@@ -1,10 +1,10 @@
-//! Restart and redeploy by users: limit, joining, policy (semantics 2.9).
+//! Restart and redeploy by users: limit, joining and policy.
 
 use crate::lang::{check, check_with};
 use forewarn_core::Settings;
 
 #[test]
-fn a_restart_makes_a_reboot_and_a_redeploy_a_redeploy_of_that_machine_alone() {
+fn a_restart_is_a_reboot_and_a_redeploy_a_redeploy_of_one_machine() {
     check(
         "
         avset s a b uds=1
@@ -18,7 +18,7 @@ fn a_restart_makes_a_reboot_and_a_redeploy_a_redeploy_of_that_machine_alone() {
 }
 
 #[test]
-fn a_machine_that_is_not_running_cannot_be_restarted() {
+fn a_stopped_machine_cannot_be_restarted() {
     check(
         "
         vm a
@@ -39,22 +39,22 @@ fn a_machine_that_is_not_running_cannot_be_restarted() {
 }
 
 #[test]
-fn a_machine_that_is_not_there_cannot_be_asked_for_anything() {
+fn requests_for_unknown_machines_are_rejected() {
     check(
         "
-        restart nobody = UnknownMachine
-        redeploy nobody = UnknownMachine
-        perform nobody = UnknownMachine
-        evict nobody = UnknownMachine
-        delete nobody = UnknownMachine
-        fail nobody = UnknownMachine
-        maintain nobody freeze = UnknownMachine
+        restart missing = UnknownMachine
+        redeploy missing = UnknownMachine
+        perform missing = UnknownMachine
+        evict missing = UnknownMachine
+        delete missing = UnknownMachine
+        fail missing = UnknownMachine
+        maintain missing freeze = UnknownMachine
     ",
     );
 }
 
 #[test]
-fn ten_operations_may_wait_and_the_eleventh_is_refused() {
+fn ten_operations_may_be_scheduled_and_the_eleventh_is_rejected() {
     check(
         "
         avset s a b c d f g h i j k l
@@ -78,7 +78,7 @@ fn ten_operations_may_wait_and_the_eleventh_is_refused() {
 }
 
 #[test]
-fn what_has_started_does_not_count() {
+fn started_events_do_not_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -96,7 +96,7 @@ fn what_has_started_does_not_count() {
 }
 
 #[test]
-fn what_is_cancelled_does_not_count() {
+fn canceled_events_do_not_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -113,7 +113,7 @@ fn what_is_cancelled_does_not_count() {
 }
 
 #[test]
-fn what_is_over_does_not_count() {
+fn ended_events_do_not_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -134,7 +134,7 @@ fn what_is_over_does_not_count() {
 }
 
 #[test]
-fn what_is_approved_but_waits_still_counts() {
+fn approved_events_that_wait_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -169,7 +169,7 @@ fn restart_and_redeploy_share_the_limit() {
 }
 
 #[test]
-fn zero_is_no_limit() {
+fn zero_means_no_limit() {
     check_with(
         Settings { user_operations_max: 0, ..Settings::default() },
         "
@@ -213,7 +213,7 @@ fn each_subscription_has_its_own_limit() {
 }
 
 #[test]
-fn in_a_scope_that_is_off_nothing_waits_so_nothing_counts() {
+fn hidden_events_do_not_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -251,7 +251,7 @@ fn only_restart_and_redeploy_are_limited() {
 }
 
 #[test]
-fn maintenance_does_not_count() {
+fn maintenance_does_not_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -267,7 +267,7 @@ fn maintenance_does_not_count() {
 }
 
 #[test]
-fn the_same_wish_joins_the_event_that_waits() {
+fn the_same_request_joins_the_scheduled_event() {
     check(
         "
         vm a
@@ -304,7 +304,7 @@ fn joined_operations_fail_together() {
 }
 
 #[test]
-fn joining_is_tried_before_the_limit() {
+fn a_request_that_joins_is_not_limited() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -320,7 +320,7 @@ fn joining_is_tried_before_the_limit() {
 }
 
 #[test]
-fn operations_that_joined_count_each() {
+fn joined_operations_count_separately() {
     check_with(
         Settings { user_operations_max: 2, ..Settings::default() },
         "
@@ -339,7 +339,7 @@ fn operations_that_joined_count_each() {
 }
 
 #[test]
-fn another_type_does_not_join() {
+fn a_request_of_another_type_does_not_join() {
     check(
         "
         vm a
@@ -356,7 +356,7 @@ fn another_type_does_not_join() {
 }
 
 #[test]
-fn another_machine_does_not_join() {
+fn a_request_for_another_machine_does_not_join() {
     check(
         "
         avset s a b uds=1
@@ -369,7 +369,7 @@ fn another_machine_does_not_join() {
 }
 
 #[test]
-fn an_event_of_the_platform_is_not_joined() {
+fn a_user_request_does_not_join_a_platform_event() {
     check(
         "
         vm a
@@ -382,7 +382,7 @@ fn an_event_of_the_platform_is_not_joined() {
 }
 
 #[test]
-fn an_event_that_has_started_is_not_joined() {
+fn a_request_does_not_join_a_started_event() {
     check(
         "
         vm a
@@ -396,7 +396,7 @@ fn an_event_that_has_started_is_not_joined() {
 }
 
 #[test]
-fn an_approved_event_that_waits_is_joined() {
+fn a_request_joins_an_approved_event_that_waits() {
     check(
         "
         vm a
@@ -415,7 +415,7 @@ fn an_approved_event_that_waits_is_joined() {
 }
 
 #[test]
-fn so_many_may_join_and_no_more() {
+fn the_number_of_joined_requests_is_limited() {
     check(
         "
         vm a
@@ -429,7 +429,7 @@ fn so_many_may_join_and_no_more() {
 }
 
 #[test]
-fn cancelling_one_that_joined_leaves_the_event_to_the_others() {
+fn canceling_a_joined_operation_keeps_the_event_for_the_others() {
     check(
         "
         vm a
@@ -450,7 +450,7 @@ fn cancelling_one_that_joined_leaves_the_event_to_the_others() {
 }
 
 #[test]
-fn policy_approves_restarts_as_they_come() {
+fn policy_approves_new_restarts() {
     check(
         "
         vm a
@@ -468,7 +468,7 @@ fn policy_approves_restarts_as_they_come() {
 }
 
 #[test]
-fn policy_approves_redeploys_as_they_come() {
+fn policy_approves_new_redeploys() {
     check(
         "
         vm a
@@ -484,7 +484,7 @@ fn policy_approves_redeploys_as_they_come() {
 }
 
 #[test]
-fn policy_of_a_group_is_that_of_its_machines() {
+fn the_policy_of_a_group_applies_to_its_machines() {
     check(
         "
         avset s a b
@@ -498,7 +498,7 @@ fn policy_of_a_group_is_that_of_its_machines() {
 }
 
 #[test]
-fn policy_of_a_set_is_that_of_its_instances() {
+fn the_policy_of_a_set_applies_to_its_instances() {
     check(
         "
         set w uniform 2
@@ -511,7 +511,7 @@ fn policy_of_a_set_is_that_of_its_instances() {
 }
 
 #[test]
-fn a_member_of_a_group_has_no_policy_of_its_own() {
+fn a_member_of_a_group_cannot_have_its_own_policy() {
     check(
         "
         avset s a
@@ -523,7 +523,7 @@ fn a_member_of_a_group_has_no_policy_of_its_own() {
 }
 
 #[test]
-fn a_policy_can_be_taken_back() {
+fn a_policy_can_be_removed() {
     check(
         "
         vm a
@@ -537,7 +537,7 @@ fn a_policy_can_be_taken_back() {
 }
 
 #[test]
-fn policy_does_not_approve_what_the_platform_does() {
+fn policy_does_not_approve_platform_events() {
     check(
         "
         vm a
@@ -569,7 +569,7 @@ fn policy_does_not_approve_deletions_and_evictions() {
 }
 
 #[test]
-fn what_policy_approves_waits_for_what_has_started() {
+fn an_event_approved_by_policy_waits_for_started_events() {
     check(
         "
         vm a
@@ -585,7 +585,7 @@ fn what_policy_approves_waits_for_what_has_started() {
 }
 
 #[test]
-fn what_policy_starts_does_not_count_for_the_limit() {
+fn events_started_by_policy_do_not_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -602,7 +602,7 @@ fn what_policy_starts_does_not_count_for_the_limit() {
 }
 
 #[test]
-fn while_all_machines_are_down_nobody_need_approve() {
+fn events_are_approved_while_all_machines_are_down() {
     check(
         "
         avset s a b
@@ -619,7 +619,7 @@ fn while_all_machines_are_down_nobody_need_approve() {
 }
 
 #[test]
-fn machines_that_are_deallocated_are_down() {
+fn deallocated_machines_are_down() {
     check(
         "
         avset s a b
@@ -633,7 +633,7 @@ fn machines_that_are_deallocated_are_down() {
 }
 
 #[test]
-fn what_comes_while_all_machines_are_down_is_over_at_once() {
+fn new_events_end_immediately_while_all_machines_are_down() {
     check(
         "
         vm a
@@ -648,7 +648,7 @@ fn what_comes_while_all_machines_are_down_is_over_at_once() {
 }
 
 #[test]
-fn whoever_runs_in_the_scope_is_asked() {
+fn one_running_machine_in_the_scope_requires_approval() {
     check(
         "
         avset s a b
@@ -664,7 +664,7 @@ fn whoever_runs_in_the_scope_is_asked() {
 }
 
 #[test]
-fn without_that_policy_events_of_machines_that_are_down_wait_for_their_time() {
+fn without_the_policy_events_of_stopped_machines_wait() {
     check(
         "
         vm a
@@ -681,7 +681,7 @@ fn without_that_policy_events_of_machines_that_are_down_wait_for_their_time() {
 }
 
 #[test]
-fn a_deletion_while_all_machines_are_down_is_carried_out_at_once() {
+fn a_deletion_is_immediate_while_all_machines_are_down() {
     check(
         "
         set w uniform 2 term=10m
@@ -698,7 +698,7 @@ fn a_deletion_while_all_machines_are_down_is_carried_out_at_once() {
 }
 
 #[test]
-fn a_deletion_that_waits_goes_when_the_last_machine_goes_down() {
+fn a_waiting_deletion_starts_when_the_last_machine_stops() {
     check(
         "
         set w uniform 2 term=10m
@@ -713,7 +713,7 @@ fn a_deletion_that_waits_goes_when_the_last_machine_goes_down() {
 }
 
 #[test]
-fn a_machine_that_starts_again_in_time_is_asked_again() {
+fn an_event_starts_normally_if_its_machine_is_started_in_time() {
     check(
         "
         vm a
@@ -729,7 +729,7 @@ fn a_machine_that_starts_again_in_time_is_asked_again() {
 }
 
 #[test]
-fn when_the_policy_changes_while_all_are_down_what_waits_is_approved() {
+fn enabling_the_policy_while_all_are_down_approves_waiting_events() {
     check(
         "
         avset s a b
@@ -754,7 +754,7 @@ fn when_the_policy_changes_while_all_are_down_what_waits_is_approved() {
 }
 
 #[test]
-fn when_the_last_machine_that_runs_is_gone_the_others_are_all_down() {
+fn deleting_the_last_running_machine_means_all_are_down() {
     check(
         "
         avset s a b
@@ -771,7 +771,7 @@ fn when_the_last_machine_that_runs_is_gone_the_others_are_all_down() {
 }
 
 #[test]
-fn when_the_last_machine_that_runs_is_evicted_what_waits_is_over() {
+fn evicting_the_last_running_machine_ends_waiting_events() {
     check(
         "
         vm a spot
@@ -788,7 +788,7 @@ fn when_the_last_machine_that_runs_is_evicted_what_waits_is_over() {
 }
 
 #[test]
-fn down_is_asked_of_the_placement_group_and_not_of_the_set() {
+fn all_instances_down_is_decided_per_placement_group() {
     check(
         "
         set w uniform 2 max=1
@@ -803,7 +803,7 @@ fn down_is_asked_of_the_placement_group_and_not_of_the_set() {
 }
 
 #[test]
-fn what_waits_unseen_does_not_count_for_the_limit() {
+fn waiting_hidden_events_do_not_count_toward_the_limit() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -820,7 +820,7 @@ fn what_waits_unseen_does_not_count_for_the_limit() {
 }
 
 #[test]
-fn in_a_scope_that_is_off_the_same_wish_joins_what_waits() {
+fn the_same_request_joins_a_waiting_hidden_event() {
     check(
         "
         vm a
@@ -838,7 +838,7 @@ fn in_a_scope_that_is_off_the_same_wish_joins_what_waits() {
 }
 
 #[test]
-fn one_restart_of_several_machines_makes_an_event_for_each_and_ends_with_the_last() {
+fn a_restart_of_several_machines_has_one_event_each_and_ends_with_the_last() {
     check(
         "
         avset s a b c uds=1
@@ -858,7 +858,7 @@ fn one_restart_of_several_machines_makes_an_event_for_each_and_ends_with_the_las
 }
 
 #[test]
-fn what_counts_is_operations_not_machines() {
+fn the_limit_counts_operations_not_machines() {
     check_with(
         Settings { user_operations_max: 2, ..Settings::default() },
         "
@@ -877,14 +877,14 @@ fn what_counts_is_operations_not_machines() {
 }
 
 #[test]
-fn a_restart_of_several_is_refused_as_a_whole() {
+fn a_restart_of_several_machines_is_rejected_as_a_whole() {
     check(
         "
         avset s a b c
         on a
         off b
         restart a b c = NotRunning
-        restart a nobody = UnknownMachine
+        restart a missing = UnknownMachine
         a> 1: -
         left> 0
     ",
@@ -892,7 +892,7 @@ fn a_restart_of_several_is_refused_as_a_whole() {
 }
 
 #[test]
-fn machines_that_have_such_an_event_join_it_and_the_others_get_one() {
+fn machines_join_their_existing_event_and_the_others_get_a_new_one() {
     check_with(
         Settings { user_operations_max: 1, ..Settings::default() },
         "
@@ -910,7 +910,7 @@ fn machines_that_have_such_an_event_join_it_and_the_others_get_one() {
 }
 
 #[test]
-fn cancelling_a_restart_of_several_takes_those_away_that_wait() {
+fn canceling_a_restart_of_several_machines_removes_scheduled_events() {
     check(
         "
         avset s a b c
@@ -927,7 +927,7 @@ fn cancelling_a_restart_of_several_takes_those_away_that_wait() {
 }
 
 #[test]
-fn cancelling_one_event_of_a_restart_of_several_cancels_the_restart() {
+fn canceling_one_event_cancels_the_whole_restart() {
     check(
         "
         avset s a b
@@ -941,7 +941,7 @@ fn cancelling_one_event_of_a_restart_of_several_cancels_the_restart() {
 }
 
 #[test]
-fn policy_approves_each_machine_of_a_restart_by_its_own_group() {
+fn each_machine_of_a_restart_has_the_policy_of_its_group() {
     check(
         "
         avset s a

@@ -1,4 +1,4 @@
-//! What holds after each step, whatever was asked for. Each invariant has a name and is checked alone.
+//! Invariants that hold after every step. Each has a name and is checked separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use forewarn_core::*;
 use crate::model::notice;
 use crate::refusals::scale_set;
 
-/// What is over is known for an hour.
+/// How long ended events and operations are kept.
 const OVER_KEPT: Duration = Duration::from_secs(3600);
 
-/// One step: a command that was accepted, or time that passed.
+/// One step: an accepted command, or the passage of time.
 pub struct Step<'a> {
     pub before: &'a Region,
     pub after: &'a Region,
@@ -21,11 +21,11 @@ pub struct Step<'a> {
     pub command: &'a Command,
 }
 
-/// What was ever shown.
+/// Everything that was ever shown.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     events: BTreeMap<EventId, Shown>,
-    /// The latest document of each scope. That incarnations only grow is an invariant of its own.
+    /// The latest document of each scope. A separate invariant checks that incarnations only increase.
     documents: BTreeMap<ScopeId, (u64, Vec<Line>)>,
 }
 
@@ -35,7 +35,7 @@ struct Shown {
     stage: u32,
 }
 
-/// What a reader sees of one event.
+/// One event as a reader sees it.
 type Line = (EventId, bool, Option<Timestamp>);
 
 type Invariant = fn(&Step<'_>, &Memory) -> Result<(), String>;
@@ -454,7 +454,7 @@ fn effects_tell_changes(step: &Step<'_>, _: &Memory) -> Result<(), String> {
 fn operations_and_events_agree(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     let region = step.after;
     for event in region.events().filter(|event| event.is_live()) {
-        ensure(!event.operations.is_empty(), || format!("nobody asked for {}", event.id))?;
+        ensure(!event.operations.is_empty(), || format!("no operation requested {}", event.id))?;
         for id in &event.operations {
             let waits = |part: &Part| part.event == event.id && part.outcome.is_none();
             let known = region.operation(*id).is_some_and(|it| it.parts.iter().any(waits));

@@ -1,4 +1,4 @@
-//! Limits that a life of some hundred commands does not reach.
+//! Limits that a simulated run of a few hundred commands does not reach.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use forewarn_core::*;
 
 use crate::rng::Rng;
 
-/// Each host operation makes as many events in one document as there are update domains.
+/// Each host operation creates one event per update domain in a document.
 #[test]
 fn host_operations_do_not_outgrow_the_document() {
     let mut rng = Rng::new(1);

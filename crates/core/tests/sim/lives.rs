@@ -1,5 +1,5 @@
-//! A life from a seed: a fleet, some hundred commands, and at the end an operator who leaves it alone
-//! until everything is over.
+//! A simulated run from a seed: a fleet, a few hundred commands, and then no more requests until everything has
+//! ended.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::refusals::{is_flexible, scale_set};
 use crate::rng::Rng;
 use crate::world::{Fate, World};
 
-/// Long enough for several roll-outs and idle days.
+/// Number of commands. Enough for several rollouts and idle days.
 const COMMANDS: u64 = 180;
-/// A life that is left alone is over after so many steps.
+/// Maximum number of steps until everything has ended after the last request.
 const QUIET_STEPS_MAX: u64 = 3_000;
 
 pub fn live(seed: u64, print: bool) -> Result<(), String> {
     Life::new(seed, print).run().map(|_| ())
 }
 
-/// A number that two equal lives share and two different ones do not.
+/// A hash of the run: equal for equal runs, different for different ones.
 pub fn trace(seed: u64) -> u64 {
     let mut life = Life::new(seed, false);
     life.world.trace_hash = Some(0xcbf2_9ce4_8422_2325);
@@ -33,7 +33,7 @@ struct Life {
     rng: Rng,
     world: World,
     names_given: u64,
-    /// Ids that were used, some of them long over.
+    /// IDs used so far, some of them ended long ago.
     operations: Vec<OperationId>,
     events: Vec<EventId>,
 }
@@ -89,7 +89,7 @@ impl Life {
         Ok(done)
     }
 
-    // --- the fleet ---------------------------------------------------------------------------------
+    // --- fleet -----------------------------------------------------------------------------------
 
     fn settle_in(&mut self) -> Result<(), String> {
         for n in 0..self.rng.below(4) + 1 {
@@ -185,7 +185,7 @@ impl Life {
         self.rng.one(&[EvictionPolicy::Deallocate, EvictionPolicy::Delete])
     }
 
-    /// Mostly right: from 5 to 15 minutes, and not for Spot.
+    /// Mostly valid: from 5 to 15 minutes, and not for Spot machines.
     fn terminate(&mut self, priority: Priority) -> Option<TerminateProfile> {
         if priority == Priority::Spot && self.rng.percent(95) || self.rng.percent(25) {
             return None;
@@ -225,7 +225,7 @@ impl Life {
         }
     }
 
-    // --- picking -----------------------------------------------------------------------------------
+    // --- choices ---------------------------------------------------------------------------------
 
     fn groups(&self) -> Vec<Arc<Group>> {
         self.world.region.groups().cloned().collect()
@@ -242,7 +242,7 @@ impl Life {
             return MachineId(self.rng.below(9999));
         }
         let machines: Vec<MachineId> = self.world.region.machines().map(|machine| machine.id).collect();
-        // Some machines are asked for more often, so that events meet.
+        // A few machines are chosen more often, so that their events interact.
         let favourites = machines.len().min(6);
         let of = if self.rng.percent(50) { &machines[..favourites] } else { &machines[..] };
         self.rng.pick(of).unwrap_or(MachineId(0))
@@ -346,7 +346,7 @@ impl Life {
             _ => change.terminate = Some(self.terminate(Priority::Regular)),
         }
         let region = &self.world.region;
-        // Update domains of machines on their own, and profiles of instances, are not what this is about.
+        // Update domains of standalone machines and profiles of instances are not part of this test.
         match region.machine(machine).map(|it| it.seat.clone()) {
             Some(Seat::Standalone) => change.update_domain = None,
             Some(Seat::Instance { .. }) => change.terminate = None,
@@ -378,7 +378,7 @@ impl Life {
     }
 
     fn set_power(&mut self) -> Command {
-        // Often back up again, or soon nothing runs.
+        // Machines are often started again, or soon none would be running.
         let power = self.rng.one(&[Power::Running, Power::Running, Power::Stopped, Power::Deallocated]);
         let machine = self.machine();
         let down: Vec<MachineId> =
@@ -548,12 +548,12 @@ impl Life {
             850..960 => clock + Duration::from_secs(self.rng.below(1800)),
             960..985 => clock + Duration::from_secs(self.rng.below(4 * 3600)),
             985..990 => clock + Duration::from_secs(3600 * (20 + self.rng.below(10))),
-            // A clock that goes back moves nothing.
+            // A clock that goes back must not change anything.
             _ => Timestamp(clock.0 - self.rng.below(100_000) as i64),
         };
     }
 
-    /// Drivers do their work or stay silent, time goes on, nobody asks for anything: everything ends.
+    /// Drivers report or time out, time passes, and there are no requests: everything must end.
     fn leave_alone(&mut self) -> Result<(), String> {
         for _ in 0..QUIET_STEPS_MAX {
             let wanted: Vec<EventId> = self.world.region.wanted_effects().map(|event| event.id).collect();

@@ -1,9 +1,9 @@
-//! Simulation from a seed: lives of some hundred commands, right and wrong, with jumps in time, commits
-//! that fail, commits whose answer is lost, crashes and reloads. After each step the region must keep
-//! named invariants and agree with a naive model.
+//! Simulation from a seed: runs of a few hundred commands, valid and invalid, with jumps in time, failed
+//! commits, commits whose result is lost, crashes and reloads. After each step the region must satisfy named
+//! invariants and agree with a simple model.
 //!
-//! `FOREWARN_SIM_SEEDS=n` sets how many seeds, `FOREWARN_SIM_SEED=n` runs one and prints its trace. Seeds
-//! that failed once are in `seeds.txt` and always run.
+//! `FOREWARN_SIM_SEEDS=n` sets the number of seeds; `FOREWARN_SIM_SEED=n` runs one seed and prints its trace.
+//! Seeds that failed once are in `seeds.txt` and always run.
 
 mod invariants;
 mod limits;
@@ -17,9 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many seeds are enough when nobody says how many.
+/// The default number of seeds.
 const SEEDS_DEFAULT: u64 = 300;
-/// A failure makes it pointless to try all the others; a fifth as many show whether it is a rare one.
+/// After a failure, this many more seeds are tried, to show whether the failure is rare.
 const SKIPPED: u64 = SEEDS_DEFAULT / 5;
 
 #[test]
@@ -51,7 +51,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable} must be a number")))
 }
 
-/// Every seed on one of a few threads; those that failed, with the reason.
+/// Runs all seeds on a few threads. Returns those that failed, with the reason.
 fn run_all(seeds: &[u64]) -> Vec<(u64, String)> {
     let next = AtomicU64::new(0);
     let failed = Mutex::new(Vec::new());

@@ -1,7 +1,7 @@
-//! The rules once more, as plainly as can be: lists, everything looked up by walking them. No writes,
-//! no indexes, no incarnations. Written from the text of the rules, not from the code.
+//! The rules again, as simply as possible: lists that are searched linearly, without writes, indexes or
+//! incarnations. Written from the specification, not from the code.
 //!
-//! Ids of events are learned from the region when an event is first seen there; so are the numbers and
+//! The model takes the IDs of events from the region when they first appear there, and also the numbers and
 //! places of new machines.
 
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use forewarn_core::settings::SEEN_EVERY;
 use forewarn_core::*;
 
-/// What is over is known for an hour.
+/// How long ended events and operations are kept.
 const OVER_KEPT: Duration = Duration::from_secs(3600);
 
-/// The least notice, divided by the scale.
+/// The minimum notice, divided by the scale.
 pub fn notice(set: &Settings, kind: EventKind) -> Duration {
     let minutes = |n: u64| Duration::from_secs(60 * n);
     let span = match kind {
@@ -29,7 +29,7 @@ pub fn scaled(set: &Settings, span: Duration) -> Duration {
     span / set.notice_scale
 }
 
-/// This second if it is whole, else the next one.
+/// Rounds up to a whole second.
 pub fn whole(at: Timestamp) -> Timestamp {
     let mut at = at;
     while at.0 % 1000 != 0 {
@@ -43,21 +43,22 @@ pub struct Model {
     pub set: Settings,
     pub now: Timestamp,
     pub down_ms: i64,
-    /// When the server last began to run.
+    /// When the server last started.
     pub resumed: Timestamp,
     pub machines: Vec<Arc<Machine>>,
     pub groups: Vec<Arc<Group>>,
     pub hosts: Vec<Name>,
-    /// Scopes that are on, by the scope whose switch counts, with when they were last seen.
+    /// Scopes that are on, identified by the scope that holds the switch, with the time of their latest
+    /// request.
     pub on: Vec<(ScopeId, Timestamp)>,
     pub events: Vec<Work>,
     pub operations: Vec<Asked>,
-    /// Who the region let start, in order. Which of several that exclude each other goes first is open.
+    /// The events that the region started, in order. If several exclude each other, the order is not specified.
     pub first: Vec<(OperationId, Vec<MachineId>)>,
     made: u64,
 }
 
-/// An event, seen or unseen.
+/// An event, shown or hidden.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub id: Option<EventId>,
@@ -72,9 +73,9 @@ pub struct Work {
     pub not_before: Timestamp,
     pub due: bool,
     pub approved: bool,
-    /// The time that somebody planned.
+    /// The planned time.
     pub plan: Option<Timestamp>,
-    /// The host that goes through it as one.
+    /// The host of a host operation.
     pub host: Option<Name>,
 }
 
@@ -84,7 +85,7 @@ pub struct Asked {
     pub request: Request,
     pub canceled: Option<Name>,
     pub parts: Vec<(u64, Option<Outcome>)>,
-    /// The next update domain, and when its turn comes.
+    /// The next update domain, and when it starts.
     pub rollout: Option<(u32, Option<Timestamp>)>,
     pub state: OperationState,
 }
@@ -105,7 +106,7 @@ impl Work {
     fn takes_from(&self, other: &Work) -> bool {
         self.rank() > other.rank() || (self.rank() == 1 && other.rank() == 1)
     }
-    /// How little it waits for others: what is higher takes the machine from what is lower.
+    /// Precedence: a higher rank supersedes a lower one.
     fn rank(&self) -> u32 {
         match (self.kind, self.cause) {
             (EventKind::Terminate, _) => 3,
@@ -134,7 +135,7 @@ impl Model {
         }
     }
 
-    // --- looking -----------------------------------------------------------------------------------
+    // --- lookup ----------------------------------------------------------------------------------
 
     pub fn machine(&self, id: MachineId) -> Option<&Arc<Machine>> {
         self.machines.iter().find(|machine| machine.id == id)
@@ -154,7 +155,7 @@ impl Model {
     pub fn live_of(&self, machine: MachineId) -> impl Iterator<Item = &Work> {
         self.events.iter().filter(move |event| event.live() && event.who.contains(&machine))
     }
-    /// In a Started Terminate or Preempt.
+    /// Whether a Terminate or Preempt event of the machine has started.
     pub fn leaving(&self, machine: MachineId) -> bool {
         self.live_of(machine).any(|event| event.started() && event.rank() > 1)
     }
@@ -170,7 +171,7 @@ impl Model {
 
     // --- time --------------------------------------------------------------------------------------
 
-    /// Everything that is due happens, as one step.
+    /// Handles everything that is due, as one step.
     pub fn pass(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         let now = self.now;
@@ -206,7 +207,7 @@ impl Model {
         self.settle();
     }
 
-    /// Whatever can go on by itself does, until nothing can.
+    /// Applies every change that follows from the current state, until there is none.
     pub fn settle(&mut self) {
         let (machines, groups) = (&self.machines, &self.groups);
         self.on.retain(|(scope, _)| {
@@ -235,7 +236,7 @@ impl Model {
         self.first.iter().position(same).unwrap_or(usize::MAX)
     }
 
-    /// A host event, none of whose machines is on the host any more.
+    /// Whether this is a host event and none of its machines is still on the host.
     fn moved_away(&self, event: &Work) -> bool {
         let there = |id: &MachineId| self.machine(*id).is_some_and(|machine| machine.host == event.host);
         event.waits() && event.host.is_some() && !event.who.iter().any(there)
@@ -249,7 +250,7 @@ impl Model {
             && members.all(|it| it.power != Power::Running && self.policy(it).approve_all_instances_down)
     }
 
-    /// Those that start when this one does.
+    /// The events that start together with this one.
     fn together(&self, event: &Work) -> Vec<&Work> {
         let same = |other: &&Work| match event.host {
             Some(_) => other.waits() && other.of == event.of,
@@ -302,7 +303,7 @@ impl Model {
         self.operations.iter_mut().find(|asked| asked.id == id).expect("an operation of the model")
     }
 
-    // --- ends --------------------------------------------------------------------------------------
+    // --- end -------------------------------------------------------------------------------------
 
     pub fn end(&mut self, order: u64, outcome: Outcome) {
         let at = self.now;
@@ -328,7 +329,7 @@ impl Model {
         self.finish(operation);
     }
 
-    /// The operation is over when nothing of it is left.
+    /// Ends the operation if all its events have ended.
     fn finish(&mut self, id: OperationId) {
         let at = self.now;
         if let Some((domain, _)) = self.operation(id).rollout
@@ -442,7 +443,7 @@ impl Model {
         self.machines.iter().filter(hit).cloned().collect()
     }
 
-    /// One event per scope and update domain.
+    /// Creates one event per scope and update domain.
     fn batches(&mut self, machines: Vec<Arc<Machine>>, mut each: impl FnMut(&mut Model, ScopeId, Vec<MachineId>)) {
         let mut keys: Vec<(ScopeId, u32)> = machines.iter().map(|it| (it.scope, it.update_domain)).collect();
         keys.sort();
@@ -531,7 +532,7 @@ impl Model {
         }
     }
 
-    // --- the other commands ------------------------------------------------------------------------
+    // --- other commands --------------------------------------------------------------------------
 
     pub fn cancel(&mut self, id: OperationId, by: &Name) {
         self.operation(id).canceled = Some(by.clone());

@@ -1,6 +1,6 @@
-//! The model's other half: which commands must be refused, what the fleet's commands do, and whether a
-//! region agrees with the model. What the text leaves open (numbers, places, who is scaled in) is taken
-//! from the region after a check that it is one of the right answers.
+//! The second half of the model: which commands must be rejected, the effect of commands on the fleet, and the
+//! comparison of a region with the model. Where the specification leaves a choice open (numbers, places, which
+//! instances are scaled in), the model adopts the region's choice after checking that it is allowed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use forewarn_core::*;
 use crate::model::{Model, Work, notice, scaled};
 
 impl Model {
-    /// Whether the rules must say no, now that everything due has happened.
+    /// Whether the rules must reject the command, after everything due has been handled.
     pub fn refuses(&self, command: &Command) -> bool {
         match command {
             Command::RegisterMachine(new) => self.refuses_machine(new),
@@ -143,7 +143,7 @@ impl Model {
                 .is_some_and(|scale| taken(scale.operation) && self.shrinks(group.id, scale.capacity))
     }
 
-    /// Whether somebody has to go for this capacity.
+    /// Whether this capacity requires the deletion of instances.
     fn shrinks(&self, group: GroupId, capacity: u32) -> bool {
         let staying: Vec<_> = self.members(group).filter(|machine| !self.deleted(machine.id)).collect();
         staying.len() > capacity as usize && staying.iter().any(|machine| !machine.protected)
@@ -185,7 +185,7 @@ impl Model {
         it.power != Power::Running || self.live_of(machine).find(same).is_some_and(full)
     }
 
-    /// Whether this request is one more than may wait in its subscription; it has been followed already.
+    /// Whether this request, which has already been applied, exceeds the limit of its subscription.
     pub fn is_one_too_many(&self, command: &Command) -> bool {
         let Command::Request { operation, .. } = command else { return false };
         let counts = |event: &&Work| event.cause.is_limited() && event.waits() && event.shown;
@@ -252,9 +252,9 @@ impl Model {
         events.len() > APPROVALS_MAX || !events.iter().all(known) || told
     }
 
-    // --- doing -------------------------------------------------------------------------------------
+    // --- commands --------------------------------------------------------------------------------
 
-    /// What an accepted command does.
+    /// Applies an accepted command.
     pub fn follow(&mut self, command: &Command, transition: &Transition) -> Result<(), String> {
         let region = &transition.region;
         match command {
@@ -330,7 +330,7 @@ impl Model {
         }
     }
 
-    /// Machines, groups and hosts that are new.
+    /// Adopts new machines, groups and hosts.
     fn adopt(&mut self, region: &Region) {
         for machine in region.machines() {
             if self.machine(machine.id).is_none() {
@@ -348,7 +348,7 @@ impl Model {
         }
     }
 
-    /// Which model of its set an instance has is the set's business; which ones it may have is not.
+    /// Adopts the model versions of instances, after checking that they are allowed.
     pub fn learn_models(&mut self, region: &Region) -> Result<(), String> {
         for group in &mut self.groups {
             if let Some(now) = region.group(group.id) {
@@ -362,7 +362,7 @@ impl Model {
             let machine = &self.machines[at];
             if now.model != machine.model {
                 let expected = latest.0.filter(|_| now.priority == Priority::Regular);
-                // A batch that was due may have brought it to the model that this very command replaces.
+                // A batch that was due may have applied the model that this command replaces.
                 if now.model > latest.1 || (now.model == latest.1 && now.terminate != expected) {
                     return Err(format!("{} was brought to a model that is not the latest", now.name));
                 }
@@ -373,7 +373,7 @@ impl Model {
         Ok(())
     }
 
-    /// Scale-in takes the newest unprotected instances, those on the way out are out of the count.
+    /// Scale-in deletes the newest unprotected instances; instances that are being deleted do not count.
     fn check_scale(&self, group: GroupId, scale: &Scale, answer: &Answer) -> Result<Vec<MachineId>, String> {
         let Answer::Scaled { added, removing } = answer else {
             return Err("a change of capacity has no numbers".into());
@@ -407,9 +407,9 @@ impl Model {
         Ok(removing.clone())
     }
 
-    // --- agreeing ----------------------------------------------------------------------------------
+    // --- comparison ------------------------------------------------------------------------------
 
-    /// Learns the ids of events that are new.
+    /// Adopts the IDs of new events.
     pub fn learn(&mut self, region: &Region) -> Result<(), String> {
         for at in 0..self.events.len() {
             if self.events[at].id.is_some() {
@@ -457,7 +457,7 @@ impl Model {
     }
 }
 
-/// What the model says of an event.
+/// The model's view of an event.
 #[derive(Debug, PartialEq)]
 struct Shape {
     kind: EventKind,
@@ -496,7 +496,7 @@ fn shape(it: &Event) -> Shape {
     }
 }
 
-/// Who cancelled is not in the text when nobody asked for it.
+/// If an event was canceled without a request, the specification does not define who canceled it.
 fn without_author(status: &Status) -> Status {
     match status {
         Status::Ended { at, outcome: Outcome::Canceled { .. } } => {
@@ -557,7 +557,7 @@ pub fn scale_set(group: &Group) -> Option<&ScaleSet> {
     }
 }
 
-/// Machines are taken in order of registration, each once, however they were named.
+/// Machines are handled in order of registration, each once, regardless of the order in the request.
 pub fn in_order(mut request: Request) -> Request {
     match &mut request {
         Request::Restart { machines }

@@ -1,4 +1,4 @@
-//! Chance from a seed: SplitMix64. Equal seed, equal life, on every machine.
+//! Random numbers from a seed: SplitMix64. The same seed gives the same run on every machine.
 
 use forewarn_core::Guid;
 
@@ -30,7 +30,7 @@ impl Rng {
         if of.is_empty() { None } else { Some(of[self.below(of.len() as u64) as usize].clone()) }
     }
 
-    /// One of what is there for sure.
+    /// Chooses an item of a list that is not empty.
     pub fn one<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize].clone()
     }

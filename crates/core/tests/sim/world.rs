@@ -1,5 +1,5 @@
-//! A region with a toy store beside it, a model that lives the same life, and what may go wrong between
-//! them: commits that fail, answers that are lost, crashes.
+//! A region with a simple store, a model of the same run, and the faults that can occur in between: failed
+//! commits, lost results and crashes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,15 +10,15 @@ use crate::invariants::{self, Memory, Step};
 use crate::model::Model;
 use crate::refusals::in_order;
 
-/// What happens to a commit.
+/// The fate of a commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     Stored,
-    /// Nothing is stored; the region stays what it was.
+    /// Nothing is stored; the region does not change.
     Failed,
-    /// Stored, but nobody heard of it: the region is loaded again.
+    /// The commit is stored, but its result is lost, so the region is loaded again.
     AnswerLost,
-    /// The program ends before the commit and is started again.
+    /// The program crashes before the commit and is started again.
     Crash,
 }
 
@@ -26,9 +26,9 @@ pub struct World {
     pub settings: Settings,
     pub region: Region,
     pub clock: Timestamp,
-    /// What happened so far, for those who must find out why.
+    /// Prints every step, for debugging.
     pub print: bool,
-    /// A hash of everything so far, when somebody wants to compare lives.
+    /// A hash of everything so far, for comparing runs.
     pub trace_hash: Option<u64>,
     store: BTreeMap<Key, Entity>,
     model: Model,
@@ -44,7 +44,7 @@ impl World {
         World { settings, region, clock, print, trace_hash: None, store, model, memory, steps: 0 }
     }
 
-    /// One command, checked from all sides.
+    /// Applies one command and checks the result in every way.
     pub fn step(&mut self, command: &Command, fate: Fate) -> Result<bool, String> {
         self.steps += 1;
         let result = self.region.apply(command, self.clock);
@@ -61,7 +61,7 @@ impl World {
         model.first = result.as_ref().ok().or(tick.as_ref()).map(started).unwrap_or_default();
         model.pass(now);
         if let Some(tick) = &tick {
-            // What is asked for now is asked of instances that a batch has just brought to a new model.
+            // The command applies to instances that a batch may just have upgraded to a new model.
             model.learn_models(&tick.region).map_err(context)?;
         }
         let refuses = model.refuses(command);
@@ -103,13 +103,13 @@ impl World {
         Ok(true)
     }
 
-    /// The program is started again, perhaps with other settings.
+    /// Starts the program again, possibly with other settings.
     pub fn restart(&mut self, settings: Settings) -> Result<(), String> {
         (self.model.set, self.settings) = (settings.clone(), settings);
         self.reload()
     }
 
-    /// What is due happens first, as a step of its own; each of the two keeps the invariants.
+    /// Everything due is handled first, as a separate step. Both steps must satisfy the invariants.
     fn check_steps(&self, before: &Region, command: &Command, transition: &Transition) -> Result<(), String> {
         let due = before.next_deadline().is_some_and(|at| at <= self.clock);
         if !due || matches!(command, Command::Tick | Command::Resume) {
@@ -127,7 +127,7 @@ impl World {
         same(&then.region, &transition.region).map_err(|what| format!("one step is not two: {what}"))
     }
 
-    /// The writes, replayed on what is stored, give the new region's entities.
+    /// Applying the writes to the stored entities must give the entities of the new region.
     fn check_writes(&self, transition: &Transition) -> Result<BTreeMap<Key, Entity>, String> {
         let mut stored = self.store.clone();
         let mut keys = Vec::new();
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// What is stored becomes the region again, and shows the same.
+    /// Loads the stored entities, which must give an equal region.
     fn reload(&mut self) -> Result<(), String> {
         let entities: Vec<Entity> = self.store.values().rev().cloned().collect();
         let loaded = Region::load(self.settings.clone(), entities).map_err(|why| why.to_string())?;
@@ -194,7 +194,7 @@ impl World {
     }
 }
 
-/// The events that a transition starts, with or without effect, in order, by who asked and for whom.
+/// The events that a transition starts, in order, with or without effect, by operation and machines.
 fn started(transition: &Transition) -> Vec<(OperationId, Vec<MachineId>)> {
     let events = transition.facts.iter().filter_map(|fact| match &fact.what {
         What::Started(event) => Some(event),
@@ -204,7 +204,7 @@ fn started(transition: &Transition) -> Vec<(OperationId, Vec<MachineId>)> {
     events.map(|it| (it.operations[0], it.resources.iter().map(|resource| resource.machine).collect())).collect()
 }
 
-/// Two regions that hold, show and wait for the same.
+/// Compares the entities, documents and deadlines of two regions.
 fn same(one: &Region, two: &Region) -> Result<(), String> {
     let map = |region: &Region| region.entities().map(|it| (it.key(), it)).collect::<BTreeMap<_, _>>();
     if let Some(what) = first_difference(&map(one), &map(two)) {

@@ -38,7 +38,9 @@ fn damaged_files_are_reported() {
         ("is empty. Restore", |path| fs::write(path, "").unwrap()),
         ("is damaged", |path| cut(path, |length| length / 2)),
         ("is damaged", |path| cut(path, |length| length - 4096)),
-        ("is missing, but its log forewarn.db-wal exists", |path| fs::rename(path, path.with_extension("db-wal")).unwrap()),
+        ("is missing, but its log forewarn.db-wal exists", |path| {
+            fs::rename(path, path.with_extension("db-wal")).unwrap()
+        }),
         ("was not created by Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
         ("its format is 4, but this program reads formats up to 3", |path| {
             sql(path, "UPDATE meta SET value = 4 WHERE key = 'format'")

@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_operation_shows_its_end_time_after_it_has_ended() {
-        let error = ArmError::new("OperationCanceled", "Somebody cancelled it.");
+        let error = ArmError::new("OperationCanceled", "The operation was canceled.");
         let running = AsyncOperation {
             id: "/subscriptions/S/x",
             name: "x",
@@ -144,7 +144,7 @@ mod tests {
             failed.body(),
             json!({"id": "/subscriptions/S/x", "name": "x", "status": "Failed", "startTime": "2026-01-01T00:00:00Z",
                 "endTime": "2026-01-01T00:15:00Z",
-                "error": {"code": "OperationCanceled", "message": "Somebody cancelled it."}})
+                "error": {"code": "OperationCanceled", "message": "The operation was canceled."}})
         );
     }
 }

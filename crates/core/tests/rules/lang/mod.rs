@@ -1,42 +1,42 @@
-//! A small language for lives of a fleet. A script is lines; `#` begins a remark.
+//! A small language for scenarios. A script consists of lines; `#` starts a comment.
 //!
 //! ```text
 //! vm a [spot] [policy=delete] [host=h1] [ud=1] [fd=1] [zone=1] [term=10m] [sub=s] [rg=rg] [ip=10.0.0.1|pool] [vmid=b]
-//!                                   a machine on its own; vmid=b wants the one that b has
-//! avset s a b c [uds=3] [fds=2] · service s a b     a group with these machines, domains round robin
-//! join s d [as=avset|service|instance]  one more machine for a group (options as for vm)
+//!                                   a standalone machine; vmid=b requests the vmId of b
+//! avset s a b c [uds=3] [fds=2] · service s a b     a group with these machines; domains are assigned round robin
+//! join s d [as=avset|service|instance]  adds a machine to a group (options as for vm)
 //! set w uniform 3 [term=10m] [max=2] [mode=manual|rolling] [zones=2] [ud=5] [fd=3] [spot] · set w flexible 3 …
 //! host h1 · unhost h1 · move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
-//! on a                              a asks for its document
+//! on a                              a requests its document
 //! restart|redeploy|perform|delete a b · evict a · drop s [a b] (a group) · fail a|vms a,b|host h1|group s [redeploy]
 //! maintain a|vms a,b|host h1|group s freeze|reboot|redeploy [in=1h] [ago=1m] [notice=30m] [migration] [secs=30] ["text"]
-//!   … id=7 at the end of a request wants this id for its event, op=op1 this operation's id for itself
-//! cancel op1 · uncall e1 (cancel by event) · approve a e1 e2 (by guest) · ack e1 [in=s] (from outside, of a group)
+//!   … id=7 at the end of a request sets the ID of its event, op=op1 reuses the ID of this operation
+//! cancel op1 · uncall e1 (cancel by event) · approve a e1 e2 (by guest) · ack e1 [in=s] (by an operator, for a group)
 //! done e1 · failed e1               the driver's report
 //! off a · deallocate a · start a    power
 //! scale w 3 · model w term=5m|none|spot · mode w manual · upgrade w a b · protect a · unprotect a
 //! policy a|s reboot,redeploy,-down|none
-//! wait 15m                          time passes, each deadline its own step
-//! jump 1h                           time passes unseen, then one look at the clock
-//! crash 2h                          the server does not run for so long
-//! back 5m                           the clock that commands come with is set back
-//! notice 60                         the server starts again with this scale of notice
-//! 10x LINE                          the line ten times
+//! wait 15m                          time passes; each deadline is a separate step
+//! jump 1h                           time passes without a tick, then one tick
+//! crash 2h                          the server is down for this long
+//! back 5m                           sets the clock of the following commands back
+//! notice 60                         restarts the server with this notice scale
+//! 10x LINE                          repeats the line ten times
 //! ```
 //!
-//! `LINE = Reason` expects a refusal. `a> 2: e1 Reboot Scheduled a 15:00` is the document of `a`:
-//! incarnation, then `id type status resources [notice left]`, joined by ` | `, or `-`; `a> off` and
-//! `a> gone`. `op1> succeeded` is the state of an operation, `e1> started` or `e1> hidden scheduled` that
-//! of an event, `machines> a b` who there is, `drivers> e1` which events drivers are to carry out,
-//! `told> e1 appeared, e1 started` what the line before added to history, `left> 0` how many events and
-//! operations are remembered. `a? running ud=0 host=h1` are facts of a machine (ud fd host zone ip term
-//! part power), `w? capacity=3 size=4 parts=1` of a set, `e1? Platform 9 "Host server…"` source, duration
-//! and description of an event, `e1? id=7` its id.
+//! `LINE = Reason` expects a rejection. `a> 2: e1 Reboot Scheduled a 15:00` is the document of `a`: the
+//! incarnation, then `id type status resources [remaining notice]`, joined by ` | `, or `-`; also `a> off` and
+//! `a> gone`. `op1> succeeded` is the state of an operation, `e1> started` or `e1> hidden scheduled` that of an
+//! event, `machines> a b` are the existing machines, `drivers> e1` the events that drivers must carry out,
+//! `told> e1 appeared, e1 started` the facts that the previous line added to the history, `left> 0` the number
+//! of events and operations that are kept. `a? running ud=0 host=h1` shows facts of a machine (ud fd host zone
+//! ip term part power), `w? capacity=3 size=4 parts=1` those of a set, `e1? Platform 9 "Host server…"` source,
+//! duration and description of an event, `e1? id=7` its ID.
 //!
-//! Events are e1, e2… and operations op1, op2… in order of appearance. Instances of Flexible sets, whose
-//! names are made up, are w/1, w/2… in order of creation. `nobody`, `nogroup`, `e99` and `op99` are not
-//! there. After every line, what was written is loaded again and must be the same region, and what drivers
-//! were told must add up to what is under way.
+//! Events are named e1, e2… and operations op1, op2… in order of appearance. Instances of Flexible sets have
+//! generated names and are called w/1, w/2… in order of creation. `missing`, `nogroup`, `e99` and `op99` do not
+//! exist. After every line, the stored entities are loaded again and must give the same region, and the effects
+//! so far must add up to the started events.
 
 mod show;
 mod words;
@@ -69,9 +69,9 @@ struct World {
     events: Vec<EventId>,
     operations: Vec<OperationId>,
     next_guid: u128,
-    /// What the last line put into history.
+    /// Facts that the last line added to the history.
     told: Vec<String>,
-    /// Instances with names that are made up, and what scripts call them.
+    /// Instances with generated names, and their names in scripts.
     made_up: BTreeMap<MachineId, String>,
 }
 
@@ -202,7 +202,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives labels to events and operations that are new.
+    /// Assigns labels to new events and operations.
     fn learn_names(&mut self) {
         let mut events: Vec<_> = self.region.events().filter(|event| !self.events.contains(&event.id)).collect();
         events.sort_by_key(|event| event.seq);
@@ -238,7 +238,7 @@ impl World {
         }
         match self.region.machine_by_name(name, None) {
             Found::One(id) => Ok(id),
-            Found::Many(_) | Found::Nothing if name == "nobody" => Ok(MachineId(999_999)),
+            Found::Many(_) | Found::Nothing if name == "missing" => Ok(MachineId(999_999)),
             found => Err(format!("no machine '{name}': {found:?}")),
         }
     }

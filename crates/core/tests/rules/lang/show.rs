@@ -1,11 +1,11 @@
-//! What scripts can look at: documents, operations, events, machines.
+//! The observations of the script language: documents, operations, events and machines.
 
 use forewarn_core::*;
 
 use super::{World, numbered};
 
 impl World {
-    // --- showing ---------------------------------------------------------------------------------
+    // --- rendering -------------------------------------------------------------------------------
 
     pub(super) fn show(&self, who: &str) -> Result<String, String> {
         if who == "machines" {
@@ -97,7 +97,7 @@ impl World {
         })
     }
 
-    /// The facts that are asked for, in the order asked.
+    /// The requested facts, in the requested order.
     pub(super) fn facts(&self, who: &str, asked: &str) -> Result<String, String> {
         if numbered(who, "e") {
             let event = self.region.event(self.event(who)?).ok_or("no such event")?;

@@ -1,4 +1,4 @@
-//! What scripts can do: each word becomes a command.
+//! The commands of the script language.
 
 use forewarn_core::*;
 
