@@ -7,10 +7,10 @@
 
 mod invariants;
 mod limits;
-mod lives;
 mod model;
 mod refusals;
 mod rng;
+mod runs;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,9 +41,9 @@ fn seeds_that_failed_once_pass() {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for seed in 0..4 {
-        let once = lives::trace(seed);
-        assert_eq!(once, lives::trace(seed), "seed {seed} had two traces");
-        assert_ne!(once, lives::trace(seed + 1), "seeds {seed} and {} had one trace", seed + 1);
+        let once = runs::trace(seed);
+        assert_eq!(once, runs::trace(seed), "seed {seed} had two traces");
+        assert_ne!(once, runs::trace(seed + 1), "seeds {seed} and {} had one trace", seed + 1);
     }
 }
 
@@ -74,7 +74,7 @@ fn run_all(seeds: &[u64]) -> Vec<(u64, String)> {
 }
 
 fn run(seed: u64, print: bool) -> Result<(), String> {
-    let life = AssertUnwindSafe(|| lives::live(seed, print));
+    let life = AssertUnwindSafe(|| runs::live(seed, print));
     match catch_unwind(life) {
         Ok(result) => result,
         Err(panic) => Err(format!("panicked: {}", text_of(panic.as_ref()))),
