@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Plants each bug of this directory, one at a time, in a copy of the crate and runs the simulation on it.
-# A bug that the simulation does not find, or a patch that does not apply or compile, is a failure.
+# Applies each patch of this directory, one at a time, to a copy of the crate and runs the simulation on it.
+# Fails if the simulation does not find a bug, or if a patch does not apply or compile.
 #
-#   crates/core/planted/run.sh            all of them
-#   crates/core/planted/run.sh 07 gate    those whose file name contains one of the words
+#   crates/core/planted/run.sh            all bugs
+#   crates/core/planted/run.sh 07 gate    only bugs whose file name contains one of these words
 #
-# FOREWARN_SIM_SEEDS says how many lives each bug may survive (default 300).
+# FOREWARN_SIM_SEEDS is the number of simulated runs per bug (default 300).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -20,9 +20,9 @@ sed -e 's/^members = .*/members = ["crates\/core"]/' -e '/^default-members/d' "$
 cp -R "$root/crates/core" "$work/crates/"
 cd "$work" || exit 1
 
-# Only the lives count: other tests may find the bug too, but are not what is tested here.
+# Only these tests count: other tests may find the bug too, but are not under test here.
 simulate() {
-    cargo test --quiet --package forewarn-core --test sim -- lives_ seeds_ >"$work/log" 2>&1
+    cargo test --quiet --package forewarn-core --test sim -- runs_ seeds_ >"$work/log" 2>&1
 }
 
 wanted() {

@@ -43,7 +43,7 @@ type Invariant = fn(&Step<'_>, &Memory) -> Result<(), String>;
 const INVARIANTS: &[(&str, Invariant)] = &[
     ("at most one Started event per machine", one_started_per_machine),
     ("no start before notice without approval", no_early_start),
-    ("one id, one kind, one list of Resources for life", one_id_one_life),
+    ("one id, one kind, one list of Resources for life", event_identity_is_stable),
     ("status never goes backwards", never_backwards),
     ("the incarnation grows exactly with the list", incarnation_grows_with_list),
     ("one incarnation, one list", one_incarnation_one_list),
@@ -133,7 +133,7 @@ fn no_early_start(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     Ok(())
 }
 
-fn one_id_one_life(step: &Step<'_>, memory: &Memory) -> Result<(), String> {
+fn event_identity_is_stable(step: &Step<'_>, memory: &Memory) -> Result<(), String> {
     for event in step.after.events() {
         if let Some(Shown { event: first, .. }) = memory.events.get(&event.id) {
             let same = first.kind == event.kind

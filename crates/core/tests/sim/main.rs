@@ -23,7 +23,7 @@ const SEEDS_DEFAULT: u64 = 300;
 const SKIPPED: u64 = SEEDS_DEFAULT / 5;
 
 #[test]
-fn lives_keep_the_invariants_and_agree_with_the_model() {
+fn runs_satisfy_the_invariants_and_agree_with_the_model() {
     if let Some(seed) = number("FOREWARN_SIM_SEED") {
         return report(run(seed, true).err().map(|what| (seed, what)).into_iter().collect());
     }
@@ -74,8 +74,8 @@ fn run_all(seeds: &[u64]) -> Vec<(u64, String)> {
 }
 
 fn run(seed: u64, print: bool) -> Result<(), String> {
-    let life = AssertUnwindSafe(|| runs::live(seed, print));
-    match catch_unwind(life) {
+    let run = AssertUnwindSafe(|| runs::simulate(seed, print));
+    match catch_unwind(run) {
         Ok(result) => result,
         Err(panic) => Err(format!("panicked: {}", text_of(panic.as_ref()))),
     }

@@ -18,18 +18,18 @@ const COMMANDS: u64 = 180;
 /// Maximum number of steps until everything has ended after the last request.
 const QUIET_STEPS_MAX: u64 = 3_000;
 
-pub fn live(seed: u64, print: bool) -> Result<(), String> {
-    Life::new(seed, print).run().map(|_| ())
+pub fn simulate(seed: u64, print: bool) -> Result<(), String> {
+    Run::new(seed, print).run().map(|_| ())
 }
 
 /// A hash of the run: equal for equal runs, different for different ones.
 pub fn trace(seed: u64) -> u64 {
-    let mut life = Life::new(seed, false);
-    life.world.trace_hash = Some(0xcbf2_9ce4_8422_2325);
-    life.run().expect("a life without failure").expect("a hash")
+    let mut run = Run::new(seed, false);
+    run.world.trace_hash = Some(0xcbf2_9ce4_8422_2325);
+    run.run().expect("the run succeeds").expect("a hash")
 }
 
-struct Life {
+struct Run {
     rng: Rng,
     world: World,
     names_given: u64,
@@ -38,8 +38,8 @@ struct Life {
     events: Vec<EventId>,
 }
 
-impl Life {
-    fn new(seed: u64, print: bool) -> Life {
+impl Run {
+    fn new(seed: u64, print: bool) -> Run {
         let mut rng = Rng::new(seed);
         let settings = Settings {
             notice_scale: rng.one(&[1, 1, 1, 60]),
@@ -50,7 +50,7 @@ impl Life {
         };
         let clock = Timestamp(1_700_000_000_000 + rng.below(5000) as i64);
         let world = World::new(settings, clock, print);
-        Life { rng, world, names_given: 0, operations: vec![], events: vec![] }
+        Run { rng, world, names_given: 0, operations: vec![], events: vec![] }
     }
 
     fn run(mut self) -> Result<Option<u64>, String> {

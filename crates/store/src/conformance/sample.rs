@@ -1,5 +1,7 @@
 //! A small region that contains every variant of every enum, and facts of every kind. Used by the conformance
 //! suite and by the fixtures of old versions.
+//!
+//! The values are part of the stored fixtures and must not change.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
