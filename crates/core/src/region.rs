@@ -15,7 +15,7 @@ use crate::entity::{Entity, Meta};
 use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
-use crate::settings::{PULSE_EVERY, SEEN_EVERY, Settings};
+use crate::settings::{PULSE_INTERVAL, SEEN_INTERVAL, Settings};
 use crate::time::Timestamp;
 pub(crate) use index::Deadline;
 use index::Index;
@@ -315,7 +315,7 @@ impl Region {
     /// scope on, or because the recorded time of the latest request is out of date.
     pub fn wants_seen(&self, scope: ScopeId, now: Timestamp) -> bool {
         match self.scopes.get(&self.switch_of(scope)).map(|scope| scope.switch) {
-            Some(Switch::On { seen }) => self.running_time(now).since(seen) >= SEEN_EVERY,
+            Some(Switch::On { seen }) => self.running_time(now).since(seen) >= SEEN_INTERVAL,
             Some(Switch::Off) => true,
             None => false,
         }
@@ -352,7 +352,7 @@ impl Region {
     /// When to store the current time even though nothing changes, so that a crash does not count hours of
     /// uptime as downtime. Not needed with a manual clock, which stops together with the server.
     pub fn next_pulse(&self) -> Option<Timestamp> {
-        (!self.index.listening.is_empty()).then(|| self.meta.now + PULSE_EVERY)
+        (!self.index.listening.is_empty()).then(|| self.meta.now + PULSE_INTERVAL)
     }
 
     /// The started events: everything that drivers should be carrying out now.
@@ -362,7 +362,7 @@ impl Region {
 
     /// When a scope turns off if its latest request was at `seen`.
     pub(crate) fn idle_at(&self, seen: Timestamp) -> Timestamp {
-        let idle = seen + self.settings.idle_disable + SEEN_EVERY;
+        let idle = seen + self.settings.idle_disable + SEEN_INTERVAL;
         Timestamp(idle.0 + self.meta.downtime_ms)
     }
 

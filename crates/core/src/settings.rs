@@ -67,11 +67,11 @@ pub const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 
 /// How often, at most, the server reports that a scope is still in use. `idle_disable` may be late by this
 /// much, so it is less than an hour.
-pub const SEEN_EVERY: Duration = Duration::from_secs(30 * 60);
+pub const SEEN_INTERVAL: Duration = Duration::from_secs(30 * 60);
 
 /// How often the current time is stored while a scope is on, so that a crash does not count hours of uptime as
 /// downtime.
-pub const PULSE_EVERY: Duration = Duration::from_secs(10 * 60);
+pub const PULSE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// Maximum number of events in one scope that have not ended. A document with this many is about 700 KB, and
 /// every machine of the scope fetches it after each change.

@@ -22,7 +22,7 @@ pub const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 pub const EVENT_TYPE: &str = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted";
 
 /// The type of a test message.
-pub const TRIAL_TYPE: &str = "Forewarn.WebhookTest";
+pub const TEST_TYPE: &str = "Forewarn.WebhookTest";
 
 /// The stage of an event, as shown to subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ pub fn trial_body(message_id: u128, time: &str, webhook: &str) -> Value {
         "specversion": "1.0",
         "id": guid::Lower(message_id).to_string(),
         "source": format!("/webhooks/{webhook}"),
-        "type": TRIAL_TYPE,
+        "type": TEST_TYPE,
         "time": time,
         "data": {"webhook": webhook},
     })

@@ -12,7 +12,7 @@ pub enum Plus {
     Itself,
 }
 
-pub fn decoded_bytes(text: &str, plus: Plus) -> impl Iterator<Item = u8> {
+pub fn decode_bytes(text: &str, plus: Plus) -> impl Iterator<Item = u8> {
     let mut rest = text.as_bytes();
     std::iter::from_fn(move || {
         let (byte, length) = match *rest {

@@ -42,7 +42,7 @@ impl Step {
         event: Option<EventId>,
     ) -> Result<(), Rejection> {
         self.check_plan(plan)?;
-        let machines = self.machines_at(target)?;
+        let machines = self.find_target_machines(target)?;
         let subscription = machines[0].home.subscription.clone();
         self.check_room_for_plan(target, &machines)?;
         self.open_operation(id, by, &subscription, Request::Maintain { target: target.clone(), plan: plan.clone() });
@@ -172,7 +172,7 @@ impl Step {
         let Request::Maintain { target, .. } = &operation.request else { return None };
         let mut machines = match target {
             Target::Machines(machines) => self.find_existing(machines),
-            Target::Host(_) | Target::Group(_) => self.machines_at(target).ok()?,
+            Target::Host(_) | Target::Group(_) => self.find_target_machines(target).ok()?,
         };
         let domain = machines.iter().map(|machine| machine.update_domain).filter(|domain| *domain >= next).min()?;
         machines.retain(|machine| machine.update_domain == domain);

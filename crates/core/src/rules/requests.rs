@@ -318,7 +318,7 @@ impl Step {
         if !matches!(kind, EventKind::Reboot | EventKind::Redeploy) {
             return Err(Rejection::FailureKind);
         }
-        let all = self.machines_at(target)?;
+        let all = self.find_target_machines(target)?;
         let hit: Vec<_> = all.iter().filter(|machine| !self.is_leaving(machine.id)).cloned().collect();
         let Some(first) = hit.first() else {
             return Err(all
@@ -340,7 +340,7 @@ impl Step {
             .any(|event| event.urgency() > 1 && matches!(event.status, Status::Started { .. }))
     }
 
-    pub fn machines_at(&self, target: &Target) -> Result<Vec<Arc<Machine>>, Rejection> {
+    pub fn find_target_machines(&self, target: &Target) -> Result<Vec<Arc<Machine>>, Rejection> {
         let machines: Vec<_> = match target {
             Target::Machines(machines) => self.find_distinct(machines)?,
             Target::Host(host) => {

@@ -4,7 +4,7 @@
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
-use crate::settings::SEEN_EVERY;
+use crate::settings::SEEN_INTERVAL;
 use crate::step::Step;
 use crate::transition::*;
 
@@ -15,7 +15,7 @@ impl Step {
         let seen = self.region.running_time(self.now);
         match self.region.scopes.get(&switch).map(|scope| scope.switch) {
             Some(Switch::Off) => self.turn_on(switch),
-            Some(Switch::On { seen: before }) if seen.since(before) >= SEEN_EVERY => {
+            Some(Switch::On { seen: before }) if seen.since(before) >= SEEN_INTERVAL => {
                 self.edit_scope(switch, |scope| scope.switch = Switch::On { seen });
             }
             Some(Switch::On { .. }) | None => {}

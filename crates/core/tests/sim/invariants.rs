@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, SEEN_EVERY};
+use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, SEEN_INTERVAL};
 use forewarn_core::*;
 
 use crate::model::notice;
 use crate::refusals::scale_set;
 
 /// How long ended events and operations are kept.
-const OVER_KEPT: Duration = Duration::from_secs(3600);
+const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 
 /// One step: an accepted command, or the passage of time.
 pub struct Step<'a> {
@@ -366,11 +366,11 @@ pub fn next_event_deadline(region: &Region) -> Option<Timestamp> {
     let events = region.events().filter_map(|event| match event.status {
         Status::Scheduled => (!event.due).then_some(event.not_before),
         Status::Started { at } => Some(at.max(region.meta().resumed) + settings.driver_timeout),
-        Status::Ended { at, .. } => Some(at + OVER_KEPT),
+        Status::Ended { at, .. } => Some(at + ENDED_RETENTION),
     });
     let operations = region.operations().filter_map(|operation| match operation.state {
         OperationState::Running => operation.rollout.as_ref().and_then(|rollout| rollout.resume),
-        OperationState::Ended { at, .. } => Some(at + OVER_KEPT),
+        OperationState::Ended { at, .. } => Some(at + ENDED_RETENTION),
     });
     let batches = region.groups().filter_map(|group| scale_set(group).and_then(|set| set.next_batch));
     events.chain(operations).chain(batches).min()
@@ -380,7 +380,7 @@ fn next_deadline(region: &Region) -> Option<Timestamp> {
     let settings = region.settings();
     let idle = region.scopes().filter_map(|scope| match scope.switch {
         Switch::On { seen } => {
-            let idle_at = seen + settings.idle_disable + SEEN_EVERY;
+            let idle_at = seen + settings.idle_disable + SEEN_INTERVAL;
             Some(Timestamp(idle_at.0 + region.meta().downtime_ms))
         }
         Switch::Off => None,
@@ -473,11 +473,11 @@ fn operations_and_events_agree(step: &Step<'_>, _: &Memory) -> Result<(), String
 fn over_is_forgotten(step: &Step<'_>, memory: &Memory) -> Result<(), String> {
     let now = step.after.now();
     for event in step.after.events() {
-        let stale = matches!(event.status, Status::Ended { at, .. } if at + OVER_KEPT <= now);
+        let stale = matches!(event.status, Status::Ended { at, .. } if at + ENDED_RETENTION <= now);
         ensure(!stale, || format!("{} is over for long", event.id))?;
     }
     for event in step.before.events().filter(|event| step.after.event(event.id).is_none()) {
-        let stale = matches!(event.status, Status::Ended { at, .. } if at + OVER_KEPT <= now);
+        let stale = matches!(event.status, Status::Ended { at, .. } if at + ENDED_RETENTION <= now);
         ensure(stale, || format!("{} was forgotten too early", event.id))?;
     }
     let _ = memory;

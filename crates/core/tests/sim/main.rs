@@ -85,7 +85,7 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
     match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
         (Some(text), _) => text,
         (None, Some(text)) => text,
-        (None, None) => "without a word",
+        (None, None) => "(no message)",
     }
 }
 

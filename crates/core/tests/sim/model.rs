@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::settings::SEEN_EVERY;
+use forewarn_core::settings::SEEN_INTERVAL;
 use forewarn_core::*;
 
 /// How long ended events and operations are kept.
-const OVER_KEPT: Duration = Duration::from_secs(3600);
+const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 
 /// The minimum notice, divided by the scale.
 pub fn notice(set: &Settings, kind: EventKind) -> Duration {
@@ -175,9 +175,9 @@ impl Model {
     pub fn pass(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         let now = self.now;
-        self.events.retain(|event| !matches!(event.status, Status::Ended { at, .. } if at + OVER_KEPT <= now));
+        self.events.retain(|event| !matches!(event.status, Status::Ended { at, .. } if at + ENDED_RETENTION <= now));
         self.operations
-            .retain(|asked| !matches!(asked.state, OperationState::Ended { at, .. } if at + OVER_KEPT <= now));
+            .retain(|asked| !matches!(asked.state, OperationState::Ended { at, .. } if at + ENDED_RETENTION <= now));
         for event in self.events.clone() {
             match event.status {
                 Status::Started { at } if at.max(self.resumed) + self.set.driver_timeout <= now => {
@@ -195,7 +195,7 @@ impl Model {
             }
         }
         for (key, seen) in self.on.clone() {
-            let idle_at = (seen + self.set.idle_disable + SEEN_EVERY).0 + self.down_ms;
+            let idle_at = (seen + self.set.idle_disable + SEEN_INTERVAL).0 + self.down_ms;
             if idle_at <= now.0 {
                 self.on.retain(|(other, _)| *other != key);
                 if self.events.iter().any(|event| event.live() && event.shown && self.switch(event.scope) == key) {
@@ -554,7 +554,7 @@ impl Model {
         let key = self.switch(self.machine(machine).expect("known").scope);
         let seen = Timestamp(self.now.0 - self.down_ms);
         if let Some((_, before)) = self.on.iter_mut().find(|(other, _)| *other == key) {
-            if seen.since(*before) >= SEEN_EVERY {
+            if seen.since(*before) >= SEEN_INTERVAL {
                 *before = seen;
             }
             return;

@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 
 use super::types;
 use crate::error::shorten;
-use crate::percent::{Plus, decoded_bytes, encoded_path};
+use crate::percent::{Plus, decode_bytes, encoded_path};
 
 /// Maximum length of a path. Longer than any ID with valid names and a useful depth.
 pub const PATH_BYTES_MAX: usize = 2048;
@@ -272,7 +272,7 @@ impl Reader {
 }
 
 fn decode(segment: &str) -> Result<String, IdError> {
-    String::from_utf8(decoded_bytes(segment, Plus::Itself).collect()).map_err(|_| IdError::NotUtf8)
+    String::from_utf8(decode_bytes(segment, Plus::Itself).collect()).map_err(|_| IdError::NotUtf8)
 }
 
 fn find_problem(name: &str) -> Option<&'static str> {
