@@ -480,7 +480,7 @@ fn the_order_of_maintenance() {
         ["a UD 0 a: not before 13:00, earlier when approved"]
     );
     let early = Plan { at: Some(NOON - Duration::from_secs(60)), ..freeze() };
-    assert!(told("machine a on rack", host, early).unwrap_err().contains("has passed"));
+    assert!(told("machine a on rack", host, early).unwrap_err().contains("is in the past"));
 }
 
 #[test]
