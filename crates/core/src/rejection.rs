@@ -207,7 +207,7 @@ impl fmt::Display for Rejection {
             PlanPast => {
                 write!(f, "The planned time is in the past. Omit it to start as soon as the notice period allows.")
             }
-            DurationRange => write!(f, "The duration must be -1 (unknown) or between 0 and 86400 seconds."),
+            DurationRange => write!(f, "The duration must be -1 (unknown) or from 0 to 86400 seconds."),
             DescriptionTooLong => {
                 write!(f, "The description must not be longer than {} bytes.", settings::DESCRIPTION_BYTES_MAX)
             }

@@ -34,28 +34,15 @@ const NOT_YET: &[&str] = &[
     "crates/arm/",
     "crates/cli/",
     "crates/client/",
-<<<<<<< HEAD
-    "crates/core/",
     "crates/portal/",
     "crates/server/tests/",
-    "crates/store/",
     "crates/testing/",
-    "crates/wire/",
     "docs/agent.md",
     "docs/check.md",
     "docs/cli.md",
     "docs/configuration.md",
     "docs/run.md",
     "docs/testing.md",
-=======
-    "crates/drivers/",
-    "crates/engine/",
-    "crates/metadata/",
-    "crates/portal/",
-    "crates/server/",
-    "crates/testing/",
-    "docs/",
->>>>>>> 61356b6 (Rewrite the prose of the rule tests and the simulation)
     "examples/",
     "xtask/",
 ];

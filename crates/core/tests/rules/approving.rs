@@ -71,7 +71,7 @@ fn host_events_start_together() {
         maintain host h1 freeze
         approve a e1
         a> 2: e1 Freeze Scheduled a 15:00
-        uncall e1 = PartOfHostOperation
+        cancel-event e1 = PartOfHostOperation
         approve b e2
         a> 3: e1 Freeze Started a
         b> 3: e2 Freeze Started b
@@ -109,7 +109,7 @@ fn canceling_removes_scheduled_events() {
         cancel op1
         op1> canceled
         a> 2: e1 Reboot Scheduled a 15:00
-        uncall e1
+        cancel-event e1
         a> 3: -
         op2> canceled
         cancel op2 = OperationOver

@@ -10,7 +10,7 @@ fn a_scheduled_restart_can_be_canceled() {
         on a
         restart a
         cancel op1
-        told> e1 canceled, op1 over
+        history> e1 canceled, op1 over
         a> 3: -
         op1> canceled
         e1> canceled
@@ -25,7 +25,7 @@ fn canceling_the_event_or_the_operation_is_equivalent() {
         vm a
         on a
         redeploy a
-        uncall e1
+        cancel-event e1
         a> 3: -
         op1> canceled
     ",
@@ -41,7 +41,7 @@ fn an_operation_that_has_started_cannot_be_canceled() {
         restart a
         approve a e1
         cancel op1 = NotCancellable
-        uncall e1 = NotCancellable
+        cancel-event e1 = NotCancellable
         a> 3: e1 Reboot Started a
         done e1
         op1> succeeded
@@ -72,11 +72,11 @@ fn ended_events_and_operations_cannot_be_canceled() {
         approve a e1
         done e1
         cancel op1 = OperationOver
-        uncall e1 = EventOver
+        cancel-event e1 = EventOver
         restart a
         cancel op2
         cancel op2 = OperationOver
-        uncall e2 = EventOver
+        cancel-event e2 = EventOver
     ",
     );
 }
@@ -86,7 +86,7 @@ fn unknown_events_and_operations_cannot_be_canceled() {
     check(
         "
         cancel op99 = UnknownOperation
-        uncall e99 = UnknownEvent
+        cancel-event e99 = UnknownEvent
     ",
     );
 }
@@ -101,7 +101,7 @@ fn forgotten_events_and_operations_cannot_be_canceled() {
         cancel op1
         wait 61m
         cancel op1 = UnknownOperation
-        uncall e1 = UnknownEvent
+        cancel-event e1 = UnknownEvent
     ",
     );
 }
@@ -131,7 +131,7 @@ fn canceling_an_event_cancels_all_joined_operations() {
         on a
         restart a
         restart a
-        uncall e1
+        cancel-event e1
         a> 3: -
         op1> canceled
         op2> canceled

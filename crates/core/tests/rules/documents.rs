@@ -70,7 +70,7 @@ fn an_approval_that_starts_nothing_keeps_the_incarnation() {
         on w_0
         delete w_1 w_2
         approve w_0 e1
-        told> e1 approved by w_0
+        history> e1 approved by w_0
         w_0> 2: e1 Terminate Scheduled w_1 5:00 | e2 Terminate Scheduled w_2 5:00
     ",
     );
@@ -383,11 +383,11 @@ fn an_event_can_be_approved_again_for_an_hour() {
         restart a
         approve a e1
         approve a e1
-        told> -
+        history> -
         done e1
         wait 3599s
         approve a e1
-        told> -
+        history> -
         wait 2s
         approve a e1 = UnknownEvents
     ",
@@ -426,7 +426,7 @@ fn operators_can_approve_events_of_any_scope() {
         a> 3: e1 Reboot Started a
         b> 3: e2 Reboot Started b
         ack e1
-        told> -
+        history> -
     ",
     );
 }
@@ -490,10 +490,10 @@ fn an_approval_records_the_approver() {
         on a
         restart a
         approve b e1
-        told> e1 approved by b, e1 started
+        history> e1 approved by b, e1 started
         restart b
         ack e2
-        told> e2 approved by management, e2 started
+        history> e2 approved by management, e2 started
     ",
     );
 }
@@ -507,7 +507,7 @@ fn the_first_approval_is_recorded() {
         delete w_1 w_2
         approve w_0 e1
         approve w_1 e1
-        told> -
+        history> -
     ",
     );
 }

@@ -15,7 +15,7 @@ fn a_success_report_completes_the_event() {
         approve a e1
         drivers> e1
         done e1
-        told> e1 completed, op1 over
+        history> e1 completed, op1 over
         drivers> -
         a> 4: -
         op1> succeeded
@@ -32,7 +32,7 @@ fn a_failure_report_fails_the_event() {
         restart a
         approve a e1
         failed e1
-        told> e1 failed, op1 over
+        history> e1 failed, op1 over
         a> 4: -
         op1> failed Failed
     ",
@@ -90,7 +90,7 @@ fn an_event_times_out_after_an_hour_without_a_report() {
         wait 59m
         a> 3: e1 Reboot Started a
         wait 1m
-        told> e1 timedout, op1 over
+        history> e1 timedout, op1 over
         a> 4: -
         e1> timedout
         op1> failed TimedOut

@@ -247,10 +247,10 @@ fn the_history_records_added_and_removed_machines() {
     check(
         "
         vm a
-        told> +a
+        history> +a
         delete a
         done e1
-        told> e1 completed, -a, op1 over
+        history> e1 completed, -a, op1 over
     ",
     );
 }

@@ -55,7 +55,7 @@ fn one_of_several_approvals_starts_nothing() {
         a> 2: e1 Freeze Scheduled a 15:00
         b> 2: e2 Freeze Scheduled b 15:00
         approve c e3
-        told> e3 approved by c, e1 started, e2 started, e3 started
+        history> e3 approved by c, e1 started, e2 started, e3 started
         a> 3: e1 Freeze Started a
         b> 3: e2 Freeze Started b
         c> 3: e3 Freeze Started c
@@ -394,8 +394,8 @@ fn one_event_of_a_host_operation_cannot_be_canceled_alone() {
         avset s a b host=h1
         on a
         maintain host h1 freeze
-        uncall e1 = PartOfHostOperation
-        uncall e2 = PartOfHostOperation
+        cancel-event e1 = PartOfHostOperation
+        cancel-event e2 = PartOfHostOperation
         a> 2: e1 Freeze Scheduled a 15:00 | e2 Freeze Scheduled b 15:00
     ",
     );

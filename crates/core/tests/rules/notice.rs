@@ -84,7 +84,7 @@ fn a_hardware_failure_has_no_notice() {
         vm a
         on a
         fail a
-        told> e1 appeared, e1 started
+        history> e1 appeared, e1 started
         a> 2: e1 Reboot Started a
     ",
     );

@@ -12,7 +12,7 @@ fn a_scope_is_off_until_the_first_request() {
         vm b
         a> off
         on a
-        told> on
+        history> on
         a> 1: -
         b> off
     ",
@@ -26,7 +26,7 @@ fn a_second_request_changes_nothing() {
         vm a
         on a
         on a
-        told> -
+        history> -
         a> 1: -
     ",
     );
@@ -324,7 +324,7 @@ fn a_scheduled_event_keeps_a_scope_on() {
         maintain a freeze notice=48h
         wait 30h
         a> 2: e1 Freeze Scheduled a 1080:00
-        uncall e1
+        cancel-event e1
         wait 1h
         a> off
     ",

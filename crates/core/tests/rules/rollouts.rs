@@ -428,7 +428,7 @@ fn canceling_an_event_cancels_its_rollout() {
         avset s a b
         on a
         maintain group s freeze
-        uncall e1
+        cancel-event e1
         a> 3: -
         op1> canceled
         wait 2h

@@ -35,7 +35,7 @@ fn raising_the_capacity_adds_instances() {
         set w uniform 1
         scale w 3
         machines> w_0 w_1 w_2
-        told> +w_1, +w_2
+        history> +w_1, +w_2
         w? capacity=3
     ",
     );
@@ -48,7 +48,7 @@ fn the_same_capacity_changes_nothing() {
         set w uniform 2 term=5m
         on w_0
         scale w 2
-        told> -
+        history> -
         w_0> 1: -
         machines> w_0 w_1
     ",

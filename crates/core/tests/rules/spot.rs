@@ -99,7 +99,7 @@ fn an_eviction_cannot_be_canceled() {
         on a
         evict a
         cancel op1 = NotCancellable
-        uncall e1 = NotCancellable
+        cancel-event e1 = NotCancellable
         a> 2: e1 Preempt Scheduled a 0:30
     ",
     );
@@ -114,7 +114,7 @@ fn a_started_eviction_cannot_be_canceled() {
         evict a
         approve a e1
         cancel op1 = NotCancellable
-        uncall e1 = NotCancellable
+        cancel-event e1 = NotCancellable
     ",
     );
 }

@@ -113,7 +113,7 @@ fn deleting_again_joins_and_keeps_not_before() {
         delete a
         wait 2m
         delete a
-        told> -
+        history> -
         a> 2: e1 Terminate Scheduled a 3:00
         wait 3m
         done e1
@@ -183,7 +183,7 @@ fn a_deletion_cannot_be_canceled() {
         on a
         delete a
         cancel op1 = NotCancellable
-        uncall e1 = NotCancellable
+        cancel-event e1 = NotCancellable
         approve a e1
         cancel op1 = NotCancellable
         a> 3: e1 Terminate Started a

@@ -275,7 +275,7 @@ fn the_same_request_joins_the_scheduled_event() {
         restart a
         wait 5m
         restart a
-        told> -
+        history> -
         a> 2: e1 Reboot Scheduled a 10:00
         op1> running
         op2> running
@@ -458,7 +458,7 @@ fn policy_approves_new_restarts() {
         policy a reboot
         restart a
         a> 2: e1 Reboot Started a
-        told> e1 appeared, e1 approved by policy, e1 started
+        history> e1 appeared, e1 approved by policy, e1 started
         redeploy a
         a> 3: e1 Reboot Started a | e2 Redeploy Scheduled a 10:00
         done e1
@@ -933,7 +933,7 @@ fn canceling_one_event_cancels_the_whole_restart() {
         avset s a b
         on a
         restart a b
-        uncall e1
+        cancel-event e1
         a> 3: -
         op1> canceled
     ",

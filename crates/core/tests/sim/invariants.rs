@@ -395,28 +395,28 @@ fn nothing_due_is_left(step: &Step<'_>, _: &Memory) -> Result<(), String> {
 }
 
 fn facts_tell_changes(step: &Step<'_>, _: &Memory) -> Result<(), String> {
-    let mut told: Vec<(&str, Guid)> = Vec::new();
+    let mut recorded: Vec<(&str, Guid)> = Vec::new();
     let (mut came, mut went) = (Vec::new(), Vec::new());
     for fact in &step.transition.facts {
         match &fact.what {
-            What::Appeared(event) => told.push(("appeared", event.id)),
-            What::Approved { event, .. } => told.push(("approved", event.id)),
-            What::Started(event) => told.push(("started", event.id)),
-            What::Ended(event) => told.push(("ended", event.id)),
-            What::OperationEnded(operation) => told.push(("over", operation.id)),
+            What::Appeared(event) => recorded.push(("appeared", event.id)),
+            What::Approved { event, .. } => recorded.push(("approved", event.id)),
+            What::Started(event) => recorded.push(("started", event.id)),
+            What::Ended(event) => recorded.push(("ended", event.id)),
+            What::OperationEnded(operation) => recorded.push(("over", operation.id)),
             What::MachineAdded(machine) => came.push(machine.id),
             What::MachineRemoved(machine) => went.push(machine.id),
             What::ScopeOn(_) | What::ScopeOff(_) => {}
         }
     }
-    let count = |what: &str, id: Guid| told.iter().filter(|one| **one == (what, id)).count();
+    let count = |what: &str, id: Guid| recorded.iter().filter(|one| **one == (what, id)).count();
     for event in step.after.events() {
         let before = step.before.event(event.id);
         let (stage_before, shown_before) = before.map_or((0, false), |it| (stage(it), it.is_shown()));
         let ended = usize::from(stage(event) == 2 && stage_before < 2);
-        ensure(count("ended", event.id) == ended, || format!("the end of {} is told {ended} times", event.id))?;
+        ensure(count("ended", event.id) == ended, || format!("the end of {} was recorded {ended} times", event.id))?;
         let appeared = event.is_shown() && !shown_before && event.is_live();
-        ensure(!appeared || count("appeared", event.id) == 1, || format!("{} appeared untold", event.id))?;
+        ensure(!appeared || count("appeared", event.id) == 1, || format!("{} appeared without a fact", event.id))?;
         let approved = event.approval.is_some() && before.is_none_or(|before| before.approval.is_none());
         ensure(approved || count("approved", event.id) == 0, || format!("{} was not approved", event.id))?;
     }
@@ -443,10 +443,10 @@ fn effects_tell_changes(step: &Step<'_>, _: &Memory) -> Result<(), String> {
     let was = |id: EventId| step.before.event(id).is_some_and(|it| is_started(it));
     for event in step.after.events() {
         let begins = is_started(event) && !was(event.id);
-        ensure(!begins || begin.contains(&event.id), || format!("no driver hears of {}", event.id))?;
+        ensure(!begins || begin.contains(&event.id), || format!("no begin effect for {}", event.id))?;
         let reported = matches!(step.command, Command::Report { event: about, .. } if *about == event.id);
         let stops = !event.is_live() && was(event.id) && !reported;
-        ensure(!stops || stop.contains(&event.id), || format!("no driver hears of the end of {}", event.id))?;
+        ensure(!stops || stop.contains(&event.id), || format!("no stop effect for {}", event.id))?;
     }
     Ok(())
 }
@@ -474,7 +474,7 @@ fn over_is_forgotten(step: &Step<'_>, memory: &Memory) -> Result<(), String> {
     let now = step.after.now();
     for event in step.after.events() {
         let stale = matches!(event.status, Status::Ended { at, .. } if at + ENDED_RETENTION <= now);
-        ensure(!stale, || format!("{} is over for long", event.id))?;
+        ensure(!stale, || format!("{} ended long ago and is still kept", event.id))?;
     }
     for event in step.before.events().filter(|event| step.after.event(event.id).is_none()) {
         let stale = matches!(event.status, Status::Ended { at, .. } if at + ENDED_RETENTION <= now);

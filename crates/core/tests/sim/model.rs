@@ -509,8 +509,9 @@ impl Model {
         let now = self.now;
         self.batches(machines, |model, scope, who| {
             let event = model.add(id, scope, plan.kind, plan.cause, who);
-            let told = event.shown || any_on;
-            event.not_before = if told { noticed.max(planned.unwrap_or(noticed)) } else { planned.unwrap_or(now) };
+            let needs_notice = event.shown || any_on;
+            event.not_before =
+                if needs_notice { noticed.max(planned.unwrap_or(noticed)) } else { planned.unwrap_or(now) };
             event.due = event.not_before <= now;
             (event.plan, event.host) = (planned, host.clone());
         });

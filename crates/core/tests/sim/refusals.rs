@@ -248,8 +248,8 @@ impl Model {
         let inside = |event: &&Work| scopes.as_ref().is_none_or(|scopes| scopes.contains(&event.scope));
         let known = |id: &EventId| self.events.iter().filter(inside).any(|event| event.id == Some(*id) && event.shown);
         let over = |event: &Work| !event.live() && event.id.is_some_and(|id| events.contains(&id));
-        let told = matches!(by, Approver::Management(_)) && self.events.iter().any(over);
-        events.len() > APPROVALS_MAX || !events.iter().all(known) || told
+        let is_ended = matches!(by, Approver::Management(_)) && self.events.iter().any(over);
+        events.len() > APPROVALS_MAX || !events.iter().all(known) || is_ended
     }
 
     // --- commands --------------------------------------------------------------------------------

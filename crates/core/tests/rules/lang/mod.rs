@@ -11,7 +11,7 @@
 //! restart|redeploy|perform|delete a b · evict a · drop s [a b] (a group) · fail a|vms a,b|host h1|group s [redeploy]
 //! maintain a|vms a,b|host h1|group s freeze|reboot|redeploy [in=1h] [ago=1m] [notice=30m] [migration] [secs=30] ["text"]
 //!   … id=7 at the end of a request sets the ID of its event, op=op1 reuses the ID of this operation
-//! cancel op1 · uncall e1 (cancel by event) · approve a e1 e2 (by guest) · ack e1 [in=s] (by an operator, for a group)
+//! cancel op1 · cancel-event e1 (cancel by event) · approve a e1 e2 (by guest) · ack e1 [in=s] (by an operator, for a group)
 //! done e1 · failed e1               the driver's report
 //! off a · deallocate a · start a    power
 //! scale w 3 · model w term=5m|none|spot · mode w manual · upgrade w a b · protect a · unprotect a
@@ -28,7 +28,7 @@
 //! incarnation, then `id type status resources [remaining notice]`, joined by ` | `, or `-`; also `a> off` and
 //! `a> gone`. `op1> succeeded` is the state of an operation, `e1> started` or `e1> hidden scheduled` that of an
 //! event, `machines> a b` are the existing machines, `drivers> e1` the events that drivers must carry out,
-//! `told> e1 appeared, e1 started` the facts that the previous line added to the history, `left> 0` the number
+//! `history> e1 appeared, e1 started` the facts that the previous line added to the history, `left> 0` the number
 //! of events and operations that are kept. `a? running ud=0 host=h1` shows facts of a machine (ud fd host zone
 //! ip term part power), `w? capacity=3 size=4 parts=1` those of a set, `e1? Platform 9 "Host server…"` source,
 //! duration and description of an event, `e1? id=7` its ID.
@@ -70,7 +70,7 @@ struct World {
     operations: Vec<OperationId>,
     next_guid: u128,
     /// Facts that the last line added to the history.
-    told: Vec<String>,
+    recorded: Vec<String>,
     /// Instances with generated names, and their names in scripts.
     made_up: BTreeMap<MachineId, String>,
 }
@@ -86,7 +86,7 @@ impl World {
             events: Vec::new(),
             operations: Vec::new(),
             next_guid: 0,
-            told: Vec::new(),
+            recorded: Vec::new(),
             made_up: BTreeMap::new(),
         }
     }
@@ -99,7 +99,7 @@ impl World {
         if let Some((who, expected)) = question('?') {
             return same(expected.trim(), &self.facts(who, expected.trim())?);
         }
-        self.told.clear();
+        self.recorded.clear();
         if let Some((times, line)) = line.split_once("x ").and_then(|(n, line)| Some((n.parse::<u32>().ok()?, line))) {
             return (0..times).try_for_each(|_| self.line(line));
         }
@@ -192,12 +192,12 @@ impl World {
             }
         }
         let wanted = done.region.wanted_effects().map(|event| event.id).collect();
-        assert_eq!(at_work, wanted, "what drivers were told is not what there is to do after {command:?}");
+        assert_eq!(at_work, wanted, "the effects so far do not match the wanted effects after {command:?}");
         self.region = done.region;
         self.learn_names();
         for fact in &done.facts {
             let fact = self.show_fact(&fact.what);
-            self.told.push(fact);
+            self.recorded.push(fact);
         }
         Ok(())
     }

@@ -17,8 +17,8 @@ impl World {
             events.sort();
             return Ok(if events.is_empty() { "-".into() } else { events.join(" ") });
         }
-        if who == "told" {
-            return Ok(if self.told.is_empty() { "-".into() } else { self.told.join(", ") });
+        if who == "history" {
+            return Ok(if self.recorded.is_empty() { "-".into() } else { self.recorded.join(", ") });
         }
         if who == "left" {
             return Ok((self.region.events().count() + self.region.operations().count()).to_string());

@@ -93,7 +93,7 @@ impl World {
             }
             "maintain" => self.maintain(rest, text)?,
             "cancel" => Command::Cancel { operation: self.operation(rest[0])?, by: "test".into() },
-            "uncall" => Command::CancelEvent { event: self.event(rest[0])?, by: "test".into() },
+            "cancel-event" => Command::CancelEvent { event: self.event(rest[0])?, by: "test".into() },
             "approve" => {
                 let machine = self.machine(rest[0])?;
                 let events = rest[1..].iter().map(|label| self.event(label)).collect::<Result<_, _>>()?;

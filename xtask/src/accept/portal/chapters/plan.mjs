@@ -33,7 +33,7 @@ export async function aPlanIsMadeInTheReadersZoneAndFollowedToItsStop() {
   await shows(page, ".plan", "2026-03-01 11:00 UTC");
   await page.getByLabel("Description").fill("Firmware");
   await button(page, "Preview").click();
-  await shows(page, "#wrong-at", "has passed");
+  await shows(page, "#wrong-at", "is in the past");
   assert.equal(await page.getByLabel("Description").inputValue(), "Firmware");
   await page.getByLabel("Not before (Asia/Tokyo)").fill("2026-03-01T23:00");
   await page.getByLabel("Notice").fill("1m");
