@@ -1,50 +1,49 @@
-//! Built-in actions: what most machines want done, without a script.
+//! Built-in actions for common tasks, so that no script is needed.
 //!
-//! An action is a step like a hook, and runs like one: the agent starts itself as a process of its own
-//! (`forewarn-agent act`) with the event in the environment and on standard input, and what to do in
-//! `FOREWARN_ACTION`. So the record, the time limit, the log and the killing are those of hooks. Not on
-//! the command line, because there may be a secret in it and everybody can read those.
+//! An action is a step like a hook and runs like one: the agent starts itself as a child process (`forewarn-agent act`) with the event
+//! in the environment and on standard input. Records, time limits and logging are the same as for hooks. The action itself is passed in
+//! `FOREWARN_ACTION`, not on the command line, because it may contain a secret and command lines are visible to every user.
 
 mod haproxy;
 mod journal;
 mod kubernetes;
 mod nginx;
-mod order;
 mod programs;
+mod request;
 mod systemd;
 mod webhook;
 
 use anyhow::{Context, Result, bail};
-use forewarn_client::Kind;
+use forewarn_client::EventKind;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::OnTrouble;
+use crate::policy::FailurePolicy;
 use crate::record::Phase;
-use crate::step::{Step, action_step};
+use crate::step::{Step, action_step_name};
 
 pub use haproxy::Haproxy;
 pub use journal::Journal;
 pub use kubernetes::Kubernetes;
 pub use nginx::Nginx;
-pub use order::{Order, perform};
+pub use request::{ActionRequest, run_requested_action};
 pub use systemd::Systemd;
 pub use webhook::Webhook;
 
-/// One `[[action]]` of the configuration.
+/// An `[[action]]` of the configuration.
 #[derive(Debug, Clone)]
 pub struct Action {
     pub name: String,
-    /// None means every type.
-    pub kinds: Vec<Kind>,
-    pub on_failure: Option<OnTrouble>,
-    pub on_late: Option<OnTrouble>,
-    pub work: Work,
+    /// Event types that the action applies to; empty for all.
+    pub kinds: Vec<EventKind>,
+    pub on_failure: Option<FailurePolicy>,
+    pub on_late: Option<FailurePolicy>,
+    pub spec: ActionSpec,
 }
 
-/// What an action does.
+/// Kind of an action, with its settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Work {
+pub enum ActionSpec {
     Journal(Journal),
     Webhook(Webhook),
     Nginx(Nginx),
@@ -55,78 +54,78 @@ pub enum Work {
 
 impl Action {
     pub fn steps(&self) -> impl Iterator<Item = Step> {
-        self.work.phases().iter().map(|phase| Step {
-            name: action_step(&self.name, *phase),
+        self.spec.phases().iter().map(|phase| Step {
+            name: action_step_name(&self.name, *phase),
             phase: *phase,
             kinds: self.kinds.clone(),
-            changed_by: self.work.is_change().then(|| self.name.clone()),
-            on_failure: self.on_failure.or(self.work.on_trouble()),
-            on_late: self.on_late.or(self.work.on_trouble()),
+            changed_by: self.spec.is_change().then(|| self.name.clone()),
+            on_failure: self.on_failure.or(self.spec.failure_policy()),
+            on_late: self.on_late.or(self.spec.failure_policy()),
         })
     }
 
-    /// Whether it could be done: asked at the start, so that a mistake shows then.
+    /// Checks at startup whether the action can run.
     pub fn check(&self) -> Result<()> {
-        let checked = match &self.work {
-            Work::Journal(work) => work.check(),
-            Work::Webhook(work) => work.check(),
-            Work::Nginx(work) => work.check(),
-            Work::Haproxy(work) => work.check(),
-            Work::Systemd(work) => work.check(),
-            Work::Kubernetes(work) => work.check(),
+        let checked = match &self.spec {
+            ActionSpec::Journal(spec) => spec.check(),
+            ActionSpec::Webhook(spec) => spec.check(),
+            ActionSpec::Nginx(spec) => spec.check(),
+            ActionSpec::Haproxy(spec) => spec.check(),
+            ActionSpec::Systemd(spec) => spec.check(),
+            ActionSpec::Kubernetes(spec) => spec.check(),
         };
-        checked.with_context(|| format!("the action {} cannot run", self.name))
+        checked.with_context(|| format!("cannot run the action {}", self.name))
     }
 }
 
-impl Work {
-    fn do_it(&self, order: &Order, event: &str) -> Result<()> {
+impl ActionSpec {
+    fn perform(&self, request: &ActionRequest, event: &str) -> Result<()> {
         match self {
-            Work::Journal(work) => work.write(order.phase),
-            Work::Webhook(work) => work.post(order, event),
-            Work::Nginx(work) => work.turn(order),
-            Work::Haproxy(work) => work.turn(order),
-            Work::Systemd(work) => work.turn(order),
-            Work::Kubernetes(work) => work.turn(order),
+            ActionSpec::Journal(spec) => spec.write(request.phase),
+            ActionSpec::Webhook(spec) => spec.post(request, event),
+            ActionSpec::Nginx(spec) => spec.apply(request),
+            ActionSpec::Haproxy(spec) => spec.apply(request),
+            ActionSpec::Systemd(spec) => spec.apply(request),
+            ActionSpec::Kubernetes(spec) => spec.apply(request),
         }
     }
 
     fn phases(&self) -> &[Phase] {
         match self {
-            Work::Journal(_) | Work::Webhook(_) => &Phase::ALL,
-            Work::Nginx(_) | Work::Haproxy(_) | Work::Systemd(_) | Work::Kubernetes(_) => {
+            ActionSpec::Journal(_) | ActionSpec::Webhook(_) => &Phase::ALL,
+            ActionSpec::Nginx(_) | ActionSpec::Haproxy(_) | ActionSpec::Systemd(_) | ActionSpec::Kubernetes(_) => {
                 &[Phase::Prepare, Phase::Restore]
             }
         }
     }
 
-    /// Whether `restore` changes something back; the others only tell somebody.
+    /// Whether the action changes something that `restore` undoes; the others only send a notification.
     fn is_change(&self) -> bool {
         match self {
-            Work::Journal(_) | Work::Webhook(_) => false,
-            Work::Nginx(_) | Work::Haproxy(_) | Work::Systemd(_) | Work::Kubernetes(_) => true,
+            ActionSpec::Journal(_) | ActionSpec::Webhook(_) => false,
+            ActionSpec::Nginx(_) | ActionSpec::Haproxy(_) | ActionSpec::Systemd(_) | ActionSpec::Kubernetes(_) => true,
         }
     }
 
-    /// A machine is ready also when nobody could be told.
-    fn on_trouble(&self) -> Option<OnTrouble> {
-        (!self.is_change()).then_some(OnTrouble::Approve)
+    /// Default failure policy. A failed notification does not prevent the approval.
+    fn failure_policy(&self) -> Option<FailurePolicy> {
+        (!self.is_change()).then_some(FailurePolicy::Approve)
     }
 }
 
-/// For actions that change something when an event is announced, and change it back.
+/// Direction of an action that makes a change in `prepare` and undoes it in `restore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Out,
-    Back,
+enum Direction {
+    Drain,
+    Restore,
 }
 
-impl Turn {
-    fn of(phase: Phase) -> Result<Turn> {
+impl Direction {
+    fn of(phase: Phase) -> Result<Direction> {
         match phase {
-            Phase::Prepare => Ok(Turn::Out),
-            Phase::Restore => Ok(Turn::Back),
-            Phase::Started => bail!("there is nothing to be done when the event starts"),
+            Phase::Prepare => Ok(Direction::Drain),
+            Phase::Restore => Ok(Direction::Restore),
+            Phase::Started => bail!("this action has no `started` phase"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration: a TOML file, and flags that win over it.
+//! The configuration: a TOML file, overridden by command-line options.
 
 mod action;
 
@@ -11,58 +11,59 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use forewarn_client::Endpoint;
 use serde::de::{self, Deserializer, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize, Serializer, de::value::MapAccessDeserializer};
+use serde::{Deserialize, de::value::MapAccessDeserializer};
 
 use crate::action::Action;
 use crate::args::Flags;
-use crate::policy::{KindPolicy, OnTrouble, Policies, Policy};
+use crate::policy::{FailurePolicy, KindPolicy, Policies, Policy};
+use crate::values::{Span, parse_address};
 
-/// Read when there is one and `--config` says nothing else.
-pub const CONFIG: &str = "/etc/forewarn-agent/agent.toml";
-const HOOKS: &str = "/etc/forewarn-agent/hooks";
-const STATE: &str = "/var/lib/forewarn-agent";
+/// Default configuration file, read if it exists.
+pub const CONFIG_PATH: &str = "/etc/forewarn-agent/agent.toml";
+const HOOKS_DIR: &str = "/etc/forewarn-agent/hooks";
+const STATE_DIR: &str = "/var/lib/forewarn-agent";
 
-/// What the service recommends.
+/// The interval that Azure recommends.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A Preempt of 30 s leaves 20 s for its hooks.
+/// Leaves 20 s of the 30 s notice of a Preempt for hooks.
 const MARGIN: Duration = Duration::from_secs(10);
-/// Slow services took up to 5 s; whoever waits longer for one answer misses others.
+/// Slow services have taken up to 5 s. A longer wait for one response could miss an event.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// `started` and `restore` have no `NotBefore` to keep, but must not hang for ever.
+/// `started` and `restore` need not finish before `NotBefore`, but must not hang forever.
 const LIMIT: Duration = Duration::from_secs(300);
 const LEADER_SHARE_PERCENT: u32 = 25;
 
-/// More often than this the service is only annoyed.
+/// Keeps the load on the service low.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Below this a healthy service looks slow.
+/// With a shorter timeout, a healthy service would seem slow.
 const TIMEOUT_MIN: Duration = Duration::from_millis(100);
 
-/// Everything settled.
+/// Effective configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// `None`: it is looked for.
+    /// `None` to discover the endpoint.
     pub endpoint: Option<Endpoint>,
-    /// Whether it may be looked for by DHCP, where nothing else helped.
+    /// Whether to query DHCP if nothing else finds the endpoint.
     pub ask_dhcp: bool,
-    /// `None`: the service knows.
+    /// `None` to get the name from the service.
     pub name: Option<String>,
-    /// `None`: nobody named a directory, and the usual one is not there.
+    /// `None` if no directory is configured and the default one does not exist.
     pub hooks: Option<PathBuf>,
     pub actions: Vec<Action>,
-    /// `None`: no metrics.
+    /// `None` to disable metrics.
     pub metrics: Option<SocketAddr>,
     pub state: PathBuf,
     pub interval: Duration,
-    /// Whether a service that can may hold requests until something changes.
+    /// Whether to use long polling if the service supports it.
     pub wait: bool,
-    /// For an answer of the service, after the first.
+    /// Time limit for responses of the service after the first one.
     pub timeout: Duration,
     pub margin: Duration,
     pub limit: Duration,
     pub rerun_interrupted: bool,
-    pub on_failure: OnTrouble,
-    pub on_late: OnTrouble,
+    pub on_failure: FailurePolicy,
+    pub on_late: FailurePolicy,
     pub leader_share_percent: u32,
     pub policies: Policies,
 }
@@ -71,28 +72,28 @@ impl Config {
     pub fn load(flags: &Flags) -> Result<Config> {
         let file = match &flags.config {
             Some(path) => read(path)?,
-            None if Path::new(CONFIG).exists() => read(Path::new(CONFIG))?,
-            None => File::default(),
+            None if Path::new(CONFIG_PATH).exists() => read(Path::new(CONFIG_PATH))?,
+            None => ConfigFile::default(),
         };
         let endpoint = match (&flags.endpoint, file.endpoint) {
-            (Some(url), _) => Some(url.parse().with_context(|| format!("--endpoint {url}"))?),
+            (Some(url), _) => Some(url.parse().context("--endpoint")?),
             (None, url) => url.map(|Url(endpoint)| endpoint),
         };
         let interval = flags.interval.or(file.interval.map(|span| span.0)).unwrap_or(INTERVAL);
         if interval < INTERVAL_MIN {
-            bail!("the interval must be at least {} ms", INTERVAL_MIN.as_millis());
+            bail!("interval must be at least {} ms", INTERVAL_MIN.as_millis());
         }
         if file.timeout.is_some_and(|span| span.0 < TIMEOUT_MIN) {
-            bail!("the timeout must be at least {} ms", TIMEOUT_MIN.as_millis());
+            bail!("timeout must be at least {} ms", TIMEOUT_MIN.as_millis());
         }
         Ok(Config {
             endpoint,
             ask_dhcp: flags.ask_dhcp || file.ask_dhcp,
             name: flags.name.clone().or(file.name),
-            hooks: flags.hooks.clone().or(file.hooks).or_else(usual_hooks),
+            hooks: flags.hooks.clone().or(file.hooks).or_else(default_hooks),
             actions: file.action,
             metrics: flags.metrics.or(file.metrics.map(|address| address.0)),
-            state: flags.state.clone().or(file.state).unwrap_or_else(|| STATE.into()),
+            state: flags.state.clone().or(file.state).unwrap_or_else(|| STATE_DIR.into()),
             interval,
             wait: file.wait.unwrap_or(true) && !flags.no_wait,
             timeout: file.timeout.map_or(TIMEOUT, |span| span.0),
@@ -107,34 +108,17 @@ impl Config {
     }
 }
 
-fn usual_hooks() -> Option<PathBuf> {
-    Some(PathBuf::from(HOOKS)).filter(|dir| dir.exists())
+fn default_hooks() -> Option<PathBuf> {
+    Some(PathBuf::from(HOOKS_DIR)).filter(|dir| dir.exists())
 }
 
-pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("'{text}' is not an address such as 127.0.0.1:9137"))
-}
-
-/// `1s`, `500ms`, `2m`.
-pub fn parse_span(text: &str) -> Option<Duration> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let number: u64 = text[..digits].parse().ok()?;
-    match &text[digits..] {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        "h" => number.checked_mul(3600).map(Duration::from_secs),
-        _ => None,
-    }
-}
-
-fn read(path: &Path) -> Result<File> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+fn read(path: &Path) -> Result<ConfigFile> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     parse(&text).map_err(|(line, message)| anyhow!("{}:{line}: {message}", path.display()))
 }
 
-/// The error is the line and what is wrong there.
-fn parse(text: &str) -> Result<File, (usize, String)> {
+/// Parses the file. An error has the line number and a message.
+fn parse(text: &str) -> Result<ConfigFile, (usize, String)> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let line = text.as_bytes()[..start.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -144,7 +128,7 @@ fn parse(text: &str) -> Result<File, (usize, String)> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+struct ConfigFile {
     endpoint: Option<Url>,
     name: Option<String>,
     hooks: Option<PathBuf>,
@@ -154,20 +138,20 @@ struct File {
     margin: Option<Span>,
     limit: Option<Span>,
     rerun_interrupted: bool,
-    on_failure: OnTrouble,
-    on_late: OnTrouble,
+    on_failure: FailurePolicy,
+    on_late: FailurePolicy,
     leader_share_percent: Option<Share>,
     ask_dhcp: bool,
-    approve: Approve,
+    approve: ApproveTable,
     timeout: Option<Span>,
     metrics: Option<Address>,
-    #[serde(deserialize_with = "action::all")]
+    #[serde(deserialize_with = "action::deserialize_actions")]
     action: Vec<Action>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Approve {
+struct ApproveTable {
     default: Policy,
     platform: Option<Policy>,
     user: Option<Policy>,
@@ -179,8 +163,8 @@ struct Approve {
     terminate: ByKind,
 }
 
-impl From<Approve> for Policies {
-    fn from(from: Approve) -> Policies {
+impl From<ApproveTable> for Policies {
+    fn from(from: ApproveTable) -> Policies {
         let kinds = [
             ("freeze", from.freeze),
             ("reboot", from.reboot),
@@ -193,7 +177,7 @@ impl From<Approve> for Policies {
     }
 }
 
-/// One policy for a type, or one for each source.
+/// Policy for an event type, or one per source.
 #[derive(Debug, Default, Clone, Copy)]
 struct ByKind(KindPolicy);
 
@@ -232,32 +216,14 @@ fn without_leader<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByKind, 
     let ByKind(policy) = ByKind::deserialize(deserializer)?;
     if [policy.any, policy.platform, policy.user].contains(&Some(Policy::Leader)) {
         return Err(de::Error::custom(
-            "`leader` is not for `terminate`, which each machine approves for itself; \
+            "`leader` is not valid for `terminate`, which each machine approves for itself; \
              expected one of `after-hooks`, `at-once`, `never`",
         ));
     }
     Ok(ByKind(policy))
 }
 
-/// A span of time as it is written: `10s`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Span(pub Duration);
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let wrong = || de::Error::custom(format!("'{text}' is not a time such as `500ms`, `10s`, `5m`"));
-        parse_span(&text).map(Span).ok_or_else(wrong)
-    }
-}
-
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}ms", self.0.as_millis()))
-    }
-}
-
-/// Values that are written as text, or within bounds.
+/// Defines a type for a value that is checked when it is deserialized.
 macro_rules! checked {
     ($name:ident, $inner:ty, $raw:ty, $read:expr) => {
         #[derive(Debug)]
@@ -273,10 +239,10 @@ macro_rules! checked {
 }
 
 checked!(Address, SocketAddr, String, |text| parse_address(&text));
-checked!(Url, Endpoint, String, |text| text.parse().map_err(|error| format!("'{text}': {error}")));
+checked!(Url, Endpoint, String, |text| text.parse().map_err(|error: forewarn_client::EndpointError| error.to_string()));
 checked!(Share, u32, u32, |percent| match percent {
     1..=100 => Ok(percent),
-    _ => Err(format!("{percent} is not a share from 1 to 100")),
+    _ => Err(format!("invalid percentage {percent}: use a number from 1 to 100")),
 });
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The loop: one thread that owns the plan. Everybody else sends it messages.
+//! The main loop: one thread owns the plan, and all other threads send it messages.
 //!
 //! ```text
-//!   poller ───┐                      ┌──▶ state file, always first
-//!   steps ────┼──▶ inbox ──▶ plan ───┼──▶ steps, a thread each
-//!   signals ──┘                      └──▶ approvals, a thread each
+//!   poller ───┐                      ┌──▶ state file, always written first
+//!   steps ────┼──▶ inbox ──▶ plan ───┼──▶ steps, one thread each
+//!   signals ──┘                      └──▶ approvals, one thread each
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,56 +17,48 @@ use forewarn_client::{Client, EventId};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::catalog::StepCatalog;
 use crate::config::Config;
 use crate::log;
-use crate::metrics::{self, Board};
+use crate::message::{Message, ServiceUpdate};
+use crate::metrics::{self, Metrics};
 use crate::plan::{Job, Plan, Rules, Task};
-use crate::poller::{self, News};
-use crate::process::{self, Wake};
-use crate::record::{Outcome, ProcessMark, Record};
-use crate::state::State;
-use crate::step::title;
-use crate::toolbox::Toolbox;
+use crate::poller;
+use crate::process::{self, StepSignal};
+use crate::record::Record;
+use crate::state::StateDir;
+use crate::step::step_title;
 
-#[derive(Debug)]
-pub enum Message {
-    News(News),
-    StepBegan { id: EventId, step: String, process: ProcessMark },
-    StepEnded { id: EventId, step: String, outcome: Outcome },
-    Answered { id: EventId, answer: Result<(), String> },
-    Stop,
-}
-
-/// Until SIGTERM or SIGINT.
+/// Runs the agent until SIGTERM or SIGINT.
 pub fn run(config: Config) -> Result<()> {
-    let toolbox = Toolbox::open(&config)?;
-    let state = State::open(&config.state)?;
+    let catalog = StepCatalog::load(&config)?;
+    let state = StateDir::open(&config.state)?;
     let records = state.load()?;
-    records.iter().for_each(stop_left_behind);
-    let known = records.iter().filter(|record| record.over.is_none()).map(|record| record.event.id.clone()).collect();
-    let plan = Plan::resume(rules(&config, &toolbox), records);
-    // At the start rather than at the first event.
+    records.iter().for_each(stop_orphan);
+    let known = records.iter().filter(|record| record.end.is_none()).map(|record| record.event.id.clone()).collect();
+    let plan = Plan::resume(rules(&config, &catalog), records);
+    // Fail now rather than at the first event if the state directory is not writable.
     state.save(plan.records())?;
     let (sender, inbox) = channel();
     stop_on_signals(sender.clone())?;
-    let names: Vec<String> = toolbox.steps().into_iter().map(|step| step.name).collect();
+    let names: Vec<String> = catalog.steps().into_iter().map(|step| step.name).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    log::line(format!("forewarn-agent {} starts; hooks and actions: {names}", env!("CARGO_PKG_VERSION")));
-    let board = Arc::new(Board::default());
+    log::write_line(format!("forewarn-agent {} started; hooks and actions: {names}", env!("CARGO_PKG_VERSION")));
+    let metrics = Arc::new(Metrics::default());
     if let Some(address) = config.metrics {
-        metrics::serve(address, board.clone());
+        metrics::serve(address, metrics.clone());
     }
     let poller_sender = sender.clone();
     thread::spawn(move || poller::run(&config, &poller_sender, known));
     let driver = Driver {
         plan,
         state,
-        toolbox,
+        catalog,
         sender,
-        me: None,
+        machine: None,
         running: BTreeMap::new(),
-        trouble: Trouble::default(),
-        board,
+        outage: OutageLog::default(),
+        metrics,
         is_unsaved: false,
         is_watching: false,
     };
@@ -74,9 +66,9 @@ pub fn run(config: Config) -> Result<()> {
     Ok(())
 }
 
-fn rules(config: &Config, toolbox: &Toolbox) -> Rules {
+fn rules(config: &Config, catalog: &StepCatalog) -> Rules {
     Rules {
-        steps: toolbox.steps(),
+        steps: catalog.steps(),
         policies: config.policies.clone(),
         on_failure: config.on_failure,
         on_late: config.on_late,
@@ -87,112 +79,116 @@ fn rules(config: &Config, toolbox: &Toolbox) -> Rules {
     }
 }
 
-fn stop_left_behind(record: &Record) {
+fn stop_orphan(record: &Record) {
     for run in &record.runs {
-        if run.process.as_ref().is_some_and(process::stop_left_behind) {
-            log::line(format!("event {}: {} was left running, and was stopped", record.event.id, title(&run.name)));
+        if run.process.as_ref().is_some_and(process::stop_orphan) {
+            log::write_line(format!(
+                "event {}: stopped {}, which was still running",
+                record.event.id,
+                step_title(&run.name)
+            ));
         }
     }
 }
 
 fn stop_on_signals(sender: Sender<Message>) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("signals cannot be handled")?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot handle signals")?;
     thread::spawn(move || signals.forever().try_for_each(|_| sender.send(Message::Stop)));
     Ok(())
 }
 
 struct Driver {
     plan: Plan,
-    state: State,
-    toolbox: Toolbox,
+    state: StateDir,
+    catalog: StepCatalog,
     sender: Sender<Message>,
-    /// The name of this machine and a client to approve with, once they are known.
-    me: Option<(String, Client)>,
-    running: BTreeMap<(EventId, String), Sender<Wake>>,
-    trouble: Trouble,
-    board: Arc<Board>,
+    /// Name of this machine and a client for approvals, once known.
+    machine: Option<(String, Client)>,
+    running: BTreeMap<(EventId, String), Sender<StepSignal>>,
+    outage: OutageLog,
+    metrics: Arc<Metrics>,
     is_unsaved: bool,
-    /// The first document was there: from then on the service knows that somebody listens.
+    /// Whether the first document has arrived. From then on the service counts this machine's handler as connected.
     is_watching: bool,
 }
 
 impl Driver {
     fn run(mut self, inbox: &Receiver<Message>) {
         loop {
-            self.act();
+            self.carry_out_tasks();
             match self.receive(inbox) {
                 Some(Message::Stop) => return self.stop(inbox),
-                Some(message) => self.take(message),
+                Some(message) => self.handle(message),
                 None => {}
             }
         }
     }
 
-    /// The next message, or `None` when something is due.
+    /// Returns the next message, or `None` if a deadline has passed.
     fn receive(&self, inbox: &Receiver<Message>) -> Option<Message> {
         let now = SystemTime::now();
         let Some(deadline) = self.plan.deadline(now) else { return inbox.recv().ok() };
-        let left = deadline.duration_since(now).unwrap_or_default().min(LOOK_AGAIN);
+        let left = deadline.duration_since(now).unwrap_or_default().min(CLOCK_CHECK_INTERVAL);
         inbox.recv_timeout(left).ok()
     }
 
-    fn take(&mut self, message: Message) {
+    fn handle(&mut self, message: Message) {
         let now = SystemTime::now();
         match message {
-            Message::News(News::Trouble(problem)) => {
-                self.board.trouble(&problem);
-                self.trouble.begins(&problem);
+            Message::Service(ServiceUpdate::Failed(problem)) => {
+                self.metrics.record_failure(&problem);
+                self.outage.report_failure(&problem);
             }
-            Message::News(News::Unchanged) => self.answered(),
-            Message::News(News::Ready { name, client }) => self.me = Some((name, *client)),
-            Message::News(News::Document(document)) => {
-                self.answered();
-                if let Some((me, client)) = &self.me {
+            Message::Service(ServiceUpdate::Unchanged) => self.record_response(),
+            Message::Service(ServiceUpdate::Ready { name, client }) => self.machine = Some((name, *client)),
+            Message::Service(ServiceUpdate::Document(document)) => {
+                self.record_response();
+                if let Some((name, client)) = &self.machine {
                     if !std::mem::replace(&mut self.is_watching, true) {
-                        log::line(format!("this machine is {me}; watching {}", client.endpoint()));
+                        log::write_line(format!("this machine is {name}; watching {}", client.endpoint()));
                     }
-                    self.plan.document(me, &document, now);
+                    self.plan.apply_document(name, &document, now);
                 }
             }
-            Message::StepBegan { id, step, process } => self.plan.step_began(&id, &step, process),
+            Message::StepBegan { id, step, process } => self.plan.record_start(&id, &step, process),
             Message::StepEnded { id, step, outcome } => {
-                self.plan.step_ended(&id, &step, outcome);
+                self.plan.record_end(&id, &step, outcome);
                 self.running.remove(&(id, step));
             }
-            Message::Answered { id, answer } => self.plan.answered(&id, answer, now),
+            Message::Approved { id, result } => self.plan.record_approval(&id, result, now),
             Message::Stop => {}
         }
     }
 
-    fn answered(&mut self) {
-        self.board.answered();
-        self.trouble.ends();
+    fn record_response(&mut self) {
+        self.metrics.record_response();
+        self.outage.report_recovery();
     }
 
-    /// What is to be done, after it was recorded that it is being done.
-    fn act(&mut self) {
+    /// Carries out the tasks that are due, after the state that marks them as started has been saved.
+    fn carry_out_tasks(&mut self) {
         let tasks = self.plan.next(SystemTime::now());
-        self.board.count(self.plan.tally());
+        self.metrics.set_counters(self.plan.counters());
         if self.plan.take_changed() || self.is_unsaved {
             self.save();
         }
         for task in tasks {
             match task {
-                Task::Say(text) => log::line(text),
+                Task::Log(text) => log::write_line(text),
                 Task::Run(job) => self.start(*job),
                 Task::Approve(id) => self.approve(id),
             }
         }
     }
 
-    /// A machine whose disk is full still gets its hooks: a hook that may run twice after a crash is
-    /// better than none.
+    /// Saves the state. If the disk is full, the agent runs hooks anyway: a hook that may run twice after a crash is better
+    /// than none.
     fn save(&mut self) {
         match self.state.save(self.plan.records()) {
             Ok(()) => self.is_unsaved = false,
             Err(error) => {
                 if !self.is_unsaved {
-                    log::line(format!("{error:#}; going on without"));
+                    log::write_line(format!("{error:#}; continuing without saving"));
                 }
                 self.is_unsaved = true;
             }
@@ -200,77 +196,77 @@ impl Driver {
     }
 
     fn start(&mut self, job: Job) {
-        let (id, title, secs) = (&job.event.id, title(&job.step), job.limit.as_secs());
-        log::line(format!("event {id}: {title} begins, for at most {secs} s"));
-        let (wake, wakes) = channel();
-        self.running.insert((job.event.id.clone(), job.step.clone()), wake.clone());
-        let (program, sender) = (self.toolbox.program(&job), self.sender.clone());
+        let (id, title, secs) = (&job.event.id, step_title(&job.step), job.limit.as_secs());
+        log::write_line(format!("event {id}: starting {title} (limit {secs} s)"));
+        let (signal, signals) = channel();
+        self.running.insert((job.event.id.clone(), job.step.clone()), signal.clone());
+        let (program, sender) = (self.catalog.program(&job), self.sender.clone());
         thread::spawn(move || {
             let (id, step) = (job.event.id.clone(), job.step.clone());
-            let began = |process| {
-                // The agent has stopped, and the step will be too.
+            let on_start = |process| {
+                // An error means that the agent has stopped; the step is about to be stopped too.
                 let _ = sender.send(Message::StepBegan { id, step, process });
             };
-            let outcome = process::run(&program, &job, wake, &wakes, began);
+            let outcome = process::run(&program, &job, signal, &signals, on_start);
             sender.send(Message::StepEnded { id: job.event.id, step: job.step, outcome })
         });
     }
 
     fn approve(&mut self, id: EventId) {
-        let Some(mut client) = self.me.as_ref().map(|(_, client)| client.clone()) else {
-            let problem = "the service is not known yet".to_owned();
-            return self.plan.answered(&id, Err(problem), SystemTime::now());
+        let Some(mut client) = self.machine.as_ref().map(|(_, client)| client.clone()) else {
+            let problem = "the service has not been found yet".to_owned();
+            return self.plan.record_approval(&id, Err(problem), SystemTime::now());
         };
         let sender = self.sender.clone();
         thread::spawn(move || {
-            let answer = client.approve(std::slice::from_ref(&id)).map_err(|error| error.to_line());
-            sender.send(Message::Answered { id, answer })
+            let result = client.approve(std::slice::from_ref(&id)).map_err(|error| error.to_line());
+            sender.send(Message::Approved { id, result })
         });
     }
 
-    /// Stops the hooks that run and records how far everything came.
+    /// Stops the running steps and saves the state.
     fn stop(mut self, inbox: &Receiver<Message>) {
-        log::line(format!("stopping; hooks that are stopped too: {}", self.running.len()));
-        for wake in self.running.values() {
-            // One that has just ended does not listen any more.
-            let _ = wake.send(Wake::Stop);
+        log::write_line(format!("stopping; running hooks and actions: {}", self.running.len()));
+        for signal in self.running.values() {
+            // An error means that the step has just ended.
+            let _ = signal.send(StepSignal::Stop);
         }
         while !self.running.is_empty() {
             match inbox.recv() {
-                Ok(message @ (Message::StepBegan { .. } | Message::StepEnded { .. } | Message::Answered { .. })) => {
-                    self.take(message)
+                Ok(message @ (Message::StepBegan { .. } | Message::StepEnded { .. } | Message::Approved { .. })) => {
+                    self.handle(message)
                 }
-                Ok(Message::News(_) | Message::Stop) => {}
+                Ok(Message::Service(_) | Message::Stop) => {}
                 Err(_) => break,
             }
         }
         self.save();
-        for text in self.plan.take_says() {
-            log::line(text);
+        for text in self.plan.take_messages() {
+            log::write_line(text);
         }
     }
 }
 
-/// The time of day may be set while the agent waits for it.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// The system clock may be set while the agent waits for a deadline.
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Says that the service is in trouble when it begins and when it ends, and not in between.
+/// Logs the start and the end of an outage of the service, and nothing in between.
 #[derive(Debug, Default)]
-struct Trouble {
+struct OutageLog {
     since: Option<Instant>,
 }
 
-impl Trouble {
-    fn begins(&mut self, problem: &str) {
+impl OutageLog {
+    fn report_failure(&mut self, problem: &str) {
         if self.since.is_none() {
-            log::line(format!("no news, trying again until there are: {problem}"));
+            log::write_line(format!("no response from the service, retrying: {problem}"));
             self.since = Some(Instant::now());
         }
     }
 
-    fn ends(&mut self) {
+    fn report_recovery(&mut self) {
         if let Some(since) = self.since.take() {
-            log::line(format!("the service answers again, after {} s", since.elapsed().as_secs()));
+            log::write_line(format!("the service responds again after {} s", since.elapsed().as_secs()));
         }
     }
 }

@@ -1,24 +1,28 @@
-//! `forewarn-agent`: watches for Scheduled Events of this machine, runs hooks and actions, approves.
+//! `forewarn-agent`: watches for Scheduled Events that affect this machine, runs hooks and actions, and approves events.
 //!
-//! | module | what it knows | does I/O |
+//! | module | purpose | I/O |
 //! |---|---|---|
-//! | `record`, `policy`, `step`, `plan`, `tally` | what to do, and when; what was counted | |
-//! | `args`, `config`, `hooks`, `toolbox` | what somebody set up, and what is wrong with it | reads files |
-//! | `state` | what must survive a restart | reads and writes one file |
-//! | `process` | one step as a process | yes |
-//! | `action` | the built-in actions, each in a process of its own | yes |
-//! | `poller`, `driver` | threads and the loop | yes |
-//! | `metrics` | counts and health on a local port | yes |
+//! | `record`, `policy`, `step`, `plan`, `counters` | decide what to do and when; count it | |
+//! | `args`, `config`, `values`, `hooks`, `catalog` | read and check the configuration | reads files |
+//! | `state` | the state that survives a restart | reads and writes one file |
+//! | `environment`, `process` | run a step as a process | yes |
+//! | `action` | the built-in actions, each in its own process | yes |
+//! | `message`, `poller`, `driver` | threads and the main loop | yes |
+//! | `metrics` | metrics and health on a local port | yes |
 //! | `commands` | `test` and `status` | yes |
 
 mod action;
 mod args;
+mod catalog;
 mod commands;
 mod config;
+mod counters;
 mod driver;
+mod environment;
 mod executable;
 mod hooks;
 mod log;
+mod message;
 mod metrics;
 mod plan;
 mod policy;
@@ -27,8 +31,7 @@ mod process;
 mod record;
 mod state;
 mod step;
-mod tally;
-mod toolbox;
+mod values;
 
 use std::process::ExitCode;
 
@@ -53,9 +56,9 @@ fn run() -> Result<()> {
         Command::Help => print!("{}", args::HELP),
         Command::Version => println!("forewarn-agent {}", env!("CARGO_PKG_VERSION")),
         Command::Run => driver::run(Config::load(&flags)?)?,
-        Command::Test { kind } => commands::test(&Config::load(&flags)?, &kind)?,
-        Command::Act => action::perform()?,
-        Command::Status => commands::status(&Config::load(&flags)?)?,
+        Command::Test { kind } => commands::run_test(&Config::load(&flags)?, &kind)?,
+        Command::Act => action::run_requested_action()?,
+        Command::Status => commands::print_status(&Config::load(&flags)?)?,
     }
     Ok(())
 }

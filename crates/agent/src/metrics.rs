@@ -1,7 +1,7 @@
-//! Counts and health on a local port: `GET /metrics` for Prometheus, `GET /healthz` for everybody else.
+//! Metrics and health on a local port: `GET /metrics` for Prometheus, `GET /healthz` for other monitoring.
 //!
-//! A web server of this size is written here: one thread, one connection at a time, answers of a kilobyte
-//! that are made from memory. Whoever is slow is hung up on, and the agent's own work never waits for it.
+//! A minimal web server: one thread, one connection at a time, small responses from memory. Slow clients are disconnected, and the
+//! agent never waits for this server.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -10,78 +10,78 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::counters::{Counters, OUTCOME_LABELS, event_type_labels};
 use crate::log;
-use crate::tally::{OUTCOMES, Tally, event_words};
 
-/// A scraper's request has some 300 bytes.
+/// A scraper's request has about 300 bytes.
 const REQUEST_BYTES_MAX: usize = 4096;
 
-/// The next one waits meanwhile.
-const REQUEST_MAX: Duration = Duration::from_secs(2);
+/// Time limit for a request. The next client waits in the meantime.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the agent last told; read by whoever asks.
+/// Latest values, shared between the agent and the web server.
 #[derive(Debug, Default)]
-pub struct Board(Mutex<Shown>);
+pub struct Metrics(Mutex<Snapshot>);
 
 #[derive(Debug, Default)]
-struct Shown {
-    tally: Tally,
-    answered_at: Option<Instant>,
-    /// Since the last answer.
+struct Snapshot {
+    counters: Counters,
+    responded_at: Option<Instant>,
+    /// Problem since the last response of the service.
     problem: Option<String>,
 }
 
-impl Board {
-    pub fn answered(&self) {
-        let mut shown = self.lock();
-        shown.answered_at = Some(Instant::now());
-        shown.problem = None;
+impl Metrics {
+    pub fn record_response(&self) {
+        let mut snapshot = self.lock();
+        snapshot.responded_at = Some(Instant::now());
+        snapshot.problem = None;
     }
 
-    pub fn trouble(&self, problem: &str) {
+    pub fn record_failure(&self, problem: &str) {
         self.lock().problem = Some(problem.to_owned());
     }
 
-    pub fn count(&self, tally: &Tally) {
-        let mut shown = self.lock();
-        if shown.tally != *tally {
-            shown.tally = tally.clone();
+    pub fn set_counters(&self, counters: &Counters) {
+        let mut snapshot = self.lock();
+        if snapshot.counters != *counters {
+            snapshot.counters = counters.clone();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shown> {
+    fn lock(&self) -> MutexGuard<'_, Snapshot> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Answers from now on. An address that cannot be had is a line in the log: events are more important.
-pub fn serve(address: SocketAddr, board: Arc<Board>) {
+/// Starts the web server. An address that is in use is only logged, because handling events is more important.
+pub fn serve(address: SocketAddr, metrics: Arc<Metrics>) {
     match TcpListener::bind(address) {
         Ok(listener) => {
             let bound = listener.local_addr().unwrap_or(address);
-            log::line(format!("metrics on http://{bound}/metrics"));
-            thread::spawn(move || listener.incoming().flatten().for_each(|stream| answer(stream, &board)));
+            log::write_line(format!("metrics on http://{bound}/metrics"));
+            thread::spawn(move || listener.incoming().flatten().for_each(|stream| handle_connection(stream, &metrics)));
         }
-        Err(error) => log::line(format!("warning: no metrics, because {address} cannot be had: {error}")),
+        Err(error) => log::write_line(format!("warning: metrics disabled: cannot listen on {address}: {error}")),
     }
 }
 
-fn answer(mut stream: TcpStream, board: &Board) {
-    let Some(line) = request_line(&mut stream) else { return };
-    let (status, body) = route(&line, &board.lock());
+fn handle_connection(mut stream: TcpStream, metrics: &Metrics) {
+    let Some(line) = read_request_line(&mut stream) else { return };
+    let (status, body) = route(&line, &metrics.lock());
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     let body = if line.starts_with("HEAD ") { "" } else { &body };
-    // Whoever has hung up does not want it any more.
+    // An error means that the client has disconnected.
     let _ = stream.write_all(format!("{head}{body}").as_bytes()).and_then(|()| stream.shutdown(Shutdown::Write));
 }
 
-/// The first line of a request, once all of its head is there.
-fn request_line(stream: &mut TcpStream) -> Option<String> {
-    let until = Instant::now() + REQUEST_MAX;
-    stream.set_write_timeout(Some(REQUEST_MAX)).ok()?;
+/// Reads the headers of a request and returns the request line.
+fn read_request_line(stream: &mut TcpStream) -> Option<String> {
+    let until = Instant::now() + REQUEST_TIMEOUT;
+    stream.set_write_timeout(Some(REQUEST_TIMEOUT)).ok()?;
     let (mut head, mut buffer) = (Vec::new(), [0; 1024]);
     while !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
         let left = until.saturating_duration_since(Instant::now());
@@ -97,50 +97,65 @@ fn request_line(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&head).lines().next()?.to_owned())
 }
 
-fn route(line: &str, shown: &Shown) -> (&'static str, String) {
+fn route(line: &str, snapshot: &Snapshot) -> (&'static str, String) {
     let mut words = line.split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = target.split('?').next().unwrap_or_default();
     match (method, path) {
-        ("GET" | "HEAD", "/metrics") => ("200 OK", metrics(shown)),
-        ("GET" | "HEAD", "/healthz") => health(shown),
-        ("GET" | "HEAD", _) => ("404 Not Found", "there are /metrics and /healthz\n".into()),
-        _ => ("405 Method Not Allowed", "only GET\n".into()),
+        ("GET" | "HEAD", "/metrics") => ("200 OK", render_metrics(snapshot)),
+        ("GET" | "HEAD", "/healthz") => render_health(snapshot),
+        ("GET" | "HEAD", _) => ("404 Not Found", "not found; use /metrics or /healthz\n".into()),
+        _ => ("405 Method Not Allowed", "use GET\n".into()),
     }
 }
 
-fn health(shown: &Shown) -> (&'static str, String) {
-    match (&shown.problem, shown.answered_at) {
+fn render_health(snapshot: &Snapshot) -> (&'static str, String) {
+    match (&snapshot.problem, snapshot.responded_at) {
         (None, Some(_)) => ("200 OK", "ok\n".into()),
-        (None, None) => ("503 Service Unavailable", "the service has not answered yet\n".into()),
-        (Some(problem), _) => ("503 Service Unavailable", format!("the service does not answer: {problem}\n")),
+        (None, None) => ("503 Service Unavailable", "the service has not responded yet\n".into()),
+        (Some(problem), _) => ("503 Service Unavailable", format!("the service does not respond: {problem}\n")),
     }
 }
 
-fn metrics(shown: &Shown) -> String {
-    let tally = &shown.tally;
-    let events = event_words().map(|word| (format!("{{type=\"{word}\"}}"), count_of(tally.events.get(word))));
-    let steps = OUTCOMES.into_iter().map(|word| (format!("{{outcome=\"{word}\"}}"), count_of(tally.steps.get(word))));
-    let approvals = [("taken", tally.approvals), ("failed", tally.approvals_failed)]
+fn render_metrics(snapshot: &Snapshot) -> String {
+    let counters = &snapshot.counters;
+    let events =
+        event_type_labels().map(|word| (format!("{{type=\"{word}\"}}"), render_count(counters.events.get(word))));
+    let steps = OUTCOME_LABELS
+        .into_iter()
+        .map(|word| (format!("{{outcome=\"{word}\"}}"), render_count(counters.steps.get(word))));
+    let approvals = [("taken", counters.approvals), ("failed", counters.approvals_failed)]
         .map(|(word, count)| (format!("{{result=\"{word}\"}}"), count.to_string()));
-    let is_up = shown.problem.is_none() && shown.answered_at.is_some();
-    let age = shown.answered_at.map(|at| format!("{:.3}", at.elapsed().as_secs_f64()));
+    let is_up = snapshot.problem.is_none() && snapshot.responded_at.is_some();
+    let age = snapshot.responded_at.map(|at| format!("{:.3}", at.elapsed().as_secs_f64()));
     let mut out = String::new();
     let plain = |value: String| (String::new(), value);
-    family(&mut out, "events_total", "counter", "Events of this machine that were seen, by type.", events);
-    family(&mut out, "steps_total", "counter", "Hooks and actions that ran, by how they ended.", steps);
-    family(&mut out, "approvals_total", "counter", "Approvals that were sent, by what the service said.", approvals);
-    family(&mut out, "endpoint_up", "gauge", "Whether the service answers.", [plain(u8::from(is_up).to_string())]);
-    let help = "Time since the last good answer; up to 30 where the service holds requests.";
-    family(&mut out, "last_poll_age_seconds", "gauge", help, age.map(plain));
+    write_family(&mut out, "events_total", "counter", "Events that affect this machine, by type.", events);
+    write_family(&mut out, "steps_total", "counter", "Hooks and actions that ran, by outcome.", steps);
+    write_family(&mut out, "approvals_total", "counter", "Approvals sent, by result.", approvals);
+    write_family(
+        &mut out,
+        "endpoint_up",
+        "gauge",
+        "Whether the service responds.",
+        [plain(u8::from(is_up).to_string())],
+    );
+    let help = "Time since the last successful response; up to 30 with long polling.";
+    write_family(&mut out, "last_poll_age_seconds", "gauge", help, age.map(plain));
     out
 }
 
-fn count_of(count: Option<&u64>) -> String {
+fn render_count(count: Option<&u64>) -> String {
     count.copied().unwrap_or(0).to_string()
 }
 
-fn family(out: &mut String, name: &str, kind: &str, help: &str, samples: impl IntoIterator<Item = (String, String)>) {
+fn write_family(
+    out: &mut String,
+    name: &str,
+    kind: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = (String, String)>,
+) {
     let name = format!("forewarn_agent_{name}");
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     for (labels, value) in samples {

@@ -1,56 +1,56 @@
-//! When an event may start before its time, per type and source; what a failed hook means for that.
-//! Pure.
+//! Approval policies per event type and source, and the effect of failed steps on approvals. Pure.
 
 use std::collections::BTreeMap;
 
-use forewarn_client::{Event, Kind, Source};
+use forewarn_client::{Event, EventKind, EventSource};
 use serde::Deserialize;
 
+/// When this machine approves an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// This machine approves when its hooks for `prepare` have succeeded.
+    /// When all `prepare` steps have succeeded.
     #[default]
     AfterHooks,
-    /// This machine approves when it sees the event; hooks run meanwhile.
+    /// As soon as the event is seen; steps run in the meantime.
     AtOnce,
-    /// The event waits for its time, or for somebody else.
+    /// Never: the event starts at `NotBefore`, or when another machine approves it.
     Never,
-    /// After the hooks, and only when it is this machine's turn among those of the event.
+    /// Like `AfterHooks`, but only in this machine's turn among the machines of the event.
     Leader,
 }
 
-/// What a hook that failed, or was late, means for the approval.
+/// Effect of a step that failed or exceeded its time limit on the approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnTrouble {
-    /// No approval: the machine gets all the time there is.
+pub enum FailurePolicy {
+    /// Do not approve.
     #[default]
     Hold,
     Approve,
 }
 
-/// The types that a configuration and the name of a hook can mean.
-pub const KINDS: [Kind; 5] = [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate];
+/// Event types that are valid in the configuration and in hook names.
+pub const KNOWN_KINDS: [EventKind; 5] =
+    [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
 
-/// One of [`KINDS`], in any case; the error lists them.
-pub fn known_kind(text: &str) -> Result<Kind, String> {
-    match Kind::parse(text) {
-        Kind::Other(_) => {
-            let names = KINDS.map(|kind| kind.as_str().to_owned()).join(", ");
-            Err(format!("{text} is not a type of event; there are {names}"))
+/// Parses one of [`KNOWN_KINDS`], in upper or lower case.
+pub fn parse_known_kind(text: &str) -> Result<EventKind, String> {
+    match EventKind::parse(text) {
+        EventKind::Other(_) => {
+            Err(format!("unknown event type '{text}': use Freeze, Reboot, Redeploy, Preempt or Terminate"))
         }
         kind => Ok(kind),
     }
 }
 
-/// Policies from the general to the special: the last that fits counts.
+/// Configured policies. The most specific one applies: type and source, type, source, default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policies {
     pub default: Policy,
     pub platform: Option<Policy>,
     pub user: Option<Policy>,
-    /// By the name of the type in lower case.
+    /// By event type, in lower case.
     pub kinds: BTreeMap<&'static str, KindPolicy>,
 }
 
@@ -62,20 +62,20 @@ pub struct KindPolicy {
 }
 
 impl Policies {
-    pub fn of(&self, event: &Event) -> Policy {
+    pub fn policy_for(&self, event: &Event) -> Policy {
         let kind = self.kinds.get(event.kind.as_str().to_ascii_lowercase().as_str()).copied().unwrap_or_default();
         let pick = |platform: Option<Policy>, user: Option<Policy>| match event.source {
-            Some(Source::Platform) => platform,
-            Some(Source::User) => user,
-            Some(Source::Other(_)) | None => None,
+            Some(EventSource::Platform) => platform,
+            Some(EventSource::User) => user,
+            Some(EventSource::Other(_)) | None => None,
         };
         let chosen = pick(kind.platform, kind.user)
             .or(kind.any)
             .or_else(|| pick(self.platform, self.user))
             .unwrap_or(self.default);
         match (chosen, &event.kind) {
-            // A deletion is approved by the machine that is deleted, and by no other.
-            (Policy::Leader, Kind::Terminate) => Policy::AfterHooks,
+            // Each machine approves its own deletion.
+            (Policy::Leader, EventKind::Terminate) => Policy::AfterHooks,
             (chosen, _) => chosen,
         }
     }

@@ -1,37 +1,26 @@
-//! The thread that asks the service: where it is, who this machine is, what is going to happen.
-//! It never gives up, and never asks more often than it should.
+//! The thread that polls the service: finds the endpoint, looks up the name of this machine, and fetches documents. It never
+//! gives up.
 //!
-//! That an event is not in a document any more is the only sign that it is over, and `restore` cannot be taken back. So a
-//! document that lacks an event is told only when the next answer says the same.
+//! An event that is missing from a document counts as finished, and `restore` cannot be undone. So a document that lacks a
+//! known event is passed on only if the next response confirms it.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use forewarn_client::{Asking, Client, Discovery, Document, Endpoint, EventId, HOLD, Options, Poll, Retry};
+use forewarn_client::{
+    Client, DhcpQuery, Discovery, Document, Endpoint, EventId, HOLD_DEFAULT, Options, Poll, RetryPolicy,
+};
 
 use crate::config::Config;
-use crate::driver::Message;
 use crate::log;
+use crate::message::{Message, ServiceUpdate};
 
-/// What the service said, or that it said nothing.
-#[derive(Debug)]
-pub enum News {
-    /// Who this machine is, with a client that knows what this one knows.
-    Ready {
-        name: String,
-        client: Box<Client>,
-    },
-    Document(Document),
-    Unchanged,
-    Trouble(String),
-}
+/// Delay between two searches for the endpoint. Each search probes several addresses.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Between two searches for an endpoint that nobody told. Each asks several places.
-const SEARCH_AGAIN: Duration = Duration::from_secs(5);
-
-/// A blip is not worth a line in the log; whatever takes longer is.
-const RETRY: Retry = Retry {
+/// Short, so that only failures of more than a few seconds are logged.
+const RETRY_POLICY: RetryPolicy = RetryPolicy {
     total_max: Duration::from_secs(5),
     gone_total_max: Duration::from_secs(70),
     delay_first: Duration::from_millis(250),
@@ -39,47 +28,46 @@ const RETRY: Retry = Retry {
     retry_after_max: Duration::from_secs(10),
 };
 
-/// Nobody listens any more.
-struct Deaf;
+/// The driver no longer receives messages.
+struct DriverStopped;
 
-/// Runs until nobody listens any more. These events were there when the agent last looked.
+/// Polls until the driver stops. `known` are the events that the agent has seen and that have not finished.
 pub fn run(config: &Config, inbox: &Sender<Message>, known: BTreeSet<EventId>) {
-    let _: Result<(), Deaf> = watch(config, inbox, known);
+    let _: Result<(), DriverStopped> = watch(config, inbox, known);
 }
 
-fn watch(config: &Config, inbox: &Sender<Message>, mut known: BTreeSet<EventId>) -> Result<(), Deaf> {
-    let endpoint = find(config, inbox)?;
-    let mut client = Client::with(Options::new(endpoint).retry(RETRY).timeout(config.timeout));
-    let name = name(config, &mut client, inbox)?;
-    tell(inbox, News::Ready { name, client: Box::new(client.clone()) })?;
+fn watch(config: &Config, inbox: &Sender<Message>, mut known: BTreeSet<EventId>) -> Result<(), DriverStopped> {
+    let endpoint = find_endpoint(config, inbox)?;
+    let options = Options::new(endpoint).retry(RETRY_POLICY).timeout(config.timeout);
+    let mut client = Client::with_options(options);
+    let name = find_machine_name(config, &mut client, inbox)?;
+    send(inbox, ServiceUpdate::Ready { name, client: Box::new(client.clone()) })?;
     loop {
-        let begun = Instant::now();
-        let answer = if config.wait { client.hold(HOLD) } else { client.poll() };
-        tell(
-            inbox,
-            match answer {
-                Ok(Poll::Changed(document)) => {
-                    let document = confirmed(document, &known, &mut client, config, inbox)?;
-                    known = ids(&document);
-                    News::Document(document)
-                }
-                Ok(Poll::Unchanged) => News::Unchanged,
-                Err(error) => News::Trouble(error.to_line()),
-            },
-        )?;
-        std::thread::sleep(config.interval.saturating_sub(begun.elapsed()));
+        let poll_started = Instant::now();
+        let polled = if config.wait { client.hold(HOLD_DEFAULT) } else { client.poll() };
+        let update = match polled {
+            Ok(Poll::Changed(document)) => {
+                let document = confirm_missing_events(document, &known, &mut client, config, inbox)?;
+                known = event_ids(&document);
+                ServiceUpdate::Document(document)
+            }
+            Ok(Poll::Unchanged) => ServiceUpdate::Unchanged,
+            Err(error) => ServiceUpdate::Failed(error.to_line()),
+        };
+        send(inbox, update)?;
+        std::thread::sleep(config.interval.saturating_sub(poll_started.elapsed()));
     }
 }
 
-/// The document, or, where it lacks an event, what the next answer says.
-fn confirmed(
+/// Returns the document, or the next one if this one lacks a known event.
+fn confirm_missing_events(
     document: Document,
     known: &BTreeSet<EventId>,
     client: &mut Client,
     config: &Config,
     inbox: &Sender<Message>,
-) -> Result<Document, Deaf> {
-    if known.is_subset(&ids(&document)) {
+) -> Result<Document, DriverStopped> {
+    if known.is_subset(&event_ids(&document)) {
         return Ok(document);
     }
     loop {
@@ -87,48 +75,48 @@ fn confirmed(
         match client.poll() {
             Ok(Poll::Unchanged) => return Ok(document),
             Ok(Poll::Changed(next)) => return Ok(next),
-            Err(error) => tell(inbox, News::Trouble(error.to_line()))?,
+            Err(error) => send(inbox, ServiceUpdate::Failed(error.to_line()))?,
         }
     }
 }
 
-fn ids(document: &Document) -> BTreeSet<EventId> {
+fn event_ids(document: &Document) -> BTreeSet<EventId> {
     document.events.iter().map(|event| event.id.clone()).collect()
 }
 
-fn find(config: &Config, inbox: &Sender<Message>) -> Result<Endpoint, Deaf> {
+fn find_endpoint(config: &Config, inbox: &Sender<Message>) -> Result<Endpoint, DriverStopped> {
     if let Some(endpoint) = &config.endpoint {
         return Ok(endpoint.clone());
     }
     let discovery = match config.ask_dhcp {
-        true => Discovery::default().asking(Asking::default()),
+        true => Discovery::default().dhcp(DhcpQuery::default()),
         false => Discovery::default(),
     };
     loop {
         match discovery.find() {
             Ok(found) => {
-                log::line(format!("the service is at {found}"));
+                log::write_line(format!("the service is at {found}"));
                 return Ok(found.endpoint);
             }
-            Err(error) => tell(inbox, News::Trouble(error.to_line()))?,
+            Err(error) => send(inbox, ServiceUpdate::Failed(error.to_line()))?,
         }
-        std::thread::sleep(SEARCH_AGAIN);
+        std::thread::sleep(SEARCH_INTERVAL);
     }
 }
 
-fn name(config: &Config, client: &mut Client, inbox: &Sender<Message>) -> Result<String, Deaf> {
+fn find_machine_name(config: &Config, client: &mut Client, inbox: &Sender<Message>) -> Result<String, DriverStopped> {
     if let Some(name) = &config.name {
         return Ok(name.clone());
     }
     loop {
         match client.instance() {
             Ok(instance) => return Ok(instance.name),
-            Err(error) => tell(inbox, News::Trouble(error.to_line()))?,
+            Err(error) => send(inbox, ServiceUpdate::Failed(error.to_line()))?,
         }
         std::thread::sleep(config.interval);
     }
 }
 
-fn tell(inbox: &Sender<Message>, news: News) -> Result<(), Deaf> {
-    inbox.send(Message::News(news)).map_err(|_| Deaf)
+fn send(inbox: &Sender<Message>, update: ServiceUpdate) -> Result<(), DriverStopped> {
+    inbox.send(Message::Service(update)).map_err(|_| DriverStopped)
 }

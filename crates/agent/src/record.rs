@@ -1,4 +1,4 @@
-//! What the agent remembers of an event: how it was last seen, which steps ran, whether it was approved.
+//! The record of an event: how it was last seen, which steps ran, and whether it was approved.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -6,14 +6,14 @@ use std::time::SystemTime;
 use forewarn_client::Event;
 use serde::{Deserialize, Serialize};
 
-/// When in the life of an event a step runs.
+/// Part of an event's lifecycle in which a step runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
-    /// It is announced: get ready.
+    /// The event is scheduled: get ready.
     Prepare,
-    /// It happens now.
+    /// The event is in progress.
     Started,
-    /// It is over, or will not happen: undo what `prepare` did.
+    /// The event has finished or was canceled: undo what `prepare` did.
     Restore,
 }
 
@@ -39,20 +39,20 @@ impl fmt::Display for Phase {
     }
 }
 
-/// How a step ended.
+/// Outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Succeeded,
     /// With the reason, such as `exit status: 1`.
     Failed(String),
-    /// It was killed because its time was over.
+    /// Killed because it exceeded its time limit.
     Late,
-    /// The agent stopped while it ran; nobody knows how far it came.
+    /// The agent stopped while the step was running.
     Interrupted,
 }
 
 impl Outcome {
-    /// In one word.
+    /// Value in the state file and in metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
             Outcome::Succeeded => "succeeded",
@@ -67,8 +67,8 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Succeeded => f.write_str("succeeded"),
-            Outcome::Failed(reason) => write!(f, "failed, {reason}"),
-            Outcome::Late => f.write_str("was late and was killed"),
+            Outcome::Failed(reason) => write!(f, "failed: {reason}"),
+            Outcome::Late => f.write_str("exceeded its time limit and was killed"),
             Outcome::Interrupted => f.write_str("was interrupted"),
         }
     }
@@ -80,14 +80,14 @@ pub enum Progress {
     Ended(Outcome),
 }
 
-/// One step that was begun. There is never a second entry of the same name.
+/// A step that has started. A record has at most one entry per step name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRun {
     pub phase: Phase,
     pub name: String,
     pub progress: Progress,
-    /// Known soon after it began.
-    pub process: Option<ProcessMark>,
+    /// Known soon after the start.
+    pub process: Option<ProcessIdentity>,
 }
 
 impl StepRun {
@@ -96,52 +96,63 @@ impl StepRun {
     }
 }
 
-/// A process, so that no other one is ever taken for it.
+/// Identity of a process that is unique across reuse of process IDs and restarts of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessMark {
+pub struct ProcessIdentity {
     pub pid: u32,
-    /// Which start of the operating system, and when after it.
+    /// Boot ID and start time.
     pub started: String,
 }
 
-/// How an event left the document.
+/// Reason why an event is no longer in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
-    Ended,
-    Cancelled,
+pub enum EventEnd {
+    Finished,
+    Canceled,
 }
 
-impl Over {
-    pub fn as_str(self) -> &'static str {
+impl EventEnd {
+    /// Value in the state file.
+    pub fn as_stored(self) -> &'static str {
         match self {
-            Over::Ended => "ended",
-            Over::Cancelled => "cancelled",
+            EventEnd::Finished => "ended",
+            EventEnd::Canceled => "cancelled",
         }
     }
 
-    pub fn parse(text: &str) -> Option<Over> {
-        [Over::Ended, Over::Cancelled].into_iter().find(|over| over.as_str() == text)
+    pub fn parse_stored(text: &str) -> Option<EventEnd> {
+        [EventEnd::Finished, EventEnd::Canceled].into_iter().find(|end| end.as_stored() == text)
     }
 }
 
+impl fmt::Display for EventEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            EventEnd::Finished => "finished",
+            EventEnd::Canceled => "canceled",
+        })
+    }
+}
+
+/// Everything that the agent knows about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub event: Event,
-    /// This machine's place among the event's machines, from 0.
+    /// Position of this machine among the event's machines, from 0.
     pub rank: usize,
-    /// When this agent saw it first; the leader's share of the notice counts from here.
+    /// Time at which this agent first saw the event. The leader's share of the notice counts from here.
     pub seen_at: SystemTime,
     pub runs: Vec<StepRun>,
-    /// The service took the approval of this machine.
+    /// Whether the service accepted this machine's approval.
     pub approved: bool,
-    pub over: Option<Over>,
+    pub end: Option<EventEnd>,
 }
 
 impl Record {
-    /// `None` when the event is not about the machine of that name.
-    pub fn new(me: &str, event: Event, seen_at: SystemTime) -> Option<Record> {
-        let rank = event.resources.iter().position(|resource| resource.is(me))?;
-        Some(Record { event, rank, seen_at, runs: Vec::new(), approved: false, over: None })
+    /// Creates a record. Returns `None` if the event does not affect this machine.
+    pub fn new(machine: &str, event: Event, seen_at: SystemTime) -> Option<Record> {
+        let rank = event.resources.iter().position(|resource| resource.matches(machine))?;
+        Some(Record { event, rank, seen_at, runs: Vec::new(), approved: false, end: None })
     }
 
     pub fn run(&self, name: &str) -> Option<&StepRun> {

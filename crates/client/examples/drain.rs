@@ -1,4 +1,4 @@
-//! Drains this machine before an event and brings it back afterwards: `drain http://169.254.169.254`.
+//! Drains this machine before an event and restores it afterwards: `drain [ENDPOINT]`.
 
 use forewarn_client::{Change, Client, Discovery};
 
@@ -8,17 +8,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Discovery::default().find()?.endpoint,
     };
     let mut client = Client::new(endpoint);
-    let me = client.instance()?.name;
+    let machine = client.instance()?.name;
     let mut changes = client.watch();
     while let Some(change) = changes.next() {
         match change {
-            Ok(change) if !change.event().concerns(&me) => {}
+            Ok(change) if !change.event().affects(&machine) => {}
             Ok(Change::Appeared(event)) => {
-                println!("drain: {} not before {:?}", event.kind, event.not_before_text());
+                println!("draining: {} not before {:?}", event.kind, event.not_before_text());
                 changes.approve(&[event.id])?;
             }
-            Ok(Change::Started(event)) => println!("gone: {}", event.kind),
-            Ok(Change::Ended(event) | Change::Cancelled(event)) => println!("back: {}", event.kind),
+            Ok(Change::Started(event)) => println!("in progress: {}", event.kind),
+            Ok(Change::Finished(event) | Change::Canceled(event)) => println!("restoring: {}", event.kind),
             Err(error) => eprintln!("{}", error.to_line()),
         }
     }

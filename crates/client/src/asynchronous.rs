@@ -1,4 +1,4 @@
-//! The client on tokio. It does what the blocking one does, and like it decides nothing.
+//! The client on tokio, with the same behavior as the blocking one. All decisions are in `session` and `watch`.
 
 use std::fmt;
 use std::io;
@@ -14,14 +14,26 @@ use crate::document::Document;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::event::EventId;
-use crate::http::{Decoder, HttpError, Request, Response};
+use crate::http::{Decoder, Request, Response};
 use crate::instance::Instance;
 use crate::options::Options;
-use crate::session::{Call, Exchange, Failure, Holding, Session, Step};
+use crate::session::{Call, Exchange, Failure, HoldSupport, Session, Step, TransferError};
 use crate::tracker::{Change, Tracker};
-use crate::watch::{Next, Pump};
+use crate::watch::{WatchState, WatchStep};
 
-/// [`Client`](crate::Client) on tokio. Futures that are dropped cost the connection and nothing else.
+/// [`Client`](crate::Client) on tokio. Dropping a future closes the connection and has no other effect.
+///
+/// ```no_run
+/// use forewarn_client::{AsyncClient, Endpoint};
+///
+/// # async fn run() -> Result<(), forewarn_client::Error> {
+/// let mut client = AsyncClient::new(Endpoint::link_local());
+/// for event in client.document().await?.events {
+///     println!("{} {}", event.id, event.kind);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct AsyncClient {
     session: Session,
     connection: Option<TcpStream>,
@@ -29,66 +41,69 @@ pub struct AsyncClient {
 }
 
 impl AsyncClient {
+    /// Creates a client with the default options.
     pub fn new(endpoint: Endpoint) -> AsyncClient {
-        AsyncClient::with(Options::new(endpoint))
+        AsyncClient::with_options(Options::new(endpoint))
     }
 
-    pub fn with(options: Options) -> AsyncClient {
+    /// Creates a client with these options.
+    pub fn with_options(options: Options) -> AsyncClient {
         AsyncClient { session: Session::new(options), connection: None, origin: Instant::now() }
     }
 
+    /// Endpoint of the service.
     pub fn endpoint(&self) -> &Endpoint {
         &self.session.options.endpoint
     }
 
-    /// The version that the service answers in, once it has answered.
+    /// API version in use; `None` until the service has responded.
     pub fn version(&self) -> Option<Version> {
-        self.session.versions.settled()
+        self.session.versions.confirmed()
     }
 
-    /// Whether the service is known to hold requests.
+    /// Whether the service is known to support long polling.
     pub fn can_hold(&self) -> bool {
-        self.session.holding == Holding::Yes
+        self.session.hold_support == HoldSupport::Yes
     }
 
-    /// The document, whether it changed or not.
+    /// Fetches the document, whether it has changed or not.
     pub async fn document(&mut self) -> Result<Document, Error> {
         match self.run(GetDocument { condition: Condition::Always }).await? {
             Poll::Changed(document) => Ok(document),
-            Poll::Unchanged => unreachable!("an answer without a document is not taken where none was offered"),
+            Poll::Unchanged => unreachable!("an unconditional request has no ETag that could match"),
         }
     }
 
-    /// The document if it is another one than in the last answer, and at once.
+    /// Fetches the document if it has changed since the last response. Returns immediately.
     pub async fn poll(&mut self) -> Result<Poll, Error> {
-        self.ask(None).await
+        self.get_document(None).await
     }
 
-    /// Like [`AsyncClient::poll`], but a service that can ([`AsyncClient::can_hold`]) answers only when
-    /// the document changes, or after this time.
+    /// Long poll: returns when the document changes, or after `time`. See [`Client::hold`](crate::Client::hold).
     pub async fn hold(&mut self, time: Duration) -> Result<Poll, Error> {
-        self.ask(Some(time)).await
+        self.get_document(Some(time)).await
     }
 
-    /// Lets these events start before their time.
+    /// Approves events, so that they can start before `NotBefore`.
     pub async fn approve(&mut self, ids: &[EventId]) -> Result<(), Error> {
-        for call in Approve::all(ids) {
+        for call in Approve::batches(ids) {
             self.run(call).await?;
         }
         Ok(())
     }
 
+    /// Fetches the instance metadata of this machine.
     pub async fn instance(&mut self) -> Result<Instance, Error> {
         self.run(GetInstance).await
     }
 
-    /// What is there now and whatever happens from now on, one change after the other.
+    /// Watches for changes, starting with the current events.
     pub fn watch(mut self) -> AsyncWatch {
         self.session.etag = None;
-        AsyncWatch { client: self, pump: Pump::default() }
+        AsyncWatch { client: self, state: WatchState::default() }
     }
 
-    async fn ask(&mut self, hold: Option<Duration>) -> Result<Poll, Error> {
+    async fn get_document(&mut self, hold: Option<Duration>) -> Result<Poll, Error> {
         self.run(GetDocument { condition: hold.map_or(Condition::IfChanged, Condition::Hold) }).await
     }
 
@@ -101,32 +116,30 @@ impl AsyncClient {
                     if !after.is_zero() {
                         sleep(after).await;
                     }
-                    let answer = self.send(&request).await;
-                    exchange.answered(&mut self.session, answer, self.origin.elapsed())
+                    let response = self.send(&request).await;
+                    exchange.handle_response(&mut self.session, response, self.origin.elapsed())
                 }
             };
         }
     }
 
     async fn send(&mut self, request: &Request) -> Result<Response, Failure> {
-        let kept = self.connection.take();
-        let was_kept = kept.is_some();
-        let mut stream = match kept {
+        let idle = self.connection.take();
+        let was_idle = idle.is_some();
+        let fail = |error: TransferError, is_stale| error.into_failure(self.endpoint(), request.timeout, is_stale);
+        let mut stream = match idle {
             Some(stream) => stream,
-            None => self.connect().await.map_err(|source| Failure::Error(self.unreachable(source)))?,
+            None => self.connect().await.map_err(|error| fail(TransferError::Io(error), false))?,
         };
         let mut decoder = Decoder::new();
-        let bytes = request.bytes(self.endpoint());
-        let endpoint = || self.endpoint().clone();
-        match timeout(request.timeout, converse(&mut stream, &mut decoder, &bytes)).await {
-            Ok(Ok(response)) => {
+        let bytes = request.to_bytes(self.endpoint());
+        let sent = timeout(request.timeout, send_and_receive(&mut stream, &mut decoder, &bytes)).await;
+        match sent.unwrap_or(Err(TransferError::TimedOut)) {
+            Ok(response) => {
                 self.connection = response.reusable.then_some(stream);
                 Ok(response)
             }
-            Err(_) => Err(Failure::Error(Error::Slow { endpoint: endpoint(), timeout: request.timeout })),
-            Ok(Err(_)) if was_kept && decoder.is_untouched() => Err(Failure::Stale),
-            Ok(Err(Broken::Io(source))) => Err(Failure::Error(self.unreachable(source))),
-            Ok(Err(Broken::Http(source))) => Err(Failure::Error(Error::NotHttp { endpoint: endpoint(), source })),
+            Err(error) => Err(fail(error, was_idle && decoder.is_untouched())),
         }
     }
 
@@ -138,10 +151,6 @@ impl AsyncClient {
         };
         stream.set_nodelay(true)?;
         Ok(stream)
-    }
-
-    fn unreachable(&self, source: io::Error) -> Error {
-        Error::Unreachable { endpoint: self.endpoint().clone(), source }
     }
 }
 
@@ -161,77 +170,77 @@ impl fmt::Debug for AsyncClient {
 #[derive(Debug)]
 pub struct AsyncWatch {
     client: AsyncClient,
-    pump: Pump,
+    state: WatchState,
 }
 
 impl AsyncWatch {
-    /// The pause from one poll to the next.
-    pub fn every(mut self, interval: Duration) -> AsyncWatch {
-        self.pump.interval = interval;
+    /// Sets the interval between polls.
+    pub fn interval(mut self, interval: Duration) -> AsyncWatch {
+        self.state.interval = interval;
         self
     }
 
-    /// How long a service that can hold requests may do so; `None` to poll like everywhere else.
+    /// Sets how long the service may hold a poll, where it supports long polling; `None` disables long polling.
     pub fn hold(mut self, hold: Option<Duration>) -> AsyncWatch {
-        self.pump.hold = hold;
+        self.state.hold = hold;
         self
     }
 
-    /// Goes on with what an earlier program had seen.
+    /// Continues from the events that an earlier run has seen.
     pub fn resume(mut self, tracker: Tracker) -> AsyncWatch {
-        self.pump.tracker = tracker;
+        self.state.tracker = tracker;
         self
     }
 
-    /// The events that are not over.
+    /// Events that have not finished.
     pub fn tracker(&self) -> &Tracker {
-        &self.pump.tracker
+        &self.state.tracker
     }
 
+    /// Client that does the polling.
     pub fn client(&mut self) -> &mut AsyncClient {
         &mut self.client
     }
 
-    /// [`AsyncClient::approve`], and remembers that these may start before their time.
+    /// Approves events as [`AsyncClient::approve`] does, and records that they may start before `NotBefore`.
     pub async fn approve(&mut self, ids: &[EventId]) -> Result<(), Error> {
         self.client.approve(ids).await?;
-        ids.iter().for_each(|id| self.pump.tracker.approved(id));
+        ids.iter().for_each(|id| self.state.tracker.mark_approved(id));
         Ok(())
     }
 
-    /// The next change. There is always another one. No change is lost when the future is dropped.
+    /// Waits for the next change. Dropping the future loses no change.
     pub async fn next(&mut self) -> Result<Change, Error> {
         loop {
-            match self.pump.next(self.client.origin.elapsed()) {
-                Next::Give(change) => return Ok(change),
-                Next::Poll { after, hold } => {
+            match self.state.next(self.client.origin.elapsed()) {
+                WatchStep::Yield(change) => return Ok(change),
+                WatchStep::Poll { after, hold } => {
                     if !after.is_zero() {
                         sleep(after).await;
                     }
-                    let poll = self.client.ask(hold).await?;
-                    self.pump.polled(&poll, SystemTime::now());
+                    let poll = self.client.get_document(hold).await?;
+                    self.state.record(&poll, SystemTime::now());
                 }
             }
         }
     }
 }
 
-enum Broken {
-    Io(io::Error),
-    Http(HttpError),
-}
-
-async fn converse(stream: &mut TcpStream, decoder: &mut Decoder, bytes: &[u8]) -> Result<Response, Broken> {
-    stream.write_all(bytes).await.map_err(Broken::Io)?;
+async fn send_and_receive(
+    stream: &mut TcpStream,
+    decoder: &mut Decoder,
+    bytes: &[u8],
+) -> Result<Response, TransferError> {
+    stream.write_all(bytes).await.map_err(TransferError::Io)?;
     let mut buffer = Vec::with_capacity(READ_BYTES);
     loop {
         buffer.clear();
-        stream.read_buf(&mut buffer).await.map_err(Broken::Io)?;
-        if let Some(response) = decoder.feed(&buffer).map_err(Broken::Http)? {
+        stream.read_buf(&mut buffer).await.map_err(TransferError::Io)?;
+        if let Some(response) = decoder.feed(&buffer).map_err(TransferError::Http)? {
             return Ok(response);
         }
     }
 }
 
-/// A document without events has 37 bytes, and its head some 250.
+/// A response without events has about 300 bytes.
 const READ_BYTES: usize = 4096;

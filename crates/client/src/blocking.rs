@@ -1,4 +1,6 @@
-//! The client on a thread of the caller's.
+//! The blocking client: sockets and waiting. All decisions are in `session` and `watch`.
+
+mod watch;
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -16,13 +18,24 @@ use crate::event::EventId;
 use crate::http::{Decoder, Request, Response};
 use crate::instance::Instance;
 use crate::options::Options;
-use crate::session::{Call, Exchange, Failure, Holding, Session, Step};
-use crate::watch::Watch;
+use crate::session::{Call, Exchange, Failure, HoldSupport, Session, Step, TransferError};
 
-/// A client that blocks. It has one connection, which it keeps.
+pub use watch::Watch;
+
+/// Blocking client with one persistent connection.
 ///
-/// A clone has a connection of its own and knows what the original knew: use one to approve while
-/// another waits.
+/// A clone has its own connection and starts with what the original has learned about the service. Use a clone to approve
+/// events while the original waits in [`Client::hold`].
+///
+/// ```no_run
+/// use forewarn_client::{Client, Endpoint};
+///
+/// let mut client = Client::new(Endpoint::link_local());
+/// for event in client.document()?.events {
+///     println!("{} {} not before {}", event.id, event.kind, event.not_before_text());
+/// }
+/// # Ok::<(), forewarn_client::Error>(())
+/// ```
 pub struct Client {
     session: Session,
     connection: Option<TcpStream>,
@@ -30,77 +43,77 @@ pub struct Client {
 }
 
 impl Client {
+    /// Creates a client with the default options.
     pub fn new(endpoint: Endpoint) -> Client {
-        Client::with(Options::new(endpoint))
+        Client::with_options(Options::new(endpoint))
     }
 
-    pub fn with(options: Options) -> Client {
+    /// Creates a client with these options.
+    pub fn with_options(options: Options) -> Client {
         Client::with_clock(options, Arc::new(SystemClock::default()))
     }
 
-    /// For tests that must not wait.
+    /// Creates a client with another clock, for tests that must not wait.
     pub fn with_clock(options: Options, clock: Arc<dyn Clock>) -> Client {
         Client { session: Session::new(options), connection: None, clock }
     }
 
+    /// Endpoint of the service.
     pub fn endpoint(&self) -> &Endpoint {
         &self.session.options.endpoint
     }
 
-    /// The version that the service answers in, once it has answered.
+    /// API version in use; `None` until the service has responded.
     pub fn version(&self) -> Option<Version> {
-        self.session.versions.settled()
+        self.session.versions.confirmed()
     }
 
-    /// Whether the service is known to hold requests, so that [`Client::hold`] waits there and not
-    /// here.
+    /// Whether the service is known to support long polling, so that [`Client::hold`] waits for a change.
     pub fn can_hold(&self) -> bool {
-        self.session.holding == Holding::Yes
+        self.session.hold_support == HoldSupport::Yes
     }
 
-    /// The document, whether it changed or not.
+    /// Fetches the document, whether it has changed or not.
     pub fn document(&mut self) -> Result<Document, Error> {
         match self.run(GetDocument { condition: Condition::Always })? {
             Poll::Changed(document) => Ok(document),
-            Poll::Unchanged => unreachable!("an answer without a document is not taken where none was offered"),
+            Poll::Unchanged => unreachable!("an unconditional request has no ETag that could match"),
         }
     }
 
-    /// The document if it is another one than in the last answer, and at once.
+    /// Fetches the document if it has changed since the last response. Returns immediately.
     pub fn poll(&mut self) -> Result<Poll, Error> {
-        self.ask(None)
+        self.get_document(None)
     }
 
-    /// Like [`Client::poll`], but where the service can ([`Client::can_hold`]) it answers only when
-    /// the document changes, or after this time. Elsewhere it answers at once, and the caller has to
-    /// pace himself.
+    /// Long poll: returns when the document changes, or after `time`.
+    ///
+    /// A service without long polling ([`Client::can_hold`]) responds immediately; the caller must then pace its requests.
     pub fn hold(&mut self, time: Duration) -> Result<Poll, Error> {
-        self.ask(Some(time))
+        self.get_document(Some(time))
     }
 
-    /// Lets these events start before their time. Approving one that was approved, or that has
-    /// started, is no error; one that is over is.
+    /// Approves events, so that they can start before `NotBefore`.
+    ///
+    /// Approving an event that has been approved or has started succeeds. Approving one that has finished is an error.
     pub fn approve(&mut self, ids: &[EventId]) -> Result<(), Error> {
-        Approve::all(ids).try_for_each(|call| self.run(call))
+        Approve::batches(ids).try_for_each(|call| self.run(call))
     }
 
+    /// Fetches the instance metadata of this machine.
     pub fn instance(&mut self) -> Result<Instance, Error> {
         self.run(GetInstance)
     }
 
-    /// What is there now and whatever happens from now on, one change after the other.
+    /// Watches for changes, starting with the current events.
     pub fn watch(mut self) -> Watch {
-        // The watch has not seen what was asked for before it began.
+        // The watch has not seen the documents that this client fetched before.
         self.session.etag = None;
         Watch::new(self)
     }
 
-    pub(crate) fn ask(&mut self, hold: Option<Duration>) -> Result<Poll, Error> {
+    fn get_document(&mut self, hold: Option<Duration>) -> Result<Poll, Error> {
         self.run(GetDocument { condition: hold.map_or(Condition::IfChanged, Condition::Hold) })
-    }
-
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
-        &self.clock
     }
 
     fn run<C: Call>(&mut self, call: C) -> Result<C::Output, Error> {
@@ -112,40 +125,41 @@ impl Client {
                     if !after.is_zero() {
                         self.clock.sleep(after);
                     }
-                    let answer = self.send(&request);
-                    exchange.answered(&mut self.session, answer, self.clock.now())
+                    let response = self.send(&request);
+                    exchange.handle_response(&mut self.session, response, self.clock.now())
                 }
             };
         }
     }
 
     fn send(&mut self, request: &Request) -> Result<Response, Failure> {
-        let kept = self.connection.take();
-        let was_kept = kept.is_some();
-        let mut stream = match kept {
-            Some(stream) => stream,
-            None => self.connect().map_err(|source| Failure::Error(self.unreachable(source)))?,
+        let idle = self.connection.take();
+        let was_idle = idle.is_some();
+        let connected = match idle {
+            Some(stream) => Ok(stream),
+            None => self.connect(),
         };
         let mut decoder = Decoder::new();
-        match converse(&mut stream, &mut decoder, &request.bytes(self.endpoint()), request.timeout) {
-            Ok(response) => {
+        let bytes = request.to_bytes(self.endpoint());
+        let result = connected.map_err(TransferError::Io).and_then(|mut stream| {
+            let response = send_and_receive(&mut stream, &mut decoder, &bytes, request.timeout)?;
+            Ok((response, stream))
+        });
+        match result {
+            Ok((response, stream)) => {
                 self.connection = response.reusable.then_some(stream);
                 Ok(response)
             }
-            Err(Broken::Slow) => {
-                Err(Failure::Error(Error::Slow { endpoint: self.endpoint().clone(), timeout: request.timeout }))
-            }
-            Err(_) if was_kept && decoder.is_untouched() => Err(Failure::Stale),
-            Err(Broken::Io(source)) => Err(Failure::Error(self.unreachable(source))),
-            Err(Broken::Http(source)) => {
-                Err(Failure::Error(Error::NotHttp { endpoint: self.endpoint().clone(), source }))
+            Err(error) => {
+                let is_stale = was_idle && decoder.is_untouched();
+                Err(error.into_failure(self.endpoint(), request.timeout, is_stale))
             }
         }
     }
 
     fn connect(&self) -> io::Result<TcpStream> {
         let endpoint = self.endpoint();
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
         for address in (endpoint.host(), endpoint.port()).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, self.session.options.connect_timeout) {
                 Ok(stream) => {
@@ -156,10 +170,6 @@ impl Client {
             }
         }
         Err(last)
-    }
-
-    fn unreachable(&self, source: io::Error) -> Error {
-        Error::Unreachable { endpoint: self.endpoint().clone(), source }
     }
 }
 
@@ -175,19 +185,20 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Where a client has its time from.
+/// Source of time for a [`Client`].
 pub trait Clock: Send + Sync {
-    /// The time since some moment; never goes back.
+    /// Monotonic time since a fixed moment.
     fn now(&self) -> Duration;
 
-    /// The time of day, to compare with `NotBefore`. Where the service has a clock of its own, such as
-    /// Forewarn's manual one, this should be the same.
-    fn wall(&self) -> SystemTime;
+    /// Time of day, which is compared with `NotBefore`. If the service uses another clock, such as Forewarn's manual clock,
+    /// return the time of that clock.
+    fn wall_time(&self) -> SystemTime;
 
+    /// Blocks the thread for this long.
     fn sleep(&self, time: Duration);
 }
 
-/// The machine's own clock.
+/// Clock of the operating system.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     origin: Instant,
@@ -204,7 +215,7 @@ impl Clock for SystemClock {
         self.origin.elapsed()
     }
 
-    fn wall(&self) -> SystemTime {
+    fn wall_time(&self) -> SystemTime {
         SystemTime::now()
     }
 
@@ -213,45 +224,39 @@ impl Clock for SystemClock {
     }
 }
 
-enum Broken {
-    Slow,
-    Io(io::Error),
-    Http(crate::http::HttpError),
-}
-
-/// Sends the bytes and reads one answer, all of it before the time is over, however the bytes come.
-fn converse(
+/// Sends a request and reads its response. The timeout covers all of it, even if the bytes arrive one at a time.
+fn send_and_receive(
     stream: &mut TcpStream,
     decoder: &mut Decoder,
     bytes: &[u8],
     timeout: Duration,
-) -> Result<Response, Broken> {
+) -> Result<Response, TransferError> {
     let deadline = Instant::now() + timeout;
-    stream.set_write_timeout(Some(timeout)).map_err(Broken::Io)?;
-    stream.write_all(bytes).map_err(broken)?;
+    stream.set_write_timeout(Some(timeout)).map_err(TransferError::Io)?;
+    stream.write_all(bytes).map_err(classify_io_error)?;
     let mut buffer = [0; READ_BYTES];
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Broken::Slow);
+            return Err(TransferError::TimedOut);
         }
-        stream.set_read_timeout(Some(left)).map_err(Broken::Io)?;
+        stream.set_read_timeout(Some(left)).map_err(TransferError::Io)?;
         let count = match stream.read(&mut buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            other => other.map_err(broken)?,
+            other => other.map_err(classify_io_error)?,
         };
-        if let Some(response) = decoder.feed(&buffer[..count]).map_err(Broken::Http)? {
+        if let Some(response) = decoder.feed(&buffer[..count]).map_err(TransferError::Http)? {
             return Ok(response);
         }
     }
 }
 
-/// A document without events has 37 bytes, and its head some 250.
+/// A response without events has about 300 bytes.
 const READ_BYTES: usize = 4096;
 
-fn broken(error: io::Error) -> Broken {
+fn classify_io_error(error: io::Error) -> TransferError {
     match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Broken::Slow,
-        _ => Broken::Io(error),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => TransferError::TimedOut,
+        _ => TransferError::Io(error),
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of the service: the document, approval, instance metadata.
+//! The calls of the service: fetch the document, approve events, fetch instance metadata.
 
 use std::time::Duration;
 
@@ -9,39 +9,40 @@ use crate::document::Document;
 use crate::event::EventId;
 use crate::http::{Method, Request, Response};
 use crate::instance::Instance;
-use crate::session::{Call, Etag, Holding, Reading, Session, is_forewarn, refusal, refusal_or_other_version};
+use crate::session::{
+    Call, CallOutcome, Etag, HoldSupport, Session, classify_refusal, classify_refusal_or_version, is_forewarn,
+};
 
-/// What a poll found.
+/// Result of a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Poll {
-    /// The document is another one than last time, or nobody asked before.
+    /// The document differs from the last one, or is the first.
     Changed(Document),
+    /// The document is the same as last time.
     Unchanged,
 }
 
-/// The longest that a request is held, which is also what Forewarn allows.
+/// Longest long poll; Forewarn's limit.
 pub const HOLD_MAX: Duration = Duration::from_secs(300);
 
-/// Asks for the document.
+/// Fetches the document.
 pub(crate) struct GetDocument {
     pub condition: Condition,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Whatever it is.
     Always,
-    /// Only if it is another one than last time.
+    /// Only if the document has changed.
     IfChanged,
-    /// Like [`Condition::IfChanged`], and where the service can it answers only when it is, or after
-    /// this time.
+    /// Only if the document has changed. A service with long polling waits this long for a change.
     Hold(Duration),
 }
 
 impl GetDocument {
     fn hold_secs(&self, session: &Session) -> Option<u64> {
         match self.condition {
-            Condition::Hold(time) if session.holding == Holding::Yes => Some(time.min(HOLD_MAX).as_secs()),
+            Condition::Hold(time) if session.hold_support == HoldSupport::Yes => Some(time.min(HOLD_MAX).as_secs()),
             Condition::Hold(_) | Condition::Always | Condition::IfChanged => None,
         }
     }
@@ -52,20 +53,20 @@ impl GetDocument {
         etag.map(|etag| etag.value.clone())
     }
 
-    fn document(&self, session: &mut Session, response: &Response) -> Reading<Poll> {
+    fn read_document(&self, session: &mut Session, response: &Response) -> CallOutcome<Poll> {
         let version = session.versions.current();
         let document = match Document::parse(version, &response.body) {
             Ok(document) => document,
-            Err(error) => return Reading::Done(Err(error.into())),
+            Err(error) => return CallOutcome::Done(Err(error.into())),
         };
-        session.versions.accepted();
+        session.versions.accept();
         session.etag = response.header("etag").map(|value| Etag { version, value: value.to_owned() });
-        session.holding = match session.holding {
-            Holding::Refused => Holding::Refused,
-            Holding::Yes | Holding::No if is_forewarn(response) => Holding::Yes,
-            Holding::Yes | Holding::No => Holding::No,
+        session.hold_support = match session.hold_support {
+            HoldSupport::Refused => HoldSupport::Refused,
+            HoldSupport::Yes | HoldSupport::No if is_forewarn(response) => HoldSupport::Yes,
+            HoldSupport::Yes | HoldSupport::No => HoldSupport::No,
         };
-        Reading::Done(Ok(Poll::Changed(document)))
+        CallOutcome::Done(Ok(Poll::Changed(document)))
     }
 }
 
@@ -83,19 +84,19 @@ impl Call for GetDocument {
         Request { method: Method::Get, path, if_none_match: etag, timeout }
     }
 
-    fn read(&self, session: &mut Session, response: Response) -> Reading<Poll> {
+    fn read(&self, session: &mut Session, response: Response) -> CallOutcome<Poll> {
         match response.status {
-            200 => self.document(session, &response),
-            304 if self.etag(session).is_some() => Reading::Done(Ok(Poll::Unchanged)),
+            200 => self.read_document(session, &response),
+            304 if self.etag(session).is_some() => CallOutcome::Done(Ok(Poll::Unchanged)),
             400 if self.hold_secs(session).is_some() && self.etag(session).is_some() => {
-                // Something between us and Forewarn, or another Forewarn: ask without holding.
-                session.holding = Holding::Refused;
-                match refusal(&response) {
-                    Reading::Done(Err(error)) => Reading::Again(error),
+                // A proxy, or another version of Forewarn, does not know `wait`: send the request without it.
+                session.hold_support = HoldSupport::Refused;
+                match classify_refusal(&response) {
+                    CallOutcome::Done(Err(error)) => CallOutcome::RetryNow(error),
                     other => other,
                 }
             }
-            _ => refusal_or_other_version(&mut session.versions, &response),
+            _ => classify_refusal_or_version(&mut session.versions, &response),
         }
     }
 }
@@ -106,8 +107,8 @@ pub(crate) struct Approve {
 }
 
 impl Approve {
-    /// As many calls as these ids need.
-    pub fn all(ids: &[EventId]) -> impl Iterator<Item = Approve> + '_ {
+    /// Splits the approvals into requests of at most [`START_REQUESTS_MAX`] events.
+    pub fn batches(ids: &[EventId]) -> impl Iterator<Item = Approve> + '_ {
         ids.chunks(START_REQUESTS_MAX).map(|ids| {
             let requests: Vec<_> = ids.iter().map(|id| json!({"EventId": id.as_str()})).collect();
             Approve { body: json!({"StartRequests": requests}).to_string() }
@@ -127,18 +128,18 @@ impl Call for Approve {
         }
     }
 
-    fn read(&self, session: &mut Session, response: Response) -> Reading<()> {
+    fn read(&self, session: &mut Session, response: Response) -> CallOutcome<()> {
         match response.status {
             200..=299 => {
-                session.versions.accepted();
-                Reading::Done(Ok(()))
+                session.versions.accept();
+                CallOutcome::Done(Ok(()))
             }
-            _ => refusal_or_other_version(&mut session.versions, &response),
+            _ => classify_refusal_or_version(&mut session.versions, &response),
         }
     }
 }
 
-/// Asks who this machine is.
+/// Fetches instance metadata.
 pub(crate) struct GetInstance;
 
 impl Call for GetInstance {
@@ -153,16 +154,16 @@ impl Call for GetInstance {
         }
     }
 
-    fn read(&self, session: &mut Session, response: Response) -> Reading<Instance> {
+    fn read(&self, session: &mut Session, response: Response) -> CallOutcome<Instance> {
         match response.status {
             200 => {
                 let parsed = Instance::parse(session.instance_versions.current(), &response.body);
                 if parsed.is_ok() {
-                    session.instance_versions.accepted();
+                    session.instance_versions.accept();
                 }
-                Reading::Done(parsed.map_err(Into::into))
+                CallOutcome::Done(parsed.map_err(Into::into))
             }
-            _ => refusal_or_other_version(&mut session.instance_versions, &response),
+            _ => classify_refusal_or_version(&mut session.instance_versions, &response),
         }
     }
 }

@@ -1,9 +1,8 @@
-//! Where the service is, for machines that nobody told.
+//! Discovery of the metadata endpoint.
 //!
-//! In this order: what the caller says, what the environment says, the address of virtual networks,
-//! what DHCP left in lease files (option 245), and, only when allowed, DHCP itself. What a person
-//! wrote down is taken as it is; everything else is tried, and the first that answers with a document
-//! is it. All of it blocks: a program on tokio looks in `spawn_blocking`.
+//! Sources in order of preference: an explicit endpoint, environment variables, the link-local address, DHCP option 245 in
+//! lease files and, only if enabled, a DHCP query. An endpoint that a person configured is used as it is. Every other
+//! candidate is probed, and the first one that returns a document is used. All of it blocks: use `spawn_blocking` on tokio.
 
 mod dhcp;
 mod lease;
@@ -13,27 +12,37 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use dhcp::{Asking, Card};
+pub use dhcp::{DhcpQuery, NetworkInterface};
 
 use crate::blocking::Client;
 use crate::endpoint::{Endpoint, EndpointError};
-use crate::error::with_causes;
+use crate::error::join_causes;
 use crate::options::Options;
-use crate::retry::Retry;
+use crate::retry::RetryPolicy;
 
-/// The ports behind an address from DHCP: the published samples disagree, so both are tried.
-pub const PORTS: [u16; 2] = [80, 8080];
+/// Ports to try at an address from DHCP. The published samples disagree, so both are tried.
+pub const DHCP_PORTS: [u16; 2] = [80, 8080];
 
-/// The base URL, as for [`Discovery::endpoint`].
-pub const ENVIRONMENT: &str = "FOREWARN_METADATA";
+/// Environment variable with the base URL of the service.
+pub const ENDPOINT_VARIABLE: &str = "FOREWARN_METADATA";
 
-/// An address that the published samples find by DHCP and leave here.
-pub const ENVIRONMENT_OF_SAMPLES: &str = "SCHEDULEDEVENTSIP";
+/// Environment variable in which the published samples store the address from DHCP.
+pub const SAMPLES_ADDRESS_VARIABLE: &str = "SCHEDULEDEVENTSIP";
 
-/// What tells whether the service is at an endpoint; the error says what is there instead.
+/// Function that checks whether the service is at an endpoint. The error says why not.
 pub type Probe<'a> = &'a mut dyn FnMut(&Endpoint) -> Result<(), String>;
 
-/// Where to look.
+/// Finds the metadata endpoint.
+///
+/// ```no_run
+/// use forewarn_client::{Client, Discovery};
+///
+/// let found = Discovery::default().find()?;
+/// println!("using {found}");
+/// let client = Client::new(found.endpoint);
+/// # drop(client);
+/// # Ok::<(), forewarn_client::DiscoveryError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Discovery {
     endpoint: Option<Endpoint>,
@@ -41,7 +50,7 @@ pub struct Discovery {
     link_local: bool,
     ports: Vec<u16>,
     root: PathBuf,
-    asking: Option<Asking>,
+    dhcp: Option<DhcpQuery>,
 }
 
 impl Default for Discovery {
@@ -50,51 +59,51 @@ impl Default for Discovery {
             endpoint: None,
             environment: |name| std::env::var(name).ok(),
             link_local: true,
-            ports: PORTS.to_vec(),
+            ports: DHCP_PORTS.to_vec(),
             root: "/".into(),
-            asking: None,
+            dhcp: None,
         }
     }
 }
 
 impl Discovery {
-    /// Here and nowhere else; it is not even tried.
+    /// Uses this endpoint without probing it.
     pub fn endpoint(self, endpoint: Endpoint) -> Discovery {
         Discovery { endpoint: Some(endpoint), ..self }
     }
 
-    /// Another environment than the process's.
+    /// Reads environment variables with this function.
     pub fn environment(self, environment: fn(&str) -> Option<String>) -> Discovery {
         Discovery { environment, ..self }
     }
 
-    /// Whether 169.254.169.254 is tried. It is, unless this says otherwise.
+    /// Sets whether to try 169.254.169.254. The default is true.
     pub fn link_local(self, link_local: bool) -> Discovery {
         Discovery { link_local, ..self }
     }
 
-    /// Other ports than [`PORTS`] behind addresses from DHCP and the samples' environment.
+    /// Sets the ports to try at addresses from DHCP and from [`SAMPLES_ADDRESS_VARIABLE`]. The default is [`DHCP_PORTS`].
     pub fn ports(self, ports: &[u16]) -> Discovery {
         Discovery { ports: ports.to_vec(), ..self }
     }
 
-    /// Lease files are looked for below this directory instead of `/`.
+    /// Sets the directory below which lease files are read. The default is `/`.
     pub fn root(self, root: impl Into<PathBuf>) -> Discovery {
         Discovery { root: root.into(), ..self }
     }
 
-    /// Allows to ask the network by DHCP when nothing else helped. Takes the right to use UDP port 68
-    /// and up to half a minute for each network card, and does not happen unless this is called.
-    pub fn asking(self, asking: Asking) -> Discovery {
-        Discovery { asking: Some(asking), ..self }
+    /// Sends a DHCP query if nothing else was found. This requires the privilege to bind UDP port 68 and takes up to half a
+    /// minute per network interface. Disabled by default.
+    pub fn dhcp(self, query: DhcpQuery) -> Discovery {
+        Discovery { dhcp: Some(query), ..self }
     }
 
-    /// Finds the service, trying each candidate with a request for its document.
+    /// Finds the service. Probes each candidate by requesting its document.
     pub fn find(&self) -> Result<Candidate, DiscoveryError> {
         self.find_with(&mut probe)
     }
 
-    /// Like [`Discovery::find`], with another way to try.
+    /// Finds the service with another probe.
     pub fn find_with(&self, probe: Probe<'_>) -> Result<Candidate, DiscoveryError> {
         let mut tried = Vec::new();
         for candidate in self.candidates()? {
@@ -106,57 +115,57 @@ impl Discovery {
                 Err(problem) => tried.push((candidate, problem)),
             }
         }
-        if let Some(asking) = &self.asking {
-            let address = asking.ask().map_err(|source| DiscoveryError::Dhcp { tried: tried.clone(), source })?;
-            for candidate in self.behind(address, &Origin::Dhcp) {
+        if let Some(query) = &self.dhcp {
+            let address = query.run().map_err(|source| DiscoveryError::Dhcp { tried: tried.clone(), source })?;
+            for candidate in self.candidates_at(address, &Origin::Dhcp) {
                 match probe(&candidate.endpoint) {
                     Ok(()) => return Ok(candidate),
                     Err(problem) => tried.push((candidate, problem)),
                 }
             }
         }
-        Err(DiscoveryError::Nowhere { tried })
+        Err(DiscoveryError::NotFound { tried })
     }
 
-    /// Everything that can be known without asking anybody, the best first.
+    /// Candidates that are known without network traffic, best first.
     pub fn candidates(&self) -> Result<Vec<Candidate>, DiscoveryError> {
         if let Some(endpoint) = &self.endpoint {
-            return Ok(vec![Candidate { endpoint: endpoint.clone(), origin: Origin::Given }]);
+            return Ok(vec![Candidate { endpoint: endpoint.clone(), origin: Origin::Explicit }]);
         }
-        if let Some(text) = self.variable(ENVIRONMENT) {
+        if let Some(text) = self.read_variable(ENDPOINT_VARIABLE) {
             let endpoint = text.parse().map_err(DiscoveryError::Environment)?;
-            return Ok(vec![Candidate { endpoint, origin: Origin::Environment(ENVIRONMENT) }]);
+            return Ok(vec![Candidate { endpoint, origin: Origin::Environment(ENDPOINT_VARIABLE) }]);
         }
         let mut found = Vec::new();
-        if let Some(address) = self.variable(ENVIRONMENT_OF_SAMPLES).and_then(|text| text.trim().parse().ok()) {
-            found.extend(self.behind(address, &Origin::Environment(ENVIRONMENT_OF_SAMPLES)));
+        if let Some(address) = self.read_variable(SAMPLES_ADDRESS_VARIABLE).and_then(|text| text.trim().parse().ok()) {
+            found.extend(self.candidates_at(address, &Origin::Environment(SAMPLES_ADDRESS_VARIABLE)));
         }
         if self.link_local {
             found.push(Candidate { endpoint: Endpoint::link_local(), origin: Origin::LinkLocal });
         }
         for (path, address) in lease::find(&self.root) {
-            found.extend(self.behind(address, &Origin::Lease(path)));
+            found.extend(self.candidates_at(address, &Origin::Lease(path)));
         }
-        let mut once: Vec<Candidate> = Vec::new();
+        let mut unique: Vec<Candidate> = Vec::new();
         for candidate in found {
-            if !once.iter().any(|known| known.endpoint == candidate.endpoint) {
-                once.push(candidate);
+            if !unique.iter().any(|known| known.endpoint == candidate.endpoint) {
+                unique.push(candidate);
             }
         }
-        Ok(once)
+        Ok(unique)
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
+    fn read_variable(&self, name: &str) -> Option<String> {
         (self.environment)(name).filter(|text| !text.trim().is_empty())
     }
 
-    fn behind(&self, address: Ipv4Addr, origin: &Origin) -> Vec<Candidate> {
+    fn candidates_at(&self, address: Ipv4Addr, origin: &Origin) -> Vec<Candidate> {
         let candidate = |&port: &u16| Candidate { endpoint: Endpoint::from((address, port)), origin: origin.clone() };
         self.ports.iter().map(candidate).collect()
     }
 }
 
-/// A place where the service may be, and who says so.
+/// Possible endpoint of the service, and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub endpoint: Endpoint,
@@ -169,65 +178,68 @@ impl fmt::Display for Candidate {
     }
 }
 
+/// Origin of a [`Candidate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    Given,
+    /// Set with [`Discovery::endpoint`].
+    Explicit,
+    /// Value of this environment variable.
     Environment(&'static str),
     /// 169.254.169.254
     LinkLocal,
-    /// Option 245 in this file.
+    /// DHCP option 245 in this lease file.
     Lease(PathBuf),
-    /// Option 245, asked for.
+    /// DHCP option 245 in the response to a query.
     Dhcp,
 }
 
 impl Origin {
-    /// A person wrote it down: if nothing answers there, it will later.
+    /// Whether a person configured the endpoint. If it does not respond now, it will later.
     fn is_trusted(&self) -> bool {
-        matches!(self, Origin::Given | Origin::Environment(ENVIRONMENT))
+        matches!(self, Origin::Explicit | Origin::Environment(ENDPOINT_VARIABLE))
     }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Given => write!(f, "given"),
+            Origin::Explicit => write!(f, "as configured"),
             Origin::Environment(name) => write!(f, "from {name}"),
-            Origin::LinkLocal => write!(f, "the address of virtual networks"),
+            Origin::LinkLocal => write!(f, "link-local address"),
             Origin::Lease(path) => write!(f, "from {}", Path::display(path)),
             Origin::Dhcp => write!(f, "from DHCP"),
         }
     }
 }
 
-/// Why the service was not found.
+/// Error of a discovery.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
-    #[error("{ENVIRONMENT} in the environment is not the address of a service")]
+    #[error("invalid environment variable {ENDPOINT_VARIABLE}")]
     Environment(#[source] EndpointError),
-    #[error("nothing that answers as a metadata service was found.{}", shown(tried))]
-    Nowhere { tried: Vec<(Candidate, String)> },
-    #[error("nothing was found without DHCP.{} Asking by DHCP failed", shown(tried))]
+    #[error("no metadata service found.{}", render_attempts(tried))]
+    NotFound { tried: Vec<(Candidate, String)> },
+    #[error("no metadata service found.{} The DHCP query failed", render_attempts(tried))]
     Dhcp { tried: Vec<(Candidate, String)>, source: std::io::Error },
 }
 
 impl DiscoveryError {
-    /// The error and its causes in one line, for logs.
+    /// Formats the error and its causes as one line, for logs.
     pub fn to_line(&self) -> String {
-        with_causes(self)
+        join_causes(self)
     }
 }
 
-fn shown(tried: &[(Candidate, String)]) -> String {
+fn render_attempts(tried: &[(Candidate, String)]) -> String {
     tried.iter().map(|(candidate, problem)| format!(" {candidate}: {problem}.")).collect()
 }
 
-/// Long enough for a neighbour; where nobody is, nobody answers.
+/// The endpoint is on the same link or the same host.
 const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks for a document. Whoever listens gets the time that a first answer may take.
+/// Requests the document. Once connected, the time limit for a first response applies.
 fn probe(endpoint: &Endpoint) -> Result<(), String> {
-    let retry = Retry { total_max: Duration::ZERO, ..Retry::default() };
+    let retry = RetryPolicy { total_max: Duration::ZERO, ..RetryPolicy::default() };
     let options = Options::new(endpoint.clone()).connect_timeout(PROBE_CONNECT_TIMEOUT).retry(retry);
-    Client::with(options).document().map(|_| ()).map_err(|error| error.to_line())
+    Client::with_options(options).document().map(|_| ()).map_err(|error| error.to_line())
 }

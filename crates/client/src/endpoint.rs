@@ -1,37 +1,46 @@
-//! Where the service is: `http://host[:port][/prefix]`, without `/metadata`.
+//! Base URL of a metadata service: `http://host[:port][/prefix]`, without `/metadata`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-/// The base of all addresses of a metadata service.
+/// Base URL of a metadata service.
 ///
-/// Only `http`: that is all the service speaks. A prefix such as `/vm/web-1` names the machine on
-/// listeners of Forewarn that allow it.
+/// The scheme is always `http`. On Forewarn listeners that allow it, a prefix such as `/vm/web-1` selects the machine.
+///
+/// ```
+/// use forewarn_client::Endpoint;
+///
+/// let endpoint: Endpoint = "http://127.0.0.1:8169/vm/web-1".parse()?;
+/// assert_eq!(endpoint.port(), 8169);
+/// # Ok::<(), forewarn_client::EndpointError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// A name or an address; one of IPv6 without its brackets.
+    /// Host name or IP address; an IPv6 address without brackets.
     host: String,
     port: u16,
-    /// Empty, or begins with a slash and does not end with one.
+    /// Empty, or starts with a slash and does not end with one.
     prefix: String,
 }
 
 impl Endpoint {
-    /// The address that machines in a virtual network use: `http://169.254.169.254`.
+    /// Link-local address of the service, `http://169.254.169.254`.
     pub fn link_local() -> Endpoint {
         Endpoint::from((Ipv4Addr::new(169, 254, 169, 254), 80))
     }
 
+    /// Host name or IP address, without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
+    /// TCP port; 80 if the URL has none.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Host and port as the `Host` header has them.
+    /// Host and port in the format of the `Host` header.
     pub(crate) fn authority(&self) -> String {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -66,48 +75,46 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Why a text is not the base of a metadata service.
+/// Error in the URL of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    #[error("{0:?} does not begin with http://, which is all that metadata services speak")]
+    #[error("invalid endpoint {0:?}: must start with http://")]
     NotHttp(String),
-    #[error("{0:?} has no host")]
+    #[error("invalid endpoint {0:?}: no host")]
     NoHost(String),
-    #[error("{0:?} has a port that is not a number from 1 to 65535")]
+    #[error("invalid endpoint {0:?}: the port must be a number from 1 to 65535")]
     BadPort(String),
-    #[error("{0:?} has more than host, port and path: leave out user, query and fragment")]
-    TooMuch(String),
-    #[error("{0:?} has /metadata in its path: give the address without it")]
-    WithMetadata(String),
+    #[error("invalid endpoint {0:?}: remove the user, query or fragment")]
+    UnsupportedPart(String),
+    #[error("invalid endpoint {0:?}: remove /metadata from the path")]
+    MetadataPath(String),
 }
 
 impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(text: &str) -> Result<Endpoint, EndpointError> {
-        let wrong = |error: fn(String) -> EndpointError| error(text.to_owned());
+        let fail = |error: fn(String) -> EndpointError| error(text.to_owned());
         let scheme = text.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
-        let rest = scheme.map(|_| &text[7..]).ok_or_else(|| wrong(EndpointError::NotHttp))?;
+        let rest = scheme.map(|_| &text[7..]).ok_or_else(|| fail(EndpointError::NotHttp))?;
         if rest.contains(['@', '?', '#', '\\']) || !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong(EndpointError::TooMuch));
+            return Err(fail(EndpointError::UnsupportedPart));
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let (host, port) = host_and_port(authority).ok_or_else(|| wrong(EndpointError::NoHost))?;
+        let (host, port) = split_host_and_port(authority).ok_or_else(|| fail(EndpointError::NoHost))?;
         let port = match port {
             None => 80,
-            Some(digits) => {
-                digits.parse().ok().filter(|&port| port > 0).ok_or_else(|| wrong(EndpointError::BadPort))?
-            }
+            Some(digits) => digits.parse().ok().filter(|&port| port > 0).ok_or_else(|| fail(EndpointError::BadPort))?,
         };
         let prefix = path.trim_end_matches('/');
         if format!("{prefix}/").to_ascii_lowercase().contains("/metadata/") {
-            return Err(wrong(EndpointError::WithMetadata));
+            return Err(fail(EndpointError::MetadataPath));
         }
         Ok(Endpoint { host: host.to_owned(), port, prefix: prefix.to_owned() })
     }
 }
 
-fn host_and_port(authority: &str) -> Option<(&str, Option<&str>)> {
+fn split_host_and_port(authority: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;
         host.parse::<std::net::Ipv6Addr>().ok()?;
@@ -128,15 +135,15 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let shown = match text.parse::<Endpoint>() {
+        let found = match text.parse::<Endpoint>() {
             Ok(endpoint) => endpoint.to_string(),
             Err(error) => error.to_string(),
         };
-        assert_eq!(shown, expected, "{text:?}");
+        assert_eq!(found, expected, "{text:?}");
     }
 
     #[test]
-    fn addresses_read_back_in_their_shortest_form() {
+    fn urls_are_formatted_in_their_shortest_form() {
         check("http://169.254.169.254", "http://169.254.169.254");
         check("HTTP://169.254.169.254:80/", "http://169.254.169.254");
         check("http://127.0.0.1:8080", "http://127.0.0.1:8080");
@@ -146,22 +153,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_address_is_said() {
-        let said = |rest: &str, text: &str| check(text, &format!("{text:?} {rest}"));
-        let not_http = "does not begin with http://, which is all that metadata services speak";
-        said(not_http, "https://169.254.169.254");
-        said(not_http, "169.254.169.254");
-        said(not_http, "");
-        said("has no host", "http://");
-        said("has no host", "http://:80");
-        said("has no host", "http://[::1");
-        said("has a port that is not a number from 1 to 65535", "http://x:0");
-        said("has a port that is not a number from 1 to 65535", "http://x:65536");
-        said("has a port that is not a number from 1 to 65535", "http://x:");
-        let too_much = "has more than host, port and path: leave out user, query and fragment";
-        said(too_much, "http://me@x");
-        said(too_much, "http://x/?a=b");
-        said(too_much, "http://x/a b");
-        said("has /metadata in its path: give the address without it", "http://x/metadata/");
+    fn errors_name_the_problem() {
+        let check_problem = |problem: &str, text: &str| check(text, &format!("invalid endpoint {text:?}: {problem}"));
+        let not_http = "must start with http://";
+        check_problem(not_http, "https://169.254.169.254");
+        check_problem(not_http, "169.254.169.254");
+        check_problem(not_http, "");
+        check_problem("no host", "http://");
+        check_problem("no host", "http://:80");
+        check_problem("no host", "http://[::1");
+        check_problem("the port must be a number from 1 to 65535", "http://x:0");
+        check_problem("the port must be a number from 1 to 65535", "http://x:65536");
+        check_problem("the port must be a number from 1 to 65535", "http://x:");
+        let too_much = "remove the user, query or fragment";
+        check_problem(too_much, "http://me@x");
+        check_problem(too_much, "http://x/?a=b");
+        check_problem(too_much, "http://x/a b");
+        check_problem("remove /metadata from the path", "http://x/metadata/");
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and its service.
+//! Errors of client calls.
 
 use std::io;
 use std::time::Duration;
@@ -7,45 +7,48 @@ use crate::document::DocumentError;
 use crate::endpoint::Endpoint;
 use crate::http::HttpError;
 
-/// Why a call failed, after all retries that the policy allows.
+/// Error of a call, after all retries that the policy allows.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{endpoint} cannot be reached")]
+    #[error("cannot reach {endpoint}")]
     Unreachable { endpoint: Endpoint, source: io::Error },
-    #[error("{endpoint} did not answer within {} s", timeout.as_secs())]
-    Slow { endpoint: Endpoint, timeout: Duration },
-    #[error("{endpoint} does not answer as a metadata service does")]
-    NotHttp { endpoint: Endpoint, source: HttpError },
-    /// 410, 429 or 5xx for longer than we are prepared to wait.
-    #[error("the service is not available, {status}: {message}")]
+    #[error("{endpoint} did not respond within {} s", timeout.as_secs())]
+    TimedOut { endpoint: Endpoint, timeout: Duration },
+    #[error("{endpoint} is not a metadata service")]
+    InvalidResponse { endpoint: Endpoint, source: HttpError },
+    /// The service kept responding with 408, 410, 429 or 5xx.
+    #[error("service unavailable (status {status}): {message}")]
     Unavailable { status: u16, message: String },
-    /// Asking again in the same way would not help.
-    #[error("the service refuses, {status}: {message}")]
+    /// The service rejected the request; retrying does not help.
+    #[error("request refused (status {status}): {message}")]
     Refused { status: u16, message: String },
-    /// Each version that we know was refused; this is what was said to the newest.
-    #[error("the service has none of the versions we know, {status}: {message}")]
-    NoVersion { status: u16, message: String },
-    #[error("the service answers nonsense")]
-    Nonsense(#[from] DocumentError),
+    /// The service supports none of this client's API versions. Status and message are the response to the newest version.
+    #[error("no supported API version (status {status}): {message}")]
+    UnsupportedVersion { status: u16, message: String },
+    #[error("invalid response")]
+    InvalidDocument(#[from] DocumentError),
 }
 
 impl Error {
-    /// Whether the same call may well succeed later, without anybody doing anything.
+    /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Error::Unreachable { .. } | Error::Slow { .. } | Error::NotHttp { .. } | Error::Unavailable { .. } => true,
-            Error::Refused { .. } | Error::NoVersion { .. } | Error::Nonsense(_) => false,
+            Error::Unreachable { .. }
+            | Error::TimedOut { .. }
+            | Error::InvalidResponse { .. }
+            | Error::Unavailable { .. } => true,
+            Error::Refused { .. } | Error::UnsupportedVersion { .. } | Error::InvalidDocument(_) => false,
         }
     }
 
-    /// The error and its causes in one line, for logs.
+    /// Formats the error and its causes as one line, for logs.
     pub fn to_line(&self) -> String {
-        with_causes(self)
+        join_causes(self)
     }
 }
 
-/// An error and its causes in one line.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+/// Formats an error and its causes as one line.
+pub(crate) fn join_causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

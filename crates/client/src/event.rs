@@ -1,4 +1,4 @@
-//! One event, as a client sees it: typed where the words are known, as it came where they are not.
+//! An event as the client sees it. Known values are typed; unknown ones are kept as text.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,66 +9,65 @@ use forewarn_wire::document as wire;
 use forewarn_wire::version::Version;
 use serde_json::json;
 
-/// Something that is going to happen, or happens, to machines.
+/// Scheduled event that affects one or more machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The version of the document that it was read from: older ones have fewer fields.
+    /// API version of the document that contains the event. Older versions have fewer fields.
     pub version: Version,
-    /// The same for the whole life of the event.
+    /// Stays the same throughout the lifecycle of the event.
     pub id: EventId,
-    pub status: Status,
-    pub kind: Kind,
-    /// `VirtualMachine`, so far.
+    pub status: EventStatus,
+    pub kind: EventKind,
+    /// Always `VirtualMachine` so far.
     pub resource_type: String,
-    /// The machines that it is about. Ask [`Event::concerns`] rather than compare.
+    /// Affected machines. Use [`Event::affects`] to look for one.
     pub resources: Vec<Resource>,
-    /// It does not start earlier, unless it is approved. `None` once it has started.
+    /// Earliest start, unless the event is approved. `None` once the event has started.
     pub not_before: Option<SystemTime>,
     /// Since 2019-04-01.
     pub description: Option<String>,
     /// Since 2019-08-01.
-    pub source: Option<Source>,
-    /// Since 2020-07-01, as it came: -1 when the service does not know.
+    pub source: Option<EventSource>,
+    /// Expected interruption, since 2020-07-01; -1 if unknown.
     pub duration_secs: Option<i64>,
 }
 
 impl Event {
-    /// Whether the event is about the machine whose `compute.name` this is.
-    pub fn concerns(&self, machine: &str) -> bool {
-        self.resources.iter().any(|resource| resource.is(machine))
+    /// Whether the event affects the machine with this `compute.name`.
+    pub fn affects(&self, machine: &str) -> bool {
+        self.resources.iter().any(|resource| resource.matches(machine))
     }
 
-    /// How long the machine will be interrupted, if the service says so.
+    /// Expected interruption, if the service knows it.
     pub fn duration(&self) -> Option<Duration> {
         self.duration_secs.and_then(|secs| u64::try_from(secs).ok()).map(Duration::from_secs)
     }
 
-    /// `NotBefore` as the service writes it: RFC 1123, or the empty string.
+    /// `NotBefore` in the format of the service: an RFC 1123 time, or an empty string.
     pub fn not_before_text(&self) -> String {
         self.not_before.map(httpdate::fmt_http_date).unwrap_or_default()
     }
 
-    /// The event as the service shows it: the same keys in the same order, compact. With
-    /// [`Event::version`] it reads back through [`Event::parse`].
+    /// Formats the event as compact JSON, with the keys and the order of the service. [`Event::parse`] reads it back.
     pub fn to_json(&self) -> String {
         let mut keys = vec![
             ("EventId", json!(self.id.as_str())),
             ("EventStatus", json!(self.status.as_str())),
             ("EventType", json!(self.kind.as_str())),
             ("ResourceType", json!(self.resource_type)),
-            ("Resources", self.resources.iter().map(|resource| json!(resource.shown())).collect()),
+            ("Resources", self.resources.iter().map(|resource| json!(resource.raw())).collect()),
             ("NotBefore", json!(self.not_before_text())),
         ];
         keys.extend(self.description.as_ref().map(|text| ("Description", json!(text))));
         keys.extend(self.source.as_ref().map(|source| ("EventSource", json!(source.as_str()))));
         keys.extend(self.duration_secs.map(|secs| ("DurationInSeconds", json!(secs))));
-        // A map of serde_json sorts its keys, and programs read ours in the order of the service.
+        // `serde_json::Map` would sort the keys.
         let pairs: Vec<String> = keys.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
         format!("{{{}}}", pairs.join(","))
     }
 
-    /// What is known of this event from before and is not shown in its present version stays known.
-    pub(crate) fn with_what_was_known(mut self, before: &Event) -> Event {
+    /// Keeps the values that an earlier document had and the current version does not show.
+    pub(crate) fn with_gaps_filled_from(mut self, before: &Event) -> Event {
         self.description = self.description.or_else(|| before.description.clone());
         self.source = self.source.or_else(|| before.source.clone());
         self.duration_secs = self.duration_secs.or(before.duration_secs);
@@ -76,30 +75,37 @@ impl Event {
     }
 }
 
-/// The id of an event: a GUID, as it was shown, and compared without regard to case.
+/// Event ID: a GUID. Compared without regard to case.
 ///
-/// It is safe to use as a file's name: letters, digits, `-`, `_` and `.`, the first of them a letter
-/// or a digit.
+/// An ID is safe to use as a file name: it consists of letters, digits, `-`, `_` and `.`, and starts with a letter or a
+/// digit.
+///
+/// ```
+/// use forewarn_client::EventId;
+///
+/// assert_eq!(EventId::parse("a9a902a0"), EventId::parse("A9A902A0"));
+/// assert_eq!(EventId::parse("../etc/passwd"), None);
+/// ```
 #[derive(Debug, Clone)]
 pub struct EventId(String);
 
-/// Longer than any GUID, with braces and all; short enough for a file's name.
+/// Longest event ID: more than any GUID has, and short enough for a file name.
 pub const EVENT_ID_BYTES_MAX: usize = 128;
 
 impl EventId {
-    /// `None` when no service would write such an id.
+    /// Parses an ID; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<EventId> {
         let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
         let rest = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         (first && rest && text.len() <= EVENT_ID_BYTES_MAX).then(|| EventId(text.to_owned()))
     }
 
-    /// As the service wrote it.
+    /// ID in the spelling of the service.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    fn folded(&self) -> impl Iterator<Item = u8> + '_ {
+    fn uppercase_bytes(&self) -> impl Iterator<Item = u8> + '_ {
         self.0.bytes().map(|byte| byte.to_ascii_uppercase())
     }
 }
@@ -114,7 +120,7 @@ impl Eq for EventId {}
 
 impl Ord for EventId {
     fn cmp(&self, other: &EventId) -> Ordering {
-        self.folded().cmp(other.folded())
+        self.uppercase_bytes().cmp(other.uppercase_bytes())
     }
 }
 
@@ -126,7 +132,7 @@ impl PartialOrd for EventId {
 
 impl Hash for EventId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.folded().for_each(|byte| byte.hash(state));
+        self.uppercase_bytes().for_each(|byte| byte.hash(state));
     }
 }
 
@@ -136,131 +142,145 @@ impl fmt::Display for EventId {
     }
 }
 
+/// Status of an event in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum EventStatus {
+    /// The event waits for `NotBefore` or for an approval.
     Scheduled,
+    /// The event is in progress.
     Started,
 }
 
-impl Status {
+impl EventStatus {
+    /// Value in the document.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Status::Scheduled => "Scheduled",
-            Status::Started => "Started",
+            EventStatus::Scheduled => "Scheduled",
+            EventStatus::Started => "Started",
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Option<Status> {
-        [Status::Scheduled, Status::Started].into_iter().find(|status| status.as_str().eq_ignore_ascii_case(text))
+    pub(crate) fn parse(text: &str) -> Option<EventStatus> {
+        [EventStatus::Scheduled, EventStatus::Started]
+            .into_iter()
+            .find(|status| status.as_str().eq_ignore_ascii_case(text))
     }
 }
 
-/// What happens to the machine.
+/// Effect of an event on its machines; the `EventType` of the document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Stands still for seconds; nothing is lost.
+pub enum EventKind {
+    /// The machine pauses for a few seconds; nothing is lost.
     Freeze,
+    /// The machine restarts.
     Reboot,
-    /// Moves to another host; local disks are lost.
+    /// The machine moves to another host; local disks are lost.
     Redeploy,
-    /// A Spot machine is taken away.
+    /// A Spot machine is evicted.
     Preempt,
-    /// A machine of a scale set is deleted.
+    /// The machine is deleted.
     Terminate,
-    /// A word that this program does not know yet.
+    /// A type that this version of the library does not know.
     Other(String),
 }
 
-impl Kind {
-    pub fn parse(text: &str) -> Kind {
-        let known = [Kind::Freeze, Kind::Reboot, Kind::Redeploy, Kind::Preempt, Kind::Terminate];
+impl EventKind {
+    /// Parses an `EventType`, in upper or lower case.
+    pub fn parse(text: &str) -> EventKind {
+        let known =
+            [EventKind::Freeze, EventKind::Reboot, EventKind::Redeploy, EventKind::Preempt, EventKind::Terminate];
         let found = known.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(text));
-        found.unwrap_or_else(|| Kind::Other(text.to_owned()))
+        found.unwrap_or_else(|| EventKind::Other(text.to_owned()))
     }
 
+    /// Value in the document.
     pub fn as_str(&self) -> &str {
         match self {
-            Kind::Freeze => "Freeze",
-            Kind::Reboot => "Reboot",
-            Kind::Redeploy => "Redeploy",
-            Kind::Preempt => "Preempt",
-            Kind::Terminate => "Terminate",
-            Kind::Other(text) => text,
+            EventKind::Freeze => "Freeze",
+            EventKind::Reboot => "Reboot",
+            EventKind::Redeploy => "Redeploy",
+            EventKind::Preempt => "Preempt",
+            EventKind::Terminate => "Terminate",
+            EventKind::Other(text) => text,
         }
     }
 
-    /// Whether documents of this version show events of this kind, one of which was seen in
-    /// `seen_in`: a version that never shows them does not tell that they are over.
-    pub(crate) fn is_shown(&self, version: Version, seen_in: Version) -> bool {
+    /// Whether documents of `version` show events of this kind, given that one was seen in `seen_in`.
+    pub(crate) fn is_visible_in(&self, version: Version, seen_in: Version) -> bool {
         match self {
-            Kind::Freeze => wire::is_shown(version, wire::Kind::Freeze),
-            Kind::Reboot => wire::is_shown(version, wire::Kind::Reboot),
-            Kind::Redeploy => wire::is_shown(version, wire::Kind::Redeploy),
-            Kind::Preempt => wire::is_shown(version, wire::Kind::Preempt),
-            Kind::Terminate => wire::is_shown(version, wire::Kind::Terminate),
-            Kind::Other(_) => version >= seen_in,
+            EventKind::Freeze => wire::is_shown(version, wire::Kind::Freeze),
+            EventKind::Reboot => wire::is_shown(version, wire::Kind::Reboot),
+            EventKind::Redeploy => wire::is_shown(version, wire::Kind::Redeploy),
+            EventKind::Preempt => wire::is_shown(version, wire::Kind::Preempt),
+            EventKind::Terminate => wire::is_shown(version, wire::Kind::Terminate),
+            EventKind::Other(_) => version >= seen_in,
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-/// Who wants it.
+/// Origin of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum EventSource {
+    /// The operator of the hosts.
     Platform,
+    /// The owner of the machine.
     User,
-    /// A word that this program does not know yet.
+    /// A source that this version of the library does not know.
     Other(String),
 }
 
-impl Source {
-    pub fn parse(text: &str) -> Source {
-        let found = [Source::Platform, Source::User].into_iter().find(|word| word.as_str().eq_ignore_ascii_case(text));
-        found.unwrap_or_else(|| Source::Other(text.to_owned()))
+impl EventSource {
+    /// Parses an `EventSource`, in upper or lower case.
+    pub fn parse(text: &str) -> EventSource {
+        let found = [EventSource::Platform, EventSource::User]
+            .into_iter()
+            .find(|word| word.as_str().eq_ignore_ascii_case(text));
+        found.unwrap_or_else(|| EventSource::Other(text.to_owned()))
     }
 
+    /// Value in the document.
     pub fn as_str(&self) -> &str {
         match self {
-            Source::Platform => "Platform",
-            Source::User => "User",
-            Source::Other(text) => text,
+            EventSource::Platform => "Platform",
+            EventSource::User => "User",
+            EventSource::Other(text) => text,
         }
     }
 }
 
-/// A machine that an event is about.
+/// Machine that an event affects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Resource {
-    shown: String,
-    /// Where the name begins.
-    from: usize,
+    raw: String,
+    name_start: usize,
 }
 
 impl Resource {
-    /// 2017-03-01 puts an underscore before the names of machines.
-    pub fn new(version: Version, shown: &str) -> Resource {
-        let from = usize::from(version == Version::V2017_03_01 && shown.starts_with('_'));
-        Resource { shown: shown.to_owned(), from }
+    /// Creates a resource from a value in a document. Version 2017-03-01 puts an underscore before machine names.
+    pub fn new(version: Version, raw: &str) -> Resource {
+        let name_start = usize::from(version == Version::V2017_03_01 && raw.starts_with('_'));
+        Resource { raw: raw.to_owned(), name_start }
     }
 
-    /// The name, without the underscore of 2017-03-01.
+    /// Machine name, without the underscore of 2017-03-01.
     pub fn name(&self) -> &str {
-        &self.shown[self.from..]
+        &self.raw[self.name_start..]
     }
 
-    /// As the service wrote it.
-    pub fn shown(&self) -> &str {
-        &self.shown
+    /// Value in the document.
+    pub fn raw(&self) -> &str {
+        &self.raw
     }
 
-    /// Whether this is the machine of that name. Not every machine has an underscore in 2017-03-01
-    /// (instances of roles never do), so a name that begins with one may be meant as it stands.
-    pub fn is(&self, machine: &str) -> bool {
-        self.name().eq_ignore_ascii_case(machine) || self.shown.eq_ignore_ascii_case(machine)
+    /// Whether this is the machine with that name. In 2017-03-01 role instances have no extra underscore, so a leading
+    /// underscore can also be part of the name.
+    pub fn matches(&self, machine: &str) -> bool {
+        self.name().eq_ignore_ascii_case(machine) || self.raw.eq_ignore_ascii_case(machine)
     }
 }

@@ -1,12 +1,11 @@
-//! As much HTTP/1.1 as a metadata endpoint needs, without a socket.
+//! The subset of HTTP/1.1 that a metadata endpoint needs, without sockets.
 //!
-//! Written here and not taken from a library because it is this little: one request at a time, no
-//! TLS, no redirects, no cookies, no compression, and never a proxy (the service refuses whatever
-//! came through one). A small guest agent pays for a library in memory and in trust, and both the
-//! blocking and the async client use the same bytes.
+//! It is small enough to do without a library, which would cost a guest agent memory and trust: one request at a time, no
+//! TLS, redirects, cookies, compression or proxies (the service refuses proxied requests). The blocking and the async client
+//! share this code.
 //!
 //! ```text
-//! Request::bytes ─▶ wire ─▶ Decoder::feed, feed, … ─▶ Response
+//! Request::to_bytes ─▶ wire ─▶ Decoder::feed, feed, … ─▶ Response
 //! ```
 
 use std::fmt::Write;
@@ -14,22 +13,22 @@ use std::time::Duration;
 
 use crate::endpoint::Endpoint;
 
-/// The status line and the headers of an answer. The service sends some 300 bytes.
+/// Limit for the status line and the headers of a response. The service sends about 300 bytes.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// The body of an answer. A document of two thousand events with their machines has about 1 MiB.
+/// Limit for the body of a response. A document with two thousand events has about 1 MiB.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The line that announces a chunk, or one of the trailer.
+/// Limit for a chunk header or a trailer line.
 const LINE_BYTES_MAX: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub method: Method,
-    /// Below the endpoint, with the query.
+    /// Path and query, relative to the endpoint.
     pub path: String,
     pub if_none_match: Option<String>,
-    /// How long the answer may take.
+    /// Time limit for the response.
     pub timeout: Duration,
 }
 
@@ -40,7 +39,7 @@ pub(crate) enum Method {
 }
 
 impl Request {
-    pub fn bytes(&self, endpoint: &Endpoint) -> Vec<u8> {
+    pub fn to_bytes(&self, endpoint: &Endpoint) -> Vec<u8> {
         let (method, body) = match &self.method {
             Method::Get => ("GET", None),
             Method::Post { body } => ("POST", Some(body)),
@@ -70,12 +69,12 @@ pub(crate) struct Response {
     pub status: u16,
     headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// Whether the connection is good for another request.
+    /// Whether the connection can be used for another request.
     pub reusable: bool,
 }
 
 impl Response {
-    /// The value of the first header of this name, in any case.
+    /// Value of the first header with this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -92,27 +91,27 @@ impl Response {
     }
 }
 
-/// Why what came is not an answer.
+/// Error in an HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    #[error("the answer is not HTTP: it begins with {0:?}")]
+    #[error("the response is not HTTP: it starts with {0:?}")]
     NotHttp(String),
-    #[error("the head of the answer has more than {HEAD_BYTES_MAX} bytes")]
+    #[error("the response headers exceed {HEAD_BYTES_MAX} bytes")]
     HeadTooLarge,
-    #[error("the answer has more than {BODY_BYTES_MAX} bytes")]
+    #[error("the response body exceeds {BODY_BYTES_MAX} bytes")]
     BodyTooLarge,
-    #[error("the answer's length is said in a way that cannot be understood: {0:?}")]
+    #[error("invalid length in the response: {0:?}")]
     BadLength(String),
-    /// Also when the connection was closed before the first byte.
-    #[error("the connection was closed in the middle of the answer")]
+    /// Also used if the connection was closed before the first byte.
+    #[error("the connection was closed before the end of the response")]
     Truncated,
 }
 
-/// Takes the bytes of one answer as they come.
+/// Incremental decoder for one response.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     state: State,
-    /// The line or the head that is not complete yet.
+    /// Incomplete line.
     pending: Vec<u8>,
     response: Response,
 }
@@ -134,16 +133,15 @@ impl Decoder {
         Decoder { state: State::Head, pending: Vec::new(), response: Response::default() }
     }
 
-    /// Whether nothing of the answer has come yet.
+    /// Whether no byte has arrived yet.
     pub fn is_untouched(&self) -> bool {
         self.state == State::Head && self.pending.is_empty()
     }
 
-    /// Takes what was read; the answer when it is complete. No bytes means that the other side closed
-    /// the connection.
+    /// Decodes more bytes. Returns the response once it is complete. An empty slice means that the connection was closed.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<Response>, HttpError> {
         if bytes.is_empty() {
-            return self.closed().map(Some);
+            return self.finish_at_close().map(Some);
         }
         let mut rest = bytes;
         while !rest.is_empty() && self.state != State::Done {
@@ -152,12 +150,12 @@ impl Decoder {
         if self.state != State::Done {
             return Ok(None);
         }
-        // More than was announced: whatever it is, it is not the answer to our next request.
+        // Surplus bytes are not the response to the next request.
         self.response.reusable &= rest.is_empty();
         Ok(Some(std::mem::take(&mut self.response)))
     }
 
-    fn closed(&mut self) -> Result<Response, HttpError> {
+    fn finish_at_close(&mut self) -> Result<Response, HttpError> {
         if self.state != State::UntilClosed {
             return Err(HttpError::Truncated);
         }
@@ -165,19 +163,19 @@ impl Decoder {
         Ok(std::mem::take(&mut self.response))
     }
 
-    /// Uses at least one byte.
+    /// Consumes at least one byte.
     fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], HttpError> {
         match self.state {
-            State::Head => self.head(bytes),
-            State::Sized { left } => self.body(bytes, left, State::Done, |left| State::Sized { left }),
-            State::Chunk { left } => self.body(bytes, left, State::ChunkEnd, |left| State::Chunk { left }),
-            State::UntilClosed => self.body(bytes, usize::MAX, State::Done, |_| State::UntilClosed),
-            State::ChunkLine | State::ChunkEnd | State::Trailer => self.line(bytes),
+            State::Head => self.read_head(bytes),
+            State::Sized { left } => self.read_body(bytes, left, State::Done, |left| State::Sized { left }),
+            State::Chunk { left } => self.read_body(bytes, left, State::ChunkEnd, |left| State::Chunk { left }),
+            State::UntilClosed => self.read_body(bytes, usize::MAX, State::Done, |_| State::UntilClosed),
+            State::ChunkLine | State::ChunkEnd | State::Trailer => self.read_line(bytes),
             State::Done => Ok(bytes),
         }
     }
 
-    fn body<'a>(
+    fn read_body<'a>(
         &mut self,
         bytes: &'a [u8],
         left: usize,
@@ -194,18 +192,18 @@ impl Decoder {
         Ok(rest)
     }
 
-    fn head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], HttpError> {
+    fn read_head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], HttpError> {
         let (line, rest) = self.take_line(bytes, HEAD_BYTES_MAX, HttpError::HeadTooLarge)?;
         match line {
             None => {}
-            Some(line) if line.is_empty() => self.head_complete()?,
-            Some(line) if self.response.status == 0 => self.status_line(&line)?,
-            Some(line) => self.header_line(&line)?,
+            Some(line) if line.is_empty() => self.finish_head()?,
+            Some(line) if self.response.status == 0 => self.parse_status_line(&line)?,
+            Some(line) => self.parse_header_line(&line)?,
         }
         Ok(rest)
     }
 
-    fn status_line(&mut self, line: &str) -> Result<(), HttpError> {
+    fn parse_status_line(&mut self, line: &str) -> Result<(), HttpError> {
         let not_http = || HttpError::NotHttp(line.chars().take(40).collect());
         let (protocol, rest) = line.split_once(' ').ok_or_else(not_http)?;
         let status = rest.get(..3).and_then(|digits| digits.parse().ok()).filter(|status| (100..=599).contains(status));
@@ -215,7 +213,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn header_line(&mut self, line: &str) -> Result<(), HttpError> {
+    fn parse_header_line(&mut self, line: &str) -> Result<(), HttpError> {
         let (name, value) = line.split_once(':').ok_or_else(|| HttpError::NotHttp(line.chars().take(40).collect()))?;
         let bytes: usize = self.response.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         if bytes + line.len() > HEAD_BYTES_MAX {
@@ -225,19 +223,19 @@ impl Decoder {
         Ok(())
     }
 
-    fn head_complete(&mut self) -> Result<(), HttpError> {
+    fn finish_head(&mut self) -> Result<(), HttpError> {
         let response = &mut self.response;
         response.reusable &= !response.has_token("connection", "close");
         self.state = match response.status {
             0 => return Err(HttpError::NotHttp(String::new())),
-            // An interim answer: the true one follows.
+            // Interim response; the final one follows.
             100..=199 => {
                 *response = Response::default();
                 State::Head
             }
             204 | 304 => State::Done,
             _ if response.has_token("transfer-encoding", "chunked") => State::ChunkLine,
-            _ => match content_length(response)? {
+            _ => match parse_content_length(response)? {
                 Some(0) => State::Done,
                 Some(left) => State::Sized { left },
                 None => {
@@ -249,12 +247,13 @@ impl Decoder {
         Ok(())
     }
 
-    fn line<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], HttpError> {
-        let (line, rest) = self.take_line(bytes, LINE_BYTES_MAX, HttpError::BadLength("a long line".into()))?;
+    fn read_line<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], HttpError> {
+        let (line, rest) =
+            self.take_line(bytes, LINE_BYTES_MAX, HttpError::BadLength("a line that is too long".into()))?;
         let Some(line) = line else { return Ok(rest) };
         self.state = match self.state {
             State::ChunkEnd if line.is_empty() => State::ChunkLine,
-            State::ChunkLine => match chunk_size(&line)? {
+            State::ChunkLine => match parse_chunk_size(&line)? {
                 0 => State::Trailer,
                 left => State::Chunk { left },
             },
@@ -265,7 +264,7 @@ impl Decoder {
         Ok(rest)
     }
 
-    /// One line without its end, when it is complete; and the bytes after it.
+    /// Takes one line, if it is complete, without its line break. Also returns the remaining bytes.
     fn take_line<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -286,7 +285,7 @@ impl Decoder {
     }
 }
 
-fn content_length(response: &Response) -> Result<Option<usize>, HttpError> {
+fn parse_content_length(response: &Response) -> Result<Option<usize>, HttpError> {
     let named = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let mut lengths = named.map(|(_, value)| value);
     let Some(first) = lengths.next() else { return Ok(None) };
@@ -300,7 +299,7 @@ fn content_length(response: &Response) -> Result<Option<usize>, HttpError> {
     }
 }
 
-fn chunk_size(line: &str) -> Result<usize, HttpError> {
+fn parse_chunk_size(line: &str) -> Result<usize, HttpError> {
     let digits = line.split(';').next().unwrap_or_default().trim();
     let size = usize::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
     match size {

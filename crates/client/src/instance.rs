@@ -1,22 +1,24 @@
-//! Who this machine is: the part of `/metadata/instance` that a client of Scheduled Events needs.
+//! Instance metadata: the part of `/metadata/instance` that identifies this machine.
 
 use forewarn_wire::version::InstanceVersion;
 use serde_json::Value;
 
 use crate::document::DocumentError;
 
-/// Instance metadata. Texts that the service leaves out, or that its version does not have, are
-/// empty, as the service itself shows what does not apply.
+/// Identity of the machine, as the service knows it.
+///
+/// Fields that the service omits, or that its version does not have, are empty strings; the service itself uses empty
+/// strings for values that do not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
     pub version: InstanceVersion,
-    /// The machine's name as events show it; its host name may be another.
+    /// Name of the machine in events. The host name can differ.
     pub name: String,
     pub vm_id: String,
     pub location: String,
     pub resource_group: String,
     pub subscription: String,
-    /// Of a machine in a scale set.
+    /// Scale set that the machine belongs to.
     pub scale_set: String,
     pub placement_group: String,
     pub zone: String,
@@ -28,12 +30,13 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// Parses the body of a response to a request for this version.
     pub fn parse(version: InstanceVersion, body: &[u8]) -> Result<Instance, DocumentError> {
-        let value = crate::document::json(body)?;
+        let value = crate::document::parse_json(body)?;
         let text = |key: &str| value["compute"][key].as_str().unwrap_or_default().to_owned();
         if text("name").is_empty() {
-            let problem = "is not a name".into();
-            return Err(DocumentError::Wrong { at: "compute.name".into(), problem });
+            let problem = "is missing or empty".into();
+            return Err(DocumentError::Invalid { path: "compute.name".into(), problem });
         }
         Ok(Instance {
             version,
@@ -52,13 +55,12 @@ impl Instance {
         })
     }
 
-    /// Any text of the document, by its path: `compute/osProfile/computerName`,
-    /// `network/interface/0/macAddress`.
+    /// String value at a path, for example `compute/osProfile/computerName` or `network/interface/0/macAddress`.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.value.pointer(&format!("/{path}")).and_then(Value::as_str)
     }
 
-    /// Value of a tag, from `tagsList`, or from `tags` in versions that have no list.
+    /// Value of a tag, from `tagsList`, or from `tags` in versions without `tagsList`.
     pub fn tag(&self, name: &str) -> Option<&str> {
         match self.value["compute"]["tagsList"].as_array() {
             Some(list) => list.iter().find(|tag| tag["name"] == name).and_then(|tag| tag["value"].as_str()),
@@ -73,9 +75,9 @@ impl Instance {
     }
 }
 
-/// Newest first, and only those that brought something: the machine's tags and priority, its zone,
-/// its group, its name. Old ones are never withdrawn, so there is no need for the newest of all.
-pub(crate) fn versions() -> Vec<InstanceVersion> {
+/// Versions to try, newest first: those that added a field of [`Instance`] (tags and priority, zone, resource group, name).
+/// Azure never withdraws a version, so newer ones are not needed.
+pub(crate) fn supported_versions() -> Vec<InstanceVersion> {
     let wanted = ["2021-02-01", "2019-06-04", "2017-12-01", "2017-08-01", "2017-04-02"];
     wanted.iter().filter_map(|version| InstanceVersion::parse(Some(version)).ok()).collect()
 }

@@ -1,20 +1,22 @@
-//! A client of Scheduled Events, against Forewarn and against the original service.
+//! Client for the Scheduled Events metadata endpoint of Forewarn and of Azure.
 //!
-//! Machines are told what is going to happen to them: a restart, a freeze, their end. This library
-//! asks, says what changed, and approves what may happen early. It finds out by itself which version
-//! the service has, asks only for what is new, holds its requests where the service can, and is
-//! patient with one that is slow, busy or gone.
+//! Scheduled Events tells a virtual machine about upcoming restarts, freezes, redeployments, evictions and deletions. This
+//! library polls the endpoint, reports what changed, and approves events so that they can start early. It negotiates the
+//! newest API version, polls conditionally, uses long polling where the service supports it, and retries when the service
+//! is slow, overloaded or unreachable.
+//!
+//! Watch for events and approve those that affect this machine:
 //!
 //! ```no_run
 //! use forewarn_client::{Change, Client, Discovery};
 //!
 //! let found = Discovery::default().find()?;
 //! let mut client = Client::new(found.endpoint);
-//! let me = client.instance()?.name;
+//! let machine = client.instance()?.name;
 //! let mut changes = client.watch();
 //! while let Some(change) = changes.next() {
 //!     match change {
-//!         Ok(Change::Appeared(event)) if event.concerns(&me) => {
+//!         Ok(Change::Appeared(event)) if event.affects(&machine) => {
 //!             println!("{} not before {}", event.kind, event.not_before_text());
 //!             changes.approve(&[event.id])?;
 //!         }
@@ -25,17 +27,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what it knows | does I/O |
-//! |---|---|---|
-//! | `event`, `document`, `instance` | what answers say | |
-//! | `tracker` | what changed | |
-//! | `session`, `calls`, `negotiation`, `retry` | what to ask, what an answer means, when to ask again | |
-//! | `http` | requests and answers as bytes | |
-//! | `discovery` | where the service is | reads lease files; asks by DHCP only when told to |
-//! | `blocking`, `watch`; `asynchronous` | sockets and waiting | yes |
+//! With the feature `async`, `AsyncClient` and `AsyncWatch` do the same on tokio.
 //!
-//! With the feature `async` the same client is there on tokio, as `AsyncClient`. Not in here: the
-//! management API, hooks, and the decision whether an event may be approved.
+//! | module | purpose | I/O |
+//! |---|---|---|
+//! | `event`, `document`, `instance` | parse responses | |
+//! | `tracker` | detect changes between documents | |
+//! | `session`, `calls`, `negotiation`, `retry` | choose requests, interpret responses, schedule retries | |
+//! | `http` | encode requests, decode responses | |
+//! | `watch` | decide when to poll | |
+//! | `discovery` | find the endpoint | reads lease files; sends DHCP packets only if enabled |
+//! | `blocking`, `asynchronous` | sockets and waiting | yes |
+//!
+//! Out of scope: the management API, running hooks, and deciding whether an event may be approved.
 
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -58,19 +62,20 @@ mod watch;
 
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncClient, AsyncWatch};
-pub use blocking::{Client, Clock, SystemClock};
+pub use blocking::{Client, Clock, SystemClock, Watch};
 pub use calls::{HOLD_MAX, Poll};
 pub use discovery::{
-    Asking, Candidate, Card, Discovery, DiscoveryError, ENVIRONMENT, ENVIRONMENT_OF_SAMPLES, Origin, PORTS, Probe,
+    Candidate, DHCP_PORTS, DhcpQuery, Discovery, DiscoveryError, ENDPOINT_VARIABLE, NetworkInterface, Origin, Probe,
+    SAMPLES_ADDRESS_VARIABLE,
 };
 pub use document::{Document, DocumentError};
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::Error;
-pub use event::{EVENT_ID_BYTES_MAX, Event, EventId, Kind, Resource, Source, Status};
+pub use event::{EVENT_ID_BYTES_MAX, Event, EventId, EventKind, EventSource, EventStatus, Resource};
 pub use forewarn_wire::version::{InstanceVersion, Version};
 pub use http::{BODY_BYTES_MAX, HEAD_BYTES_MAX, HttpError};
 pub use instance::Instance;
-pub use options::{CONNECT_TIMEOUT, FIRST_TIMEOUT, Options, TIMEOUT};
-pub use retry::{Jitter, Retry, Trouble};
+pub use options::{CONNECT_TIMEOUT_DEFAULT, FIRST_TIMEOUT_DEFAULT, Options, TIMEOUT_DEFAULT};
+pub use retry::{Jitter, RetryCause, RetryPolicy};
 pub use tracker::{Change, Tracker};
-pub use watch::{HOLD, INTERVAL, Watch};
+pub use watch::{HOLD_DEFAULT, INTERVAL_DEFAULT};

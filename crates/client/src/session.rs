@@ -1,23 +1,25 @@
-//! What a client knows of its service, and what it makes of each answer. No I/O, no clock.
+//! State that a client keeps about its service, and the interpretation of each response. No I/O, no clock.
 //!
 //! ```text
-//!   Call::request ──▶ Step::Send ──▶ (a shell sends it) ──▶ Exchange::answered ──▶ Call::read
+//!   Call::request ──▶ Step::Send ──▶ (client sends it) ──▶ Exchange::handle_response ──▶ Call::read
 //!                        ▲                                          │
-//!                        └── another version, or after a pause ─────┤
+//!                        └── another version, or after a delay ─────┤
 //!                                                                   └──▶ Step::Done
 //! ```
 //!
-//! Shells, blocking or async, do what a [`Step`] says and decide nothing.
+//! The blocking and the async client carry out each [`Step`] and decide nothing.
 
+use std::io;
 use std::time::Duration;
 
 use forewarn_wire::version::{InstanceVersion, Version};
 
+use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::http::{Request, Response};
+use crate::http::{HttpError, Request, Response};
 use crate::negotiation::Negotiation;
 use crate::options::Options;
-use crate::retry::{Jitter, Trouble};
+use crate::retry::{Jitter, RetryCause};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
@@ -25,121 +27,141 @@ pub(crate) struct Session {
     pub versions: Negotiation<Version>,
     pub instance_versions: Negotiation<InstanceVersion>,
     pub etag: Option<Etag>,
-    pub holding: Holding,
+    pub hold_support: HoldSupport,
     jitter: Jitter,
 }
 
-/// The mark of a document. It is good for the version that it came with and no other: each version
-/// shows another document under the same number.
+/// ETag of a document. It is valid only for its own version, because versions render different documents under the same
+/// incarnation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Etag {
     pub version: Version,
     pub value: String,
 }
 
-/// Whether the service can hold a request until the document changes.
+/// Whether the service supports long polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holding {
-    /// It did not say that it can.
+pub(crate) enum HoldSupport {
+    /// The service has not identified itself as Forewarn.
     No,
     Yes,
-    /// It said so, and then refused.
+    /// The service identified itself as Forewarn but refused a long poll.
     Refused,
 }
 
-/// Something to ask of the service.
+/// One operation of the service.
 pub(crate) trait Call {
     type Output;
 
     fn request(&self, session: &Session) -> Request;
 
-    fn read(&self, session: &mut Session, response: Response) -> Reading<Self::Output>;
+    fn read(&self, session: &mut Session, response: Response) -> CallOutcome<Self::Output>;
 }
 
-/// What an answer means.
-pub(crate) enum Reading<T> {
+/// Meaning of a response.
+pub(crate) enum CallOutcome<T> {
     Done(Result<T, Error>),
-    /// Ask again at once, because the session has learned something; if it cannot, this is the error.
-    Again(Error),
-    /// Ask again when the policy says so; if it does not, this is the error.
-    Retry(Trouble, Error),
+    /// Send again at once, because the session has changed. The error applies if that is not possible.
+    RetryNow(Error),
+    /// Send again when the retry policy allows it. The error applies if it does not.
+    RetryLater(RetryCause, Error),
 }
 
-/// What the shell has to do next.
+/// Next thing for a client to do.
 pub(crate) enum Step<T> {
     Send { after: Duration, request: Request },
     Done(Result<T, Error>),
 }
 
-/// Why there is no answer.
+/// Reason why a request has no response.
 pub(crate) enum Failure {
-    /// The connection had been kept from an earlier request and the other side had closed it.
+    /// The service had closed the idle connection.
     Stale,
     Error(Error),
 }
 
-/// One call from its first request to its outcome.
+/// Error while sending a request or reading its response.
+pub(crate) enum TransferError {
+    TimedOut,
+    Io(io::Error),
+    Http(HttpError),
+}
+
+impl TransferError {
+    /// `is_stale`: nothing arrived on a connection that had been idle.
+    pub fn into_failure(self, endpoint: &Endpoint, timeout: Duration, is_stale: bool) -> Failure {
+        let endpoint = endpoint.clone();
+        match self {
+            TransferError::TimedOut => Failure::Error(Error::TimedOut { endpoint, timeout }),
+            TransferError::Io(_) | TransferError::Http(_) if is_stale => Failure::Stale,
+            TransferError::Io(source) => Failure::Error(Error::Unreachable { endpoint, source }),
+            TransferError::Http(source) => Failure::Error(Error::InvalidResponse { endpoint, source }),
+        }
+    }
+}
+
+/// A call from its first request to its result.
 pub(crate) struct Exchange<C> {
     call: C,
     started: Duration,
     failed: u32,
-    /// Requests that cost no patience: other versions, connections that were closed while idle.
+    /// Requests that do not count as retries: other versions, stale connections.
     extra: u32,
-    /// What was said to the newest version, which says more than what is said to the oldest.
+    /// Response to the newest version, which is more helpful than the response to the oldest.
     first_refusal: Option<Error>,
 }
 
-/// Each version once and a few more: no service, however strange, keeps us in a circle.
+/// Enough for each version and a few more. Ends the loop if a service keeps refusing.
 const EXTRA_MAX: u32 = 16;
 
 impl<C: Call> Exchange<C> {
-    /// `now` is the time since any moment, as long as it is always the same one.
+    /// Starts a call. `now` is the time since a fixed moment.
     pub fn begin(call: C, session: &Session, now: Duration) -> (Exchange<C>, Step<C::Output>) {
         let step = Step::Send { after: Duration::ZERO, request: call.request(session) };
         (Exchange { call, started: now, failed: 0, extra: 0, first_refusal: None }, step)
     }
 
-    pub fn answered(
+    pub fn handle_response(
         &mut self,
         session: &mut Session,
-        answer: Result<Response, Failure>,
+        response: Result<Response, Failure>,
         now: Duration,
     ) -> Step<C::Output> {
-        match answer {
+        match response {
             Ok(response) => match self.call.read(session, response) {
-                Reading::Done(result) => Step::Done(result.map_err(|error| self.better(error))),
-                Reading::Again(error) => self.again(session, Some(error)),
-                Reading::Retry(trouble, error) => self.retry(session, &trouble, error, now),
+                CallOutcome::Done(result) => Step::Done(result.map_err(|error| self.prefer_first_refusal(error))),
+                CallOutcome::RetryNow(error) => self.resend(session, Some(error)),
+                CallOutcome::RetryLater(cause, error) => self.retry(session, &cause, error, now),
             },
-            Err(Failure::Stale) => self.again(session, None),
-            Err(Failure::Error(error)) => self.retry(session, &Trouble::Connection, error, now),
+            Err(Failure::Stale) => self.resend(session, None),
+            Err(Failure::Error(error)) => self.retry(session, &RetryCause::Connection, error, now),
         }
     }
 
-    fn again(&mut self, session: &Session, error: Option<Error>) -> Step<C::Output> {
+    fn resend(&mut self, session: &Session, error: Option<Error>) -> Step<C::Output> {
         self.extra += 1;
         if let Some(error) = error {
             let first = self.first_refusal.get_or_insert(error);
             if self.extra > EXTRA_MAX {
-                let message = format!("it refuses again and again: {first}");
+                let message = format!("the service keeps refusing: {first}");
                 return Step::Done(Err(Error::Refused { status: 400, message }));
             }
         }
         Step::Send { after: Duration::ZERO, request: self.call.request(session) }
     }
 
-    fn retry(&mut self, session: &mut Session, trouble: &Trouble, error: Error, now: Duration) -> Step<C::Output> {
+    fn retry(&mut self, session: &mut Session, cause: &RetryCause, error: Error, now: Duration) -> Step<C::Output> {
         self.failed += 1;
         let elapsed = now.saturating_sub(self.started);
-        match session.options.retry.delay(trouble, self.failed, elapsed, session.jitter.draw()) {
+        match session.options.retry.delay(cause, self.failed, elapsed, session.jitter.draw()) {
             Some(after) => Step::Send { after, request: self.call.request(session) },
             None => Step::Done(Err(error)),
         }
     }
 
-    fn better(&mut self, error: Error) -> Error {
+    fn prefer_first_refusal(&mut self, error: Error) -> Error {
         match (error, self.first_refusal.take()) {
-            (Error::NoVersion { .. }, Some(first @ Error::NoVersion { .. })) => first,
+            (Error::UnsupportedVersion { .. }, Some(first @ Error::UnsupportedVersion { .. })) => first,
             (error, _) => error,
         }
     }
@@ -154,44 +176,49 @@ impl Session {
         let jitter = options.jitter_seed.map_or_else(Jitter::random, Jitter::seeded);
         Session {
             versions: Negotiation::new(versions),
-            instance_versions: Negotiation::new(crate::instance::versions()),
+            instance_versions: Negotiation::new(crate::instance::supported_versions()),
             etag: None,
-            holding: Holding::No,
+            hold_support: HoldSupport::No,
             jitter,
             options,
         }
     }
 
-    /// How long an answer may take. The first request may be what turns the feature on for the
-    /// machine's scope, which takes the original service up to two minutes.
+    /// Time limit for a response. The first request can enable Scheduled Events for the event group, which takes Azure up to
+    /// two minutes.
     pub fn timeout(&self) -> Duration {
-        match self.versions.settled() {
+        match self.versions.confirmed() {
             Some(_) => self.options.timeout,
             None => self.options.timeout.max(self.options.first_timeout),
         }
     }
 }
 
-/// What an answer means that is not the one asked for, whatever was asked.
-pub(crate) fn refusal<T>(response: &Response) -> Reading<T> {
-    let (status, message) = (response.status, message(response));
+/// Interprets a response that is not a success.
+pub(crate) fn classify_refusal<T>(response: &Response) -> CallOutcome<T> {
+    let (status, message) = (response.status, read_message(response));
     let unavailable = || Error::Unavailable { status, message: message.clone() };
     match status {
-        410 => Reading::Retry(Trouble::Gone, unavailable()),
-        408 | 429 | 500..=599 => Reading::Retry(Trouble::Busy { retry_after: retry_after(response) }, unavailable()),
-        _ => Reading::Done(Err(Error::Refused { status, message })),
+        410 => CallOutcome::RetryLater(RetryCause::Gone, unavailable()),
+        408 | 429 | 500..=599 => {
+            CallOutcome::RetryLater(RetryCause::Busy { retry_after: parse_retry_after(response) }, unavailable())
+        }
+        _ => CallOutcome::Done(Err(Error::Refused { status, message })),
     }
 }
 
 /// Like [`refusal`], for paths that have versions.
-pub(crate) fn refusal_or_other_version<T, V: Copy>(versions: &mut Negotiation<V>, response: &Response) -> Reading<T> {
+pub(crate) fn classify_refusal_or_version<T, V: Copy>(
+    versions: &mut Negotiation<V>,
+    response: &Response,
+) -> CallOutcome<T> {
     if !is_about_version(response) {
-        return refusal(response);
+        return classify_refusal(response);
     }
-    let error = Error::NoVersion { status: response.status, message: message(response) };
-    match versions.refused() {
-        true => Reading::Again(error),
-        false => Reading::Done(Err(error)),
+    let error = Error::UnsupportedVersion { status: response.status, message: read_message(response) };
+    match versions.reject() {
+        true => CallOutcome::RetryNow(error),
+        false => CallOutcome::Done(Err(error)),
     }
 }
 
@@ -199,22 +226,21 @@ pub(crate) fn is_forewarn(response: &Response) -> bool {
     response.header("server").is_some_and(|server| server.contains("Forewarn"))
 }
 
-/// 404 is what the service says to a version it does not have, and says nothing else with it. Forewarn
-/// has other reasons (it does not know the machine) and names them.
+/// Azure uses 404 only for an unknown version. Forewarn uses it for other reasons too (an unknown machine) and names them.
 fn is_about_version(response: &Response) -> bool {
-    let says = |word: &str| String::from_utf8_lossy(&response.body).to_ascii_lowercase().contains(word);
+    let mentions = |word: &str| String::from_utf8_lossy(&response.body).to_ascii_lowercase().contains(word);
     match response.status {
-        404 => !is_forewarn(response) || says("version"),
-        400 => says("api-version"),
+        404 => !is_forewarn(response) || mentions("version"),
+        400 => mentions("api-version"),
         _ => false,
     }
 }
 
-/// How much of a refusal is repeated in the error.
+/// Length of the excerpt of a refusal that an error shows.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// The sentence in `{"error": "…"}`, or the body as it is.
-fn message(response: &Response) -> String {
+/// Reads the message in `{"error": "…"}`, or the whole body.
+fn read_message(response: &Response) -> String {
     let text = match serde_json::from_slice::<serde_json::Value>(&response.body) {
         Ok(value) => value["error"].as_str().map(str::to_owned).unwrap_or_else(|| value.to_string()),
         Err(_) => String::from_utf8_lossy(&response.body).into_owned(),
@@ -222,13 +248,13 @@ fn message(response: &Response) -> String {
     let clean = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     let message: String = clean.take(MESSAGE_CHARS_MAX).collect();
     match message.trim() {
-        "" => "it does not say why".into(),
+        "" => "no reason given".into(),
         message => message.into(),
     }
 }
 
-/// Seconds, or a date; a date is compared with that of the answer itself, so that no clock is needed.
-fn retry_after(response: &Response) -> Option<Duration> {
+/// Parses `Retry-After`: seconds or a date. A date is compared with the response's own `Date`, so no clock is needed.
+fn parse_retry_after(response: &Response) -> Option<Duration> {
     let value = response.header("retry-after")?;
     if let Ok(secs) = value.parse() {
         return Some(Duration::from_secs(secs));

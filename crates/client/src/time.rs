@@ -1,16 +1,14 @@
-//! Times as services write them: RFC 1123 (`Mon, 19 Sep 2016 18:29:47 GMT`) and, in old pages and
-//! emulators, ISO 8601 (`2016-09-19T18:29:47Z`).
-//!
-//! Read generously: a day of one digit and a wrong weekday occur in the wild. Written nowhere here.
+//! Parsing of times: RFC 1123 (`Mon, 19 Sep 2016 18:29:47 GMT`) and, for old documentation and emulators, ISO 8601
+//! (`2016-09-19T18:29:47Z`). Lenient: single-digit days and wrong weekdays occur in practice.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `None` when it is neither form, or a time before 1970.
+/// Parses a time. Returns `None` for other formats and for times before 1970.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let secs = match text.split_once(',') {
-        Some((weekday, rest)) if WEEKDAYS.iter().any(|day| is_prefix(day, weekday)) => rfc_1123(rest)?,
+        Some((weekday, rest)) if WEEKDAYS.iter().any(|day| is_prefix(day, weekday)) => parse_rfc_1123(rest)?,
         Some(_) => return None,
-        None => iso_8601(text)?,
+        None => parse_iso_8601(text)?,
     };
     Some(UNIX_EPOCH + Duration::from_secs(u64::try_from(secs).ok()?))
 }
@@ -18,39 +16,39 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// `Mon` and `Monday`, not `Mo`.
+/// Accepts `Mon` and `Monday`, but not `Mo`.
 fn is_prefix(whole: &str, text: &str) -> bool {
     text.len() >= 3 && whole.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text))
 }
 
-fn rfc_1123(text: &str) -> Option<i64> {
+fn parse_rfc_1123(text: &str) -> Option<i64> {
     let mut words = text.split_ascii_whitespace();
-    let day = number(words.next()?, 1..=2)?;
+    let day = parse_number(words.next()?, 1..=2)?;
     let month = words.next()?;
     let month = MONTHS.iter().position(|known| known.eq_ignore_ascii_case(month))? as i64 + 1;
-    let year = number(words.next()?, 4..=4)?;
-    let time = time_of_day(words.next()?)?;
+    let year = parse_number(words.next()?, 4..=4)?;
+    let time = parse_time_of_day(words.next()?)?;
     let zone = words.next()?;
     let is_utc = ["GMT", "UTC", "Z", "+0000"].iter().any(|known| known.eq_ignore_ascii_case(zone));
     (is_utc && words.next().is_none()).then_some(())?;
-    Some(days(year, month, day)? * 86_400 + time)
+    Some(days_since_epoch(year, month, day)? * 86_400 + time)
 }
 
-/// A time without a zone is UTC: all that leave it out mean that.
-fn iso_8601(text: &str) -> Option<i64> {
+/// A time without a zone is UTC.
+fn parse_iso_8601(text: &str) -> Option<i64> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let mut parts = date.split('-');
-    let year = number(parts.next()?, 4..=4)?;
-    let month = number(parts.next()?, 2..=2)?;
-    let day = number(parts.next()?, 2..=2)?;
+    let year = parse_number(parts.next()?, 4..=4)?;
+    let month = parse_number(parts.next()?, 2..=2)?;
+    let day = parse_number(parts.next()?, 2..=2)?;
     parts.next().is_none().then_some(())?;
     let (time, zone) = rest.split_at(rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len()));
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    number(fraction, 1..=9)?;
-    Some(days(year, month, day)? * 86_400 + time_of_day(time)? - offset_secs(zone)?)
+    parse_number(fraction, 1..=9)?;
+    Some(days_since_epoch(year, month, day)? * 86_400 + parse_time_of_day(time)? - parse_offset_secs(zone)?)
 }
 
-fn offset_secs(zone: &str) -> Option<i64> {
+fn parse_offset_secs(zone: &str) -> Option<i64> {
     let sign = match zone.chars().next() {
         None | Some('Z' | 'z') => return (zone.len() <= 1).then_some(0),
         Some('+') => 1,
@@ -60,26 +58,25 @@ fn offset_secs(zone: &str) -> Option<i64> {
         text if text.len() == 4 => (text.get(..2)?, text.get(2..)?),
         text => text.split_once(':').unwrap_or((text, "00")),
     };
-    let (hours, minutes) = (number(hours, 2..=2)?, number(minutes, 2..=2)?);
+    let (hours, minutes) = (parse_number(hours, 2..=2)?, parse_number(minutes, 2..=2)?);
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-fn time_of_day(text: &str) -> Option<i64> {
+fn parse_time_of_day(text: &str) -> Option<i64> {
     let mut parts = text.split(':');
-    let mut next = |max| parts.next().and_then(|part| number(part, 2..=2)).filter(|&value| value <= max);
-    // A leap second is shown as 60 and counts as the next minute.
+    let mut next = |max| parts.next().and_then(|part| parse_number(part, 2..=2)).filter(|&value| value <= max);
+    // A leap second (60) counts as the start of the next minute.
     let (hour, minute, second) = (next(23)?, next(59)?, next(60)?);
     parts.next().is_none().then_some(hour * 3600 + minute * 60 + second)
 }
 
-fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i64> {
+fn parse_number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i64> {
     let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Days since 1970 of a date of the calendar. Years begin in March here, so that the day that is
-/// sometimes missing is the last.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+/// Days from 1970-01-01 to a date. The computation starts years in March, so that a leap day is the last day of the year.
+fn days_since_epoch(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {
         2 if leap => 29,
@@ -108,7 +105,7 @@ mod tests {
     const SEED: Option<u64> = Some(1_474_309_787);
 
     #[test]
-    fn both_forms_and_what_people_write_are_read() {
+    fn both_formats_and_common_deviations_are_accepted() {
         check("Mon, 19 Sep 2016 18:29:47 GMT", SEED);
         check("mon, 19 sep 2016 18:29:47 utc", SEED);
         check("Monday, 19 Sep 2016 18:29:47 GMT", SEED);
@@ -128,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_not_a_time() {
+    fn anything_else_is_rejected() {
         for text in [
             "",
             "now",
@@ -157,13 +154,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_service_writes_reads_back(secs in 0..253_402_300_799u64) {
+        fn formatted_times_parse_back(secs in 0..253_402_300_799u64) {
             let time = UNIX_EPOCH + Duration::from_secs(secs);
             prop_assert_eq!(parse(&httpdate::fmt_http_date(time)), Some(time));
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,40}", nearly in r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[Z+é-]?.{0,6}") {
+        fn no_input_causes_a_panic(text in ".{0,40}", nearly in r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[Z+é-]?.{0,6}") {
             let _ = (parse(&text), parse(&nearly));
         }
     }

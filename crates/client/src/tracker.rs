@@ -1,51 +1,63 @@
-//! What changed from one document to the next.
+//! Detection of changes from one document to the next. Pure; time is an argument.
 //!
 //! ```text
 //!             Appeared          Started
 //!   (absent) ─────────▶ Scheduled ────▶ Started
 //!       ▲                 │    │           │
-//!       │    Cancelled    │    │  Ended    │ Ended
+//!       │    Canceled     │    │ Finished  │ Finished
 //!       ├─────────────────┘    ▼           │
 //!       └──────────────────────────────────┘
 //! ```
 //!
-//! An event that is first seen Started appears and starts in one step. One that vanishes while it was
-//! last seen Scheduled was cancelled, unless its time had come or it was approved: then it started
-//! and ended while nobody looked. The numbers of documents are not looked at, because a service that
-//! was turned off for a while begins to count anew. A version that never shows an event does not say
-//! that it is over.
-//!
-//! Time is an argument; nothing here waits or asks.
+//! - An event that is first seen Started appears and starts in one step.
+//! - An event that disappears while Scheduled was canceled, unless it was approved or `NotBefore` has passed. In that case
+//!   it started and finished between two polls.
+//! - Incarnation numbers are ignored, because a service can start counting over.
+//! - A version that does not show events of a type says nothing about the end of such an event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use crate::document::Document;
-use crate::event::{Event, EventId, Status};
+use crate::event::{Event, EventId, EventStatus};
 
-/// Something that a document says and the one before did not.
+/// Difference between two consecutive documents. Each variant holds the event as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The event was not there before. Comes before everything else of an event.
+    /// The event is new. Always the first change of an event.
     Appeared(Event),
-    /// It happens now.
+    /// The event is in progress.
     Started(Event),
-    /// It is over; the machines will not be touched again without another event. The event is as it
-    /// was last seen: one that is still Scheduled started and ended unseen.
-    Ended(Event),
-    /// It will not happen.
-    Cancelled(Event),
+    /// The event has finished. If it was last seen Scheduled, it started and finished between two polls.
+    Finished(Event),
+    /// The event was canceled.
+    Canceled(Event),
 }
 
 impl Change {
+    /// Event that changed.
     pub fn event(&self) -> &Event {
         match self {
-            Change::Appeared(event) | Change::Started(event) | Change::Ended(event) | Change::Cancelled(event) => event,
+            Change::Appeared(event) | Change::Started(event) | Change::Finished(event) | Change::Canceled(event) => {
+                event
+            }
         }
     }
 }
 
-/// Remembers the events that were seen and are not over.
+/// Remembers the events that have not finished, and compares them with each new document.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use forewarn_client::{Change, Document, Tracker, Version};
+///
+/// let body = br#"{"DocumentIncarnation":1,"Events":[{"EventId":"A","EventStatus":"Scheduled","EventType":"Reboot",
+///     "Resources":["web"],"NotBefore":"Mon, 19 Sep 2016 18:29:47 GMT"}]}"#;
+/// let document = Document::parse(Version::V2020_07_01, body)?;
+/// let changes = Tracker::new().update(&document, SystemTime::now());
+/// assert!(matches!(&changes[..], [Change::Appeared(event)] if event.affects("web")));
+/// # Ok::<(), forewarn_client::DocumentError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Tracker {
     events: BTreeMap<EventId, Event>,
@@ -53,47 +65,49 @@ pub struct Tracker {
 }
 
 impl Tracker {
+    /// Creates a tracker that has seen no events.
     pub fn new() -> Tracker {
         Tracker::default()
     }
 
-    /// Goes on where an earlier program stopped: these events were seen, as they are, and whatever
-    /// happened to them since comes out of the next document.
+    /// Creates a tracker that has seen these events, for example in an earlier run of the program.
     pub fn resume(events: impl IntoIterator<Item = Event>) -> Tracker {
         let events = events.into_iter().map(|event| (event.id.clone(), event)).collect();
         Tracker { events, approved: BTreeSet::new() }
     }
 
-    /// This machine approved the event, so that it may start before its time. If it vanishes without
-    /// having been seen Started it counts as ended, not as cancelled.
-    pub fn approved(&mut self, id: &EventId) {
+    /// Records that an event was approved and can start before `NotBefore`. If it then disappears without having been seen
+    /// Started, it counts as finished, not as canceled.
+    pub fn mark_approved(&mut self, id: &EventId) {
         if self.events.contains_key(id) {
             self.approved.insert(id.clone());
         }
     }
 
-    /// The events that are not over, as they were last seen.
+    /// Events that have not finished, as they were last seen.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.events.values()
     }
 
+    /// Event with this ID, if it has not finished.
     pub fn get(&self, id: &EventId) -> Option<&Event> {
         self.events.get(id)
     }
 
-    /// The changes that this document brings: first what is over, then what is new, in its order.
-    pub fn feed(&mut self, document: &Document, now: SystemTime) -> Vec<Change> {
-        let mut changes = self.remove_vanished(document, now);
+    /// Compares a document with the known events. Returns finished and canceled events first, then the other changes in the
+    /// order of the document.
+    pub fn update(&mut self, document: &Document, now: SystemTime) -> Vec<Change> {
+        let mut changes = self.remove_missing(document, now);
         for event in &document.events {
-            self.see(event, &mut changes);
+            self.update_event(event, &mut changes);
         }
         changes
     }
 
-    fn remove_vanished(&mut self, document: &Document, now: SystemTime) -> Vec<Change> {
-        let shown: BTreeSet<&EventId> = document.events.iter().map(|event| &event.id).collect();
+    fn remove_missing(&mut self, document: &Document, now: SystemTime) -> Vec<Change> {
+        let present: BTreeSet<&EventId> = document.events.iter().map(|event| &event.id).collect();
         let is_gone = |(id, event): &(&EventId, &Event)| {
-            !shown.contains(id) && event.kind.is_shown(document.version, event.version)
+            !present.contains(id) && event.kind.is_visible_in(document.version, event.version)
         };
         let gone: Vec<EventId> = self.events.iter().filter(is_gone).map(|(id, _)| id.clone()).collect();
         gone.iter().filter_map(|id| self.remove(id, now)).collect()
@@ -104,26 +118,26 @@ impl Tracker {
         let approved = self.approved.remove(id);
         let may_have_started = approved || event.not_before.is_some_and(|time| time <= now);
         Some(match event.status {
-            Status::Scheduled if !may_have_started => Change::Cancelled(event),
-            Status::Scheduled | Status::Started => Change::Ended(event),
+            EventStatus::Scheduled if !may_have_started => Change::Canceled(event),
+            EventStatus::Scheduled | EventStatus::Started => Change::Finished(event),
         })
     }
 
-    fn see(&mut self, event: &Event, changes: &mut Vec<Change>) {
+    fn update_event(&mut self, event: &Event, changes: &mut Vec<Change>) {
         let before = self.events.get(&event.id);
         let mut event = match before {
-            Some(before) => event.clone().with_what_was_known(before),
+            Some(before) => event.clone().with_gaps_filled_from(before),
             None => event.clone(),
         };
-        let was_started = before.is_some_and(|before| before.status == Status::Started);
+        let was_started = before.is_some_and(|before| before.status == EventStatus::Started);
         if before.is_none() {
             changes.push(Change::Appeared(event.clone()));
         }
         match event.status {
-            Status::Started if !was_started => changes.push(Change::Started(event.clone())),
-            // Events never go back. An answer that says so is an old one that came late.
-            Status::Scheduled if was_started => event.status = Status::Started,
-            Status::Started | Status::Scheduled => {}
+            EventStatus::Started if !was_started => changes.push(Change::Started(event.clone())),
+            // Events never return to Scheduled: this response is outdated.
+            EventStatus::Scheduled if was_started => event.status = EventStatus::Started,
+            EventStatus::Started | EventStatus::Scheduled => {}
         }
         self.events.insert(event.id.clone(), event);
     }

@@ -1,13 +1,13 @@
-//! Where the service is looked for. Nothing here leaves the machine, and 169.254.169.254 is never
-//! asked: the prober is ours.
+//! Tests of endpoint discovery. All traffic stays on loopback; 169.254.169.254 is never contacted, because the tests use
+//! their own probe.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use forewarn_client::{Asking, Card, Discovery, Endpoint, Origin};
+use forewarn_client::{DhcpQuery, Discovery, Endpoint, NetworkInterface, Origin};
 
-/// The door for lease files: the addresses that the files below this directory give.
+/// Checks the addresses found in the lease files below a directory.
 fn check_lease(root: &str, expected: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/roots").join(root);
     assert!(root.is_dir(), "{}", root.display());
@@ -18,23 +18,23 @@ fn check_lease(root: &str, expected: &[&str]) {
     assert!(candidates.iter().all(|candidate| matches!(&candidate.origin, Origin::Lease(path) if path.is_file())));
 }
 
-/// Looks nowhere but where it is told to.
+/// Discovery without any default source.
 fn nowhere() -> Discovery {
     Discovery::default().environment(|_| None).link_local(false).root("/nonexistent")
 }
 
-/// The door for the order: what is tried, when only the endpoint that contains `there` answers.
-fn check(discovery: &Discovery, there: &str, expected: &[&str]) {
-    let mut asked = Vec::new();
+/// Checks which endpoints are probed, and the result, if only endpoints that contain `responding` respond.
+fn check(discovery: &Discovery, responding: &str, expected: &[&str]) {
+    let mut probed = Vec::new();
     let found = discovery.find_with(&mut |endpoint: &Endpoint| {
-        asked.push(endpoint.to_string());
-        if endpoint.to_string().contains(there) { Ok(()) } else { Err("silence".into()) }
+        probed.push(endpoint.to_string());
+        if endpoint.to_string().contains(responding) { Ok(()) } else { Err("no response".into()) }
     });
-    asked.push(match found {
+    probed.push(match found {
         Ok(candidate) => format!("found {candidate}"),
         Err(error) => error.to_string(),
     });
-    assert_eq!(asked, expected);
+    assert_eq!(probed, expected);
 }
 
 fn with_leases(case: &str) -> Discovery {
@@ -54,7 +54,7 @@ fn option_245_is_read_from_the_files_of_every_dhcp_client() {
 }
 
 #[test]
-fn of_several_files_the_newest_comes_first_and_each_address_once() {
+fn addresses_come_from_the_newest_file_first_and_without_duplicates() {
     let root = tempfile::tempdir().unwrap();
     let leases = root.path().join("run/systemd/netif/leases");
     std::fs::create_dir_all(&leases).unwrap();
@@ -70,18 +70,18 @@ fn of_several_files_the_newest_comes_first_and_each_address_once() {
 }
 
 #[test]
-fn what_a_person_wrote_is_taken_as_it_is() {
+fn configured_endpoints_are_used_without_probing() {
     let given = nowhere().endpoint("http://10.0.0.9:1234/vm/web".parse().unwrap());
-    check(&given, "nobody", &["found http://10.0.0.9:1234/vm/web (given)"]);
+    check(&given, "nothing", &["found http://10.0.0.9:1234/vm/web (as configured)"]);
     let environment =
         nowhere().environment(|name| (name == "FOREWARN_METADATA").then(|| "http://10.0.0.8".into())).link_local(true);
-    check(&environment, "nobody", &["found http://10.0.0.8 (from FOREWARN_METADATA)"]);
+    check(&environment, "nothing", &["found http://10.0.0.8 (from FOREWARN_METADATA)"]);
     let wrong = nowhere().environment(|name| (name == "FOREWARN_METADATA").then(|| "10.0.0.8".into()));
-    check(&wrong, "nobody", &["FOREWARN_METADATA in the environment is not the address of a service"]);
+    check(&wrong, "nothing", &["invalid environment variable FOREWARN_METADATA"]);
 }
 
 #[test]
-fn everything_else_is_tried_in_order_on_both_ports() {
+fn other_candidates_are_probed_in_order_on_both_ports() {
     let all = with_leases("networkd")
         .environment(|name| (name == "SCHEDULEDEVENTSIP").then(|| " 10.0.0.7 ".into()))
         .link_local(true);
@@ -106,32 +106,33 @@ fn everything_else_is_tried_in_order_on_both_ports() {
             "http://10.0.0.7",
             "http://10.0.0.7:8080",
             "http://169.254.169.254",
-            "found http://169.254.169.254 (the address of virtual networks)",
+            "found http://169.254.169.254 (link-local address)",
         ],
     );
 }
 
 #[test]
-fn when_nothing_answers_the_error_says_what_was_tried() {
-    check(&nowhere(), "", &["nothing that answers as a metadata service was found."]);
+fn if_nothing_responds_the_error_lists_what_was_tried() {
+    check(&nowhere(), "", &["no metadata service found."]);
     check(
         &nowhere().link_local(true),
-        "nobody",
+        "nothing",
         &[
             "http://169.254.169.254",
-            "nothing that answers as a metadata service was found. \
-             http://169.254.169.254 (the address of virtual networks): silence.",
+            "no metadata service found. http://169.254.169.254 (link-local address): no response.",
         ],
     );
 }
 
-/// A DHCP server of one answer. What it was asked, and who asked, goes into the answer.
-fn offer(change: impl FnOnce(Vec<u8>) -> Vec<u8> + Send + 'static) -> (Asking, std::thread::JoinHandle<Vec<u8>>) {
+/// DHCP server on loopback that replies to one query, after two packets that must be ignored. Returns the query.
+fn serve_offer(
+    change: impl FnOnce(Vec<u8>) -> Vec<u8> + Send + 'static,
+) -> (DhcpQuery, std::thread::JoinHandle<Vec<u8>>) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let asking = Asking {
+    let query = DhcpQuery {
         from: (Ipv4Addr::LOCALHOST, 0).into(),
         to: socket.local_addr().unwrap(),
-        card: Some(Card { interface: None, mac: [2, 0, 0, 0, 0, 1] }),
+        interface: Some(NetworkInterface { name: None, mac: [2, 0, 0, 0, 0, 1] }),
         timeout: Duration::from_secs(20),
         attempts: 1,
     };
@@ -139,19 +140,19 @@ fn offer(change: impl FnOnce(Vec<u8>) -> Vec<u8> + Send + 'static) -> (Asking, s
         let mut buffer = [0; 1500];
         let (count, from) = socket.recv_from(&mut buffer).unwrap();
         let request = buffer[..count].to_vec();
-        let mut strange = request.clone();
-        strange[4] ^= 1;
-        for packet in [vec![1, 2, 3], strange, change(request.clone())] {
+        let mut foreign = request.clone();
+        foreign[4] ^= 1;
+        for packet in [vec![1, 2, 3], foreign, change(request.clone())] {
             socket.send_to(&packet, from).unwrap();
         }
         request
     });
-    (asking, server)
+    (query, server)
 }
 
 #[test]
-fn dhcp_is_asked_when_it_is_allowed_and_nothing_else_helped() {
-    let (asking, server) = offer(|request| {
+fn dhcp_is_queried_if_enabled_and_nothing_else_was_found() {
+    let (query, server) = serve_offer(|request| {
         let mut reply = request;
         reply[0] = 2;
         let options = [0, 53, 1, 2, 3, 4, 10, 0, 0, 1, 245, 4, 168, 63, 129, 16, 255];
@@ -159,7 +160,7 @@ fn dhcp_is_asked_when_it_is_allowed_and_nothing_else_helped() {
         reply
     });
     check(
-        &nowhere().asking(asking),
+        &nowhere().dhcp(query),
         ":8080",
         &["http://168.63.129.16", "http://168.63.129.16:8080", "found http://168.63.129.16:8080 (from DHCP)"],
     );
@@ -170,26 +171,26 @@ fn dhcp_is_asked_when_it_is_allowed_and_nothing_else_helped() {
 }
 
 #[test]
-fn dhcp_is_not_asked_when_something_else_answers() {
-    let card = Some(Card { interface: None, mac: [0; 6] });
-    let asking = Asking { from: "192.0.2.1:0".parse().unwrap(), card, ..Asking::default() };
-    let discovery = with_leases("networkd").asking(asking.clone()).ports(&[80]);
-    let mut asked = 0;
+fn dhcp_is_not_queried_if_another_candidate_responds() {
+    let interface = Some(NetworkInterface { name: None, mac: [0; 6] });
+    let query = DhcpQuery { from: "192.0.2.1:0".parse().unwrap(), interface, ..DhcpQuery::default() };
+    let discovery = with_leases("networkd").dhcp(query.clone()).ports(&[80]);
+    let mut probed = 0;
     discovery
         .find_with(&mut |_| {
-            asked += 1;
+            probed += 1;
             Ok(())
         })
         .unwrap();
-    assert_eq!(asked, 1);
-    // And when it is asked in vain, the error says so.
-    let error = nowhere().asking(asking).find_with(&mut |_| Ok(())).unwrap_err();
+    assert_eq!(probed, 1);
+    // A query that fails is reported.
+    let error = nowhere().dhcp(query).find_with(&mut |_| Ok(())).unwrap_err();
     let line = error.to_line();
-    assert!(line.starts_with("nothing was found without DHCP. Asking by DHCP failed: "), "{line}");
+    assert!(line.starts_with("no metadata service found. The DHCP query failed: "), "{line}");
 }
 
 #[test]
-fn a_listener_that_is_no_metadata_service_is_not_taken() {
+fn a_server_that_does_not_speak_http_is_rejected() {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
@@ -201,6 +202,6 @@ fn a_listener_that_is_no_metadata_service_is_not_taken() {
     let discovery =
         nowhere().environment(|name| (name == "SCHEDULEDEVENTSIP").then(|| "127.0.0.1".into())).ports(&[port]);
     let error = discovery.find().unwrap_err().to_string();
-    assert!(error.contains("does not answer as a metadata service does"), "{error}");
+    assert!(error.contains("is not a metadata service"), "{error}");
     server.join().unwrap();
 }

@@ -1,13 +1,16 @@
-//! The clients against Forewarn itself: in memory, on a clock that stands still.
+//! Tests of the clients against an in-memory Forewarn server with a manual clock.
 
 mod fake;
 
-use std::net::Ipv4Addr;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use fake::FakeClock;
-use forewarn_client::{AsyncClient, Change, Client, Endpoint, Error, Event, EventId, Options, Poll, Status, Version};
+use forewarn_client::{
+    AsyncClient, Change, Client, Endpoint, Error, Event, EventId, EventStatus, Options, Poll, Version,
+};
 use forewarn_core::{Command, Guid, MachineId, Request, Timestamp};
 use forewarn_engine::Advance;
 use forewarn_server::{Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, start};
@@ -15,7 +18,7 @@ use forewarn_server::{Auth, BoundAddress, ClockKind, Config, ListenAddress, Meta
 /// Wed, 01 Jan 2020 00:00:00 GMT
 const START: Timestamp = Timestamp::from_secs(1_577_836_800);
 
-/// The machine that an empty store starts with.
+/// Machine that a new server starts with.
 const FIRST: MachineId = MachineId(1);
 
 struct World {
@@ -48,7 +51,7 @@ impl World {
     }
 
     async fn submit(&self, command: Command) {
-        self.running.engine.submit(command, None).await.expect("the command is carried out");
+        self.running.engine.submit(command, None).await.expect("the command is accepted");
     }
 
     async fn restart(&self, event: u128) {
@@ -62,8 +65,8 @@ impl World {
     }
 }
 
-/// A blocking client where blocking is allowed; it comes back with what it found.
-async fn on_a_thread<T: Send + 'static>(
+/// Runs a closure with a blocking client on a thread where blocking is allowed. Returns the client and the result.
+async fn run_blocking<T: Send + 'static>(
     mut client: Client,
     work: impl FnOnce(&mut Client) -> T + Send + 'static,
 ) -> (Client, T) {
@@ -75,8 +78,8 @@ async fn on_a_thread<T: Send + 'static>(
     .unwrap()
 }
 
-/// The one event of a document that changed.
-fn only(poll: Result<Poll, Error>) -> Option<Event> {
+/// Event of a changed document that has at most one.
+fn single_event(poll: Result<Poll, Error>) -> Option<Event> {
     match poll {
         Ok(Poll::Changed(document)) => {
             assert!(document.events.len() <= 1, "{document:?}");
@@ -87,108 +90,124 @@ fn only(poll: Result<Poll, Error>) -> Option<Event> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_lives_in_every_version() {
+async fn every_version_shows_the_lifecycle_of_an_event() {
     for version in Version::ALL {
         let world = World::new().await;
-        let client = Client::with(Options::new(world.endpoint()).version(version));
-        let (client, name) = on_a_thread(client, |client| client.instance().unwrap().name).await;
-        let (client, found) = on_a_thread(client, |client| only(client.poll())).await;
+        let client = Client::with_options(Options::new(world.endpoint()).version(version));
+        let (client, name) = run_blocking(client, |client| client.instance().unwrap().name).await;
+        let (client, found) = run_blocking(client, |client| single_event(client.poll())).await;
         assert_eq!(found, None, "{version}");
 
         world.restart(0xE1).await;
-        let (client, found) = on_a_thread(client, |client| only(client.poll())).await;
-        let event = found.expect("it is scheduled");
-        assert_eq!((event.status, event.version), (Status::Scheduled, version));
+        let (client, found) = run_blocking(client, |client| single_event(client.poll())).await;
+        let event = found.expect("the event is scheduled");
+        assert_eq!((event.status, event.version), (EventStatus::Scheduled, version));
         assert_eq!(event.not_before_text(), "Wed, 01 Jan 2020 00:15:00 GMT");
-        assert!(event.concerns(&name), "{version}: {event:?}");
+        assert!(event.affects(&name), "{version}: {event:?}");
         assert_eq!(event.description.is_some(), version >= Version::V2019_04_01, "{version}");
         assert_eq!(event.source.is_some(), version >= Version::V2019_08_01, "{version}");
         assert_eq!(event.duration_secs.is_some(), version >= Version::V2020_07_01, "{version}");
 
         let id = event.id.clone();
-        let (client, unchanged) = on_a_thread(client, move |client| {
+        let (client, unchanged) = run_blocking(client, move |client| {
             let unchanged = client.poll().unwrap();
             client.approve(&[id]).unwrap();
             unchanged
         })
         .await;
         assert_eq!(unchanged, Poll::Unchanged, "{version}");
-        let (client, found) = on_a_thread(client, |client| only(client.poll())).await;
-        assert_eq!(found.map(|event| event.status), Some(Status::Started), "{version}");
+        let (client, found) = run_blocking(client, |client| single_event(client.poll())).await;
+        assert_eq!(found.map(|event| event.status), Some(EventStatus::Started), "{version}");
         world.advance(600).await;
-        let (client, found) = on_a_thread(client, |client| only(client.poll())).await;
+        let (client, found) = run_blocking(client, |client| single_event(client.poll())).await;
         assert_eq!(found, None, "{version}");
         assert_eq!(client.version(), Some(version));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_held_request_sees_the_change_and_a_clone_approves_meanwhile() {
+async fn a_long_poll_returns_on_a_change_and_a_clone_can_approve_meanwhile() {
     let world = World::new().await;
     let client = Client::new(world.endpoint());
-    let (client, _) = on_a_thread(client, |client| client.poll().unwrap()).await;
+    let (client, _) = run_blocking(client, |client| client.poll().unwrap()).await;
     assert!(client.can_hold());
     assert_eq!(client.version(), Some(Version::V2020_07_01));
 
     let approver = client.clone();
-    let holder = tokio::spawn(on_a_thread(client, |client| only(client.hold(Duration::from_secs(60)))));
+    let holder = tokio::spawn(run_blocking(client, |client| single_event(client.hold(Duration::from_secs(60)))));
     world.restart(0xE1).await;
     let (client, found) = holder.await.unwrap();
-    let event = found.expect("it is scheduled");
+    let event = found.expect("the event is scheduled");
 
-    let holder = tokio::spawn(on_a_thread(client, |client| only(client.hold(Duration::from_secs(60)))));
-    on_a_thread(approver, move |client| client.approve(&[event.id]).unwrap()).await;
+    let holder = tokio::spawn(run_blocking(client, |client| single_event(client.hold(Duration::from_secs(60)))));
+    run_blocking(approver, move |client| client.approve(&[event.id]).unwrap()).await;
     let (_, found) = holder.await.unwrap();
-    assert_eq!(found.map(|event| event.status), Some(Status::Started));
+    assert_eq!(found.map(|event| event.status), Some(EventStatus::Started));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_forewarn_refuses_comes_back_as_its_sentence() {
+async fn errors_contain_the_message_of_the_server() {
     let world = World::new().await;
-    let unknown: Endpoint = format!("{}/vm/nobody", world.endpoint()).parse().unwrap();
-    let (_, error) = on_a_thread(Client::new(unknown), |client| client.poll().unwrap_err().to_line()).await;
-    assert!(error.starts_with("the service refuses, 404: Not found. There is no machine 'nobody'."), "{error}");
+    let unknown: Endpoint = format!("{}/vm/no-such-machine", world.endpoint()).parse().unwrap();
+    let message = error_message(&world.endpoint(), "GET", "/vm/no-such-machine", "");
+    let (_, error) = run_blocking(Client::new(unknown), |client| client.poll().unwrap_err().to_line()).await;
+    assert!(message.contains("no-such-machine"), "{message}");
+    assert_eq!(error, format!("request refused (status 404): {message}"));
 
     let id = EventId::parse("51941B56-8080-45AC-81AE-8BDA818F5958").unwrap();
+    let body = format!(r#"{{"StartRequests":[{{"EventId":"{id}"}}]}}"#);
+    let message = error_message(&world.endpoint(), "POST", "", &body);
     let approve = move |client: &mut Client| client.approve(&[id]).unwrap_err().to_line();
-    let (_, error) = on_a_thread(Client::new(world.endpoint()), approve).await;
-    assert!(
-        error.starts_with("the service refuses, 400: Bad request. This machine's document does not contain"),
-        "{error}"
-    );
+    let (_, error) = run_blocking(Client::new(world.endpoint()), approve).await;
+    assert!(!message.is_empty(), "the server gives a reason");
+    assert_eq!(error, format!("request refused (status 400): {message}"));
+}
+
+/// Sends a request without the library and returns the `error` of the response.
+fn error_message(endpoint: &Endpoint, method: &str, prefix: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect((endpoint.host(), endpoint.port())).unwrap();
+    let path = format!("{prefix}/metadata/scheduledevents?api-version=2020-07-01");
+    let length = body.len();
+    let headers = format!("Host: x\r\nMetadata: true\r\nConnection: close\r\nContent-Length: {length}\r\n");
+    write!(stream, "{method} {path} HTTP/1.1\r\n{headers}\r\n{body}").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
+    let value: serde_json::Value = serde_json::from_str(body).unwrap();
+    value["error"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn an_async_watch_sees_a_whole_life() {
+async fn an_async_watch_sees_an_event_appear_start_and_finish() {
     let world = World::new().await;
     let mut client = AsyncClient::new(world.endpoint());
     let name = client.instance().await.unwrap().name;
     assert_eq!(client.document().await.unwrap().events, []);
-    // Nobody waits here: each request is made after its change.
-    let mut watch = client.watch().every(Duration::ZERO).hold(None);
+    // Each poll follows its change, so there is nothing to wait for.
+    let mut watch = client.watch().interval(Duration::ZERO).hold(None);
 
     world.restart(0xE1).await;
-    let Ok(Change::Appeared(event)) = watch.next().await else { panic!("it appears") };
-    assert!(event.concerns(&name));
+    let Ok(Change::Appeared(event)) = watch.next().await else { panic!("the event appears") };
+    assert!(event.affects(&name));
     watch.approve(std::slice::from_ref(&event.id)).await.unwrap();
     assert!(matches!(watch.next().await, Ok(Change::Started(started)) if started.id == event.id));
     world.advance(600).await;
-    assert!(matches!(watch.next().await, Ok(Change::Ended(ended)) if ended.id == event.id));
+    assert!(matches!(watch.next().await, Ok(Change::Finished(ended)) if ended.id == event.id));
     assert_eq!(watch.tracker().events().count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_watch_tells_an_event_that_was_cancelled_from_one_that_ended_unseen() {
+async fn a_watch_distinguishes_a_canceled_event_from_one_that_finished_between_polls() {
     let world = World::new().await;
-    // This clock shows 1970, so that no event of 2020 can have started by itself.
+    // This clock is in 1970, so no event of 2020 counts as past its NotBefore.
     let client = Client::with_clock(Options::new(world.endpoint()), Arc::new(FakeClock::default()));
-    let (client, _) = on_a_thread(client, |client| client.document().unwrap()).await;
+    let (client, _) = run_blocking(client, |client| client.document().unwrap()).await;
     let mut watch = client.watch().hold(None);
     for approved in [false, true] {
         let event = if approved { 0xE2 } else { 0xE1 };
         world.restart(event).await;
         let (mut back, id) = tokio::task::spawn_blocking(move || {
-            let Some(Ok(Change::Appeared(event))) = watch.next() else { panic!("it appears") };
+            let Some(Ok(Change::Appeared(event))) = watch.next() else { panic!("the event appears") };
             (watch, event.id)
         })
         .await
@@ -202,8 +221,10 @@ async fn a_watch_tells_an_event_that_was_cancelled_from_one_that_ended_unseen() 
         let change = tokio::task::spawn_blocking(move || (back.next(), back)).await.unwrap();
         watch = change.1;
         match change.0 {
-            Some(Ok(Change::Cancelled(event))) => assert!(!approved, "{event:?}"),
-            Some(Ok(Change::Ended(event))) => assert!(approved && event.status == Status::Scheduled, "{event:?}"),
+            Some(Ok(Change::Canceled(event))) => assert!(!approved, "{event:?}"),
+            Some(Ok(Change::Finished(event))) => {
+                assert!(approved && event.status == EventStatus::Scheduled, "{event:?}")
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -1,12 +1,12 @@
-//! Both clients against a service that answers by a script, over real sockets.
+//! Tests of both clients against a scripted service, over real sockets.
 
 mod fake;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{FakeClock, HANG_UP, Service, answer, document};
-use forewarn_client::{AsyncClient, Change, Client, Error, EventId, Options, Poll, Retry, Version};
+use fake::{FakeClock, HANG_UP, Service, document, response};
+use forewarn_client::{AsyncClient, Change, Client, Error, EventId, Options, Poll, RetryPolicy, Version};
 
 fn client(service: &Service) -> (Client, Arc<FakeClock>) {
     let clock = Arc::new(FakeClock::default());
@@ -14,30 +14,30 @@ fn client(service: &Service) -> (Client, Arc<FakeClock>) {
     (Client::with_clock(options, clock.clone()), clock)
 }
 
-/// Pauses of no length: the async client has no clock but tokio's.
-fn impatient(service: &Service) -> Options {
-    let retry = Retry { delay_first: Duration::ZERO, ..Retry::default() };
+/// Options without retry delays, because the async client always uses tokio's clock.
+fn without_delays(service: &Service) -> Options {
+    let retry = RetryPolicy { delay_first: Duration::ZERO, ..RetryPolicy::default() };
     Options::new(service.endpoint.clone()).retry(retry)
 }
 
 #[test]
-fn one_connection_is_used_for_everything() {
-    let not_found = answer(404, "", "");
-    let unchanged = answer(304, "", "").replace("Content-Length: 0\r\n", "");
+fn all_requests_use_one_connection() {
+    let not_found = response(404, "", "");
+    let unchanged = response(304, "", "").replace("Content-Length: 0\r\n", "");
     let service = Service::new(&[
         &not_found,
         &document(1, ""),
         &unchanged,
         &document(2, "a Scheduled"),
-        &answer(200, "", ""),
-        &answer(200, "", r#"{"compute":{"name":"web"}}"#),
+        &response(200, "", ""),
+        &response(200, "", r#"{"compute":{"name":"web"}}"#),
     ]);
     let (mut client, clock) = client(&service);
     assert!(matches!(client.poll(), Ok(Poll::Changed(_))));
     assert_eq!(client.version(), Some(Version::V2019_08_01));
     assert!(!client.can_hold());
     assert_eq!(client.poll().unwrap(), Poll::Unchanged);
-    let Ok(Poll::Changed(document)) = client.poll() else { panic!("it changed") };
+    let Ok(Poll::Changed(document)) = client.poll() else { panic!("the document has changed") };
     client.approve(&[document.events[0].id.clone()]).unwrap();
     assert_eq!(client.instance().unwrap().name, "web");
     assert_eq!(
@@ -55,7 +55,7 @@ fn one_connection_is_used_for_everything() {
 }
 
 #[test]
-fn a_connection_that_was_closed_is_opened_again_at_once() {
+fn a_closed_connection_is_reopened_without_delay() {
     let last = document(3, "").replace("ETag", "Connection: close\r\nETag");
     let service = Service::new(&[&document(1, ""), HANG_UP, &document(2, ""), &last, &document(4, "")]);
     let (mut client, clock) = client(&service);
@@ -69,10 +69,10 @@ fn a_connection_that_was_closed_is_opened_again_at_once() {
 }
 
 #[test]
-fn half_an_answer_and_a_busy_service_are_tried_again_after_a_pause() {
+fn truncated_responses_and_an_overloaded_service_are_retried_after_a_delay() {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 37\r\n\r\n{\"Docu✂";
-    let busy = answer(429, "Retry-After: 4", "");
-    let service = Service::new(&[HANG_UP, half, &busy, &answer(410, "", ""), &document(1, "")]);
+    let busy = response(429, "Retry-After: 4", "");
+    let service = Service::new(&[HANG_UP, half, &busy, &response(410, "", ""), &document(1, "")]);
     let (mut client, clock) = client(&service);
     assert_eq!(client.document().unwrap().incarnation, 1);
     assert_eq!(service.requests().len(), 5);
@@ -82,18 +82,18 @@ fn half_an_answer_and_a_busy_service_are_tried_again_after_a_pause() {
 }
 
 #[test]
-fn what_is_no_metadata_service_is_named() {
+fn a_server_that_does_not_speak_http_is_named_in_the_error() {
     let service = Service::new(&["SSH-2.0-OpenSSH_9\r\n✂"]);
     let endpoint = service.endpoint.clone();
-    let mut client = Client::with(Options::new(endpoint.clone()).retry(Retry::never()));
+    let mut client = Client::with_options(Options::new(endpoint.clone()).retry(RetryPolicy::never()));
     let error = client.document().unwrap_err().to_line();
-    let expected = "does not answer as a metadata service does: the answer is not HTTP: it begins with";
+    let expected = "is not a metadata service: the response is not HTTP: it starts with";
     assert_eq!(error, format!("{endpoint} {expected} \"SSH-2.0-OpenSSH_9\""));
     assert_eq!(service.requests().len(), 1);
 }
 
 #[test]
-fn a_service_that_is_not_there_is_an_error_within_bounds() {
+fn an_unreachable_service_is_an_error_after_at_most_twenty_seconds() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = listener.local_addr().unwrap().into();
     drop(listener);
@@ -106,13 +106,13 @@ fn a_service_that_is_not_there_is_an_error_within_bounds() {
 }
 
 #[test]
-fn a_watch_gives_changes_and_errors_and_goes_on() {
-    let nonsense = answer(200, "", "<html>");
+fn a_watch_yields_changes_and_errors_and_continues() {
+    let invalid = response(200, "", "<html>");
     let service = Service::new(&[
         &document(1, "a Scheduled"),
-        &nonsense,
+        &invalid,
         &document(2, "A Started"),
-        &answer(200, "", ""),
+        &response(200, "", ""),
         &document(3, "b Scheduled"),
         &document(1, ""),
     ]);
@@ -124,18 +124,18 @@ fn a_watch_gives_changes_and_errors_and_goes_on() {
             watch.approve(&[EventId::parse("A").unwrap()]).unwrap();
             format!("!{}", event.id)
         }
-        Ok(Change::Ended(event)) => format!("-{}", event.id),
-        Ok(Change::Cancelled(event)) => format!("x{}", event.id),
+        Ok(Change::Finished(event)) => format!("-{}", event.id),
+        Ok(Change::Canceled(event)) => format!("x{}", event.id),
         Err(error) => error.to_string(),
     };
     let seen: Vec<_> = (0..6).map(|_| next()).collect();
-    assert_eq!(seen, ["+a", "the service answers nonsense", "!A", "-A", "+b", "xb"]);
+    assert_eq!(seen, ["+a", "invalid response", "!A", "-A", "+b", "xb"]);
     assert_eq!(service.requests().len(), 6);
     assert_eq!(clock.slept(), [Duration::from_secs(1); 4]);
 }
 
 #[test]
-fn a_watch_begins_with_what_is_there_even_if_its_client_had_seen_it() {
+fn a_watch_starts_with_the_current_events_even_if_the_client_has_seen_them() {
     let service = Service::new(&[&document(1, "a Scheduled"), &document(1, "a Scheduled")]);
     let (mut client, _) = client(&service);
     client.document().unwrap();
@@ -144,47 +144,47 @@ fn a_watch_begins_with_what_is_there_even_if_its_client_had_seen_it() {
 }
 
 #[tokio::test]
-async fn a_service_that_says_nothing_is_slow() {
+async fn a_silent_service_times_out() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let short = Duration::from_millis(1);
-    let options = Options::new(listener.local_addr().unwrap().into()).retry(Retry::never());
+    let options = Options::new(listener.local_addr().unwrap().into()).retry(RetryPolicy::never());
     let options = options.timeout(short).first_timeout(short);
-    assert!(matches!(AsyncClient::with(options.clone()).poll().await, Err(Error::Slow { .. })));
-    assert!(matches!(Client::with(options).poll(), Err(Error::Slow { .. })));
+    assert!(matches!(AsyncClient::with_options(options.clone()).poll().await, Err(Error::TimedOut { .. })));
+    assert!(matches!(Client::with_options(options).poll(), Err(Error::TimedOut { .. })));
 }
 
 #[test]
-fn a_program_that_was_away_goes_on_where_it_was() {
+fn a_watch_can_resume_from_events_seen_earlier() {
     let service = Service::new(&[&document(1, "a Started"), &document(2, "")]);
     let (mut before, _) = client(&service);
     let seen = before.document().unwrap().events;
     let mut after = before.watch().resume(forewarn_client::Tracker::resume(seen));
-    assert!(matches!(after.next(), Some(Ok(Change::Ended(event))) if event.id.as_str() == "a"));
+    assert!(matches!(after.next(), Some(Ok(Change::Finished(event))) if event.id.as_str() == "a"));
     assert_eq!(service.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn the_async_client_does_the_same() {
+async fn the_async_client_behaves_like_the_blocking_one() {
     let service = Service::new(&[
         HANG_UP,
-        &answer(503, "", ""),
-        &answer(404, "", ""),
+        &response(503, "", ""),
+        &response(404, "", ""),
         &document(1, "a Scheduled"),
         HANG_UP,
-        &answer(200, "", ""),
-        &answer(200, "", r#"{"compute":{"name":"web"}}"#),
+        &response(200, "", ""),
+        &response(200, "", r#"{"compute":{"name":"web"}}"#),
         &document(2, "a Started"),
         &document(3, ""),
     ]);
-    let mut client = AsyncClient::with(impatient(&service));
+    let mut client = AsyncClient::with_options(without_delays(&service));
     let document = client.document().await.unwrap();
     assert_eq!((document.version, client.version()), (Version::V2019_08_01, Some(Version::V2019_08_01)));
     client.approve(&[document.events[0].id.clone()]).await.unwrap();
     assert_eq!(client.instance().await.unwrap().name, "web");
     let tracker = forewarn_client::Tracker::resume(document.events);
-    let mut watch = client.watch().every(Duration::ZERO).resume(tracker);
+    let mut watch = client.watch().interval(Duration::ZERO).resume(tracker);
     assert!(matches!(watch.next().await, Ok(Change::Started(_))));
-    assert!(matches!(watch.next().await, Ok(Change::Ended(_))));
+    assert!(matches!(watch.next().await, Ok(Change::Finished(_))));
     assert_eq!(
         service.requests(),
         [

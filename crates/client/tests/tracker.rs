@@ -1,23 +1,24 @@
-//! What changed, as tables: documents on the left, changes on the right.
+//! Tests of change detection as tables: documents on the left, changes on the right.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use forewarn_client::{Change, Document, Event, EventId, Tracker, Version};
 
-/// The door. Each step is `<second>: <event> …`, with an event as `id/Type/Status` or, for one that is
-/// not to start before a second, `id/Type/Status@second`; a version may stand before the second. The
-/// changes are `+` appeared, `!` started, `-` ended, `x` cancelled.
+/// Feeds documents to a new tracker and checks the changes.
+///
+/// A document is `[version ]second: event…`, and an event is `id/Type/Status[@not_before]`. A change is the ID after `+`
+/// (appeared), `!` (started), `-` (finished) or `x` (canceled).
 fn check(steps: &[(&str, &str)]) {
     let mut tracker = Tracker::new();
-    go_on(&mut tracker, steps);
+    check_more(&mut tracker, steps);
 }
 
-fn go_on(tracker: &mut Tracker, steps: &[(&str, &str)]) {
+fn check_more(tracker: &mut Tracker, steps: &[(&str, &str)]) {
     for (index, (step, expected)) in steps.iter().enumerate() {
         let (document, now) = document(step);
-        let changes: Vec<_> = tracker.feed(&document, now).iter().map(shown).collect();
+        let changes: Vec<_> = tracker.update(&document, now).iter().map(render_change).collect();
         assert_eq!(changes.join(" "), *expected, "step {index}: {step}");
-        assert_eq!(tracker.feed(&document, now), [], "step {index} again: {step}");
+        assert_eq!(tracker.update(&document, now), [], "step {index} again: {step}");
     }
 }
 
@@ -40,12 +41,12 @@ fn event(version: Version, text: &str) -> Event {
     Event { not_before, ..Event::parse(version, &json).unwrap() }
 }
 
-fn shown(change: &Change) -> String {
+fn render_change(change: &Change) -> String {
     let sign = match change {
         Change::Appeared(_) => '+',
         Change::Started(_) => '!',
-        Change::Ended(_) => '-',
-        Change::Cancelled(_) => 'x',
+        Change::Finished(_) => '-',
+        Change::Canceled(_) => 'x',
     };
     format!("{sign}{}", change.event().id)
 }
@@ -55,7 +56,7 @@ fn id(text: &str) -> EventId {
 }
 
 #[test]
-fn the_whole_life_of_an_event() {
+fn an_event_appears_starts_and_finishes() {
     check(&[
         ("0:", ""),
         ("1: a/Reboot/Scheduled@900", "+a"),
@@ -68,38 +69,38 @@ fn the_whole_life_of_an_event() {
 }
 
 #[test]
-fn one_that_vanishes_while_it_is_scheduled_was_cancelled() {
+fn an_event_that_disappears_while_scheduled_was_canceled() {
     check(&[("1: a/Freeze/Scheduled@900", "+a"), ("480:", "xa")]);
     check(&[("1: a/Freeze/Scheduled@900", "+a"), ("899:", "xa")]);
 }
 
 #[test]
-fn one_whose_time_had_come_started_and_ended_unseen() {
+fn an_event_that_disappears_after_not_before_has_finished() {
     check(&[("1: a/Reboot/Scheduled@900", "+a"), ("900:", "-a")]);
     check(&[("1: a/Reboot/Scheduled@900", "+a"), ("86400:", "-a")]);
 }
 
 #[test]
-fn one_without_a_time_was_cancelled_unless_it_was_seen_started() {
+fn an_event_without_not_before_that_disappears_while_scheduled_was_canceled() {
     check(&[("1: a/Reboot/Scheduled", "+a"), ("900:", "xa")]);
 }
 
 #[test]
-fn one_that_was_approved_started_and_ended_unseen() {
+fn an_approved_event_that_disappears_while_scheduled_has_finished() {
     let mut tracker = Tracker::new();
-    tracker.approved(&id("a"));
-    go_on(&mut tracker, &[("1: A/Reboot/Scheduled@900", "+A"), ("2:", "xA"), ("3: a/Reboot/Scheduled@900", "+a")]);
-    tracker.approved(&id("A"));
-    go_on(&mut tracker, &[("62:", "-a"), ("63: a/Reboot/Scheduled@900", "+a"), ("64:", "xa")]);
+    tracker.mark_approved(&id("a"));
+    check_more(&mut tracker, &[("1: A/Reboot/Scheduled@900", "+A"), ("2:", "xA"), ("3: a/Reboot/Scheduled@900", "+a")]);
+    tracker.mark_approved(&id("A"));
+    check_more(&mut tracker, &[("62:", "-a"), ("63: a/Reboot/Scheduled@900", "+a"), ("64:", "xa")]);
 }
 
 #[test]
-fn a_failure_without_notice_appears_and_starts_at_once() {
+fn an_event_without_notice_appears_and_starts_at_once() {
     check(&[("1: a/Reboot/Started", "+a !a"), ("600:", "-a")]);
 }
 
 #[test]
-fn several_events_are_told_apart_and_ends_come_first() {
+fn several_events_are_tracked_and_finished_ones_come_first() {
     check(&[
         ("1: a/Reboot/Scheduled@900 b/Freeze/Scheduled@900", "+a +b"),
         ("2: b/Freeze/Started a/Reboot/Scheduled@900", "!b"),
@@ -109,12 +110,12 @@ fn several_events_are_told_apart_and_ends_come_first() {
 }
 
 #[test]
-fn ids_are_the_same_in_any_case() {
+fn ids_are_compared_without_regard_to_case() {
     check(&[("1: abc/Reboot/Scheduled@900", "+abc"), ("2: ABC/Reboot/Started", "!ABC"), ("3:", "-ABC")]);
 }
 
 #[test]
-fn events_never_go_back() {
+fn events_never_return_to_scheduled() {
     check(&[
         ("1: a/Reboot/Started", "+a !a"),
         ("2: a/Reboot/Scheduled@900", ""),
@@ -125,22 +126,22 @@ fn events_never_go_back() {
 }
 
 #[test]
-fn a_new_time_counts() {
+fn the_latest_not_before_counts() {
     check(&[("1: a/Redeploy/Scheduled@10", "+a"), ("2: a/Redeploy/Scheduled@900", ""), ("20:", "xa")]);
 }
 
 #[test]
-fn a_count_that_begins_anew_changes_nothing() {
+fn an_incarnation_that_starts_over_changes_nothing() {
     let mut tracker = Tracker::new();
     for (incarnation, expected) in [(192, 1), (1, 0), (7, 0), (7, 0)] {
         let (mut document, now) = document("1: a/Reboot/Scheduled@900");
         document.incarnation = incarnation;
-        assert_eq!(tracker.feed(&document, now).len(), expected, "{incarnation}");
+        assert_eq!(tracker.update(&document, now).len(), expected, "{incarnation}");
     }
 }
 
 #[test]
-fn a_version_that_never_shows_an_event_does_not_end_it() {
+fn a_version_that_does_not_show_a_type_does_not_finish_its_events() {
     check(&[
         ("1: a/Terminate/Scheduled@300 b/Preempt/Started c/Reboot/Scheduled@900", "+a +b !b +c"),
         ("2017-08-01 2:", "xc"),
@@ -156,23 +157,23 @@ fn a_version_that_never_shows_an_event_does_not_end_it() {
 }
 
 #[test]
-fn what_a_newer_version_told_is_not_forgotten_in_an_older_one() {
+fn values_from_a_newer_version_are_kept_when_the_version_gets_older() {
     let mut tracker = Tracker::new();
     let (mut new, now) = document("1: a/Reboot/Scheduled@900");
     new.events[0].description = Some("why".into());
     new.events[0].duration_secs = Some(9);
-    tracker.feed(&new, now);
+    tracker.update(&new, now);
     let (old, now) = document("2017-08-01 2: a/Reboot/Started");
-    tracker.feed(&old, now);
+    tracker.update(&old, now);
     let event = tracker.get(&id("a")).unwrap();
     assert_eq!((event.description.as_deref(), event.duration_secs), (Some("why"), Some(9)));
 }
 
 #[test]
-fn a_program_that_was_away_finds_what_it_missed() {
+fn a_resumed_tracker_reports_the_changes_in_between() {
     let seen = ["a/Reboot/Started", "b/Freeze/Scheduled@100", "c/Freeze/Scheduled@9000", "d/Reboot/Scheduled@9000"];
     let events = seen.map(|text| event(Version::V2020_07_01, text));
     let mut tracker = Tracker::resume(events);
     assert_eq!(tracker.events().count(), 4);
-    go_on(&mut tracker, &[("1000: d/Reboot/Started e/Freeze/Scheduled@9000", "-a -b xc !d +e")]);
+    check_more(&mut tracker, &[("1000: d/Reboot/Started e/Freeze/Scheduled@9000", "-a -b xc !d +e")]);
 }

@@ -1,5 +1,6 @@
-//! The management API, for tests: what is refused fails the test.
+//! Client for the management API. A refused request fails the test.
 
+use forewarn_client::{Document, Version};
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::StatusCode;
@@ -17,64 +18,67 @@ impl Api {
 
     #[track_caller]
     pub fn get(&self, path: &[&str]) -> Value {
-        success("GET", path, self.ask(path))
+        expect_success("GET", path, self.send_get(path))
     }
 
-    /// None when there is no such thing.
+    /// Returns `None` if the resource does not exist.
     #[track_caller]
     pub fn find(&self, path: &[&str]) -> Option<Value> {
-        let (status, body) = self.ask(path);
-        (status != StatusCode::NOT_FOUND).then(|| success("GET", path, (status, body)))
+        let (status, body) = self.send_get(path);
+        (status != StatusCode::NOT_FOUND).then(|| expect_success("GET", path, (status, body)))
     }
 
     #[track_caller]
     pub fn post(&self, path: &[&str], body: &Value) -> Value {
-        let answer = self.agent.post(self.url(path)).header("Content-Type", "application/json").send(body.to_string());
-        success("POST", path, read(answer))
+        let request = self.agent.post(self.url(path)).header("Content-Type", "application/json");
+        expect_success("POST", path, read_response(request.send(body.to_string())))
     }
 
     #[track_caller]
     pub fn patch(&self, path: &[&str], body: &Value) -> Value {
-        let answer = self.agent.patch(self.url(path)).header("Content-Type", "application/json").send(body.to_string());
-        success("PATCH", path, read(answer))
+        let request = self.agent.patch(self.url(path)).header("Content-Type", "application/json");
+        expect_success("PATCH", path, read_response(request.send(body.to_string())))
     }
 
     #[track_caller]
     pub fn delete(&self, path: &[&str]) -> Value {
-        success("DELETE", path, read(self.agent.delete(self.url(path)).call()))
+        expect_success("DELETE", path, read_response(self.agent.delete(self.url(path)).call()))
     }
 
-    /// What a machine gets from its own endpoint.
+    /// Fetches the document from a machine's metadata endpoint.
     #[track_caller]
-    pub fn document(&self, endpoint: &str) -> Value {
-        let url = format!("{endpoint}/metadata/scheduledevents?api-version=2020-07-01");
-        success("GET", &["document"], read(self.agent.get(url).header("Metadata", "true").call()))
+    pub fn document(&self, endpoint: &str) -> Document {
+        let version = Version::V2020_07_01;
+        let url = format!("{endpoint}/metadata/scheduledevents?api-version={version}");
+        let response = read_response(self.agent.get(url).header("Metadata", "true").call());
+        let body = expect_success("GET", &["document"], response).to_string();
+        Document::parse(version, body.as_bytes()).unwrap_or_else(|error| panic!("{error}: {body}"))
     }
 
     #[track_caller]
-    fn ask(&self, path: &[&str]) -> (StatusCode, Value) {
-        read(self.agent.get(self.url(path)).call())
+    fn send_get(&self, path: &[&str]) -> (StatusCode, Value) {
+        read_response(self.agent.get(self.url(path)).call())
     }
 
-    /// Names have no letters that a path would need to hide: the server refuses them first.
+    /// Names need no percent-encoding, because the server accepts only safe characters.
     fn url(&self, path: &[&str]) -> String {
         format!("{}/api/v1/{}", self.server, path.join("/"))
     }
 }
 
 #[track_caller]
-fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> (StatusCode, Value) {
-    let mut answer = answer.unwrap_or_else(|error| panic!("the server of the test does not answer: {error}"));
-    let status = answer.status();
-    let text = answer.body_mut().read_to_string().unwrap_or_default();
+fn read_response(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> (StatusCode, Value) {
+    let mut response = response.unwrap_or_else(|error| panic!("the test server does not respond: {error}"));
+    let status = response.status();
+    let text = response.body_mut().read_to_string().unwrap_or_default();
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
 #[track_caller]
-fn success(method: &str, path: &[&str], (status, body): (StatusCode, Value)) -> Value {
+fn expect_success(method: &str, path: &[&str], (status, body): (StatusCode, Value)) -> Value {
     if status.is_success() {
         return body;
     }
-    let message = body["error"]["message"].as_str().or(body["error"].as_str()).unwrap_or("no reason was given");
-    panic!("{method} {}: {status}. {message}", path.join("/"))
+    let message = body["error"]["message"].as_str().or(body["error"].as_str()).unwrap_or("no reason given");
+    panic!("{method} {}: {status}: {message}", path.join("/"))
 }

@@ -1,4 +1,4 @@
-//! What a server in a test may be started with.
+//! Settings of a test server.
 
 use std::net::Ipv4Addr;
 use std::ops::Add;
@@ -11,7 +11,14 @@ use tokio::runtime;
 use crate::api::Api;
 use crate::{Forewarn, Inner};
 
-/// Made by [`Forewarn::builder`].
+/// Settings of a test server, created by [`Forewarn::builder`].
+///
+/// ```
+/// # use std::time::Duration;
+/// let builder = forewarn_testing::Forewarn::builder().rate_limit(5).first_call_delay(Duration::from_millis(1));
+/// let forewarn = builder.start();
+/// # drop(forewarn);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
     config: Config,
@@ -39,7 +46,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The manual clock begins then, at a whole second.
+    /// Sets the start of the manual clock, rounded down to a whole second.
     ///
     /// ```
     /// # use std::time::{Duration, UNIX_EPOCH};
@@ -51,56 +58,56 @@ impl Builder {
     #[must_use]
     #[track_caller]
     pub fn clock_start(mut self, start: SystemTime) -> Builder {
-        let since = start.duration_since(UNIX_EPOCH).expect("the clock begins after 1970");
+        let since = start.duration_since(UNIX_EPOCH).expect("the clock cannot start before 1970");
         let whole = Duration::from_secs(since.as_secs());
         self.config.clock = ClockKind::Manual { start: Some(after_zero(whole)) };
         self
     }
 
-    /// Time passes by itself. For handlers that compare `NotBefore` with their own clock.
+    /// Uses the real clock, for handlers that compare `NotBefore` with the system time.
     #[must_use]
     pub fn real_clock(mut self) -> Builder {
         self.config.clock = ClockKind::Real;
         self
     }
 
-    /// Divides notice, pauses and simulated impacts: with 60, fifteen minutes are fifteen seconds.
+    /// Divides notice periods, delays and simulated impacts. With 60, fifteen minutes become fifteen seconds.
     #[must_use]
     pub fn notice_scale(mut self, scale: u32) -> Builder {
         self.config.rules.notice_scale = scale;
         self
     }
 
-    /// Requests a second that a machine may make before it gets 429.
+    /// Limits the requests per second of a machine; more get status 429.
     #[must_use]
     pub fn rate_limit(mut self, per_second: u32) -> Builder {
         self.config.rate_limit = Some(per_second);
         self
     }
 
-    /// Holds the first requests of a machine so long, as the original does; real time, at most two minutes.
+    /// Delays the first response to each machine, as Azure does. Real time, at most two minutes.
     #[must_use]
     pub fn first_call_delay(mut self, delay: Duration) -> Builder {
         self.config.first_call_delay = delay;
         self
     }
 
-    /// Starts the server; it answers when this returns.
+    /// Starts the server. It is ready when this returns.
     #[track_caller]
     pub fn start(self) -> Forewarn {
-        // Threads of its own, begun where no other runtime is in the way.
+        // On another thread, because this one may belong to a tokio runtime, which cannot start a second one.
         let started = std::thread::spawn(move || {
             let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
             let running = runtime.block_on(forewarn_server::start(self.config));
             running.map(|running| (runtime, running)).map_err(|error| format!("{error:#}"))
         });
-        let (runtime, running) = match started.join().expect("starting does not panic") {
+        let (runtime, running) = match started.join().expect("the server starts without a panic") {
             Ok(started) => started,
-            Err(error) => panic!("The server cannot be started: {error}"),
+            Err(error) => panic!("cannot start the test server: {error}"),
         };
         let Some(BoundAddress::Tcp(metadata)) = running.metadata.first() else {
-            panic!("The server has no listener for machines.")
+            panic!("the test server has no metadata listener")
         };
         let metadata = format!("http://{metadata}");
         let api = Api::new(format!("http://{}", running.management));
@@ -108,7 +115,7 @@ impl Builder {
     }
 }
 
-/// The rules count time from 1970, which is their zero.
+/// Converts a time since 1970 into the server's timestamp type, whose default is 1970.
 fn after_zero<T: Default + Add<Duration, Output = T>>(since: Duration) -> T {
     T::default() + since
 }

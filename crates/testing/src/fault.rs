@@ -1,22 +1,22 @@
-//! Answers that go wrong on purpose.
+//! Faults to inject into the responses of the metadata endpoint.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What goes wrong with a handler's requests, with which of them, and how long. Given to
-/// [`Machine::fault`](crate::Machine::fault) or [`Forewarn::fault`](crate::Forewarn::fault).
+/// Fault in the responses to a handler, injected with [`Machine::inject_fault`](crate::Machine::inject_fault) or
+/// [`Forewarn::inject_fault`](crate::Forewarn::inject_fault).
 ///
-/// Without a limit of its own a fault stays until [`Forewarn::clear_faults`](crate::Forewarn::clear_faults).
+/// A fault without a limit lasts until [`Forewarn::clear_faults`](crate::Forewarn::clear_faults).
 ///
 /// ```
 /// # use std::time::Duration;
 /// # use forewarn_testing::{Fault, Forewarn};
 /// let forewarn = Forewarn::start();
 /// let web = forewarn.machine("web_0");
-/// web.fault(Fault::status(503).count(1));
-/// web.fault(Fault::delay(Duration::from_millis(1)).only_approvals());
-/// forewarn.fault(Fault::reset().percent(40).lasting(Duration::from_secs(300)));
+/// web.inject_fault(Fault::status(503).count(1));
+/// web.inject_fault(Fault::delay(Duration::from_millis(1)).only_approvals());
+/// forewarn.inject_fault(Fault::reset().percent(40).lasting(Duration::from_secs(300)));
 /// forewarn.clear_faults();
 /// ```
 #[derive(Clone, Debug)]
@@ -26,77 +26,77 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// 410, 429, 500 or 503 instead of an answer; nothing is approved.
+    /// Responds with status 410, 429, 500 or 503. Nothing is approved.
     pub fn status(status: u16) -> Fault {
-        Fault::of(json!({ "kind": "Status", "status": status }))
+        Fault::new(json!({ "kind": "Status", "status": status }))
     }
 
-    /// Like [`status`](Fault::status) with 429 or 503, and what `Retry-After` says.
+    /// Responds with status 429 or 503 and a `Retry-After` header. Nothing is approved.
     pub fn status_retry_after(status: u16, secs: u32) -> Fault {
-        Fault::of(json!({ "kind": "Status", "status": status, "retryAfterSeconds": secs }))
+        Fault::new(json!({ "kind": "Status", "status": status, "retryAfterSeconds": secs }))
     }
 
-    /// The answer comes so much later, in real time.
+    /// Delays the response, in real time.
     pub fn delay(delay: Duration) -> Fault {
-        Fault::of(json!({ "kind": "Delay", "delaySeconds": delay.as_secs_f64() }))
+        Fault::new(json!({ "kind": "Delay", "delaySeconds": delay.as_secs_f64() }))
     }
 
-    /// The connection is reset instead of an answer; nothing is approved.
+    /// Resets the connection. Nothing is approved.
     pub fn reset() -> Fault {
-        Fault::plain("Reset")
+        Fault::without_settings("Reset")
     }
 
-    /// The answer breaks off. What was approved is approved.
+    /// Truncates the response. Approvals take effect.
     pub fn truncated() -> Fault {
-        Fault::plain("Truncated")
+        Fault::without_settings("Truncated")
     }
 
-    /// The answer is whole, and no JSON. What was approved is approved.
+    /// Responds with invalid JSON. Approvals take effect.
     pub fn malformed() -> Fault {
-        Fault::plain("Malformed")
+        Fault::without_settings("Malformed")
     }
 
-    /// The first look of each machine takes so long, in real time.
+    /// Delays the first response to each machine, in real time.
     pub fn slow_first_call(delay: Duration) -> Fault {
-        Fault::of(json!({ "kind": "SlowFirstCall", "delaySeconds": delay.as_secs_f64() }))
+        Fault::new(json!({ "kind": "SlowFirstCall", "delaySeconds": delay.as_secs_f64() }))
     }
 
-    /// `DocumentIncarnation` begins again with 1.
+    /// Restarts `DocumentIncarnation` at 1.
     pub fn incarnation_restart() -> Fault {
-        Fault::plain("IncarnationRestart")
+        Fault::without_settings("IncarnationRestart")
     }
 
-    /// A document without events, although they are there.
+    /// Hides all events.
     pub fn events_vanish() -> Fault {
-        Fault::plain("EventsVanish")
+        Fault::without_settings("EventsVanish")
     }
 
-    /// Events of a type that nobody has heard of.
+    /// Shows events with an unknown type.
     pub fn unknown_type() -> Fault {
-        Fault::plain("UnknownType")
+        Fault::without_settings("UnknownType")
     }
 
-    /// So many requests meet it.
+    /// Limits the fault to this many requests.
     pub fn count(self, count: u32) -> Fault {
         self.with("count", json!(count))
     }
 
-    /// So many of a hundred requests meet it, evenly spread.
+    /// Percentage of requests affected, evenly spread.
     pub fn percent(self, percent: u8) -> Fault {
         self.with("percent", json!(percent))
     }
 
-    /// So long, in whole seconds on the server's clock: a manual one ends it when it is advanced.
+    /// Limits the fault to this duration, in whole seconds on the server's clock.
     pub fn lasting(self, span: Duration) -> Fault {
         self.with("forSeconds", json!(span.as_secs()))
     }
 
-    /// POSTs alone.
+    /// Affects only approvals (POST).
     pub fn only_approvals(self) -> Fault {
         self.with("method", json!("POST"))
     }
 
-    /// GETs of the document alone.
+    /// Affects only polls (GET of the document).
     pub fn only_polls(self) -> Fault {
         self.with("method", json!("GET")).with("documentsOnly", json!(true))
     }
@@ -108,11 +108,11 @@ impl Fault {
         }
     }
 
-    fn plain(kind: &str) -> Fault {
-        Fault::of(json!({ "kind": kind }))
+    fn without_settings(kind: &str) -> Fault {
+        Fault::new(json!({ "kind": kind }))
     }
 
-    fn of(fault: Value) -> Fault {
+    fn new(fault: Value) -> Fault {
         Fault { body: json!({ "fault": fault }) }
     }
 

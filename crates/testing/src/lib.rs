@@ -1,52 +1,50 @@
-//! A server of Scheduled Events inside your test.
+//! In-process Scheduled Events server for tests.
 //!
-//! A handler is a program that notices an event, prepares, approves, and later undoes what it did. Here is the other
-//! side of it: machines for handlers to be, events that happen when the test says so, and a clock that stands still
-//! until it is moved.
+//! A handler notices an event, prepares for it, approves it, and later undoes its preparations. This crate provides the server side
+//! for testing a handler: machines, events on demand, and a clock that moves only when the test says so.
 //!
 //! ```
 //! use std::time::Duration;
-//! use forewarn_testing::{Forewarn, Kind, Status};
+//! use forewarn_testing::{EventKind, EventStatus, Forewarn};
 //!
 //! let forewarn = Forewarn::start();
 //! let web = forewarn.machine("web_0");
-//! // The handler under test would be given this address in place of http://169.254.169.254.
+//! // Pass this address to the handler under test, in place of http://169.254.169.254.
 //! assert!(web.endpoint().ends_with("/vm/web_0"));
 //!
-//! let event = web.schedule(Kind::Reboot);
-//! assert_eq!(event.status(), Status::Scheduled);
+//! let event = web.schedule(EventKind::Reboot);
+//! assert_eq!(event.status(), Some(EventStatus::Scheduled));
 //!
-//! // Nobody approves, so it starts when its time has come, and is over when the machine is back.
+//! // Without an approval, the event starts at NotBefore. It finishes when the machine is back.
 //! forewarn.advance(Duration::from_secs(15 * 60));
-//! assert_eq!(event.status(), Status::Started);
+//! assert_eq!(event.status(), Some(EventStatus::Started));
 //! forewarn.advance(Duration::from_secs(10 * 60));
-//! assert_eq!(event.status(), Status::Ended("Completed".into()));
+//! assert_eq!(event.outcome().as_deref(), Some("Completed"));
 //! ```
 //!
-//! Nothing returns an error: what cannot be done fails the test, with a sentence and the line of the test.
-//! Every call blocks. In an asynchronous test with a single thread, wait on another one, so that the handler can go
-//! on meanwhile:
+//! No method returns an error. An operation that fails panics with a message and the line of the test.
+//!
+//! Every method blocks. In an async test with a single thread, wait on another thread so that the handler can make progress:
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use forewarn_testing::{Forewarn, Kind};
+//! # use forewarn_testing::{EventKind, Forewarn};
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
 //! # runtime.block_on(async {
 //! let forewarn = Forewarn::start();
-//! let event = forewarn.machine("web_0").schedule(Kind::Freeze);
+//! let event = forewarn.machine("web_0").schedule(EventKind::Freeze);
 //! # event.approve();
 //! let approval = tokio::task::spawn_blocking(move || event.wait_approved(Duration::from_secs(30))).await.unwrap();
 //! # assert_eq!(approval.by, "management:owner");
 //! # });
 //! ```
 //!
-//! It is a real server, of the same code as `forewarn serve`, on free ports of loopback: the command line can be pointed
-//! at [`Forewarn::management`]. Not in here: a handler's network. Programs that cannot be told another address are run
-//! with `forewarn run`.
+//! The server is the same code as `forewarn serve`, on free loopback ports; the command line can connect to
+//! [`Forewarn::management_url`]. Out of scope: network namespaces. Run programs with a fixed endpoint under `forewarn run`.
 
 mod api;
 mod builder;
-mod event;
+mod event_handle;
 mod fault;
 mod machine;
 
@@ -58,20 +56,19 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 pub use builder::Builder;
-pub use event::{Approval, Event, Status};
+pub use event_handle::{Approval, EventHandle};
 pub use fault::Fault;
-/// What an event does to its machines.
-pub use forewarn_client::Kind;
-pub use machine::{Machine, RequestMade};
+pub use forewarn_client::{Document, Event, EventId, EventKind, EventStatus};
+pub use machine::{Machine, RecordedRequest};
 
 use api::Api;
 
-/// The page about testing, so that what it shows is run.
+/// Runs the examples of docs/testing.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/testing.md")]
 struct Page;
 
-/// A server that ends with the last value that refers to it. Clones are the same server.
+/// Running server. It stops when the last clone, [`Machine`] and [`EventHandle`] are dropped.
 #[derive(Clone)]
 pub struct Forewarn {
     inner: Arc<Inner>,
@@ -84,21 +81,21 @@ struct Inner {
 }
 
 impl Forewarn {
-    /// A server whose clock begins at the present time and moves only by [`advance`](Forewarn::advance).
+    /// Starts a server whose clock starts at the current time and moves only with [`advance`](Forewarn::advance).
     ///
     /// ```
     /// let forewarn = forewarn_testing::Forewarn::start();
-    /// assert!(forewarn.management().starts_with("http://127.0.0.1:"));
+    /// assert!(forewarn.management_url().starts_with("http://127.0.0.1:"));
     /// ```
     #[track_caller]
     pub fn start() -> Forewarn {
         Forewarn::builder().start()
     }
 
-    /// A server that is not like the others.
+    /// Configures a server.
     ///
     /// ```
-    /// // Time passes by itself, and fifteen minutes of notice are a second.
+    /// // Real time, with one second instead of fifteen minutes of notice.
     /// let forewarn = forewarn_testing::Forewarn::builder().real_clock().notice_scale(900).start();
     /// # drop(forewarn);
     /// ```
@@ -106,7 +103,7 @@ impl Forewarn {
         Builder::default()
     }
 
-    /// A machine of this name: the one that is there, or a new one on its own.
+    /// Returns the machine with this name. Creates a standalone machine if there is none.
     ///
     /// ```
     /// let forewarn = forewarn_testing::Forewarn::start();
@@ -120,12 +117,12 @@ impl Forewarn {
         Machine::new(self.clone(), name)
     }
 
-    /// A machine that may be evicted.
+    /// Creates a Spot machine, which can be evicted.
     ///
     /// ```
     /// let forewarn = forewarn_testing::Forewarn::start();
     /// let event = forewarn.spot_machine("batch_0").evict();
-    /// assert_eq!(event.kind(), forewarn_testing::Kind::Preempt);
+    /// assert_eq!(event.kind(), forewarn_testing::EventKind::Preempt);
     /// ```
     #[track_caller]
     pub fn spot_machine(&self, name: &str) -> Machine {
@@ -133,13 +130,13 @@ impl Forewarn {
         Machine::new(self.clone(), name)
     }
 
-    /// A machine whose deletion is announced so long before: five to fifteen minutes.
+    /// Creates a machine whose deletion has this much notice: five to fifteen minutes.
     ///
     /// ```
     /// # use std::time::Duration;
     /// let forewarn = forewarn_testing::Forewarn::start();
     /// let web = forewarn.machine_with_terminate_notice("web_0", Duration::from_secs(300));
-    /// assert_eq!(web.delete().unwrap().kind(), forewarn_testing::Kind::Terminate);
+    /// assert_eq!(web.delete().unwrap().kind(), forewarn_testing::EventKind::Terminate);
     /// ```
     #[track_caller]
     pub fn machine_with_terminate_notice(&self, name: &str, notice: Duration) -> Machine {
@@ -149,13 +146,13 @@ impl Forewarn {
         Machine::new(self.clone(), name)
     }
 
-    /// An availability set with these machines, which see one document and may approve for each other.
+    /// Creates an availability set with these machines. They share one document and can approve each other's events.
     ///
     /// ```
-    /// # use forewarn_testing::Kind;
+    /// # use forewarn_testing::EventKind;
     /// let forewarn = forewarn_testing::Forewarn::start();
     /// let [one, two] = forewarn.availability_set("web", ["web_0", "web_1"]);
-    /// one.schedule(Kind::Redeploy);
+    /// one.schedule(EventKind::Redeploy);
     /// assert_eq!(one.document(), two.document());
     /// ```
     #[track_caller]
@@ -167,7 +164,7 @@ impl Forewarn {
         })
     }
 
-    /// A Uniform scale set with so many instances, `web_0` and on.
+    /// Creates a Uniform scale set with this many instances, named `web_0` and so on.
     ///
     /// ```
     /// let forewarn = forewarn_testing::Forewarn::start();
@@ -183,7 +180,7 @@ impl Forewarn {
         names.map(|name| Machine::new(self.clone(), name)).collect()
     }
 
-    /// Lets time pass: every deadline on the way is met, each in its turn, before this returns.
+    /// Advances the manual clock. All deadlines in between are processed in order before this returns.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -194,37 +191,37 @@ impl Forewarn {
     /// ```
     #[track_caller]
     pub fn advance(&self, time: Duration) {
-        assert!(time.subsec_nanos() == 0, "the clock moves by whole seconds, and {time:?} is none");
+        assert!(time.subsec_nanos() == 0, "the clock moves in whole seconds, not by {time:?}");
         self.inner.api.post(&["clock", "advance"], &json!({ "seconds": time.as_secs() }));
     }
 
-    /// Lets requests of all machines go wrong.
+    /// Injects a fault into requests of all machines.
     #[track_caller]
-    pub fn fault(&self, fault: Fault) {
+    pub fn inject_fault(&self, fault: Fault) {
         self.inner.api.post(&["faults"], &fault.body(None));
     }
 
-    /// Nothing goes wrong any more.
+    /// Removes all faults.
     #[track_caller]
     pub fn clear_faults(&self) {
         self.inner.api.delete(&["faults"]);
     }
 
-    /// Where the management API is; no token is needed.
-    pub fn management(&self) -> &str {
+    /// Base URL of the management API, which requires no token.
+    pub fn management_url(&self) -> &str {
         &self.inner.api.server
     }
 
-    fn event(&self, operation: &Value) -> Option<Event> {
+    fn first_event(&self, operation: &Value) -> Option<EventHandle> {
         let id = operation["events"].as_array()?.first()?["id"].as_str()?;
-        Some(Event::new(self.clone(), id))
+        Some(EventHandle::new(self.clone(), EventId::parse(id)?))
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         let Some((runtime, running)) = self.server.take() else { return };
-        // A thread of its own: this one may belong to somebody's runtime, where waiting for ours is not allowed.
+        // On another thread, because this one may belong to a tokio runtime, where blocking is not allowed.
         let stopped = std::thread::spawn(move || {
             runtime.block_on(running.stop());
             runtime.shutdown_background();

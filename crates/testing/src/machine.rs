@@ -1,12 +1,14 @@
-//! A machine for a handler to be.
+//! A machine for the handler under test.
 
+use forewarn_client::{Document, EventId, EventKind};
 use serde_json::{Value, json};
 
-use crate::event::Event;
+use crate::Forewarn;
+use crate::api::Api;
+use crate::event_handle::EventHandle;
 use crate::fault::Fault;
-use crate::{Forewarn, Kind, api::Api};
 
-/// Made by [`Forewarn::machine`] and its like. Clones are the same machine.
+/// Machine on the server, created by [`Forewarn::machine`] and similar methods. Clones refer to the same machine.
 #[derive(Clone)]
 pub struct Machine {
     forewarn: Forewarn,
@@ -14,17 +16,17 @@ pub struct Machine {
     endpoint: String,
 }
 
-/// A request of a machine to its endpoint.
+/// Request that a machine sent to its endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestMade {
+pub struct RecordedRequest {
     pub method: String,
-    /// `/metadata/scheduledevents`, without `/vm/…` in front.
+    /// For example `/metadata/scheduledevents`, without the prefix `/vm/NAME`.
     pub path: String,
-    /// None: there was no answer, because a [fault](crate::Fault) reset the connection or the handler left.
+    /// `None` if no response was sent, because a [fault](crate::Fault) reset the connection or the handler closed it.
     pub status: Option<u16>,
-    /// The ids of the events that it approved.
-    pub approved: Vec<String>,
-    /// The kinds of the faults that it met, such as `Truncated`.
+    /// Events that the request approved.
+    pub approved: Vec<EventId>,
+    /// Kinds of the faults that affected the request, for example `Truncated`.
     pub faults: Vec<String>,
 }
 
@@ -34,105 +36,111 @@ impl Machine {
         Machine { forewarn, name: name.to_owned(), endpoint }
     }
 
+    /// Machine name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What a handler is given in place of `http://169.254.169.254`.
+    /// Base URL for the handler under test, in place of `http://169.254.169.254`.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// The newest document, as the machine sees it. Like a request of its handler this turns events on.
+    /// Fetches the document that the machine sees. Like a request of a handler, this enables events for the machine.
     ///
     /// ```
-    /// let web = forewarn_testing::Forewarn::start().machine("web_0");
-    /// assert_eq!(web.document()["DocumentIncarnation"], 1);
+    /// # use forewarn_testing::{EventKind, Forewarn};
+    /// let web = Forewarn::start().machine("web_0");
+    /// assert_eq!(web.document().events, []);
+    /// let event = web.schedule(EventKind::Reboot);
+    /// assert_eq!(web.document().events[0].id, *event.id());
     /// ```
     #[track_caller]
-    pub fn document(&self) -> Value {
+    pub fn document(&self) -> Document {
         self.api().document(&self.endpoint)
     }
 
-    /// A Freeze, a Reboot or a Redeploy by the platform; a Preempt is an [eviction](Machine::evict), a Terminate a
-    /// [deletion](Machine::delete) with five minutes of notice, or what the machine was made with.
+    /// Schedules an event.
     ///
-    /// As everywhere here, a machine that has never asked is taken for one whose handler is about to: it asks once,
-    /// because nobody is told of events before.
+    /// A Freeze, Reboot or Redeploy is platform maintenance, a Preempt is an [eviction](Machine::evict), and a Terminate is a
+    /// [deletion](Machine::delete) with the machine's terminate notice, or with five minutes if it has none.
+    ///
+    /// The server shows events only to machines that have requested their document. If the handler has not done so yet, this
+    /// and the other methods that create events request it once.
     ///
     /// ```
-    /// # use forewarn_testing::{Forewarn, Kind};
-    /// let event = Forewarn::start().machine("web_0").schedule(Kind::Freeze);
-    /// assert_eq!(event.kind(), Kind::Freeze);
-    /// let event = Forewarn::start().machine("web_0").schedule(Kind::Terminate);
-    /// assert_eq!(event.kind(), Kind::Terminate);
+    /// # use forewarn_testing::{EventKind, Forewarn};
+    /// let event = Forewarn::start().machine("web_0").schedule(EventKind::Freeze);
+    /// assert_eq!(event.kind(), EventKind::Freeze);
+    /// let event = Forewarn::start().machine("web_0").schedule(EventKind::Terminate);
+    /// assert_eq!(event.kind(), EventKind::Terminate);
     /// ```
     #[track_caller]
-    pub fn schedule(&self, kind: Kind) -> Event {
+    pub fn schedule(&self, kind: EventKind) -> EventHandle {
         match kind {
-            Kind::Preempt => self.evict(),
-            Kind::Terminate => self.delete_with_notice(),
-            Kind::Freeze | Kind::Reboot | Kind::Redeploy | Kind::Other(_) => {
-                self.listen();
+            EventKind::Preempt => self.evict(),
+            EventKind::Terminate => self.delete_with_notice(),
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Other(_) => {
+                self.enable_events();
                 let body = json!({ "target": { "machine": self.name }, "type": kind.as_str() });
-                self.announced(&self.api().post(&["maintenance"], &body))
+                self.expect_event(&self.api().post(&["maintenance"], &body))
             }
         }
     }
 
     #[track_caller]
-    fn delete_with_notice(&self) -> Event {
-        if self.facts()["terminateNotification"].is_null() {
+    fn delete_with_notice(&self) -> EventHandle {
+        if self.fetch()["terminateNotification"].is_null() {
             let notice = json!({ "terminateNotification": { "notBeforeTimeout": "PT5M" } });
             self.api().patch(&["machines", &self.name], &notice);
         }
         self.delete().unwrap_or_else(|| panic!("{} was deleted without an event", self.name))
     }
 
-    /// A restart that somebody asked for.
+    /// Restarts the machine, as its owner.
     #[track_caller]
-    pub fn restart(&self) -> Event {
-        self.act("restart")
+    pub fn restart(&self) -> EventHandle {
+        self.request_action("restart")
     }
 
-    /// A move to another host that somebody asked for.
+    /// Moves the machine to another host, as its owner.
     #[track_caller]
-    pub fn redeploy(&self) -> Event {
-        self.act("redeploy")
+    pub fn redeploy(&self) -> EventHandle {
+        self.request_action("redeploy")
     }
 
-    /// The end of a [`spot_machine`](Forewarn::spot_machine), in thirty seconds.
+    /// Evicts a [Spot machine](Forewarn::spot_machine), with thirty seconds of notice.
     #[track_caller]
-    pub fn evict(&self) -> Event {
-        self.act("evict")
+    pub fn evict(&self) -> EventHandle {
+        self.request_action("evict")
     }
 
-    /// The hardware breaks: an event without notice, Started from the beginning.
+    /// Simulates a host failure: an event without notice that has started when it appears.
     ///
     /// ```
     /// let event = forewarn_testing::Forewarn::start().machine("web_0").fail();
     /// assert!(event.is_started());
     /// ```
     #[track_caller]
-    pub fn fail(&self) -> Event {
-        self.act("hardware-failure")
+    pub fn fail(&self) -> EventHandle {
+        self.request_action("hardware-failure")
     }
 
-    /// The machine is deleted; announced only when it
-    /// [was made so](Forewarn::machine_with_terminate_notice), otherwise at once and without an event.
+    /// Deletes the machine. Returns an event only if the machine has a
+    /// [terminate notice](Forewarn::machine_with_terminate_notice); otherwise it is deleted at once.
     #[track_caller]
-    pub fn delete(&self) -> Option<Event> {
-        self.listen();
-        self.forewarn.event(&self.api().delete(&["machines", &self.name])).filter(Event::is_shown)
+    pub fn delete(&self) -> Option<EventHandle> {
+        self.enable_events();
+        self.forewarn.first_event(&self.api().delete(&["machines", &self.name])).filter(EventHandle::is_shown)
     }
 
-    /// Lets requests of this machine go wrong.
+    /// Injects a fault into requests of this machine.
     #[track_caller]
-    pub fn fault(&self, fault: Fault) {
+    pub fn inject_fault(&self, fault: Fault) {
         self.api().post(&["faults"], &fault.body(Some(&self.name)));
     }
 
-    /// What the machine has asked, also by [`document`](Machine::document): the last 64 requests, oldest first.
+    /// The last 64 requests of the machine, oldest first, including those of [`document`](Machine::document).
     ///
     /// ```
     /// let web = forewarn_testing::Forewarn::start().machine("web_0");
@@ -141,34 +149,34 @@ impl Machine {
     /// assert_eq!((requests[0].method.as_str(), requests[0].status), ("GET", Some(200)));
     /// ```
     #[track_caller]
-    pub fn requests(&self) -> Vec<RequestMade> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         let requests = self.api().get(&["machines", &self.name, "requests"]);
-        requests["value"].as_array().into_iter().flatten().map(RequestMade::read).collect()
+        requests["value"].as_array().into_iter().flatten().map(RecordedRequest::from_json).collect()
     }
 
     #[track_caller]
-    fn act(&self, action: &str) -> Event {
-        self.listen();
-        self.announced(&self.api().post(&["machines", &self.name, action], &json!({})))
+    fn request_action(&self, action: &str) -> EventHandle {
+        self.enable_events();
+        self.expect_event(&self.api().post(&["machines", &self.name, action], &json!({})))
     }
 
     #[track_caller]
-    fn announced(&self, operation: &Value) -> Event {
-        match self.forewarn.event(operation) {
+    fn expect_event(&self, operation: &Value) -> EventHandle {
+        match self.forewarn.first_event(operation) {
             Some(event) => event,
-            None => panic!("{} was not told of an event: {operation}", self.name),
+            None => panic!("the operation created no event for {}: {operation}", self.name),
         }
     }
 
     #[track_caller]
-    fn listen(&self) {
-        if self.facts()["listening"] != true {
+    fn enable_events(&self) {
+        if self.fetch()["listening"] != true {
             self.document();
         }
     }
 
     #[track_caller]
-    fn facts(&self) -> Value {
+    fn fetch(&self) -> Value {
         self.api().get(&["machines", &self.name])
     }
 
@@ -177,18 +185,16 @@ impl Machine {
     }
 }
 
-impl RequestMade {
-    fn read(value: &Value) -> RequestMade {
+impl RecordedRequest {
+    fn from_json(value: &Value) -> RecordedRequest {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let texts = |list: &Value, of: fn(&Value) -> &Value| {
-            list.as_array().into_iter().flatten().map(|each| text(of(each))).collect()
-        };
-        RequestMade {
+        let list = |key: &str| value[key].as_array().into_iter().flatten();
+        RecordedRequest {
             method: text(&value["method"]),
             path: text(&value["path"]),
             status: value["status"].as_u64().and_then(|status| u16::try_from(status).ok()),
-            approved: texts(&value["approved"], |id| id),
-            faults: texts(&value["faults"], |fault| &fault["kind"]),
+            approved: list("approved").filter_map(|id| EventId::parse(id.as_str()?)).collect(),
+            faults: list("faults").map(|fault| text(&fault["kind"])).collect(),
         }
     }
 }

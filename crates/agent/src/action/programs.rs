@@ -1,29 +1,29 @@
-//! Programs that actions call. What they say goes where the action's own output goes: to the log.
+//! Runs the programs that actions use. Their output goes to the log, like the output of the action.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::order::VARIABLE;
+use super::request::VARIABLE;
 use crate::executable;
 
-/// Runs it to its end; anything but success is an error.
+/// Runs a program and waits for it. A non-zero exit status is an error.
 pub fn run(words: &[String]) -> Result<()> {
     let line = words.join(" ");
-    let status = command(words)?.stdin(Stdio::null()).status().with_context(|| format!("{line} cannot be run"))?;
-    ensure!(status.success(), "`{line}` ended with {status}");
+    let status = build_command(words)?.stdin(Stdio::null()).status().with_context(|| format!("cannot run {line}"))?;
+    ensure!(status.success(), "`{line}` failed: {status}");
     Ok(())
 }
 
-/// A program with its arguments, without what is secret in our environment.
-pub fn command(words: &[String]) -> Result<Command> {
-    let (program, arguments) = words.split_first().context("a command has at least one word")?;
+/// Builds a command without the action's secrets in its environment.
+pub fn build_command(words: &[String]) -> Result<Command> {
+    let (program, arguments) = words.split_first().context("the command is empty")?;
     let mut command = Command::new(executable::find(program)?);
     command.args(arguments).env_remove(VARIABLE);
     Ok(command)
 }
 
-/// The words with more of them behind.
-pub fn with(words: &[String], more: &[&str]) -> Vec<String> {
+/// Appends arguments to a command.
+pub fn append(words: &[String], more: &[&str]) -> Vec<String> {
     words.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect()
 }

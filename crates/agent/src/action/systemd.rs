@@ -1,14 +1,14 @@
-//! Stops units of systemd, and starts them again.
+//! Stops systemd units and starts them again.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::order::Order;
-use super::{Turn, programs};
+use super::request::ActionRequest;
+use super::{Direction, programs};
 use crate::executable;
 
-/// Ours: it would stop itself in the middle of the event.
-const OWN: &str = "forewarn-agent";
+/// The agent's own unit, which must not be stopped.
+const OWN_UNIT: &str = "forewarn-agent";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,22 +24,22 @@ fn default_systemctl() -> String {
 
 impl Systemd {
     pub fn check(&self) -> Result<()> {
-        ensure!(!self.units.is_empty(), "it has no units");
+        ensure!(!self.units.is_empty(), "units is empty");
         for unit in &self.units {
             let is_name = !unit.is_empty() && unit.bytes().all(|byte| byte.is_ascii_graphic());
-            ensure!(is_name && !unit.starts_with('-'), "'{unit}' is not the name of a unit");
-            ensure!(unit.strip_suffix(".service").unwrap_or(unit) != OWN, "the agent cannot stop itself");
+            ensure!(is_name && !unit.starts_with('-'), "invalid unit name '{unit}'");
+            ensure!(unit.strip_suffix(".service").unwrap_or(unit) != OWN_UNIT, "the agent cannot stop itself");
         }
         executable::find(&self.systemctl).map(drop)
     }
 
-    pub fn turn(&self, order: &Order) -> Result<()> {
-        let verb = match Turn::of(order.phase)? {
-            Turn::Out => "stop",
-            Turn::Back => "start",
+    pub fn apply(&self, request: &ActionRequest) -> Result<()> {
+        let verb = match Direction::of(request.phase)? {
+            Direction::Drain => "stop",
+            Direction::Restore => "start",
         };
         let units: Vec<&str> = self.units.iter().map(String::as_str).collect();
         let words = [self.systemctl.clone(), verb.into()];
-        programs::run(&programs::with(&words, &units))
+        programs::run(&programs::append(&words, &units))
     }
 }

@@ -1,8 +1,7 @@
-//! A POST of `{"phase":…,"event":…}` to a URL, by way of `curl`.
+//! Posts `{"phase":…,"event":…}` to a URL with `curl`.
 //!
-//! `curl`, because most web hooks want TLS, and TLS with its certificates, proxies and updates would be the
-//! larger part of this small program. What it is told goes through its standard input: URLs of
-//! web hooks are secrets.
+//! Most webhooks need TLS, and a TLS stack with certificates and proxies would be the larger part of this small program. `curl` gets its
+//! configuration on standard input, because webhook URLs are secrets.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,16 +12,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::order::Order;
 use super::programs;
-use crate::config::Span;
+use super::request::ActionRequest;
 use crate::executable;
+use crate::values::Span;
 
-/// Whoever waits for a web hook does not drain meanwhile.
+/// Short, because the machine is not drained while the agent waits for a webhook.
 const TIMEOUT: Span = Span(Duration::from_secs(10));
 
-const AGAIN_FIRST: Duration = Duration::from_millis(500);
-const AGAIN_MAX: Duration = Duration::from_secs(5);
+const RETRY_DELAY_FIRST: Duration = Duration::from_millis(500);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +29,7 @@ pub struct Webhook {
     url: String,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// For all attempts together.
+    /// Time limit for all attempts together.
     #[serde(default = "default_timeout")]
     timeout: Span,
     #[serde(default = "default_curl")]
@@ -45,74 +44,74 @@ fn default_curl() -> String {
     "curl".into()
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 enum Attempt {
-    Taken,
-    /// It may be better in a moment.
-    Again(String),
+    Delivered,
+    /// Failed, but may succeed later.
+    Retry(String),
     Refused(String),
 }
 
 impl Webhook {
     pub fn check(&self) -> Result<()> {
         let is_web = self.url.starts_with("http://") || self.url.starts_with("https://");
-        ensure!(is_web, "its url must begin with http:// or https://");
+        ensure!(is_web, "url must start with http:// or https://");
         let texts = self.headers.iter().flat_map(|(name, value)| [name, value]).chain([&self.url]);
         for text in texts {
-            ensure!(!text.contains(char::is_control), "its url and headers must be without control characters");
+            ensure!(!text.contains(char::is_control), "url and headers must not contain control characters");
         }
         executable::find(&self.curl).map(drop)
     }
 
-    pub fn post(&self, order: &Order, event: &str) -> Result<()> {
-        let body = format!(r#"{{"phase":"{}","event":{event}}}"#, order.phase);
-        let mut pause = AGAIN_FIRST;
+    pub fn post(&self, request: &ActionRequest, event: &str) -> Result<()> {
+        let body = format!(r#"{{"phase":"{}","event":{event}}}"#, request.phase);
+        let mut delay = RETRY_DELAY_FIRST;
         loop {
-            let left = order.left(self.timeout.0.saturating_sub(order.begun.elapsed()));
-            let problem = match self.attempt(&body, left.max(AGAIN_FIRST))? {
-                Attempt::Taken => return Ok(()),
-                Attempt::Again(problem) => problem,
+            let left = request.remaining(self.timeout.0.saturating_sub(request.started_at.elapsed()));
+            let problem = match self.attempt(&body, left.max(RETRY_DELAY_FIRST))? {
+                Attempt::Delivered => return Ok(()),
+                Attempt::Retry(problem) => problem,
                 Attempt::Refused(problem) => bail!(problem),
             };
-            if left <= pause {
-                bail!("{problem}; tried for {} s", order.begun.elapsed().as_secs());
+            if left <= delay {
+                bail!("{problem}; gave up after {} s", request.started_at.elapsed().as_secs());
             }
-            sleep(pause);
-            pause = (pause * 2).min(AGAIN_MAX);
+            sleep(delay);
+            delay = (delay * 2).min(RETRY_DELAY_MAX);
         }
     }
 
     fn attempt(&self, body: &str, time: Duration) -> Result<Attempt> {
-        let mut command = programs::command(std::slice::from_ref(&self.curl))?;
+        let mut command = programs::build_command(std::slice::from_ref(&self.curl))?;
         let curl = command.args(ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = curl.spawn().context("curl cannot be run")?;
-        let mut stdin = child.stdin.take().context("curl takes no settings")?;
-        stdin.write_all(self.settings(body, time).as_bytes()).context("curl takes no settings")?;
+        let mut child = curl.spawn().context("cannot run curl")?;
+        let mut stdin = child.stdin.take().context("cannot write to curl")?;
+        stdin.write_all(self.curl_config(body, time).as_bytes()).context("cannot write to curl")?;
         drop(stdin);
-        let output = child.wait_with_output().context("curl")?;
+        let output = child.wait_with_output().context("cannot read the output of curl")?;
         let code = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Ok(Attempt::Again(said.trim().to_owned()));
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Ok(Attempt::Retry(message.trim().to_owned()));
         }
         Ok(match code.parse().unwrap_or(0) {
-            200..=299 => Attempt::Taken,
-            408 | 425 | 429 | 500..=599 => Attempt::Again(format!("the web hook answered {code}")),
-            _ => Attempt::Refused(format!("the web hook answered {code}")),
+            200..=299 => Attempt::Delivered,
+            408 | 425 | 429 | 500..=599 => Attempt::Retry(format!("the webhook returned {code}")),
+            _ => Attempt::Refused(format!("the webhook returned {code}")),
         })
     }
 
-    fn settings(&self, body: &str, time: Duration) -> String {
+    fn curl_config(&self, body: &str, time: Duration) -> String {
         let mut lines = vec![("url", self.url.clone()), ("header", "Content-Type: application/json".into())];
         lines.extend(self.headers.iter().map(|(name, value)| ("header", format!("{name}: {value}"))));
         lines.push(("max-time", format!("{:.1}", time.as_secs_f32())));
         lines.push(("data-raw", body.to_owned()));
-        lines.iter().map(|(key, value)| format!("{key} = \"{}\"\n", quoted(value))).collect()
+        lines.iter().map(|(key, value)| format!("{key} = \"{}\"\n", escape(value))).collect()
     }
 }
 
 const ARGUMENTS: [&str; 11] = [
-    // Must be the first: no settings of whoever runs us.
+    // Ignores ~/.curlrc. Must be the first argument.
     "--disable",
     "--silent",
     "--show-error",
@@ -126,6 +125,6 @@ const ARGUMENTS: [&str; 11] = [
     "-",
 ];
 
-fn quoted(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -18,8 +18,8 @@ fn rules(hooks: &str) -> Rules {
     Rules {
         steps: hooks.split_whitespace().map(step).collect(),
         policies: Policies::default(),
-        on_failure: OnTrouble::Hold,
-        on_late: OnTrouble::Hold,
+        on_failure: FailurePolicy::Hold,
+        on_late: FailurePolicy::Hold,
         rerun_interrupted: false,
         margin: Duration::from_secs(10),
         limit: Duration::from_secs(300),
@@ -29,9 +29,9 @@ fn rules(hooks: &str) -> Rules {
 
 /// A hook, or a step of the action of that name.
 fn step(name: &str) -> Step {
-    Step::of_hook(name).unwrap_or_else(|| {
+    Step::from_hook_name(name).unwrap_or_else(|| {
         let (action, phase) = name.split_once('.').unwrap();
-        Step { name: name.into(), changed_by: Some(action.into()), ..Step::of_hook(phase).unwrap() }
+        Step { name: name.into(), changed_by: Some(action.into()), ..Step::from_hook_name(phase).unwrap() }
     })
 }
 
@@ -58,14 +58,14 @@ fn take(plan: &mut Plan, rules: &Rules, step: &str, now: &mut SystemTime) {
     match words[..] {
         ["see", kind, status, not_before, machines, ref rest @ ..] => {
             let source = rest.first().copied().unwrap_or("Platform");
-            plan.document(ME, &document(&event(kind, status, not_before, machines, source)), *now);
+            plan.apply_document(ME, &document(&event(kind, status, not_before, machines, source)), *now);
         }
-        ["none"] => plan.document(ME, &document(""), *now),
-        ["ok", hook] => plan.step_ended(&id, hook, Outcome::Succeeded),
-        ["fail", hook] => plan.step_ended(&id, hook, Outcome::Failed("exit status: 1".into())),
-        ["late", hook] => plan.step_ended(&id, hook, Outcome::Late),
-        ["taken"] => plan.answered(&id, Ok(()), *now),
-        ["refused"] => plan.answered(&id, Err("no".into()), *now),
+        ["none"] => plan.apply_document(ME, &document(""), *now),
+        ["ok", hook] => plan.record_end(&id, hook, Outcome::Succeeded),
+        ["fail", hook] => plan.record_end(&id, hook, Outcome::Failed("exit status: 1".into())),
+        ["late", hook] => plan.record_end(&id, hook, Outcome::Late),
+        ["taken"] => plan.record_approval(&id, Ok(()), *now),
+        ["refused"] => plan.record_approval(&id, Err("no".into()), *now),
         ["at", secs] => *now = UNIX_EPOCH + Duration::from_secs(secs.parse().unwrap()),
         ["restart"] => {
             let records: Vec<Record> = plan.records().cloned().collect();
@@ -97,7 +97,7 @@ fn actions(plan: &mut Plan, now: SystemTime) -> String {
         .next(now)
         .into_iter()
         .filter_map(|action| match action {
-            Task::Say(_) => None,
+            Task::Log(_) => None,
             Task::Run(job) => Some(format!("{} {}", job.step, job.limit.as_secs())),
             Task::Approve(_) => Some("approve".into()),
         })
@@ -169,7 +169,7 @@ fn a_follower_approves_only_when_the_leaders_share_has_passed() {
     check(with("", Policy::Leader), started);
     check(with("", Policy::Leader), "see Terminate Scheduled 300 a,b,me => approve");
     let mut plan = Plan::resume(with("", Policy::Leader), []);
-    plan.document(ME, &document(&event("Reboot", "Scheduled", "900", "a,me", "User")), UNIX_EPOCH);
+    plan.apply_document(ME, &document(&event("Reboot", "Scheduled", "900", "a,me", "User")), UNIX_EPOCH);
     assert_eq!(plan.deadline(UNIX_EPOCH), Some(UNIX_EPOCH + Duration::from_secs(225)));
 }
 
@@ -207,8 +207,8 @@ fn a_hook_that_fails_or_is_late_holds_the_approval_unless_told_otherwise() {
              {ending} reboot.prepare => approve"
         );
         let lenient = match ending {
-            "fail" => Rules { on_failure: OnTrouble::Approve, ..rules(hooks) },
-            _ => Rules { on_late: OnTrouble::Approve, ..rules(hooks) },
+            "fail" => Rules { on_failure: FailurePolicy::Approve, ..rules(hooks) },
+            _ => Rules { on_late: FailurePolicy::Approve, ..rules(hooks) },
         };
         check(lenient, &approved);
     }
@@ -233,7 +233,7 @@ fn an_interrupted_hook_runs_again_only_when_told_to() {
         "see Reboot Scheduled 900 me => prepare 890\n ok prepare => approve\n taken => -\n restart => -
                   see Reboot Started - me => -\n none => restore 300\n restart => restore 300",
     );
-    let lenient = Rules { on_failure: OnTrouble::Approve, ..rules("prepare") };
+    let lenient = Rules { on_failure: FailurePolicy::Approve, ..rules("prepare") };
     check(lenient, &format!("{begin} approve"));
 }
 
@@ -261,10 +261,10 @@ fn an_approval_that_failed_is_tried_again_and_complained_of_once() {
          at 10 => approve\n taken => -\n at 60 => -",
     );
     let mut plan = Plan::resume(rules(""), []);
-    plan.document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
+    plan.apply_document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
     let id = EventId::parse(ID).unwrap();
-    (0..5).for_each(|_| plan.answered(&id, Err("no".into()), UNIX_EPOCH));
-    assert_eq!(plan.take_says().iter().filter(|text| text.contains("the approval failed")).count(), 1);
+    (0..5).for_each(|_| plan.record_approval(&id, Err("no".into()), UNIX_EPOCH));
+    assert_eq!(plan.take_messages().iter().filter(|text| text.contains("the approval failed")).count(), 1);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn an_event_that_comes_back_to_a_machine_that_is_not_prepared_any_more_is_not_ap
     let life = "see Reboot Scheduled 900 me => prepare 890\n none => -\n ok prepare => restore 300\n ok restore => -
          see Reboot Scheduled 900 me => ";
     check(rules("prepare restore"), &format!("{life}-\n at 60 => -"));
-    check(Rules { on_failure: OnTrouble::Approve, ..rules("prepare restore") }, &format!("{life}approve"));
+    check(Rules { on_failure: FailurePolicy::Approve, ..rules("prepare restore") }, &format!("{life}approve"));
     check(
         rules("restore"),
         "see Reboot Scheduled 900 me => approve\n refused => -\n none => restore 300\n ok restore => -
@@ -292,30 +292,30 @@ fn an_event_that_comes_back_to_a_machine_that_is_not_prepared_any_more_is_not_ap
 #[test]
 fn an_action_that_was_taken_out_of_the_settings_is_named_while_its_event_is_there() {
     let mut plan = Plan::resume(rules("nginx.prepare nginx.restore prepare"), []);
-    plan.document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
+    plan.apply_document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
     let id = EventId::parse(ID).unwrap();
     for step in ["nginx.prepare", "prepare"] {
         plan.next(UNIX_EPOCH);
-        plan.step_ended(&id, step, Outcome::Succeeded);
+        plan.record_end(&id, step, Outcome::Succeeded);
     }
-    let says = |rules, plan: &Plan| Plan::resume(rules, plan.records().cloned()).take_says();
+    let says = |rules, plan: &Plan| Plan::resume(rules, plan.records().cloned()).take_messages();
     assert_eq!(says(rules("nginx.prepare nginx.restore"), &plan), Vec::<String>::new());
     let lost =
         "event E1: action nginx.prepare ran and is not in the settings any more; put back by hand what it changed";
     assert_eq!(says(rules("prepare"), &plan), [lost]);
-    plan.document(ME, &document(""), UNIX_EPOCH);
+    plan.apply_document(ME, &document(""), UNIX_EPOCH);
     assert_eq!(says(rules("prepare"), &plan), Vec::<String>::new());
 }
 
 #[test]
 fn only_so_many_old_events_are_kept() {
     let mut plan = Plan::resume(rules(""), []);
-    for number in 0..OVER_KEPT_MAX as u64 + 10 {
+    for number in 0..FINISHED_MAX as u64 + 10 {
         let text = event("Reboot", "Scheduled", "900", ME, "User").replace(ID, &format!("E{number}"));
-        plan.document(ME, &document(&text), UNIX_EPOCH + Duration::from_secs(number));
+        plan.apply_document(ME, &document(&text), UNIX_EPOCH + Duration::from_secs(number));
     }
-    plan.document(ME, &document(""), UNIX_EPOCH);
-    assert_eq!(plan.records().count(), OVER_KEPT_MAX);
+    plan.apply_document(ME, &document(""), UNIX_EPOCH);
+    assert_eq!(plan.records().count(), FINISHED_MAX);
 }
 
 #[test]
@@ -337,13 +337,13 @@ fn an_action_changes_back_only_what_it_changed() {
 #[test]
 fn a_step_may_fail_without_holding_anything() {
     let mut rules = rules("webhook.prepare nginx.prepare");
-    rules.steps[0].on_failure = Some(OnTrouble::Approve);
+    rules.steps[0].on_failure = Some(FailurePolicy::Approve);
     let table = "see Reboot Scheduled 900 me => webhook.prepare 890
                  fail webhook.prepare => nginx.prepare 890
                  ok nginx.prepare => approve";
     check(rules.clone(), table);
-    rules.on_failure = OnTrouble::Approve;
-    rules.steps[0].on_failure = Some(OnTrouble::Hold);
+    rules.on_failure = FailurePolicy::Approve;
+    rules.steps[0].on_failure = Some(FailurePolicy::Hold);
     check(rules, "see Reboot Scheduled 900 me => webhook.prepare 890\nfail webhook.prepare => -");
 }
 
@@ -360,12 +360,12 @@ impl Two {
             .filter_map(|(id, status)| Some((id, status?)))
             .map(|(id, status)| event("Reboot", status, "900", "me", "Platform").replace(ID, id))
             .collect();
-        self.plan.document(ME, &document(&events.join(",")), UNIX_EPOCH);
+        self.plan.apply_document(ME, &document(&events.join(",")), UNIX_EPOCH);
         self.next()
     }
 
     fn ok(&mut self, id: &str, step: &str) -> String {
-        self.plan.step_ended(&EventId::parse(id).unwrap(), step, Outcome::Succeeded);
+        self.plan.record_end(&EventId::parse(id).unwrap(), step, Outcome::Succeeded);
         self.next()
     }
 
@@ -373,7 +373,7 @@ impl Two {
         let tasks = self.plan.next(UNIX_EPOCH).into_iter();
         let jobs = tasks.filter_map(|task| match task {
             Task::Run(job) => Some(format!("{} {}", job.event.id, job.step)),
-            Task::Say(_) | Task::Approve(_) => None,
+            Task::Log(_) | Task::Approve(_) => None,
         });
         jobs.collect::<Vec<_>>().join(", ")
     }

@@ -1,8 +1,7 @@
-//! Asking the network: a DHCPDISCOVER, and option 245 of the offer.
+//! DHCP query: sends a DHCPDISCOVER and reads option 245 of the offer.
 //!
-//! Nothing is accepted and no address is taken: the offer is read and forgotten. This is what the
-//! published samples do. It needs port 68, so a DHCP client that holds it stands in the way, and the
-//! offer must be let in by the firewall.
+//! The offer is not accepted, so no address is leased; the published samples do the same. The query needs UDP port 68: it
+//! fails if a DHCP client holds that port or a firewall blocks the offer.
 //!
 //! ```text
 //!    0  op, htype, hlen, hops      28  MAC            240  options: 53 1 1, 55 1 245, 255
@@ -18,53 +17,53 @@ use socket2::{Domain, Socket, Type};
 
 use crate::retry::Jitter;
 
-/// How to ask. The default asks from port 68, on every network card that is up, one after the other.
+/// Settings of a DHCP query. The default queries every Ethernet interface that is up, one after the other, from port 68.
 #[derive(Debug, Clone)]
-pub struct Asking {
-    /// Where to ask from.
+pub struct DhcpQuery {
+    /// Local address to send from.
     pub from: SocketAddr,
-    /// Whom to ask.
+    /// Address of the DHCP server.
     pub to: SocketAddr,
-    /// The network card to ask on; when it is `None`, each Ethernet card that is up.
-    pub card: Option<Card>,
-    /// How long to wait for an offer, each time.
+    /// Interface to query; `None` for each Ethernet interface that is up.
+    pub interface: Option<NetworkInterface>,
+    /// Time to wait for an offer, per attempt.
     pub timeout: Duration,
-    /// How often to ask.
+    /// Number of attempts per interface.
     pub attempts: u32,
 }
 
-/// A network card.
+/// Network interface for a [`DhcpQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
-    /// Packets go out by this interface whatever the routes say: a machine that asks has perhaps none. `None`
-    /// to go by the routes.
-    pub interface: Option<String>,
-    /// Its hardware address.
+pub struct NetworkInterface {
+    /// Interface to send packets through, whatever the routes are; the machine may not have any yet. `None` to use the
+    /// routes.
+    pub name: Option<String>,
+    /// Hardware address.
     pub mac: [u8; 6],
 }
 
-impl Default for Asking {
-    fn default() -> Asking {
-        Asking {
+impl Default for DhcpQuery {
+    fn default() -> DhcpQuery {
+        DhcpQuery {
             from: (Ipv4Addr::UNSPECIFIED, 68).into(),
             to: (Ipv4Addr::BROADCAST, 67).into(),
-            card: None,
+            interface: None,
             timeout: Duration::from_secs(10),
             attempts: 3,
         }
     }
 }
 
-impl Asking {
-    /// The address in option 245 of the first offer that has one.
-    pub(super) fn ask(&self) -> io::Result<Ipv4Addr> {
-        let cards = match &self.card {
-            Some(card) => vec![card.clone()],
-            None => cards(Path::new("/sys/class/net")),
+impl DhcpQuery {
+    /// Returns the address in option 245 of the first offer that has one.
+    pub(super) fn run(&self) -> io::Result<Ipv4Addr> {
+        let interfaces = match &self.interface {
+            Some(interface) => vec![interface.clone()],
+            None => list_interfaces(Path::new("/sys/class/net")),
         };
-        let mut problem = io::Error::new(io::ErrorKind::NotFound, "there is no Ethernet card that is up");
-        for card in &cards {
-            match self.ask_on(card) {
+        let mut problem = io::Error::new(io::ErrorKind::NotFound, "no Ethernet interface is up");
+        for interface in &interfaces {
+            match self.query_interface(interface) {
                 Ok(address) => return Ok(address),
                 Err(error) => problem = error,
             }
@@ -72,31 +71,31 @@ impl Asking {
         Err(problem)
     }
 
-    fn ask_on(&self, card: &Card) -> io::Result<Ipv4Addr> {
-        let socket = self.socket(card)?;
+    fn query_interface(&self, interface: &NetworkInterface) -> io::Result<Ipv4Addr> {
+        let socket = self.open_socket(interface)?;
         let mut jitter = Jitter::random();
         for _ in 0..self.attempts {
             let transaction = (jitter.draw() * f64::from(u32::MAX)) as u32;
-            socket.send_to(&discover(transaction, card.mac), self.to)?;
-            if let Some(address) = self.offer(&socket, transaction, card.mac)? {
+            socket.send_to(&build_discover(transaction, interface.mac), self.to)?;
+            if let Some(address) = self.receive_offer(&socket, transaction, interface.mac)? {
                 return Ok(address);
             }
         }
         Err(io::Error::new(io::ErrorKind::TimedOut, "no DHCP server offered option 245"))
     }
 
-    fn socket(&self, card: &Card) -> io::Result<UdpSocket> {
+    fn open_socket(&self, interface: &NetworkInterface) -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(self.from), Type::DGRAM, None)?;
         socket.set_broadcast(true)?;
         #[cfg(target_os = "linux")]
-        if let Some(interface) = &card.interface {
-            socket.bind_device(Some(interface.as_bytes()))?;
+        if let Some(name) = &interface.name {
+            socket.bind_device(Some(name.as_bytes()))?;
         }
         socket.bind(&self.from.into())?;
         Ok(socket.into())
     }
 
-    fn offer(&self, socket: &UdpSocket, transaction: u32, mac: [u8; 6]) -> io::Result<Option<Ipv4Addr>> {
+    fn receive_offer(&self, socket: &UdpSocket, transaction: u32, mac: [u8; 6]) -> io::Result<Option<Ipv4Addr>> {
         let deadline = Instant::now() + self.timeout;
         let mut buffer = [0; PACKET_BYTES_MAX];
         loop {
@@ -119,7 +118,7 @@ impl Asking {
     }
 }
 
-/// Offers fit into one frame.
+/// An offer fits into one Ethernet frame.
 const PACKET_BYTES_MAX: usize = 1500;
 
 const COOKIE: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
@@ -129,11 +128,11 @@ const OPTIONS_AT: usize = 0xF0;
 /// Relays drop shorter packets.
 const DISCOVER_BYTES: usize = 300;
 
-fn discover(transaction: u32, mac: [u8; 6]) -> Vec<u8> {
+fn build_discover(transaction: u32, mac: [u8; 6]) -> Vec<u8> {
     let mut packet = vec![0; DISCOVER_BYTES];
     packet[..4].copy_from_slice(&[1, 1, 6, 0]);
     packet[4..8].copy_from_slice(&transaction.to_be_bytes());
-    // The answer is to be broadcast: the address that is offered is perhaps not ours.
+    // Request a broadcast offer, because this machine may not have the offered address.
     packet[0x0A] = 0x80;
     packet[0x1C..0x22].copy_from_slice(&mac);
     packet[COOKIE_AT..OPTIONS_AT].copy_from_slice(&COOKIE);
@@ -141,7 +140,7 @@ fn discover(transaction: u32, mac: [u8; 6]) -> Vec<u8> {
     packet
 }
 
-/// `None` also for offers that are not meant for us.
+/// Reads option 245. Returns `None` for packets that are not a reply to this query.
 fn read_offer(packet: &[u8], transaction: u32, mac: [u8; 6]) -> Option<Ipv4Addr> {
     let is_ours = packet.first() == Some(&2)
         && packet.get(4..8)? == transaction.to_be_bytes()
@@ -158,22 +157,24 @@ fn read_offer(packet: &[u8], transaction: u32, mac: [u8; 6]) -> Option<Ipv4Addr>
     }
 }
 
-/// A machine with more of them is no guest that waits to be told.
-const CARDS_MAX: usize = 8;
+/// Guests have few interfaces, and each one takes up to half a minute.
+const INTERFACES_MAX: usize = 8;
 
-/// By name, so that the order is always the same.
-fn cards(interfaces: &Path) -> Vec<Card> {
+/// Lists the usable interfaces, sorted by name.
+fn list_interfaces(interfaces: &Path) -> Vec<NetworkInterface> {
     let mut names: Vec<String> = std::fs::read_dir(interfaces)
         .map(|entries| entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
         .unwrap_or_default();
     names.sort();
-    let card = |name: &String| Some(Card { interface: Some(name.clone()), mac: usable_mac(&interfaces.join(name))? });
-    names.iter().filter_map(card).take(CARDS_MAX).collect()
+    let usable = |name: &String| {
+        Some(NetworkInterface { name: Some(name.clone()), mac: read_usable_mac(&interfaces.join(name))? })
+    };
+    names.iter().filter_map(usable).take(INTERFACES_MAX).collect()
 }
 
-fn usable_mac(path: &Path) -> Option<[u8; 6]> {
+fn read_usable_mac(path: &Path) -> Option<[u8; 6]> {
     let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap_or_default();
-    // 1 is Ethernet; loopback is 772. Behind a bridge there are only machines of this machine's own.
+    // 1 is Ethernet; loopback is 772. Only this machine's own guests are behind a bridge.
     let is_bridge = path.join("bridge").exists() || path.join("brport").exists();
     let is_usable = read("type").trim() == "1" && read("operstate").trim() != "down" && !is_bridge;
     let mac = read("address");
@@ -185,7 +186,7 @@ fn usable_mac(path: &Path) -> Option<[u8; 6]> {
 mod tests {
     use super::*;
 
-    fn interface(root: &Path, name: &str, kind: &str, state: &str, mac: &str, directories: &[&str]) {
+    fn add_interface(root: &Path, name: &str, kind: &str, state: &str, mac: &str, directories: &[&str]) {
         let path = root.join(name);
         std::fs::create_dir(&path).unwrap();
         for (file, text) in [("type", kind), ("operstate", state), ("address", mac)] {
@@ -195,18 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn every_ethernet_card_that_is_up_is_asked_and_no_bridge() {
+    fn ethernet_interfaces_that_are_up_are_listed_without_bridges() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        interface(root, "lo", "772", "unknown", "00:00:00:00:00:00", &[]);
-        interface(root, "eth1", "1", "unknown", "52:54:00:00:00:02", &[]);
-        interface(root, "eth0", "1", "up", "52:54:00:00:00:0a", &[]);
-        interface(root, "eth2", "1", "down", "52:54:00:00:00:03", &[]);
-        interface(root, "br0", "1", "up", "52:54:00:00:00:04", &["bridge"]);
-        interface(root, "vnet0", "1", "up", "52:54:00:00:00:05", &["brport"]);
-        interface(root, "ib0", "32", "up", "80:00:02:08:fe:80:00:00:00:00:00:00:00:02", &[]);
-        let card = |name: &str, last| Card { interface: Some(name.into()), mac: [0x52, 0x54, 0, 0, 0, last] };
-        assert_eq!(cards(root), [card("eth0", 0x0a), card("eth1", 2)]);
-        assert_eq!(cards(&root.join("nowhere")), []);
+        add_interface(root, "lo", "772", "unknown", "00:00:00:00:00:00", &[]);
+        add_interface(root, "eth1", "1", "unknown", "52:54:00:00:00:02", &[]);
+        add_interface(root, "eth0", "1", "up", "52:54:00:00:00:0a", &[]);
+        add_interface(root, "eth2", "1", "down", "52:54:00:00:00:03", &[]);
+        add_interface(root, "br0", "1", "up", "52:54:00:00:00:04", &["bridge"]);
+        add_interface(root, "vnet0", "1", "up", "52:54:00:00:00:05", &["brport"]);
+        add_interface(root, "ib0", "32", "up", "80:00:02:08:fe:80:00:00:00:00:00:00:00:02", &[]);
+        let expected =
+            |name: &str, last| NetworkInterface { name: Some(name.into()), mac: [0x52, 0x54, 0, 0, 0, last] };
+        assert_eq!(list_interfaces(root), [expected("eth0", 0x0a), expected("eth1", 2)]);
+        assert_eq!(list_interfaces(&root.join("nowhere")), []);
     }
 }

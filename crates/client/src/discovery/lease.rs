@@ -1,13 +1,13 @@
-//! Option 245 in the lease files of DHCP clients.
+//! DHCP option 245 in the lease files of DHCP clients.
 //!
-//! | who | where | how |
+//! | client | directory | format |
 //! |---|---|---|
 //! | dhclient | `/var/lib/dhcp`, `/var/lib/dhclient`, `/var/lib/NetworkManager` | `option unknown-245 a8:3f:81:10;`, or a string with escapes when the bytes are text |
 //! | systemd-networkd | `/run/systemd/netif/leases` | `OPTION_245=a83f8110` |
 //! | NetworkManager | `/run/NetworkManager/devices`, `/var/lib/NetworkManager` | `dhcp4.private_245=a8:3f:81:10`, `OPTION_245=a83f8110` |
 //!
-//! All forms are understood in all files: who wrote a file is not always what its name says. A client
-//! that renews its lease writes it again at the end, so the last entry of a file counts.
+//! Every format is accepted in every file, because a file name does not always tell which client wrote the file. A client
+//! appends renewed leases, so the last entry of a file counts.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,14 +24,14 @@ const DIRECTORIES: [&str; 6] = [
     "var/lib/dhcpcd",
 ];
 
-/// dhclient appends to its file and starts it anew once in a while; a lease has some 700 bytes. Of a
-/// larger file the end is read.
+/// Limit per file; of a larger one the end is read. dhclient appends about 700 bytes per lease and truncates the file from
+/// time to time.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Machines have a file for each interface and, with luck, for no interface that is gone.
+/// Limit per directory. There is one file per interface, including some that no longer exist.
 const FILES_MAX: usize = 256;
 
-/// What the lease files below `root` say, the newest file first.
+/// Finds the addresses in the lease files below `root`, newest file first.
 pub(super) fn find(root: &Path) -> Vec<(PathBuf, Ipv4Addr)> {
     let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
     for directory in DIRECTORIES {
@@ -42,18 +42,18 @@ pub(super) fn find(root: &Path) -> Vec<(PathBuf, Ipv4Addr)> {
         });
         files.extend(dated.take(FILES_MAX));
     }
-    // Names decide between files of the same moment, so that the order is always the same.
+    // Sort files with the same time by name, so that the order is deterministic.
     files.sort_by(|(time, path), (other_time, other_path)| other_time.cmp(time).then(path.cmp(other_path)));
-    files.into_iter().filter_map(|(_, path)| address(&read(&path)?).map(|address| (path, address))).collect()
+    files.into_iter().filter_map(|(_, path)| parse_address(&read(&path)?).map(|address| (path, address))).collect()
 }
 
-/// The address in the last entry that has one.
-pub(super) fn address(text: &str) -> Option<Ipv4Addr> {
-    text.lines().rev().find_map(|line| value(option(line)?))
+/// Parses the address in the last entry that has one.
+pub(super) fn parse_address(text: &str) -> Option<Ipv4Addr> {
+    text.lines().rev().find_map(|line| parse_value(option_value(line)?))
 }
 
-/// The value of option 245, when the line has it.
-fn option(line: &str) -> Option<&str> {
+/// Value of option 245, if the line has it.
+fn option_value(line: &str) -> Option<&str> {
     let line = line.trim();
     let rest = ["option ", "dhcp4."].iter().find_map(|prefix| line.strip_prefix(prefix)).unwrap_or(line).trim_start();
     let names = ["unknown-245", "OPTION_245", "private_245", "unknown_245", "option-245", "private-245"];
@@ -61,35 +61,37 @@ fn option(line: &str) -> Option<&str> {
     rest.strip_prefix([' ', '\t', '=']).map(|rest| rest.trim_start_matches([' ', '=', '\t']))
 }
 
-fn value(text: &str) -> Option<Ipv4Addr> {
+fn parse_value(text: &str) -> Option<Ipv4Addr> {
     let text = text.trim().trim_end_matches(';').trim_end();
     if let Some(quoted) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-        return four(&unescape(quoted)?).or_else(|| plain(quoted));
+        return to_address(&unescape(quoted)?).or_else(|| parse_plain(quoted));
     }
-    plain(text)
+    parse_plain(text)
 }
 
-fn plain(text: &str) -> Option<Ipv4Addr> {
+fn parse_plain(text: &str) -> Option<Ipv4Addr> {
     let bytes: Option<Vec<u8>> = match text {
         _ if text.contains('.') => return text.parse().ok(),
-        // dhclient leaves out leading zeros: a:58:0:1
-        _ if text.contains(':') => text.split(':').map(|part| hex(part, 1..=2)).collect(),
-        _ if text.len() == 8 && text.is_ascii() => (0..4).map(|at| hex(&text[at * 2..at * 2 + 2], 2..=2)).collect(),
+        // dhclient omits leading zeros: a:58:0:1
+        _ if text.contains(':') => text.split(':').map(|part| parse_hex(part, 1..=2)).collect(),
+        _ if text.len() == 8 && text.is_ascii() => {
+            (0..4).map(|at| parse_hex(&text[at * 2..at * 2 + 2], 2..=2)).collect()
+        }
         _ => None,
     };
-    four(&bytes?)
+    to_address(&bytes?)
 }
 
-fn four(bytes: &[u8]) -> Option<Ipv4Addr> {
+fn to_address(bytes: &[u8]) -> Option<Ipv4Addr> {
     <[u8; 4]>::try_from(bytes).ok().map(Ipv4Addr::from)
 }
 
-fn hex(digits: &str, count: std::ops::RangeInclusive<usize>) -> Option<u8> {
+fn parse_hex(digits: &str, count: std::ops::RangeInclusive<usize>) -> Option<u8> {
     let good = count.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     good.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// The bytes of a string of dhclient: `\` and three octal digits, or `\` and the byte itself.
+/// Decodes dhclient's escapes: `\` and three octal digits, or `\` and the byte itself.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -115,7 +117,7 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Lease files hold strings from the network, so not all of it need be text.
+/// Reads a lease file. Lease files contain strings from the network, which need not be UTF-8.
 fn read(path: &Path) -> Option<String> {
     use std::io::Seek;
     let mut file = File::open(path).ok()?;

@@ -1,4 +1,4 @@
-//! A service that says what it was told to, and a clock on which nobody waits.
+//! A scripted service, and a clock that advances only when a client sleeps.
 
 #![allow(dead_code)]
 
@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use forewarn_client::{Clock, Endpoint};
 
-/// Closes the connection instead of answering.
+/// Closes the connection without a response.
 pub const HANG_UP: &str = "";
 
-/// At the end of an answer: closes the connection there.
+/// At the end of a response: closes the connection there.
 pub const CUT: char = '✂';
 
 pub struct Service {
@@ -22,32 +22,32 @@ pub struct Service {
 }
 
 impl Service {
-    /// Gives these answers, one to each request, and listens no more.
-    pub fn new(answers: &[&str]) -> Service {
+    /// Starts a service that sends these responses, one per request, and then stops listening.
+    pub fn new(responses: &[&str]) -> Service {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let endpoint = listener.local_addr().unwrap().into();
-        let answers: Vec<String> = answers.iter().map(|answer| answer.to_string()).collect();
-        Service { endpoint, thread: std::thread::spawn(move || serve(&listener, &answers)) }
+        let responses: Vec<String> = responses.iter().map(|response| response.to_string()).collect();
+        Service { endpoint, thread: std::thread::spawn(move || serve(&listener, &responses)) }
     }
 
-    /// The requests that came, each as its first line, mark and body, `*` before those that came over a
-    /// new connection. All answers must have been asked for.
+    /// Returns the requests, each as request line, ETag and body, with `*` before those on a new connection. Every response
+    /// must have been used.
     pub fn requests(self) -> Vec<String> {
         self.thread.join().unwrap()
     }
 }
 
-fn serve(listener: &TcpListener, answers: &[String]) -> Vec<String> {
+fn serve(listener: &TcpListener, responses: &[String]) -> Vec<String> {
     let mut requests = Vec::new();
-    while requests.len() < answers.len() {
+    while requests.len() < responses.len() {
         let (mut stream, _) = listener.accept().unwrap();
         let mut is_new = "*";
-        while let Some(request) = answers.get(requests.len()).and_then(|_| read(&mut stream)) {
-            let answer = &answers[requests.len()];
+        while let Some(request) = responses.get(requests.len()).and_then(|_| read_request(&mut stream)) {
+            let response = &responses[requests.len()];
             requests.push(format!("{is_new}{request}"));
             is_new = "";
-            stream.write_all(answer.trim_end_matches(CUT).as_bytes()).unwrap();
-            if answer == HANG_UP || answer.ends_with(CUT) {
+            stream.write_all(response.trim_end_matches(CUT).as_bytes()).unwrap();
+            if response == HANG_UP || response.ends_with(CUT) {
                 break;
             }
         }
@@ -55,7 +55,7 @@ fn serve(listener: &TcpListener, answers: &[String]) -> Vec<String> {
     requests
 }
 
-fn read(stream: &mut TcpStream) -> Option<String> {
+fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -71,17 +71,17 @@ fn read(stream: &mut TcpStream) -> Option<String> {
     stream.read_exact(&mut body).unwrap();
     let line = head.lines().next().unwrap().trim_end_matches(" HTTP/1.1");
     let line = line.replace("/metadata/scheduledevents?api-version=", "");
-    let mark = header("If-None-Match: ").map(|mark| format!(" [{mark}]")).unwrap_or_default();
-    Some(format!("{line}{mark} {}", String::from_utf8(body).unwrap()).trim_end().to_owned())
+    let etag = header("If-None-Match: ").map(|etag| format!(" [{etag}]")).unwrap_or_default();
+    Some(format!("{line}{etag} {}", String::from_utf8(body).unwrap()).trim_end().to_owned())
 }
 
-pub fn answer(status: u16, headers: &str, body: &str) -> String {
+pub fn response(status: u16, headers: &str, body: &str) -> String {
     let headers: String =
         headers.split(", ").filter(|header| !header.is_empty()).map(|header| format!("{header}\r\n")).collect();
     format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// A document with this number and one event: `a Scheduled`, or none.
+/// Response with a document that has one event (`a Scheduled`) or none.
 pub fn document(incarnation: u64, event: &str) -> String {
     let events = match event.split_once(' ') {
         Some((id, status)) => format!(
@@ -90,10 +90,10 @@ pub fn document(incarnation: u64, event: &str) -> String {
         None => String::new(),
     };
     let body = format!(r#"{{"DocumentIncarnation":{incarnation},"Events":[{events}]}}"#);
-    answer(200, &format!("ETag: {incarnation}"), &body)
+    response(200, &format!("ETag: {incarnation}"), &body)
 }
 
-/// Passes when somebody sleeps on it, and at no other time.
+/// Clock that advances only when a client sleeps.
 #[derive(Debug, Default)]
 pub struct FakeClock {
     slept: Mutex<Vec<Duration>>,
@@ -110,7 +110,7 @@ impl Clock for FakeClock {
         self.slept().iter().sum()
     }
 
-    fn wall(&self) -> SystemTime {
+    fn wall_time(&self) -> SystemTime {
         UNIX_EPOCH + self.now()
     }
 
