@@ -1,12 +1,12 @@
-"""A server of Scheduled Events for each test. Copy this file into your tests; it needs `forewarn` in PATH and nothing else.
+"""A Scheduled Events server for each test. Copy this file to your tests. It requires only `forewarn` in PATH.
 
     def test_handler(forewarn):
         web = forewarn.machine("web_0")
         event = web.schedule("Reboot")
         my_handler(web.endpoint)              # in place of http://169.254.169.254
         event.wait_approved()
-        forewarn.advance(600)                 # the restart takes ten minutes, on the server's clock
-        event.wait_gone()
+        forewarn.advance(600)                 # the restart takes ten minutes on the server's clock
+        event.wait_finished()
 """
 
 import json
@@ -18,22 +18,22 @@ import urllib.request
 
 import pytest
 
-# Only reached when a test fails.
-PATIENCE_SECS = 60
+# Expires only if a test fails.
+TIMEOUT_SECS = 60
 
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @pytest.fixture
 def forewarn():
-    """Its clock stands still until `advance` moves it."""
+    """A server whose clock moves only with `advance`."""
     with Forewarn("--clock", "manual") as server:
         yield server
 
 
 @pytest.fixture
-def forewarn_in_a_hurry():
-    """Its clock is the real one, and fifteen minutes of notice are a second."""
+def forewarn_scaled():
+    """A server with the real clock and one second instead of fifteen minutes of notice."""
     with Forewarn("--notice-scale", "900") as server:
         yield server
 
@@ -45,41 +45,43 @@ class Forewarn:
         addresses = ["--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0"]
         command = [program, "serve", "--memory", "--no-auth", "--log-level", "warn", *addresses, *flags]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        said = dict(line.split(maxsplit=1) for line in (self._process.stdout.readline() for _ in range(2)) if line)
-        assert "management" in said, "forewarn did not start; its words are above"
-        self.metadata, self.management = said["metadata"].strip(), said["management"].split()[0]
+        lines = (self._process.stdout.readline() for _ in range(2))
+        listeners = dict(line.split(maxsplit=1) for line in lines if line)
+        assert "management" in listeners, "forewarn did not start; see its output above"
+        self.metadata, self.management = listeners["metadata"].strip(), listeners["management"].split()[0]
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self._process.terminate()
-        self._process.wait(PATIENCE_SECS)
+        self._process.wait(TIMEOUT_SECS)
         self._process.stdout.close()
 
     def call(self, method, path, body=None):
-        """The management API: docs/api.md. What it refuses fails the test with its sentence."""
+        """Call the management API (docs/api.md). A refused request fails the test with the message of the server."""
         data = None if body is None else json.dumps(body).encode()
         url = f"{self.management}/api/v1{path}"
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with _direct.open(request) as answer:
-                return json.loads(answer.read() or "null")
+            with _direct.open(request) as response:
+                return json.loads(response.read() or "null")
         except urllib.error.HTTPError as refusal:
             message = json.loads(refusal.read())["error"]["message"]
             raise AssertionError(f"{method} {path}: {message}") from None
 
     def machine(self, name, **more):
-        """A new machine; `more` is what NewMachine takes: priority="Spot", availabilitySet="web"."""
+        """Create a machine. `more` are fields of NewMachine, such as priority="Spot" or availabilitySet="web"."""
         self.call("POST", "/machines", {"name": name, "addresses": [], **more})
         return Machine(self, name)
 
     def advance(self, seconds):
+        """Advance the manual clock."""
         self.call("POST", "/clock/advance", {"seconds": seconds})
 
-    def fault(self, kind, count=None, seconds=None, percent=None, method=None, machine=None, **given):
-        """Let requests of all machines go wrong: fault("Status", status=503, count=2), fault("Delay", delaySeconds=2),
-        fault("Reset"); all kinds are in docs/faults.md. Without count and seconds until `clear_faults`."""
+    def inject_fault(self, kind, count=None, seconds=None, percent=None, method=None, machine=None, **given):
+        """Inject a fault into requests of all machines: inject_fault("Status", status=503, count=2), inject_fault("Reset").
+        docs/faults.md lists all kinds. Without `count` and `seconds` it lasts until `clear_faults`."""
         limits = {"count": count, "forSeconds": seconds, "percent": percent, "method": method, "machine": machine}
         body = {"fault": {"kind": kind, **given}, **{key: value for key, value in limits.items() if value is not None}}
         self.call("POST", "/faults", body)
@@ -94,56 +96,56 @@ class Machine:
         self.endpoint = f"{server.metadata}/vm/{name}"
 
     def document(self):
-        """What the machine sees; like its handler's requests this turns events on."""
+        """Fetch the machine's document. Like a request of a handler, this enables events for the machine."""
         url = f"{self.endpoint}/metadata/scheduledevents?api-version=2020-07-01"
-        with _direct.open(urllib.request.Request(url, headers={"Metadata": "true"})) as answer:
-            return json.loads(answer.read())
+        with _direct.open(urllib.request.Request(url, headers={"Metadata": "true"})) as response:
+            return json.loads(response.read())
 
     def schedule(self, kind):
-        """Freeze, Reboot or Redeploy, by the platform; Preempt is `evict`, Terminate is `delete` with notice."""
+        """Schedule an event: maintenance for Freeze, Reboot and Redeploy, `evict` for Preempt, `delete` with notice for Terminate."""
         if kind == "Preempt":
             return self.evict()
         if kind == "Terminate":
-            self._announce_deletion()
+            self._set_terminate_notice()
             return self.delete()
         self.document()
         body = {"target": {"machine": self.name}, "type": kind}
         return self._event(self.server.call("POST", "/maintenance", body))
 
     def restart(self):
-        return self._act("restart")
+        return self._request("restart")
 
     def redeploy(self):
-        return self._act("redeploy")
+        return self._request("redeploy")
 
     def evict(self):
-        """The machine must have been made with priority="Spot"."""
-        return self._act("evict")
+        """Evict a machine that was created with priority="Spot"."""
+        return self._request("evict")
 
     def fail(self):
-        """The hardware breaks: no notice, the event is Started from the beginning."""
-        return self._act("hardware-failure")
+        """Simulate a host failure: an event without notice that has started when it appears."""
+        return self._request("hardware-failure")
 
     def delete(self):
-        """Announced when the machine was made with terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise it is gone
-        at once, and None comes back."""
+        """Delete the machine. Returns an event if the machine was created with
+        terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise the machine is deleted at once and this returns None."""
         self.document()
         event = self._event(self.server.call("DELETE", f"/machines/{self.name}"))
-        return event if event.facts()["shown"] else None
+        return event if event.fetch()["shown"] else None
 
-    def fault(self, kind, **more):
-        """Let requests of this machine go wrong; as `Forewarn.fault`."""
-        self.server.fault(kind, machine=self.name, **more)
+    def inject_fault(self, kind, **more):
+        """Inject a fault into requests of this machine; see `Forewarn.inject_fault`."""
+        self.server.inject_fault(kind, machine=self.name, **more)
 
     def requests(self):
-        """What the machine has asked, oldest first: method, path, status, approved, faults."""
+        """Requests of the machine, oldest first: method, path, status, approved, faults."""
         return self.server.call("GET", f"/machines/{self.name}/requests")["value"]
 
-    def _act(self, action):
+    def _request(self, action):
         self.document()
         return self._event(self.server.call("POST", f"/machines/{self.name}/{action}", {}))
 
-    def _announce_deletion(self):
+    def _set_terminate_notice(self):
         if "terminateNotification" not in self.server.call("GET", f"/machines/{self.name}"):
             notice = {"terminateNotification": {"notBeforeTimeout": "PT5M"}}
             self.server.call("PATCH", f"/machines/{self.name}", notice)
@@ -156,31 +158,31 @@ class Event:
     def __init__(self, server, id):
         self.server, self.id = server, id
 
-    def facts(self):
+    def fetch(self):
         return self.server.call("GET", f"/events/{self.id}")
 
     def approve(self):
-        """From outside, in place of a machine."""
+        """Approve the event through the management API, in place of a machine."""
         self.server.call("POST", f"/events/{self.id}/approve", {})
 
     def cancel(self):
         self.server.call("POST", f"/events/{self.id}/cancel", {})
 
     def wait_approved(self):
-        """Who approved it: guest:web_0."""
-        return self._wait("approved", lambda facts: facts.get("approval"))["by"]
+        """Wait for an approval and return who approved, such as guest:web_0."""
+        return self._wait("approved", lambda event: event.get("approval"))["by"]
 
     def wait_started(self):
-        self._wait("started", lambda facts: facts["status"] != "Scheduled")
+        self._wait("started", lambda event: event["status"] != "Scheduled")
 
-    def wait_gone(self):
-        """How it ended: Completed, Canceled."""
-        return self._wait("over", lambda facts: facts.get("outcome"))
+    def wait_finished(self):
+        """Wait until the event has finished and return its outcome, such as Completed or Canceled."""
+        return self._wait("finished", lambda event: event.get("outcome"))
 
-    def _wait(self, what, look):
-        end = time.monotonic() + PATIENCE_SECS
-        while not (found := look(facts := self.facts())):
-            assert "outcome" not in facts, f"the event is over and was not {what}: {facts}"
-            assert time.monotonic() < end, f"the event was not {what}: {facts}"
+    def _wait(self, goal, check):
+        end = time.monotonic() + TIMEOUT_SECS
+        while not (found := check(event := self.fetch())):
+            assert "outcome" not in event, f"the event has finished and was not {goal}: {event}"
+            assert time.monotonic() < end, f"the event was not {goal} in time: {event}"
             time.sleep(0.01)
         return found

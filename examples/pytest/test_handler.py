@@ -1,4 +1,4 @@
-"""The handler under test, first inside this process with an address of its own, then as the program that it is."""
+"""Tests of handler.py: in a thread with its own endpoint, and as a program with the fixed address."""
 
 import pathlib
 import subprocess
@@ -11,84 +11,84 @@ import pytest
 import handler
 
 
-def begin(machine):
-    said = []
-    thread = threading.Thread(target=handler.watch, args=(machine.endpoint, True, said.append), daemon=True)
+def start_handler(machine):
+    reports = []
+    thread = threading.Thread(target=handler.watch, args=(machine.endpoint, True, reports.append), daemon=True)
     thread.start()
-    return thread, said
+    return thread, reports
 
 
-def test_a_restart_is_prepared_for_approved_and_undone(forewarn):
+def test_a_restart_is_prepared_approved_and_undone(forewarn):
     web = forewarn.machine("web_0")
     event = web.restart()
-    thread, said = begin(web)
+    thread, reports = start_handler(web)
     assert event.wait_approved() == "guest:web_0"
-    assert said == [f"prepared for Reboot {event.id}"]
+    assert reports == [f"prepared for Reboot {event.id}"]
     forewarn.advance(600)
-    assert event.wait_gone() == "Completed"
+    assert event.wait_finished() == "Completed"
     thread.join(60)
-    assert said[1:] == [f"restored after {event.id}"]
+    assert reports[1:] == [f"restored after {event.id}"]
 
 
-def test_what_concerns_another_machine_is_left_alone(forewarn):
+def test_events_of_other_machines_are_ignored(forewarn):
     forewarn.call("POST", "/availability-sets", {"name": "web"})
     web, other = (forewarn.machine(name, availabilitySet="web") for name in ["web_0", "web_1"])
     others, mine = other.schedule("Redeploy"), web.schedule("Freeze")
-    thread, said = begin(web)
+    thread, reports = start_handler(web)
     assert mine.wait_approved() == "guest:web_0"
     forewarn.advance(599)
-    assert others.facts()["status"] == "Scheduled"
+    assert others.fetch()["status"] == "Scheduled"
     others.cancel()
-    assert others.wait_gone() == "Canceled"
+    assert others.wait_finished() == "Canceled"
     forewarn.advance(1)
     thread.join(60)
-    assert said == [f"prepared for Freeze {mine.id}", f"restored after {mine.id}"]
+    assert reports == [f"prepared for Freeze {mine.id}", f"restored after {mine.id}"]
 
 
-def test_an_eviction_does_not_wait_for_anybody(forewarn_in_a_hurry):
-    batch = forewarn_in_a_hurry.machine("batch_0", priority="Spot")
-    assert batch.evict().wait_gone() == "Completed"
+def test_an_eviction_needs_no_approval(forewarn_scaled):
+    batch = forewarn_scaled.machine("batch_0", priority="Spot")
+    assert batch.evict().wait_finished() == "Completed"
 
 
-def test_deletions_are_announced_where_machines_have_that(forewarn):
+def test_a_deletion_has_notice_if_the_machine_is_configured_for_it(forewarn):
     pool = forewarn.machine("pool_0", terminateNotification={"notBeforeTimeout": "PT10M"})
     event = pool.delete()
     assert [event["EventType"] for event in pool.document()["Events"]] == ["Terminate"]
     event.approve()
-    assert event.wait_gone() == "Completed"
-    assert forewarn.machine("web_0").schedule("Terminate").facts()["status"] == "Scheduled"
+    assert event.wait_finished() == "Completed"
+    assert forewarn.machine("web_0").schedule("Terminate").fetch()["status"] == "Scheduled"
     assert forewarn.machine("web_1").delete() is None
 
 
-def test_broken_hardware_gives_no_notice(forewarn):
+def test_a_host_failure_has_no_notice(forewarn):
     event = forewarn.machine("web_0").fail()
-    assert event.facts()["status"] == "Started"
+    assert event.fetch()["status"] == "Started"
     forewarn.advance(3600)
-    assert event.wait_gone() == "Completed"
+    assert event.wait_finished() == "Completed"
 
 
-def test_wrong_answers_are_recorded_and_end(forewarn):
+def test_faults_are_recorded_and_expire(forewarn):
     web = forewarn.machine("web_0")
-    web.fault("Status", status=503, count=1)
-    forewarn.fault("Delay", delaySeconds=0.01, seconds=60)
+    web.inject_fault("Status", status=503, count=1)
+    forewarn.inject_fault("Delay", delaySeconds=0.01, seconds=60)
     with pytest.raises(urllib.error.HTTPError):
         web.document()
     assert web.document()["Events"] == []
-    met = [[fault["kind"] for fault in request["faults"]] for request in web.requests()]
-    assert [sorted(kinds) for kinds in met] == [["Delay", "Status"], ["Delay"]]
+    kinds = [[fault["kind"] for fault in request["faults"]] for request in web.requests()]
+    assert [sorted(each) for each in kinds] == [["Delay", "Status"], ["Delay"]]
     forewarn.clear_faults()
     web.document()
     assert web.requests()[-1]["faults"] == []
 
 
-def test_what_cannot_come_any_more_is_not_waited_for(forewarn):
+def test_waiting_for_the_approval_of_a_finished_event_fails_at_once(forewarn):
     event = forewarn.machine("web_0").restart()
     event.cancel()
-    with pytest.raises(AssertionError, match="is over and was not approved"):
+    with pytest.raises(AssertionError, match="has finished and was not approved"):
         event.wait_approved()
 
 
-def test_the_program_asks_at_the_fixed_address():
+def test_the_program_uses_the_fixed_address():
     program = pathlib.Path(handler.__file__)
     options = ["--quiet", "--vm", "web_0", "--schedule", "reboot", "--notice-scale", "60", "--impact-reboot", "0s"]
     command = ["forewarn", "run", *options, "--", sys.executable, program, "--once"]
