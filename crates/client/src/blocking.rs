@@ -24,8 +24,8 @@ pub use watch::Watch;
 
 /// Blocking client with one persistent connection.
 ///
-/// A clone has its own connection and starts with what the original has learned about the service. Use a clone to approve
-/// events while the original waits in [`Client::hold`].
+/// A clone has its own connection and starts with what the original has learned about the service. Use a clone to
+/// approve events while the original waits in [`Client::hold`].
 ///
 /// ```no_run
 /// use forewarn_client::{Client, Endpoint};
@@ -88,7 +88,8 @@ impl Client {
 
     /// Long poll: returns when the document changes, or after `time`.
     ///
-    /// A service without long polling ([`Client::can_hold`]) responds immediately; the caller must then pace its requests.
+    /// A service without long polling ([`Client::can_hold`]) responds immediately; the caller must then pace its
+    /// requests.
     pub fn hold(&mut self, time: Duration) -> Result<Poll, Error> {
         self.get_document(Some(time))
     }
@@ -190,8 +191,8 @@ pub trait Clock: Send + Sync {
     /// Monotonic time since a fixed moment.
     fn now(&self) -> Duration;
 
-    /// Time of day, which is compared with `NotBefore`. If the service uses another clock, such as Forewarn's manual clock,
-    /// return the time of that clock.
+    /// Time of day, which is compared with `NotBefore`. If the service uses another clock, such as Forewarn's manual
+    /// clock, return the time of that clock.
     fn wall_time(&self) -> SystemTime;
 
     /// Blocks the thread for this long.

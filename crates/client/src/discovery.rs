@@ -1,8 +1,9 @@
 //! Discovery of the metadata endpoint.
 //!
-//! Sources in order of preference: an explicit endpoint, environment variables, the link-local address, DHCP option 245 in
-//! lease files and, only if enabled, a DHCP query. An endpoint that a person configured is used as it is. Every other
-//! candidate is probed, and the first one that returns a document is used. All of it blocks: use `spawn_blocking` on tokio.
+//! Sources in order of preference: an explicit endpoint, environment variables, the link-local address, DHCP option 245
+//! in lease files and, only if enabled, a DHCP query. An endpoint that a person configured is used as it is. Every
+//! other candidate is probed, and the first one that returns a document is used. All of it blocks: use `spawn_blocking`
+//! on tokio.
 
 mod dhcp;
 mod lease;
@@ -82,7 +83,8 @@ impl Discovery {
         Discovery { link_local, ..self }
     }
 
-    /// Sets the ports to try at addresses from DHCP and from [`SAMPLES_ADDRESS_VARIABLE`]. The default is [`DHCP_PORTS`].
+    /// Sets the ports to try at addresses from DHCP and from [`SAMPLES_ADDRESS_VARIABLE`]. The default is
+    /// [`DHCP_PORTS`].
     pub fn ports(self, ports: &[u16]) -> Discovery {
         Discovery { ports: ports.to_vec(), ..self }
     }
@@ -92,8 +94,8 @@ impl Discovery {
         Discovery { root: root.into(), ..self }
     }
 
-    /// Sends a DHCP query if nothing else was found. This requires the privilege to bind UDP port 68 and takes up to half a
-    /// minute per network interface. Disabled by default.
+    /// Sends a DHCP query if nothing else was found. This requires the privilege to bind UDP port 68 and takes up to
+    /// half a minute per network interface. Disabled by default.
     pub fn dhcp(self, query: DhcpQuery) -> Discovery {
         Discovery { dhcp: Some(query), ..self }
     }

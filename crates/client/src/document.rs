@@ -1,8 +1,8 @@
 //! Parsing of the Scheduled Events document.
 //!
 //! The parser is strict where a mistake would be acted upon (status, ID, time) and lenient where services and emulators
-//! differ: unknown keys are ignored, words are case-insensitive, and `NotBefore` may be in RFC 1123 or ISO 8601 format. One
-//! invalid event makes the whole document invalid, because a missing event would look like one that has finished.
+//! differ: unknown keys are ignored, words are case-insensitive, and `NotBefore` may be in RFC 1123 or ISO 8601 format.
+//! One invalid event makes the whole document invalid, because a missing event would look like one that has finished.
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;

@@ -22,7 +22,8 @@ pub enum Error {
     /// The service rejected the request; retrying does not help.
     #[error("request refused (status {status}): {message}")]
     Refused { status: u16, message: String },
-    /// The service supports none of this client's API versions. Status and message are the response to the newest version.
+    /// The service supports none of this client's API versions. Status and message are the response to the newest
+    /// version.
     #[error("no supported API version (status {status}): {message}")]
     UnsupportedVersion { status: u16, message: String },
     #[error("invalid response")]

@@ -1,8 +1,8 @@
 //! The subset of HTTP/1.1 that a metadata endpoint needs, without sockets.
 //!
-//! It is small enough to do without a library, which would cost a guest agent memory and trust: one request at a time, no
-//! TLS, redirects, cookies, compression or proxies (the service refuses proxied requests). The blocking and the async client
-//! share this code.
+//! It is small enough to do without a library, which would cost a guest agent memory and trust: one request at a time,
+//! no TLS, redirects, cookies, compression or proxies (the service refuses proxied requests). The blocking and the
+//! async client share this code.
 //!
 //! ```text
 //! Request::to_bytes ─▶ wire ─▶ Decoder::feed, feed, … ─▶ Response
@@ -138,7 +138,8 @@ impl Decoder {
         self.state == State::Head && self.pending.is_empty()
     }
 
-    /// Decodes more bytes. Returns the response once it is complete. An empty slice means that the connection was closed.
+    /// Decodes more bytes. Returns the response once it is complete. An empty slice means that the connection was
+    /// closed.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Option<Response>, HttpError> {
         if bytes.is_empty() {
             return self.finish_at_close().map(Some);

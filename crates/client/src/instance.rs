@@ -75,8 +75,8 @@ impl Instance {
     }
 }
 
-/// Versions to try, newest first: those that added a field of [`Instance`] (tags and priority, zone, resource group, name).
-/// Azure never withdraws a version, so newer ones are not needed.
+/// Versions to try, newest first: those that added a field of [`Instance`] (tags and priority, zone, resource group,
+/// name). Azure never withdraws a version, so newer ones are not needed.
 pub(crate) fn supported_versions() -> Vec<InstanceVersion> {
     let wanted = ["2021-02-01", "2019-06-04", "2017-12-01", "2017-08-01", "2017-04-02"];
     wanted.iter().filter_map(|version| InstanceVersion::parse(Some(version)).ok()).collect()

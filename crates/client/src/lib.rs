@@ -1,9 +1,9 @@
 //! Client for the Scheduled Events metadata endpoint of Forewarn and of Azure.
 //!
-//! Scheduled Events tells a virtual machine about upcoming restarts, freezes, redeployments, evictions and deletions. This
-//! library polls the endpoint, reports what changed, and approves events so that they can start early. It negotiates the
-//! newest API version, polls conditionally, uses long polling where the service supports it, and retries when the service
-//! is slow, overloaded or unreachable.
+//! Scheduled Events tells a virtual machine about upcoming restarts, freezes, redeployments, evictions and deletions.
+//! This library polls the endpoint, reports what changed, and approves events so that they can start early. It
+//! negotiates the newest API version, polls conditionally, uses long polling where the service supports it, and retries
+//! when the service is slow, overloaded or unreachable.
 //!
 //! Watch for events and approve those that affect this machine:
 //!

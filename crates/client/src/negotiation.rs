@@ -28,8 +28,8 @@ impl<V: Copy> Negotiation<V> {
         self.is_confirmed = true;
     }
 
-    /// Records that the service does not support the current version. Returns whether another one is left to try; if not,
-    /// the next call starts over with the newest.
+    /// Records that the service does not support the current version. Returns whether another one is left to try; if
+    /// not, the next call starts over with the newest.
     pub fn reject(&mut self) -> bool {
         // If the version was accepted before, the service has been replaced: start over with the newest.
         let was_confirmed = std::mem::take(&mut self.is_confirmed);

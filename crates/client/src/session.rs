@@ -184,8 +184,8 @@ impl Session {
         }
     }
 
-    /// Time limit for a response. The first request can enable Scheduled Events for the event group, which takes Azure up to
-    /// two minutes.
+    /// Time limit for a response. The first request can enable Scheduled Events for the event group, which takes Azure
+    /// up to two minutes.
     pub fn timeout(&self) -> Duration {
         match self.versions.confirmed() {
             Some(_) => self.options.timeout,
@@ -226,7 +226,8 @@ pub(crate) fn is_forewarn(response: &Response) -> bool {
     response.header("server").is_some_and(|server| server.contains("Forewarn"))
 }
 
-/// Azure uses 404 only for an unknown version. Forewarn uses it for other reasons too (an unknown machine) and names them.
+/// Azure uses 404 only for an unknown version. Forewarn uses it for other reasons too (an unknown machine) and names
+/// them.
 fn is_about_version(response: &Response) -> bool {
     let mentions = |word: &str| String::from_utf8_lossy(&response.body).to_ascii_lowercase().contains(word);
     match response.status {

@@ -75,7 +75,8 @@ fn parse_number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Days from 1970-01-01 to a date. The computation starts years in March, so that a leap day is the last day of the year.
+/// Days from 1970-01-01 to a date. The computation starts years in March, so that a leap day is the last day of the
+/// year.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {

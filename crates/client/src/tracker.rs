@@ -10,8 +10,8 @@
 //! ```
 //!
 //! - An event that is first seen Started appears and starts in one step.
-//! - An event that disappears while Scheduled was canceled, unless it was approved or `NotBefore` has passed. In that case
-//!   it started and finished between two polls.
+//! - An event that disappears while Scheduled was canceled, unless it was approved or `NotBefore` has passed. In that
+//!   case it started and finished between two polls.
 //! - Incarnation numbers are ignored, because a service can start counting over.
 //! - A version that does not show events of a type says nothing about the end of such an event.
 
@@ -76,8 +76,8 @@ impl Tracker {
         Tracker { events, approved: BTreeSet::new() }
     }
 
-    /// Records that an event was approved and can start before `NotBefore`. If it then disappears without having been seen
-    /// Started, it counts as finished, not as canceled.
+    /// Records that an event was approved and can start before `NotBefore`. If it then disappears without having been
+    /// seen Started, it counts as finished, not as canceled.
     pub fn mark_approved(&mut self, id: &EventId) {
         if self.events.contains_key(id) {
             self.approved.insert(id.clone());
@@ -94,8 +94,8 @@ impl Tracker {
         self.events.get(id)
     }
 
-    /// Compares a document with the known events. Returns finished and canceled events first, then the other changes in the
-    /// order of the document.
+    /// Compares a document with the known events. Returns finished and canceled events first, then the other changes in
+    /// the order of the document.
     pub fn update(&mut self, document: &Document, now: SystemTime) -> Vec<Change> {
         let mut changes = self.remove_missing(document, now);
         for event in &document.events {

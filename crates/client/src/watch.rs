@@ -46,8 +46,8 @@ impl Default for WatchState {
 impl WatchState {
     /// Returns a queued change, or schedules the next poll.
     ///
-    /// Polls start at least one interval apart even if the service holds them. Otherwise a service that is shutting down,
-    /// or a proxy that ignores `wait`, would be flooded with requests.
+    /// Polls start at least one interval apart even if the service holds them. Otherwise a service that is shutting
+    /// down, or a proxy that ignores `wait`, would be flooded with requests.
     pub fn next(&mut self, now: Duration) -> WatchStep {
         if let Some(change) = self.queue.pop_front() {
             return WatchStep::Yield(change);

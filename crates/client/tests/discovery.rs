@@ -1,5 +1,5 @@
-//! Tests of endpoint discovery. All traffic stays on loopback; 169.254.169.254 is never contacted, because the tests use
-//! their own probe.
+//! Tests of endpoint discovery. All traffic stays on loopback; 169.254.169.254 is never contacted, because the tests
+//! use their own probe.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;

@@ -6,8 +6,8 @@ use forewarn_client::{Change, Document, Event, EventId, Tracker, Version};
 
 /// Feeds documents to a new tracker and checks the changes.
 ///
-/// A document is `[version ]second: event…`, and an event is `id/Type/Status[@not_before]`. A change is the ID after `+`
-/// (appeared), `!` (started), `-` (finished) or `x` (canceled).
+/// A document is `[version ]second: event…`, and an event is `id/Type/Status[@not_before]`. A change is the ID after
+/// `+` (appeared), `!` (started), `-` (finished) or `x` (canceled).
 fn check(steps: &[(&str, &str)]) {
     let mut tracker = Tracker::new();
     check_more(&mut tracker, steps);

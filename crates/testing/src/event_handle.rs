@@ -17,8 +17,8 @@ pub struct Approval {
     pub by: String,
 }
 
-/// Handle for an event on the server, created by [`Machine::schedule`](crate::Machine::schedule) and similar methods. Clones refer
-/// to the same event.
+/// Handle for an event on the server, created by [`Machine::schedule`](crate::Machine::schedule) and similar methods.
+/// Clones refer to the same event.
 ///
 /// The event as a handler sees it is in [`Machine::document`](crate::Machine::document).
 #[derive(Clone)]
@@ -107,8 +107,8 @@ impl EventHandle {
 
     /// Waits until the event is approved.
     ///
-    /// The timeout is in real time. Choose it generously: it expires only if the test fails. An event that finishes without an
-    /// approval fails the test at once.
+    /// The timeout is in real time. Choose it generously: it expires only if the test fails. An event that finishes
+    /// without an approval fails the test at once.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -130,7 +130,8 @@ impl EventHandle {
         self.wait("started", timeout, |event| (read_status(event) != Some(EventStatus::Scheduled)).then_some(()));
     }
 
-    /// Waits until the event has finished, and returns its outcome. With a manual clock, [advance](Forewarn::advance) it first.
+    /// Waits until the event has finished, and returns its outcome. With a manual clock, [advance](Forewarn::advance)
+    /// it first.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -1,7 +1,7 @@
 //! In-process Scheduled Events server for tests.
 //!
-//! A handler notices an event, prepares for it, approves it, and later undoes its preparations. This crate provides the server side
-//! for testing a handler: machines, events on demand, and a clock that moves only when the test says so.
+//! A handler notices an event, prepares for it, approves it, and later undoes its preparations. This crate provides the
+//! server side for testing a handler: machines, events on demand, and a clock that moves only when the test says so.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,7 +24,8 @@
 //!
 //! No method returns an error. An operation that fails panics with a message and the line of the test.
 //!
-//! Every method blocks. In an async test with a single thread, wait on another thread so that the handler can make progress:
+//! Every method blocks. In an async test with a single thread, wait on another thread so that the handler can make
+//! progress:
 //!
 //! ```
 //! # use std::time::Duration;
@@ -40,7 +41,8 @@
 //! ```
 //!
 //! The server is the same code as `forewarn serve`, on free loopback ports; the command line can connect to
-//! [`Forewarn::management_url`]. Out of scope: network namespaces. Run programs with a fixed endpoint under `forewarn run`.
+//! [`Forewarn::management_url`]. Out of scope: network namespaces. Run programs with a fixed endpoint under `forewarn
+//! run`.
 
 mod api;
 mod builder;

@@ -62,11 +62,12 @@ impl Machine {
 
     /// Schedules an event.
     ///
-    /// A Freeze, Reboot or Redeploy is platform maintenance, a Preempt is an [eviction](Machine::evict), and a Terminate is a
-    /// [deletion](Machine::delete) with the machine's terminate notice, or with five minutes if it has none.
+    /// A Freeze, Reboot or Redeploy is platform maintenance, a Preempt is an [eviction](Machine::evict), and a
+    /// Terminate is a [deletion](Machine::delete) with the machine's terminate notice, or with five minutes if it has
+    /// none.
     ///
-    /// The server shows events only to machines that have requested their document. If the handler has not done so yet, this
-    /// and the other methods that create events request it once.
+    /// The server shows events only to machines that have requested their document. If the handler has not done so yet,
+    /// this and the other methods that create events request it once.
     ///
     /// ```
     /// # use forewarn_testing::{EventKind, Forewarn};

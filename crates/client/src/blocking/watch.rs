@@ -10,7 +10,8 @@ use crate::watch::{WatchState, WatchStep};
 
 /// Endless iterator over changes, created by [`Client::watch`].
 ///
-/// A poll that still fails after the retries of the client's policy yields one error. The next call to `next` polls again.
+/// A poll that still fails after the retries of the client's policy yields one error. The next call to `next` polls
+/// again.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -37,8 +38,8 @@ impl Watch {
         self
     }
 
-    /// Sets how long the service may hold a poll, where it supports long polling; `None` disables long polling. The default
-    /// is [`HOLD_DEFAULT`](crate::HOLD_DEFAULT).
+    /// Sets how long the service may hold a poll, where it supports long polling; `None` disables long polling. The
+    /// default is [`HOLD_DEFAULT`](crate::HOLD_DEFAULT).
     pub fn hold(mut self, hold: Option<Duration>) -> Watch {
         self.state.hold = hold;
         self

@@ -1,7 +1,7 @@
 //! DHCP query: sends a DHCPDISCOVER and reads option 245 of the offer.
 //!
-//! The offer is not accepted, so no address is leased; the published samples do the same. The query needs UDP port 68: it
-//! fails if a DHCP client holds that port or a firewall blocks the offer.
+//! The offer is not accepted, so no address is leased; the published samples do the same. The query needs UDP port 68:
+//! it fails if a DHCP client holds that port or a firewall blocks the offer.
 //!
 //! ```text
 //!    0  op, htype, hlen, hops      28  MAC            240  options: 53 1 1, 55 1 245, 255
@@ -17,7 +17,8 @@ use socket2::{Domain, Socket, Type};
 
 use crate::retry::Jitter;
 
-/// Settings of a DHCP query. The default queries every Ethernet interface that is up, one after the other, from port 68.
+/// Settings of a DHCP query. The default queries every Ethernet interface that is up, one after the other, from port
+/// 68.
 #[derive(Debug, Clone)]
 pub struct DhcpQuery {
     /// Local address to send from.

@@ -6,8 +6,8 @@
 //! | systemd-networkd | `/run/systemd/netif/leases` | `OPTION_245=a83f8110` |
 //! | NetworkManager | `/run/NetworkManager/devices`, `/var/lib/NetworkManager` | `dhcp4.private_245=a8:3f:81:10`, `OPTION_245=a83f8110` |
 //!
-//! Every format is accepted in every file, because a file name does not always tell which client wrote the file. A client
-//! appends renewed leases, so the last entry of a file counts.
+//! Every format is accepted in every file, because a file name does not always tell which client wrote the file. A
+//! client appends renewed leases, so the last entry of a file counts.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,8 +24,8 @@ const DIRECTORIES: [&str; 6] = [
     "var/lib/dhcpcd",
 ];
 
-/// Limit per file; of a larger one the end is read. dhclient appends about 700 bytes per lease and truncates the file from
-/// time to time.
+/// Limit per file; of a larger one the end is read. dhclient appends about 700 bytes per lease and truncates the file
+/// from time to time.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Limit per directory. There is one file per interface, including some that no longer exist.

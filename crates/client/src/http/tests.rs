@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Decodes a response at once and byte by byte, then closes the connection. The expected text is the status, whether the
-/// connection can be reused, and the body; or the error.
+/// Decodes a response at once and byte by byte, then closes the connection. The expected text is the status, whether
+/// the connection can be reused, and the body; or the error.
 fn check(bytes: &str, expected: &str) {
     assert_eq!(decode(bytes.as_bytes(), usize::MAX), expected, "{bytes:?}");
     assert_eq!(decode(bytes.as_bytes(), 1), expected, "byte by byte: {bytes:?}");

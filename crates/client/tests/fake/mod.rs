@@ -30,8 +30,8 @@ impl Service {
         Service { endpoint, thread: std::thread::spawn(move || serve(&listener, &responses)) }
     }
 
-    /// Returns the requests, each as request line, ETag and body, with `*` before those on a new connection. Every response
-    /// must have been used.
+    /// Returns the requests, each as request line, ETag and body, with `*` before those on a new connection. Every
+    /// response must have been used.
     pub fn requests(self) -> Vec<String> {
         self.thread.join().unwrap()
     }
