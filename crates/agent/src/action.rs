@@ -1,8 +1,9 @@
 //! Built-in actions for common tasks, so that no script is needed.
 //!
-//! An action is a step like a hook and runs like one: the agent starts itself as a child process (`forewarn-agent act`) with the event
-//! in the environment and on standard input. Records, time limits and logging are the same as for hooks. The action itself is passed in
-//! `FOREWARN_ACTION`, not on the command line, because it may contain a secret and command lines are visible to every user.
+//! An action is a step like a hook and runs like one: the agent starts itself as a child process (`forewarn-agent act`)
+//! with the event in the environment and on standard input. Records, time limits and logging are the same as for hooks.
+//! The action itself is passed in `FOREWARN_ACTION`, not on the command line, because it may contain a secret and
+//! command lines are visible to every user.
 
 mod haproxy;
 mod journal;
@@ -58,7 +59,7 @@ impl Action {
             name: action_step_name(&self.name, *phase),
             phase: *phase,
             kinds: self.kinds.clone(),
-            changed_by: self.spec.is_change().then(|| self.name.clone()),
+            changed_by: self.spec.is_reversible().then(|| self.name.clone()),
             on_failure: self.on_failure.or(self.spec.failure_policy()),
             on_late: self.on_late.or(self.spec.failure_policy()),
         })
@@ -100,7 +101,7 @@ impl ActionSpec {
     }
 
     /// Whether the action changes something that `restore` undoes; the others only send a notification.
-    fn is_change(&self) -> bool {
+    fn is_reversible(&self) -> bool {
         match self {
             ActionSpec::Journal(_) | ActionSpec::Webhook(_) => false,
             ActionSpec::Nginx(_) | ActionSpec::Haproxy(_) | ActionSpec::Systemd(_) | ActionSpec::Kubernetes(_) => true,
@@ -109,7 +110,7 @@ impl ActionSpec {
 
     /// Default failure policy. A failed notification does not prevent the approval.
     fn failure_policy(&self) -> Option<FailurePolicy> {
-        (!self.is_change()).then_some(FailurePolicy::Approve)
+        (!self.is_reversible()).then_some(FailurePolicy::Approve)
     }
 }
 

@@ -27,8 +27,8 @@ impl StepCatalog {
         Ok(StepCatalog { hooks, actions: config.actions.clone() })
     }
 
-    /// Steps in the order in which they run: actions in the order of the file, then the general hook, then the hook for the type.
-    /// `restore` runs in reverse order.
+    /// Steps in the order in which they run: actions in the order of the file, then the general hook, then the hook for
+    /// the type. `restore` runs in reverse order.
     pub fn steps(&self) -> Vec<Step> {
         let steps = self.actions.iter().flat_map(Action::steps).chain(self.hooks.steps());
         let (mut steps, restores): (Vec<Step>, Vec<Step>) = steps.partition(|step| step.phase != Phase::Restore);

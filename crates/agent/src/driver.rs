@@ -34,9 +34,9 @@ pub fn run(config: Config) -> Result<()> {
     let catalog = StepCatalog::load(&config)?;
     let state = StateDir::open(&config.state)?;
     let records = state.load()?;
-    records.iter().for_each(stop_orphan);
+    records.iter().for_each(stop_orphans);
     let known = records.iter().filter(|record| record.end.is_none()).map(|record| record.event.id.clone()).collect();
-    let plan = Plan::resume(rules(&config, &catalog), records);
+    let plan = Plan::resume(build_rules(&config, &catalog), records);
     // Fail now rather than at the first event if the state directory is not writable.
     state.save(plan.records())?;
     let (sender, inbox) = channel();
@@ -66,7 +66,7 @@ pub fn run(config: Config) -> Result<()> {
     Ok(())
 }
 
-fn rules(config: &Config, catalog: &StepCatalog) -> Rules {
+fn build_rules(config: &Config, catalog: &StepCatalog) -> Rules {
     Rules {
         steps: catalog.steps(),
         policies: config.policies.clone(),
@@ -79,7 +79,7 @@ fn rules(config: &Config, catalog: &StepCatalog) -> Rules {
     }
 }
 
-fn stop_orphan(record: &Record) {
+fn stop_orphans(record: &Record) {
     for run in &record.runs {
         if run.process.as_ref().is_some_and(process::stop_orphan) {
             log::write_line(format!(
@@ -181,8 +181,8 @@ impl Driver {
         }
     }
 
-    /// Saves the state. If the disk is full, the agent runs hooks anyway: a hook that may run twice after a crash is better
-    /// than none.
+    /// Saves the state. If the disk is full, the agent runs hooks anyway: a hook that may run twice after a crash is
+    /// better than none.
     fn save(&mut self) {
         match self.state.save(self.plan.records()) {
             Ok(()) => self.is_unsaved = false,
@@ -259,7 +259,7 @@ struct OutageLog {
 impl OutageLog {
     fn report_failure(&mut self, problem: &str) {
         if self.since.is_none() {
-            log::write_line(format!("no response from the service, retrying: {problem}"));
+            log::write_line(format!("polling failed, retrying: {problem}"));
             self.since = Some(Instant::now());
         }
     }

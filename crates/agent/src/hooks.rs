@@ -1,7 +1,7 @@
 //! The hooks directory. It is read once, at startup, so that mistakes are reported then and not during an event.
 //!
-//! A hook named `prepare`, `started` or `restore` runs for all events. A hook named `reboot.prepare` and so on runs only for events of
-//! that type, in addition to the general one.
+//! A hook named `prepare`, `started` or `restore` runs for all events. A hook named `reboot.prepare` and so on runs
+//! only for events of that type, in addition to the general one.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! `forewarn-agent`: watches for Scheduled Events that affect this machine, runs hooks and actions, and approves events.
+//! `forewarn-agent`: watches for Scheduled Events that affect this machine, runs hooks and actions, and approves
+//! events.
 //!
 //! | module | purpose | I/O |
 //! |---|---|---|

@@ -1,7 +1,7 @@
 //! Metrics and health on a local port: `GET /metrics` for Prometheus, `GET /healthz` for other monitoring.
 //!
-//! A minimal web server: one thread, one connection at a time, small responses from memory. Slow clients are disconnected, and the
-//! agent never waits for this server.
+//! A minimal web server: one thread, one connection at a time, small responses from memory. Slow clients are
+//! disconnected, and the agent never waits for this server.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};

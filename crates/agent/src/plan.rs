@@ -1,5 +1,5 @@
-//! The decisions of the agent. No I/O and no clock: documents, results of steps and the time go in, tasks come out. The driver
-//! saves [`Plan::records`] before it carries out the tasks.
+//! The decisions of the agent. No I/O and no clock: documents, results of steps and the time go in, tasks come out. The
+//! driver saves [`Plan::records`] before it carries out the tasks.
 //!
 //! ```text
 //!            appears            starts            disappears
@@ -14,8 +14,8 @@
 //! - A step is recorded as running before it starts, so it never runs twice for an event.
 //! - An event that is first seen Started has no `prepare`.
 //!
-//! An action that changes something (drains, stops, cordons) has stricter rules than a hook: it undoes only what it changed, not
-//! while another event still needs the change, and never runs for two events at the same time.
+//! An action that changes something (drains, stops, cordons) has stricter rules than a hook: it undoes only what it
+//! changed, not while another event still needs the change, and never runs for two events at the same time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -142,7 +142,7 @@ impl Plan {
             }
         }
         self.has_document = true;
-        self.forget_old();
+        self.forget_old_events();
     }
 
     pub fn record_start(&mut self, id: &EventId, step: &str, process: ProcessIdentity) {
@@ -200,7 +200,7 @@ impl Plan {
         let ids: Vec<EventId> = self.records.keys().cloned().collect();
         for id in ids {
             tasks.extend(self.next_step(&id, now).map(|job| Task::Run(Box::new(job))));
-            if self.may_approve(&self.records[&id], now) {
+            if self.can_approve(&self.records[&id], now) {
                 self.pending_approvals.entry(id.clone()).or_default().retry_at = None;
                 tasks.push(Task::Approve(id));
             }
@@ -236,13 +236,13 @@ impl Plan {
 
     /// Logs actions that ran for an event and are no longer configured, because their changes cannot be undone.
     fn log_orphaned_actions(&mut self) {
-        let is_lost = |run: &&StepRun| {
+        let is_orphaned = |run: &&StepRun| {
             let is_action_of_prepare = run.phase == Phase::Prepare && Step::from_hook_name(&run.name).is_none();
             is_action_of_prepare && self.rules.steps.iter().all(|step| step.name != run.name)
         };
         for record in self.records.values().filter(|record| record.end.is_none()) {
             let id = &record.event.id;
-            self.messages.extend(record.runs.iter().filter(is_lost).map(|run| {
+            self.messages.extend(record.runs.iter().filter(is_orphaned).map(|run| {
                 format!(
                     "event {id}: {} ran and is no longer configured; undo its changes by hand",
                     step_title(&run.name)
@@ -294,7 +294,7 @@ impl Plan {
         self.is_changed = true;
     }
 
-    fn forget_old(&mut self) {
+    fn forget_old_events(&mut self) {
         let rules = &self.rules;
         let done = |record: &&Record| {
             record.end.is_some() && !record.is_running() && pending_steps(rules, record).next().is_none()
@@ -317,11 +317,11 @@ impl Plan {
         if phase == Phase::Prepare && self.is_held(record) {
             return None;
         }
-        let may_run = |step: &&Step| !self.must_wait(id, step);
+        let can_run = |step: &&Step| !self.must_wait(id, step);
         let step = match phase {
-            Phase::Prepare | Phase::Started => pending_steps(&self.rules, record).next().filter(may_run),
+            Phase::Prepare | Phase::Started => pending_steps(&self.rules, record).next().filter(can_run),
             // A change that another event still needs does not block the other steps.
-            Phase::Restore => pending_steps(&self.rules, record).find(may_run),
+            Phase::Restore => pending_steps(&self.rules, record).find(can_run),
         };
         let step = step?.name.clone();
         let job = Job { event: record.event.clone(), phase, step: step.clone(), limit: self.step_limit(record, now) };
@@ -351,7 +351,7 @@ impl Plan {
         }
     }
 
-    fn may_approve(&self, record: &Record, now: SystemTime) -> bool {
+    fn can_approve(&self, record: &Record, now: SystemTime) -> bool {
         let is_open = record.end.is_none() && record.event.status == EventStatus::Scheduled && !record.approved;
         let pending = self.pending_approvals.get(&record.event.id);
         let is_free = pending.is_none_or(|pending| pending.retry_at.is_some_and(|at| at <= now));
@@ -368,8 +368,8 @@ impl Plan {
         !record.is_running() && !self.is_held(record) && pending_steps(&self.rules, record).next().is_none()
     }
 
-    /// Whether a step of `prepare` failed in a way that prevents the approval, or was undone because the event seemed to have
-    /// finished.
+    /// Whether a step of `prepare` failed in a way that prevents the approval, or was undone because the event seemed
+    /// to have finished.
     fn is_held(&self, record: &Record) -> bool {
         let mut prepares = record.runs.iter().filter(|run| run.phase == Phase::Prepare);
         let has_failed = prepares.any(|run| {
@@ -411,8 +411,8 @@ fn current_phase(record: &Record) -> Phase {
     }
 }
 
-/// Whether both `prepare` and `restore` ran, so that the machine is no longer prepared. Steps never run twice, so this counts as
-/// a failure.
+/// Whether both `prepare` and `restore` ran, so that the machine is no longer prepared. Steps never run twice, so this
+/// counts as a failure.
 fn is_undone(rules: &Rules, record: &Record) -> bool {
     let ran = |phase| record.runs.iter().any(|run| run.phase == phase);
     rules.on_failure == FailurePolicy::Hold && ran(Phase::Prepare) && ran(Phase::Restore)

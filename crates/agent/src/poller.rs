@@ -1,8 +1,8 @@
-//! The thread that polls the service: finds the endpoint, looks up the name of this machine, and fetches documents. It never
-//! gives up.
+//! The thread that polls the service: finds the endpoint, looks up the name of this machine, and fetches documents. It
+//! never gives up.
 //!
-//! An event that is missing from a document counts as finished, and `restore` cannot be undone. So a document that lacks a
-//! known event is passed on only if the next response confirms it.
+//! An event that is missing from a document counts as finished, and `restore` cannot be undone. So a document that
+//! lacks a known event is passed on only if the next response confirms it.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;

@@ -1,5 +1,5 @@
-//! Runs a step as a process in its own process group. The event is in its environment and on standard input, its output goes
-//! to the log, and the whole group is killed if the step exceeds its time limit.
+//! Runs a step as a process in its own process group. The event is in its environment and on standard input, its output
+//! goes to the log, and the whole group is killed if the step exceeds its time limit.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -21,8 +21,8 @@ use crate::step::step_title;
 /// From SIGTERM to SIGKILL.
 pub const KILL_GRACE: Duration = Duration::from_secs(2);
 
-/// Time to wait for the last output of a step that has exited. A background process that still holds the pipe is not waited
-/// for.
+/// Time to wait for the last output of a step that has exited. A background process that still holds the pipe is not
+/// waited for.
 const OUTPUT_WAIT: Duration = Duration::from_millis(500);
 
 /// Longer lines of output are split, so that a step cannot fill the memory.
@@ -44,8 +44,8 @@ pub enum StepSignal {
     Stop,
 }
 
-/// Runs a step until it ends or is killed. `sender` is the other end of `signals`; `on_start` receives the identity of the
-/// process.
+/// Runs a step until it ends or is killed. `sender` is the other end of `signals`; `on_start` receives the identity of
+/// the process.
 pub fn run(
     program: &Program,
     job: &Job,
@@ -70,8 +70,8 @@ pub fn run(
     outcome
 }
 
-/// Stops a step that a killed agent left running, because its time limit and its outcome are no longer tracked. Returns whether
-/// it was still running.
+/// Stops a step that a killed agent left running, because its time limit and its outcome are no longer tracked. Returns
+/// whether it was still running.
 pub fn stop_orphan(identity: &ProcessIdentity) -> bool {
     let is_running = || identify(identity.pid).as_ref() == Some(identity);
     if !is_running() {

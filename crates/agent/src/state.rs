@@ -1,7 +1,7 @@
 //! The state directory: one file with all records, and a lock.
 //!
-//! The file is replaced atomically: a new file is written, synced and renamed over the old one. After a crash there is either the
-//! old state or the new one.
+//! The file is replaced atomically: a new file is written, synced and renamed over the old one. After a crash there is
+//! either the old state or the new one.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};

@@ -1,5 +1,5 @@
-//! The built-in actions through whole lives of events: against real nginx, HAProxy and curl, a socket that
-//! reads what journald would read, and stand-ins for systemctl and kubectl that record what they are told.
+//! Tests of the built-in actions: against real nginx, HAProxy and curl, a socket in place of journald, and scripts in
+//! place of systemctl and kubectl that record their arguments.
 
 mod support;
 
@@ -15,31 +15,31 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use forewarn_core::MachineId;
-use support::{Guest, PATIENCE, World, until};
+use support::{Guest, TIMEOUT, World, until};
 
-/// A machine called `web` with an agent of this configuration, watching.
-struct Life {
+/// Machine `web` with an agent that is watching.
+struct Case {
     world: World,
     machine: MachineId,
     guest: Guest,
 }
 
-impl Life {
-    fn new(config: impl FnOnce(&Guest) -> String) -> Life {
+impl Case {
+    fn new(config: impl FnOnce(&Guest) -> String) -> Case {
         let world = World::new();
         let (machine, url) = world.machine("web", |_| {});
         let mut guest = Guest::new(&url);
         guest.config(&config(&guest));
         guest.start();
         world.wait_until_on(machine);
-        Life { world, machine, guest }
+        Case { world, machine, guest }
     }
 
     fn restart(&self) {
         self.world.restart(self.machine, 0xE1);
     }
 
-    /// It was approved and has started; now it is over.
+    /// Waits until the event has started, then finishes it.
     fn end(&self) {
         self.world.wait_until_started(0xE1);
         self.world.advance(600);
@@ -47,16 +47,16 @@ impl Life {
 }
 
 #[track_caller]
-fn check_refused(config: &str, words: &str) {
+fn check_rejected(config: &str, message: &str) {
     let guest = Guest::new("http://127.0.0.1:1");
     guest.config(config);
     let output = guest.output("run");
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && text.contains(words) && text.lines().count() == 1, "{words:?}: {text}");
+    assert!(!output.status.success() && text.contains(message) && text.lines().count() == 1, "{message:?}: {text}");
 }
 
-/// The fields of a datagram in journald's native protocol.
-fn fields(mut datagram: &[u8]) -> BTreeMap<String, String> {
+/// Parses a datagram in journald's native protocol.
+fn parse_fields(mut datagram: &[u8]) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     while !datagram.is_empty() {
         let end = datagram.iter().position(|byte| *byte == b'\n').expect("a line ends");
@@ -81,14 +81,14 @@ fn the_journal_gets_the_event_as_fields() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     let next = || {
         let mut buffer = vec![0; 65536];
         let count = socket.recv(&mut buffer).unwrap();
-        fields(&buffer[..count])
+        parse_fields(&buffer[..count])
     };
-    let life = Life::new(|_| format!("[[action]]\njournal.socket = '{}'", path.display()));
-    life.restart();
+    let case = Case::new(|_| format!("[[action]]\njournal.socket = '{}'", path.display()));
+    case.restart();
     let prepare = next();
     assert!(prepare["MESSAGE"].starts_with("Reboot of web not before "), "{prepare:?}");
     for (name, value) in [
@@ -106,15 +106,18 @@ fn the_journal_gets_the_event_as_fields() {
     }
     assert_eq!(prepare["MESSAGE_ID"].len(), 32);
     assert_eq!(next()["MESSAGE"], "Reboot of web has started");
-    life.end();
-    assert_eq!(next()["MESSAGE"], "Reboot of web is over");
-    life.guest.wait_for_log("action journal.restore succeeded");
-    check_refused("[[action]]\njournal.socket = '/no/such'", "the action journal cannot run: the journal's socket");
-    check_refused("[[action]]\njournal.socket = '/dev/null'", "/dev/null is not a socket");
+    case.end();
+    assert_eq!(next()["MESSAGE"], "Reboot of web has finished");
+    case.guest.wait_for_log("action journal.restore succeeded");
+    check_rejected(
+        "[[action]]\njournal.socket = '/no/such'",
+        "cannot run the action journal: cannot use the journal socket",
+    );
+    check_rejected("[[action]]\njournal.socket = '/dev/null'", "/dev/null is not a socket");
 }
 
-/// A web server that gives these answers in turn, the last one for ever, and passes on what it is sent.
-fn web_hook(statuses: &'static [&'static str]) -> (String, Receiver<(String, String)>) {
+/// Web server that sends these statuses in turn, repeating the last one, and passes on the requests.
+fn start_webhook(statuses: &'static [&'static str]) -> (String, Receiver<(String, String)>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("http://{}/hook?a=\"b", listener.local_addr().unwrap());
     let (sender, requests) = channel();
@@ -141,18 +144,18 @@ fn web_hook(statuses: &'static [&'static str]) -> (String, Receiver<(String, Str
 }
 
 #[test]
-fn a_web_hook_is_tried_again_and_its_secrets_are_on_no_command_line() {
-    let (url, requests) = web_hook(&["503 Busy", "429 Slow", "204 Fine"]);
-    let life = Life::new(|guest| {
-        let curl = stand_in(guest, "curl", "exec curl \"$@\"");
+fn a_webhook_is_retried_and_its_secrets_are_on_no_command_line() {
+    let (url, requests) = start_webhook(&["503 Busy", "429 Slow", "204 Fine"]);
+    let case = Case::new(|guest| {
+        let curl = write_fake(guest, "curl", "exec curl \"$@\"");
         format!(
             "[[action]]\nwebhook.url = '{url}'\nwebhook.timeout = '50s'\nwebhook.curl = '{curl}'\n\
              webhook.headers.Authorization = 'Bearer \\x'"
         )
     });
-    life.restart();
+    case.restart();
     for _attempt in 0..3 {
-        let (head, body) = requests.recv_timeout(PATIENCE).unwrap();
+        let (head, body) = requests.recv_timeout(TIMEOUT).unwrap();
         assert!(head.starts_with("POST /hook?a="), "{head}");
         assert!(head.contains("Authorization: Bearer \\x\r\n"), "{head}");
         assert!(head.contains("Content-Type: application/json\r\n"), "{head}");
@@ -160,32 +163,32 @@ fn a_web_hook_is_tried_again_and_its_secrets_are_on_no_command_line() {
         assert_eq!((&body["phase"], &body["event"]["EventType"]), (&"prepare".into(), &"Reboot".into()), "{body}");
         assert_eq!(body["event"]["Description"].as_str().map(str::is_empty), Some(false), "{body}");
     }
-    life.guest.wait_for_log("action webhook.prepare succeeded");
-    life.world.wait_until_started(0xE1);
-    let marks = life.guest.marks();
+    case.guest.wait_for_log("action webhook.prepare succeeded");
+    case.world.wait_until_started(0xE1);
+    let marks = case.guest.marks();
     assert!(
         marks.len() >= 3 && marks.iter().all(|mark| !mark.contains("hook") && !mark.contains("Bearer")),
         "{marks:?}"
     );
-    assert!(requests.recv_timeout(PATIENCE).unwrap().1.starts_with(r#"{"phase":"started","#));
+    assert!(requests.recv_timeout(TIMEOUT).unwrap().1.starts_with(r#"{"phase":"started","#));
 }
 
 #[test]
-fn a_web_hook_that_refuses_is_a_failure_that_holds_nothing() {
-    let (url, requests) = web_hook(&["404 No"]);
-    let life = Life::new(|_| format!("[[action]]\nwebhook.url = '{url}'\n"));
-    life.restart();
-    requests.recv_timeout(PATIENCE).unwrap();
-    life.guest.wait_for_log("action webhook.prepare: forewarn-agent: the web hook answered 404");
-    life.guest.wait_for_log("action webhook.prepare failed, exit status: 1");
-    life.world.wait_until_started(0xE1);
-    assert_eq!(life.guest.log_count("webhook.prepare begins"), 1);
-    check_refused("[[action]]\nwebhook.url = 'ftp://x'", "its url must begin with http:// or https://");
-    check_refused("[[action]]\nwebhook = { url = 'http://x', curl = 'no-curl' }", "no-curl is not in PATH");
+fn a_webhook_that_refuses_does_not_hold_the_approval() {
+    let (url, requests) = start_webhook(&["404 No"]);
+    let case = Case::new(|_| format!("[[action]]\nwebhook.url = '{url}'\n"));
+    case.restart();
+    requests.recv_timeout(TIMEOUT).unwrap();
+    case.guest.wait_for_log("action webhook.prepare: forewarn-agent: the webhook returned 404");
+    case.guest.wait_for_log("action webhook.prepare failed: exit status: 1");
+    case.world.wait_until_started(0xE1);
+    assert_eq!(case.guest.log_count("starting action webhook.prepare"), 1);
+    check_rejected("[[action]]\nwebhook.url = 'ftp://x'", "url must start with http:// or https://");
+    check_rejected("[[action]]\nwebhook = { url = 'http://x', curl = 'no-curl' }", "no-curl is not in PATH");
 }
 
-/// A web server with a certificate of its own that passes everything on to this address.
-fn tls_before(dir: &Path, port: u16, address: &str) -> Foreign {
+/// TLS proxy with a self-signed certificate in front of this address.
+fn start_tls_proxy(dir: &Path, port: u16, address: &str) -> Daemon {
     let (dir_text, key) = (dir.display(), dir.join("key.pem"));
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
@@ -204,62 +207,62 @@ fn tls_before(dir: &Path, port: u16, address: &str) -> Foreign {
 }
 
 #[test]
-fn a_web_hook_over_https_is_sent_to_those_whose_certificate_is_known_and_to_nobody_else() {
+fn a_webhook_over_https_requires_a_trusted_certificate() {
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
-    let (url, requests) = web_hook(&["204 Fine"]);
+    let (url, requests) = start_webhook(&["204 Fine"]);
     let address = url.trim_start_matches("http://").split('/').next().unwrap();
-    let _nginx = tls_before(dir.path(), port, address);
+    let _nginx = start_tls_proxy(dir.path(), port, address);
     let settings = |curl: &str| {
         format!(
             "[[action]]\nwebhook.url = 'https://127.0.0.1:{port}/hook'\nwebhook.timeout = '5s'\nwebhook.curl = '{curl}'"
         )
     };
-    let stranger = Life::new(|_| settings("curl"));
-    stranger.restart();
-    stranger.guest.wait_for_log("action webhook.prepare failed");
-    assert!(requests.try_recv().is_err(), "{}", stranger.guest.log());
+    let untrusted = Case::new(|_| settings("curl"));
+    untrusted.restart();
+    untrusted.guest.wait_for_log("action webhook.prepare failed");
+    assert!(requests.try_recv().is_err(), "{}", untrusted.guest.log());
 
-    let trusting = Life::new(|guest| {
+    let trusting = Case::new(|guest| {
         let certificate = dir.path().join("cert.pem");
-        settings(&stand_in(guest, "curl", &format!("exec curl --cacert {} \"$@\"", certificate.display())))
+        settings(&write_fake(guest, "curl", &format!("exec curl --cacert {} \"$@\"", certificate.display())))
     });
     trusting.restart();
-    let (head, body) = requests.recv_timeout(PATIENCE).unwrap();
+    let (head, body) = requests.recv_timeout(TIMEOUT).unwrap();
     assert!(head.starts_with("POST /hook HTTP/1.") && body.starts_with(r#"{"phase":"prepare","#), "{head}{body}");
     trusting.guest.wait_for_log("action webhook.prepare succeeded");
 }
 
-/// A port that was free a moment ago.
+/// Port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// A program of somebody else's that ends with the test.
-struct Foreign(Child);
+/// Child process that ends with the test.
+struct Daemon(Child);
 
-impl Drop for Foreign {
+impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
         let _ = self.0.wait();
     }
 }
 
-fn status_of(port: u16, path: &str) -> Option<u16> {
+fn get_status(port: u16, path: &str) -> Option<u16> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    response.split(' ').nth(1)?.parse().ok()
 }
 
-fn nginx(dir: &Path, port: u16) -> Foreign {
+fn nginx(dir: &Path, port: u16) -> Daemon {
     fs::create_dir(dir.join("drain.d")).unwrap();
     let health = format!("location /health {{ include {}/drain.d/*.conf; return 200; }}", dir.display());
-    start_nginx(dir, &format!("listen 127.0.0.1:{port}; {health}"), || status_of(port, "/health").map(drop))
+    start_nginx(dir, &format!("listen 127.0.0.1:{port}; {health}"), || get_status(port, "/health").map(drop))
 }
 
-/// With this server, until it answers.
-fn start_nginx(dir: &Path, server: &str, answers: impl FnMut() -> Option<()>) -> Foreign {
+/// Starts nginx with this server block and waits until it responds.
+fn start_nginx(dir: &Path, server: &str, is_ready: impl FnMut() -> Option<()>) -> Daemon {
     let dir_text = dir.display();
     let config = format!(
         "daemon off; pid {dir_text}/pid; error_log {dir_text}/error.log; worker_processes 1; events {{}}
@@ -269,8 +272,8 @@ fn start_nginx(dir: &Path, server: &str, answers: impl FnMut() -> Option<()>) ->
     );
     fs::write(dir.join("nginx.conf"), config).unwrap();
     let child = Command::new("nginx").arg("-c").arg(dir.join("nginx.conf")).stderr(Stdio::null()).spawn().unwrap();
-    let nginx = Foreign(child);
-    until("nginx answers", answers);
+    let nginx = Daemon(child);
+    until("nginx responds", is_ready);
     nginx
 }
 
@@ -280,42 +283,42 @@ fn nginx_is_drained_and_restored() {
     let _nginx = nginx(dir.path(), port);
     let (file, conf) = (dir.path().join("drain.d/drain.conf"), dir.path().join("nginx.conf"));
     let (file_text, conf_text) = (file.display(), conf.display());
-    let life = Life::new(|_| {
+    let case = Case::new(|_| {
         format!(
             "[[action]]\nnginx.file = '{file_text}'\nnginx.command = ['nginx', '-c', '{conf_text}']\nnginx.wait = '10ms'"
         )
     });
-    assert_eq!(status_of(port, "/health"), Some(200));
-    life.restart();
-    life.guest.wait_for_log("action nginx.prepare succeeded");
-    until("nginx is drained", || (status_of(port, "/health") == Some(503)).then_some(()));
-    life.end();
-    life.guest.wait_for_log("action nginx.restore succeeded");
-    until("nginx is back", || (status_of(port, "/health") == Some(200)).then_some(()));
+    assert_eq!(get_status(port, "/health"), Some(200));
+    case.restart();
+    case.guest.wait_for_log("action nginx.prepare succeeded");
+    until("nginx is drained", || (get_status(port, "/health") == Some(503)).then_some(()));
+    case.end();
+    case.guest.wait_for_log("action nginx.restore succeeded");
+    until("nginx is back", || (get_status(port, "/health") == Some(200)).then_some(()));
     assert!(!file.exists());
 
-    // What nginx cannot read never reaches it.
-    fs::write(&file, "# as it was\n").unwrap();
-    let life = Life::new(|_| {
+    // An invalid configuration is not loaded.
+    fs::write(&file, "# unchanged\n").unwrap();
+    let case = Case::new(|_| {
         format!(
             "[[action]]\nnginx = {{ file = '{file_text}', drained = 'nonsense;', command = ['nginx', '-c', '{conf_text}'] }}"
         )
     });
-    life.restart();
-    life.guest.wait_for_log("action nginx.prepare failed, exit status: 1");
-    life.guest.wait_for_log("unknown directive \"nonsense\"");
-    life.guest.wait_for_log("drain.conf is as it was: ");
-    assert_eq!(fs::read_to_string(&file).unwrap(), "# as it was\n");
-    assert_eq!(status_of(port, "/health"), Some(200));
-    check_refused("[[action]]\nnginx.file = '/no/such/dir/x.conf'", "the directory /no/such/dir is not there");
-    check_refused("[[action]]\nnginx.file = 'x.conf'", "its file must be a whole path, not x.conf");
-    check_refused(
+    case.restart();
+    case.guest.wait_for_log("action nginx.prepare failed: exit status: 1");
+    case.guest.wait_for_log("unknown directive \"nonsense\"");
+    case.guest.wait_for_log("nginx rejected the change; restored ");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "# unchanged\n");
+    assert_eq!(get_status(port, "/health"), Some(200));
+    check_rejected("[[action]]\nnginx.file = '/no/such/dir/x.conf'", "the directory /no/such/dir does not exist");
+    check_rejected("[[action]]\nnginx.file = 'x.conf'", "file must be an absolute path, not x.conf");
+    check_rejected(
         "[[action]]\nnginx = { file = '/tmp/x', command = ['/etc/passwd'] }",
         "/etc/passwd is not executable",
     );
 }
 
-fn haproxy(dir: &Path, port: u16, server_port: u16) -> Foreign {
+fn haproxy(dir: &Path, port: u16, server_port: u16) -> Daemon {
     let socket = dir.join("admin.sock");
     let config = format!(
         "global\n stats socket {} level admin\ndefaults\n mode http\n timeout connect 1s\n timeout client 60s\n timeout server 60s\n\
@@ -325,8 +328,8 @@ fn haproxy(dir: &Path, port: u16, server_port: u16) -> Foreign {
     fs::write(dir.join("haproxy.cfg"), config).unwrap();
     let mut command = Command::new("haproxy");
     let child = command.arg("-db").arg("-f").arg(dir.join("haproxy.cfg")).stderr(Stdio::null()).spawn().unwrap();
-    until("HAProxy answers", || UnixStream::connect(&socket).ok());
-    Foreign(child)
+    until("HAProxy responds", || UnixStream::connect(&socket).ok());
+    Daemon(child)
 }
 
 fn haproxy_status(socket: &Path, server: &str) -> String {
@@ -339,45 +342,45 @@ fn haproxy_status(socket: &Path, server: &str) -> String {
 }
 
 #[test]
-fn a_server_of_haproxy_is_drained_and_restored() {
+fn a_haproxy_server_is_drained_and_restored() {
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let _haproxy = haproxy(dir.path(), port, server.local_addr().unwrap().port());
     let socket = dir.path().join("admin.sock");
     let socket_text = socket.display();
-    let life = Life::new(|_| {
+    let case = Case::new(|_| {
         format!("[[action]]\nhaproxy = {{ socket = '{socket_text}', servers = ['be/s1'], wait = '10m' }}")
     });
     assert_eq!(haproxy_status(&socket, "s1"), "no check");
-    // Somebody is being served, and is waited for.
+    // An open session, which the agent waits for.
     let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     write!(client, "GET / HTTP/1.0\r\n\r\n").unwrap();
     let (session, _) = server.accept().unwrap();
-    life.restart();
+    case.restart();
     until("the server is drained", || (haproxy_status(&socket, "s1") == "DRAIN").then_some(()));
-    assert_eq!(life.guest.log_count("haproxy.prepare succeeded"), 0);
+    assert_eq!(case.guest.log_count("haproxy.prepare succeeded"), 0);
     drop((session, client));
-    life.guest.wait_for_log("action haproxy.prepare succeeded");
-    assert_eq!(life.guest.log_count("still open"), 0, "{}", life.guest.log());
+    case.guest.wait_for_log("action haproxy.prepare succeeded");
+    assert_eq!(case.guest.log_count("still open"), 0, "{}", case.guest.log());
     assert_eq!(haproxy_status(&socket, "s1"), "DRAIN");
     assert_eq!(haproxy_status(&socket, "s2"), "no check");
-    life.end();
-    life.guest.wait_for_log("action haproxy.restore succeeded");
+    case.end();
+    case.guest.wait_for_log("action haproxy.restore succeeded");
     assert_eq!(haproxy_status(&socket, "s1"), "no check");
 
     let config = |servers: &str| format!("[[action]]\nhaproxy = {{ socket = '{socket_text}', servers = [{servers}] }}");
-    check_refused(&config("'be/s3'"), "HAProxy has no server be/s3");
-    check_refused(&config("'s1'"), "'s1' is not of the form backend/server");
-    check_refused(&config("'be/s1;shutdown'"), "is not of the form backend/server");
-    check_refused(&config(""), "it has no servers");
-    check_refused(
+    check_rejected(&config("'be/s3'"), "HAProxy has no server be/s3");
+    check_rejected(&config("'s1'"), "invalid server 's1': use backend/server");
+    check_rejected(&config("'be/s1;shutdown'"), "invalid server 'be/s1;shutdown': use backend/server");
+    check_rejected(&config(""), "servers is empty");
+    check_rejected(
         "[[action]]\nhaproxy = { socket = '/no/such/admin.sock', servers = ['be/s1'] }",
-        "the directory /no/such of its socket is not there",
+        "the directory /no/such of the socket does not exist",
     );
 }
 
-/// A program of that name that records its arguments in `$MARKS`, and then does this.
-fn stand_in(guest: &Guest, name: &str, script: &str) -> String {
+/// Creates a program with this name that records its arguments in the marks file and then runs the script.
+fn write_fake(guest: &Guest, name: &str, script: &str) -> String {
     let path = guest.path(name);
     let marks = guest.path("marks");
     let text = format!(
@@ -391,112 +394,115 @@ fn stand_in(guest: &Guest, name: &str, script: &str) -> String {
 
 #[test]
 fn units_are_stopped_and_started() {
-    let life = Life::new(|guest| {
-        let systemctl = stand_in(guest, "systemctl", "");
+    let case = Case::new(|guest| {
+        let systemctl = write_fake(guest, "systemctl", "");
         format!("[[action]]\nsystemd = {{ units = ['a.service', 'b@1.service'], systemctl = '{systemctl}' }}")
     });
-    life.restart();
-    life.world.wait_until_started(0xE1);
-    life.guest.wait_for_marks(&["systemctl stop a.service b@1.service"]);
-    life.end();
-    life.guest.wait_for_marks(&["systemctl stop a.service b@1.service", "systemctl start a.service b@1.service"]);
-    check_refused("[[action]]\nsystemd.units = []", "it has no units");
-    check_refused("[[action]]\nsystemd.units = ['--now']", "'--now' is not the name of a unit");
-    check_refused("[[action]]\nsystemd.units = ['forewarn-agent']", "the agent cannot stop itself");
-    check_refused("[[action]]\nsystemd = { units = ['a'], systemctl = '/no/such' }", "/no/such is not there");
+    case.restart();
+    case.world.wait_until_started(0xE1);
+    case.guest.wait_for_marks(&["systemctl stop a.service b@1.service"]);
+    case.end();
+    case.guest.wait_for_marks(&["systemctl stop a.service b@1.service", "systemctl start a.service b@1.service"]);
+    check_rejected("[[action]]\nsystemd.units = []", "units is empty");
+    check_rejected("[[action]]\nsystemd.units = ['--now']", "invalid unit name '--now'");
+    check_rejected("[[action]]\nsystemd.units = ['forewarn-agent']", "the agent cannot stop itself");
+    check_rejected("[[action]]\nsystemd = { units = ['a'], systemctl = '/no/such' }", "/no/such does not exist");
 }
 
 #[test]
 fn a_node_is_cordoned_drained_and_uncordoned() {
-    let life = Life::new(|guest| {
-        let kubectl = stand_in(guest, "kubectl", "");
+    let case = Case::new(|guest| {
+        let kubectl = write_fake(guest, "kubectl", "");
         format!("[[action]]\nkubernetes = {{ node = 'web', kubectl = '{kubectl}', kubeconfig = '/dev/../etc/passwd' }}")
     });
-    life.restart();
-    life.world.wait_until_started(0xE1);
-    life.end();
-    life.guest.wait_for_log("action kubernetes.restore succeeded");
-    let marks = life.guest.marks();
+    case.restart();
+    case.world.wait_until_started(0xE1);
+    case.end();
+    case.guest.wait_for_log("action kubernetes.restore succeeded");
+    let marks = case.guest.marks();
     let file = "kubectl --kubeconfig=/dev/../etc/passwd";
     assert_eq!(marks[0], format!("{file} cordon web"));
     let seconds = marks[1].strip_prefix(&format!("{file} drain web --timeout="));
     let seconds = seconds.and_then(|rest| rest.strip_suffix("s --ignore-daemonsets --delete-emptydir-data"));
     assert!(seconds.is_some_and(|text| (1..=890).contains(&text.parse().unwrap())), "{marks:?}");
     assert_eq!(marks[2..], [format!("{file} uncordon web")]);
-    check_refused("[[action]]\nkubernetes.kubectl = 'no-kubectl'", "no-kubectl is not in PATH; install it, or");
-    check_refused("[[action]]\nkubernetes.kubeconfig = '/no/such'", "its kubeconfig /no/such is not there");
+    check_rejected("[[action]]\nkubernetes.kubectl = 'no-kubectl'", "no-kubectl is not in PATH; install it or");
+    check_rejected("[[action]]\nkubernetes.kubeconfig = '/no/such'", "the kubeconfig /no/such does not exist");
 }
 
 #[test]
-fn a_drain_that_fails_holds_the_approval_and_is_undone_at_the_end() {
-    let life = Life::new(|guest| {
-        let kubectl = stand_in(guest, "kubectl", "[ $1 = drain ] && { echo cannot evict pod >&2; exit 1; }; exit 0");
+fn a_failed_drain_holds_the_approval_and_is_undone_afterwards() {
+    let case = Case::new(|guest| {
+        let kubectl = write_fake(guest, "kubectl", "[ $1 = drain ] && { echo cannot evict pod >&2; exit 1; }; exit 0");
         format!("[[action]]\nkubernetes = {{ node = 'web', kubectl = '{kubectl}' }}")
     });
-    life.guest.hook("prepare", "echo never >> $MARKS");
-    life.restart();
-    life.guest.wait_for_log("action kubernetes.prepare: cannot evict pod");
-    life.guest.wait_for_log("is not approved, because of kubernetes.prepare");
-    life.world.cancel(0xE1);
-    life.guest.wait_for_log("action kubernetes.restore succeeded");
-    assert_eq!(life.world.posts(life.machine), 0);
-    assert_eq!(life.guest.marks().last().map(String::as_str), Some("kubectl uncordon web"));
+    case.guest.hook("prepare", "echo never >> $MARKS");
+    case.restart();
+    case.guest.wait_for_log("action kubernetes.prepare: cannot evict pod");
+    case.guest.wait_for_log("not approved because of kubernetes.prepare");
+    case.world.cancel(0xE1);
+    case.guest.wait_for_log("action kubernetes.restore succeeded");
+    assert_eq!(case.world.posts(case.machine), 0);
+    assert_eq!(case.guest.marks().last().map(String::as_str), Some("kubectl uncordon web"));
 }
 
 #[test]
-fn putting_back_is_tried_until_it_works() {
-    let life = Life::new(|guest| {
+fn restore_is_retried_until_it_succeeds() {
+    let case = Case::new(|guest| {
         let gone = guest.path("gone").display().to_string();
         let script = format!("[ $1 != uncordon ] || [ -e {gone} ] || {{ touch {gone}; echo no cluster; exit 1; }}");
-        let kubectl = stand_in(guest, "kubectl", &script);
+        let kubectl = write_fake(guest, "kubectl", &script);
         format!("[[action]]\nkubernetes = {{ node = 'web', kubectl = '{kubectl}' }}")
     });
-    life.restart();
-    life.world.wait_until_started(0xE1);
-    life.end();
-    life.guest.wait_for_log("action kubernetes.restore: no cluster");
-    life.guest.wait_for_log("uncordon web` ended with exit status: 1; trying again in 1 s");
-    life.guest.wait_for_log("action kubernetes.restore succeeded");
-    assert_eq!(life.guest.marks()[2..], ["kubectl uncordon web", "kubectl uncordon web"]);
+    case.restart();
+    case.world.wait_until_started(0xE1);
+    case.end();
+    case.guest.wait_for_log("action kubernetes.restore: no cluster");
+    case.guest.wait_for_log("uncordon web` failed: exit status: 1; retrying in 1 s");
+    case.guest.wait_for_log("action kubernetes.restore succeeded");
+    assert_eq!(case.guest.marks()[2..], ["kubectl uncordon web", "kubectl uncordon web"]);
 }
 
 #[test]
-fn an_action_that_is_late_is_killed_with_what_it_runs_and_one_of_another_type_does_not_run() {
-    let life = Life::new(|guest| {
-        let slow = stand_in(guest, "slow", "[ $1 = start ] && exec sleep 600; exit 0");
-        let never = stand_in(guest, "never", "");
+fn an_action_that_exceeds_its_limit_is_killed_and_one_for_another_type_does_not_run() {
+    let case = Case::new(|guest| {
+        let slow = write_fake(guest, "slow", "[ $1 = start ] && exec sleep 600; exit 0");
+        let never = write_fake(guest, "never", "");
         format!(
             "limit = '1s'\n[[action]]\nname = 'app'\nsystemd = {{ units = ['a'], systemctl = '{slow}' }}\n\
              [[action]]\ntypes = ['Freeze', 'terminate']\nsystemd = {{ units = ['a'], systemctl = '{never}' }}"
         )
     });
-    life.restart();
-    life.world.wait_until_started(0xE1);
-    life.end();
-    life.guest.wait_for_log("action app.restore was late and was killed");
-    assert_eq!(life.guest.marks(), ["slow stop a", "slow start a"]);
-    let status = String::from_utf8(life.guest.output("status").stdout).unwrap();
-    assert!(status.ends_with("  app.prepare succeeded\n  app.restore was late and was killed\n"), "{status}");
+    case.restart();
+    case.world.wait_until_started(0xE1);
+    case.end();
+    case.guest.wait_for_log("action app.restore exceeded its time limit and was killed");
+    assert_eq!(case.guest.marks(), ["slow stop a", "slow start a"]);
+    let status = String::from_utf8(case.guest.output("status").stdout).unwrap();
+    assert!(
+        status.ends_with("  app.prepare succeeded\n  app.restore exceeded its time limit and was killed\n"),
+        "{status}"
+    );
 }
 
 #[test]
-fn the_machine_that_comes_back_after_its_reboot_is_put_back_once() {
-    let mut life = Life::new(|guest| {
-        let kubectl = stand_in(guest, "kubectl", "");
+fn a_machine_is_restored_once_after_its_reboot() {
+    let mut case = Case::new(|guest| {
+        let kubectl = write_fake(guest, "kubectl", "");
         format!("[[action]]\nkubernetes = {{ node = 'web', kubectl = '{kubectl}' }}")
     });
-    life.restart();
-    life.world.wait_until_started(0xE1);
-    life.guest.wait_for_log("has started");
-    life.guest.kill();
-    life.end();
+    case.restart();
+    case.world.wait_until_started(0xE1);
+    case.guest.wait_for_log("has started");
+    case.guest.kill();
+    case.end();
     for start in 2..4 {
-        life.guest.start();
-        life.guest.wait_for_log("action kubernetes.restore succeeded");
-        until("it looks", || (life.guest.log_count("watching") == start).then_some(()));
-        assert!(life.guest.terminate().success());
+        case.guest.start();
+        case.guest.wait_for_log("action kubernetes.restore succeeded");
+        until("the agent polls", || (case.guest.log_count("watching") == start).then_some(()));
+        assert!(case.guest.terminate().success());
     }
-    let marks = life.guest.marks();
+    let marks = case.guest.marks();
     assert_eq!(marks.iter().filter(|mark| *mark == "kubectl uncordon web").count(), 1, "{marks:?}");
     assert_eq!(marks.len(), 3, "{marks:?}");
 }

@@ -1,4 +1,4 @@
-//! The commands of docs/agent.md, typed into a shell, with the answers that the page shows.
+//! Runs the commands of docs/agent.md in a shell and compares their output with the page.
 
 mod support;
 
@@ -11,17 +11,17 @@ use support::World;
 
 const PAGE: &str = include_str!("../../../docs/agent.md");
 
-/// Comes after the answer to each command.
-const MARK: &str = "@@@ end of answer @@@";
+/// Printed after the output of each command.
+const MARK: &str = "@@@ end of output @@@";
 
 struct Step {
     line: usize,
-    typed: String,
+    command: String,
     expected: Vec<String>,
 }
 
-/// The commands of all `console` blocks; `> ` goes on with one.
-fn steps(page: &str) -> Vec<Step> {
+/// Parses the commands of all `console` blocks; `> ` continues a command.
+fn parse_steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut is_inside = false;
     for (index, line) in page.lines().enumerate() {
@@ -29,21 +29,21 @@ fn steps(page: &str) -> Vec<Step> {
             ("```console", _) => is_inside = true,
             ("```", _) => is_inside = false,
             _ if !is_inside => {}
-            (_, Some(("$ ", typed))) => {
-                steps.push(Step { line: index + 1, typed: typed.into(), expected: Vec::new() });
+            (_, Some(("$ ", command))) => {
+                steps.push(Step { line: index + 1, command: command.into(), expected: Vec::new() });
             }
-            (_, Some(("> ", typed))) => {
-                let step = steps.last_mut().expect("a block begins with a command");
-                step.typed.push('\n');
-                step.typed.push_str(typed);
+            (_, Some(("> ", command))) => {
+                let step = steps.last_mut().expect("a block starts with a command");
+                step.command.push('\n');
+                step.command.push_str(command);
             }
-            _ => steps.last_mut().expect("a block begins with a command").expected.push(line.into()),
+            _ => steps.last_mut().expect("a block starts with a command").expected.push(line.into()),
         }
     }
     steps
 }
 
-/// `[..]` stands for anything.
+/// `[..]` matches anything.
 fn matches(expected: &str, found: &str) -> bool {
     match expected.split_once("[..]") {
         None => expected == found,
@@ -53,13 +53,13 @@ fn matches(expected: &str, found: &str) -> bool {
     }
 }
 
-/// The addresses of the page are those of everybody who tries it; these are free.
+/// Replaces the fixed ports of the page with free ones.
 fn with_free_ports(text: &str) -> String {
     let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
     text.replace("127.0.0.1:8080", &free()).replace("127.0.0.1:9137", &free())
 }
 
-/// What the page starts in the background, when the page did not get so far as to stop it.
+/// Stops the nginx of the page if the test fails before the page does.
 struct Nginx<'d>(&'d Path);
 
 impl Drop for Nginx<'_> {
@@ -71,12 +71,12 @@ impl Drop for Nginx<'_> {
 }
 
 #[test]
-fn the_page_does_what_it_says() {
+fn the_transcripts_of_the_page_are_correct() {
     let world = World::new();
     let dir = tempfile::tempdir().unwrap();
     let bin = Path::new(env!("CARGO_BIN_EXE_forewarn-agent")).parent().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    // A command that never ends must not hold the tests for ever.
+    // A command that hangs must not block the tests.
     let mut shell = Command::new("timeout")
         .args(["120", "bash", "--norc"])
         .env("PATH", path)
@@ -86,24 +86,24 @@ fn the_page_does_what_it_says() {
         .spawn()
         .unwrap();
     let mut stdin = shell.stdin.take().unwrap();
-    let mut answers = BufReader::new(shell.stdout.take().unwrap()).lines();
+    let mut output = BufReader::new(shell.stdout.take().unwrap()).lines();
     writeln!(stdin, "exec 2>&1").unwrap();
     let _nginx = Nginx(dir.path());
-    for step in steps(&with_free_ports(PAGE)) {
-        let typed = world.localise(&step.typed);
-        writeln!(stdin, "{typed}\necho '{MARK}'").unwrap();
+    for step in parse_steps(&with_free_ports(PAGE)) {
+        let command = world.localize(&step.command);
+        writeln!(stdin, "{command}\necho '{MARK}'").unwrap();
         let mut found: Vec<String> = Vec::new();
         loop {
-            match answers.next() {
+            match output.next() {
                 Some(Ok(line)) if line == MARK => break,
                 Some(Ok(line)) => found.push(line),
                 other => panic!("line {}: the shell ended: {other:?}, after {found:?}", step.line),
             }
         }
-        let expected: Vec<String> = step.expected.iter().map(|line| world.localise(line)).collect();
+        let expected: Vec<String> = step.expected.iter().map(|line| world.localize(line)).collect();
         let is_same =
             expected.len() == found.len() && expected.iter().zip(&found).all(|(one, other)| matches(one, other));
-        assert!(is_same, "line {}: $ {typed}\nanswers {found:#?}\nnot {expected:#?}", step.line);
+        assert!(is_same, "line {}: $ {command}\nprints {found:#?}\nnot {expected:#?}", step.line);
     }
     drop(stdin);
     shell.wait().unwrap();

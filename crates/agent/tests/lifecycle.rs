@@ -1,4 +1,4 @@
-//! The agent against Forewarn itself: whole lives of events, with hooks that leave marks.
+//! Tests of the agent against a Forewarn server: complete event lifecycles, with hooks that leave marks.
 
 mod support;
 
@@ -15,7 +15,7 @@ fn a_restart_is_prepared_approved_and_restored() {
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
     guest.mark_all_phases();
-    guest.hook("reboot.prepare", "cat > $MARKS.json; env | grep ^EVENT_ | sort > $MARKS.env; echo said something");
+    guest.hook("reboot.prepare", "cat > $MARKS.json; env | grep ^EVENT_ | sort > $MARKS.env; echo output of the hook");
     guest.hook("freeze.prepare", "echo never >> $MARKS");
     guest.start();
     world.wait_until_on(machine);
@@ -24,7 +24,7 @@ fn a_restart_is_prepared_approved_and_restored() {
     guest.wait_for_marks(&["prepare Reboot Scheduled", "started Reboot Started"]);
     world.advance(600);
     guest.wait_for_marks(&["prepare Reboot Scheduled", "started Reboot Started", "restore Reboot Started"]);
-    guest.wait_for_log("hook reboot.prepare: said something");
+    guest.wait_for_log("hook reboot.prepare: output of the hook");
     guest.wait_for_log("hook restore succeeded");
     guest.wait_for_log(": approved");
 
@@ -51,13 +51,13 @@ fn a_restart_is_prepared_approved_and_restored() {
     let status = String::from_utf8(guest.output("status").stdout).unwrap();
     assert_eq!(
         status,
-        "00000000-0000-0000-0000-0000000000E1 Reboot ended, approved\n  prepare succeeded\n  reboot.prepare succeeded\n  \
+        "00000000-0000-0000-0000-0000000000E1 Reboot finished, approved\n  prepare succeeded\n  reboot.prepare succeeded\n  \
          started succeeded\n  restore succeeded\n"
     );
 }
 
 #[test]
-fn a_hook_is_on_disk_before_it_begins() {
+fn a_hook_is_recorded_before_it_starts() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
@@ -73,7 +73,7 @@ fn a_hook_is_on_disk_before_it_begins() {
 }
 
 #[test]
-fn a_cancelled_event_is_restored() {
+fn a_canceled_event_is_restored() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
@@ -85,12 +85,12 @@ fn a_cancelled_event_is_restored() {
     guest.wait_for_log("hook prepare succeeded");
     world.cancel(0xE1);
     guest.wait_for_marks(&["prepare Reboot Scheduled", "restore Reboot Scheduled"]);
-    guest.wait_for_log(": cancelled");
+    guest.wait_for_log(": canceled");
     assert_eq!(world.posts(machine), 0);
 }
 
 #[test]
-fn an_event_that_one_document_lacks_is_not_over() {
+fn an_event_that_one_document_lacks_is_not_finished() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
@@ -102,13 +102,13 @@ fn an_event_that_one_document_lacks_is_not_over() {
     guest.wait_for_log("hook prepare succeeded");
     let life = Life { count: Some(1), ..Life::default() };
     world.block_on(world.faults().add(&NewFault { life, ..NewFault::new(Kind::EventsVanish) }, "test")).unwrap();
-    until("the fault is met", || world.faults().list().is_empty().then_some(()));
+    until("the fault took effect", || world.faults().list().is_empty().then_some(()));
     let polls = || world.endpoint().requests.log_of(machine, u64::MAX).summary.polls;
     let met = polls();
-    until("the agent asks again", || (polls() > met + 2).then_some(()));
+    until("the agent polls again", || (polls() > met + 2).then_some(()));
     world.cancel(0xE1);
     guest.wait_for_marks(&["prepare Reboot Scheduled", "restore Reboot Scheduled"]);
-    assert_eq!(guest.log_count("is back in the document"), 0, "{}", guest.log());
+    assert_eq!(guest.log_count("reappeared in the document"), 0, "{}", guest.log());
 }
 
 #[test]
@@ -121,20 +121,20 @@ fn a_hook_that_fails_holds_the_approval() {
     guest.start();
     world.wait_until_on(machine);
     world.restart(machine, 0xE1);
-    guest.wait_for_log("hook reboot.prepare failed, exit status: 3");
-    guest.wait_for_log("is not approved, because of reboot.prepare");
+    guest.wait_for_log("hook reboot.prepare failed: exit status: 3");
+    guest.wait_for_log("not approved because of reboot.prepare");
     world.advance(900);
     guest.wait_for_log("has started");
     assert_eq!(world.posts(machine), 0);
 }
 
 #[test]
-fn a_late_hook_is_killed_with_all_it_started() {
+fn a_hook_that_exceeds_its_limit_is_killed_with_its_children() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
     guest.config("limit = '1s'");
-    // Its child ignores the polite signal, holds the pipe, and would go on for ever.
+    // The child ignores SIGTERM, holds the pipe, and would run forever.
     guest.hook(
         "started",
         "(trap '' TERM; while :; do sleep 0.1; done) & echo $! > $MARKS.pid; wait; echo late >> $MARKS",
@@ -143,11 +143,11 @@ fn a_late_hook_is_killed_with_all_it_started() {
     guest.start();
     world.wait_until_on(machine);
     world.restart(machine, 0xE1);
-    guest.wait_for_log("hook started was late and was killed");
+    guest.wait_for_log("hook started exceeded its time limit and was killed");
     let pid = fs::read_to_string(guest.path("marks.pid")).unwrap();
     until("the child of the hook ends", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        // One that nobody has waited for yet is dead too.
+        // A zombie counts as dead.
         (stat.is_empty() || stat.contains(") Z ")).then_some(())
     });
     world.advance(600);
@@ -155,7 +155,7 @@ fn a_late_hook_is_killed_with_all_it_started() {
 }
 
 #[test]
-fn an_agent_that_is_killed_in_the_middle_of_a_hook_does_not_run_it_again() {
+fn a_hook_that_was_running_when_the_agent_was_killed_is_not_repeated_by_default() {
     for (config, expected) in [("", "not again"), ("rerun_interrupted = true", "again")] {
         let world = World::new();
         let (machine, url) = world.machine("web", |_| {});
@@ -172,7 +172,7 @@ fn an_agent_that_is_killed_in_the_middle_of_a_hook_does_not_run_it_again() {
         });
         guest.kill();
         guest.start();
-        guest.wait_for_log("hook prepare was left running, and was stopped");
+        guest.wait_for_log("stopped hook prepare, which was still running");
         guest.wait_for_log("hook prepare was interrupted when the agent stopped");
         fs::write(guest.path("marks.go"), "").unwrap();
         if expected == "again" {
@@ -180,7 +180,7 @@ fn an_agent_that_is_killed_in_the_middle_of_a_hook_does_not_run_it_again() {
             guest.wait_for_marks(&["prepare", "prepare", "started Reboot Started"]);
         } else {
             guest.wait_for_log("this machine is web");
-            // The event starts in its own time, because nobody knows whether the machine is ready.
+            // The event starts at NotBefore, because it is unknown whether the machine is ready.
             world.advance(900);
             guest.wait_for_marks(&["prepare", "started Reboot Started"]);
             assert_eq!(world.posts(machine), 0, "{}", guest.log());
@@ -189,7 +189,7 @@ fn an_agent_that_is_killed_in_the_middle_of_a_hook_does_not_run_it_again() {
 }
 
 #[test]
-fn a_machine_that_restarts_finds_the_end_that_it_missed() {
+fn an_agent_notices_an_event_that_finished_while_the_machine_restarted() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
@@ -208,7 +208,7 @@ fn a_machine_that_restarts_finds_the_end_that_it_missed() {
 }
 
 #[test]
-fn an_agent_that_is_told_to_stop_stops_its_hooks_and_says_so() {
+fn an_agent_that_receives_sigterm_stops_its_hooks_and_records_them() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
@@ -216,14 +216,14 @@ fn an_agent_that_is_told_to_stop_stops_its_hooks_and_says_so() {
     guest.start();
     world.wait_until_on(machine);
     world.restart(machine, 0xE1);
-    until("the hook begins", || exists(&guest.path("marks.begun")));
+    until("the hook starts", || exists(&guest.path("marks.begun")));
     assert!(guest.terminate().success());
     guest.wait_for_log("hook prepare was interrupted");
     let status = String::from_utf8(guest.output("status").stdout).unwrap();
     assert!(status.ends_with("  prepare was interrupted\n"), "{status}");
 }
 
-/// Three machines of one availability set on one host, which is about to be maintained.
+/// Three machines of one availability set on one host.
 struct Rack {
     world: World,
     machines: [MachineId; 3],
@@ -267,9 +267,9 @@ impl Rack {
 }
 
 #[test]
-fn of_three_machines_only_the_leader_approves() {
+fn only_the_leader_of_three_machines_approves() {
     let mut rack = Rack::new(World::new(), "[approve]\ndefault = 'leader'");
-    // The leader is not there yet; the others prepare, and wait for it.
+    // The leader's agent is not running yet. The others prepare and wait for it.
     rack.guests[1..].iter_mut().for_each(Guest::start);
     rack.world.wait_until_on(rack.machines[1]);
     rack.maintain(0xE1);
@@ -287,8 +287,8 @@ fn of_three_machines_only_the_leader_approves() {
 }
 
 #[test]
-fn a_leader_that_is_dead_blocks_nobody() {
-    // 15 minutes of notice of which the agents see 100 seconds, and wait one of them for the leader.
+fn a_dead_leader_does_not_block_the_others() {
+    // Of 15 minutes of notice the agents see 100 seconds, and wait one second for the leader.
     let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let world = World::at(Some(Timestamp::from_secs(i64::try_from(real).unwrap() - 800)));
     let mut rack = Rack::new(world, "leader_share_percent = 1\n[approve]\ndefault = 'leader'");

@@ -1,4 +1,4 @@
-//! The local port: what it counts, what it says of the agent's health, and that it never is in the way.
+//! Tests of metrics and health, and of the agent's independence from them.
 
 mod support;
 
@@ -7,24 +7,24 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use support::{Guest, World, until};
 
-/// Where the agent says that its metrics are.
-fn address(guest: &Guest) -> String {
+/// Reads the address of the metrics from the log.
+fn metrics_address(guest: &Guest) -> String {
     guest.wait_for_log("metrics on http://");
     let log = guest.log();
     let rest = log.split("metrics on http://").nth(1).unwrap();
     rest.split('/').next().unwrap().to_owned()
 }
 
-fn ask(address: &str, request: &str) -> String {
+fn send(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 fn get(address: &str, path: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
+    send(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
 }
 
 #[track_caller]
@@ -44,7 +44,7 @@ fn events_steps_and_approvals_are_counted() {
     guest.mark_all_phases();
     guest.hook("started", "exit 1");
     guest.start();
-    let address = address(&guest);
+    let address = metrics_address(&guest);
     wait_for(
         &address,
         &[
@@ -74,33 +74,33 @@ fn events_steps_and_approvals_are_counted() {
 }
 
 #[test]
-fn health_says_why_and_bad_requests_do_no_harm() {
+fn health_names_the_problem_and_bad_requests_are_harmless() {
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     let mut guest = Guest::new(&format!("http://{gone}"));
     guest.config("metrics = '127.0.0.1:0'");
     guest.start();
-    let address = address(&guest);
+    let address = metrics_address(&guest);
     let _silent = TcpStream::connect(&address).unwrap();
     let starts = ["HTTP/1.1 404 Not Found", "HTTP/1.1 405 Method Not Allowed", "HTTP/1.1 503 Service Unavailable", ""];
     let requests = ["GET / HTTP/1.1\r\n\r\n", "POST /metrics HTTP/1.1\r\n\r\n", "GET /healthz HTTP/1.0\r\n\r\n", "GET"];
     for (request, start) in requests.into_iter().zip(starts) {
-        assert!(ask(&address, request).starts_with(start), "{request}");
+        assert!(send(&address, request).starts_with(start), "{request}");
     }
-    guest.wait_for_log("no news, trying again");
-    until("health says why", || get(&address, "/healthz").contains("does not answer: ").then_some(()));
+    guest.wait_for_log("polling failed, retrying");
+    until("health names the problem", || get(&address, "/healthz").contains("does not respond: ").then_some(()));
     wait_for(&address, &["forewarn_agent_endpoint_up 0"]);
-    assert!(!get(&address, "/metrics").contains("\nforewarn_agent_last_poll_age_seconds "), "there was none");
+    assert!(!get(&address, "/metrics").contains("\nforewarn_agent_last_poll_age_seconds "), "there was no response");
 }
 
 #[test]
-fn a_busy_port_is_a_warning() {
+fn a_port_in_use_is_a_warning() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let busy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut guest = Guest::new(&url);
     guest.config(&format!("metrics = '{}'", busy.local_addr().unwrap()));
     guest.start();
-    guest.wait_for_log("warning: no metrics, because 127.0.0.1:");
+    guest.wait_for_log("warning: metrics disabled: cannot listen on 127.0.0.1:");
     world.wait_until_on(machine);
     world.restart(machine, 0xE1);
     world.wait_until_started(0xE1);

@@ -1,5 +1,5 @@
-//! Drains HAProxy servers through the admin socket: they get no new sessions, and open sessions continue. Optionally waits for open
-//! sessions to end.
+//! Drains HAProxy servers through the admin socket: they get no new sessions, and open sessions continue. Optionally
+//! waits for open sessions to end.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! Writes an entry to the systemd journal, with the event as fields. Uses journald's native protocol: one datagram with `FIELD=value`
-//! lines; values with line breaks are preceded by their length.
+//! Writes an entry to the systemd journal, with the event as fields. Uses journald's native protocol: one datagram with
+//! `FIELD=value` lines; values with line breaks are preceded by their length.
 
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixDatagram;

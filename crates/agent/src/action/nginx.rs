@@ -1,5 +1,5 @@
-//! Drains nginx: writes a file that the nginx configuration includes, tests the configuration, and reloads. The old workers finish
-//! the open connections.
+//! Drains nginx: writes a file that the nginx configuration includes, tests the configuration, and reloads. The old
+//! workers finish the open connections.
 
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -63,7 +63,7 @@ impl Nginx {
         write_file(&self.file, Some(&self.drained))?;
         if let Err(problem) = self.reload() {
             write_file(&self.file, before.as_deref())?;
-            return Err(problem.context(format!("restored {}", self.file.display())));
+            return Err(problem.context(format!("nginx rejected the change; restored {}", self.file.display())));
         }
         sleep(request.remaining(self.wait.0));
         Ok(())

@@ -44,8 +44,8 @@ impl ActionRequest {
     }
 }
 
-/// Performs the action in the environment. `restore` is retried until the time limit, because on a machine that has just started,
-/// clusters and services may come up later than the agent.
+/// Performs the action in the environment. `restore` is retried until the time limit, because on a machine that has
+/// just started, clusters and services may come up later than the agent.
 pub fn run_requested_action() -> Result<()> {
     let text = std::env::var(VARIABLE).with_context(|| format!("`act` is for internal use and requires {VARIABLE}"))?;
     let request: ActionRequest = serde_json::from_str(&text).with_context(|| format!("invalid {VARIABLE}"))?;
@@ -54,7 +54,7 @@ pub fn run_requested_action() -> Result<()> {
     let mut delay = RETRY_DELAY_FIRST;
     loop {
         let Err(problem) = request.spec.perform(&request, event.trim()) else { return Ok(()) };
-        if !(request.spec.is_change() && request.phase == Phase::Restore && request.remaining(delay) == delay) {
+        if !(request.spec.is_reversible() && request.phase == Phase::Restore && request.remaining(delay) == delay) {
             return Err(problem);
         }
         println!("{problem:#}; retrying in {} s", delay.as_secs());

@@ -1,7 +1,7 @@
 //! Posts `{"phase":…,"event":…}` to a URL with `curl`.
 //!
-//! Most webhooks need TLS, and a TLS stack with certificates and proxies would be the larger part of this small program. `curl` gets its
-//! configuration on standard input, because webhook URLs are secrets.
+//! Most webhooks need TLS, and a TLS stack with certificates and proxies would be the larger part of this small
+//! program. `curl` gets its configuration on standard input, because webhook URLs are secrets.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,8 +1,8 @@
-//! Lives of events as tables: what happens on the left, what the agent does on the right.
+//! Tests of the plan as tables: input on the left, tasks on the right.
 //!
-//! Seconds count from the first line. `see KIND STATUS NOT_BEFORE MACHINES [SOURCE]` is a document with
-//! one event, `none` one without; `ok`, `fail`, `late` end a hook; `taken` and `refused` are answers to
-//! an approval; `at` passes time; `restart` is another run with the same records.
+//! Times are seconds from the first line. `see KIND STATUS NOT_BEFORE MACHINES [SOURCE]` is a document with one event,
+//! `none` one without events. `ok`, `fail` and `late` end a step. `taken` and `refused` are responses to an approval.
+//! `at` sets the time. `restart` starts another run with the same records.
 
 use std::time::UNIX_EPOCH;
 
@@ -27,7 +27,7 @@ fn rules(hooks: &str) -> Rules {
     }
 }
 
-/// A hook, or a step of the action of that name.
+/// Step of a hook, or of an action with this name.
 fn step(name: &str) -> Step {
     Step::from_hook_name(name).unwrap_or_else(|| {
         let (action, phase) = name.split_once('.').unwrap();
@@ -35,7 +35,7 @@ fn step(name: &str) -> Step {
     })
 }
 
-fn with(hooks: &str, policy: Policy) -> Rules {
+fn rules_with_policy(hooks: &str, policy: Policy) -> Rules {
     Rules { policies: Policies { default: policy, ..Policies::default() }, ..rules(hooks) }
 }
 
@@ -46,13 +46,13 @@ fn check(rules: Rules, table: &str) {
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (step, wanted) = line.split_once("=>").expect("a step has an outcome");
         expected.push(format!("{} => {}", step.trim(), wanted.trim()));
-        take(&mut plan, &rules, step.trim(), &mut now);
-        found.push(format!("{} => {}", step.trim(), actions(&mut plan, now)));
+        apply(&mut plan, &rules, step.trim(), &mut now);
+        found.push(format!("{} => {}", step.trim(), render_tasks(&mut plan, now)));
     }
     assert_eq!(found, expected, "\nfound:\n{}\n", found.join("\n"));
 }
 
-fn take(plan: &mut Plan, rules: &Rules, step: &str, now: &mut SystemTime) {
+fn apply(plan: &mut Plan, rules: &Rules, step: &str, now: &mut SystemTime) {
     let id = EventId::parse(ID).unwrap();
     let words: Vec<&str> = step.split_whitespace().collect();
     match words[..] {
@@ -92,21 +92,21 @@ fn document(events: &str) -> Document {
     Document::parse(Version::V2020_07_01, text.as_bytes()).unwrap()
 }
 
-fn actions(plan: &mut Plan, now: SystemTime) -> String {
-    let shown: Vec<String> = plan
+fn render_tasks(plan: &mut Plan, now: SystemTime) -> String {
+    let tasks: Vec<String> = plan
         .next(now)
         .into_iter()
-        .filter_map(|action| match action {
+        .filter_map(|task| match task {
             Task::Log(_) => None,
             Task::Run(job) => Some(format!("{} {}", job.step, job.limit.as_secs())),
             Task::Approve(_) => Some("approve".into()),
         })
         .collect();
-    if shown.is_empty() { "-".into() } else { shown.join(", ") }
+    if tasks.is_empty() { "-".into() } else { tasks.join(", ") }
 }
 
 #[test]
-fn a_whole_life() {
+fn an_event_is_prepared_approved_and_restored() {
     check(
         rules("prepare reboot.prepare started reboot.restore restore"),
         "see Reboot Scheduled 900 me => prepare 890
@@ -126,7 +126,7 @@ fn a_whole_life() {
 }
 
 #[test]
-fn events_of_others_and_events_that_start_without_notice() {
+fn events_of_other_machines_are_ignored_and_events_without_notice_skip_prepare() {
     check(rules("prepare started restore"), "see Reboot Scheduled 900 other,_me => -\n none => -");
     check(
         rules("prepare started restore"),
@@ -135,13 +135,13 @@ fn events_of_others_and_events_that_start_without_notice() {
 }
 
 #[test]
-fn without_hooks_there_is_only_approval() {
+fn without_hooks_events_are_only_approved() {
     check(rules(""), "see Freeze Scheduled 900 me => approve\n taken => -\n restart => -\n none => -");
     check(rules("redeploy.prepare"), "see Freeze Scheduled 900 me => approve");
 }
 
 #[test]
-fn a_cancelled_event_is_restored_after_what_still_runs() {
+fn a_canceled_event_is_restored_after_its_running_step() {
     check(
         rules("prepare restore"),
         "see Reboot Scheduled 900 me => prepare 890\n none => -\n ok prepare => restore 300\n ok restore => -",
@@ -149,14 +149,20 @@ fn a_cancelled_event_is_restored_after_what_still_runs() {
 }
 
 #[test]
-fn each_policy() {
-    check(with("prepare", Policy::AtOnce), "see Reboot Scheduled 900 me => prepare 890, approve\n taken => -");
-    check(with("prepare", Policy::Never), "see Reboot Scheduled 900 me => prepare 890\n ok prepare => -");
-    check(with("prepare", Policy::Leader), "see Reboot Scheduled 900 me,b => prepare 890\n ok prepare => approve");
+fn each_policy_approves_at_its_own_time() {
+    check(
+        rules_with_policy("prepare", Policy::AtOnce),
+        "see Reboot Scheduled 900 me => prepare 890, approve\n taken => -",
+    );
+    check(rules_with_policy("prepare", Policy::Never), "see Reboot Scheduled 900 me => prepare 890\n ok prepare => -");
+    check(
+        rules_with_policy("prepare", Policy::Leader),
+        "see Reboot Scheduled 900 me,b => prepare 890\n ok prepare => approve",
+    );
 }
 
 #[test]
-fn a_follower_approves_only_when_the_leaders_share_has_passed() {
+fn a_follower_approves_only_after_the_leaders_share_of_the_notice() {
     let table = "see Reboot Scheduled 900 a,b,me => -
                  at 225 => -
                  at 449 => -
@@ -164,17 +170,17 @@ fn a_follower_approves_only_when_the_leaders_share_has_passed() {
                  see Reboot Scheduled 900 a,b,me => -
                  at 450 => approve
                  taken => -";
-    check(with("", Policy::Leader), table);
+    check(rules_with_policy("", Policy::Leader), table);
     let started = "see Reboot Scheduled 900 a,me => -\n see Reboot Started - a,me => -\n at 800 => -";
-    check(with("", Policy::Leader), started);
-    check(with("", Policy::Leader), "see Terminate Scheduled 300 a,b,me => approve");
-    let mut plan = Plan::resume(with("", Policy::Leader), []);
+    check(rules_with_policy("", Policy::Leader), started);
+    check(rules_with_policy("", Policy::Leader), "see Terminate Scheduled 300 a,b,me => approve");
+    let mut plan = Plan::resume(rules_with_policy("", Policy::Leader), []);
     plan.apply_document(ME, &document(&event("Reboot", "Scheduled", "900", "a,me", "User")), UNIX_EPOCH);
     assert_eq!(plan.deadline(UNIX_EPOCH), Some(UNIX_EPOCH + Duration::from_secs(225)));
 }
 
 #[test]
-fn the_special_policy_wins_over_the_general() {
+fn the_most_specific_policy_applies() {
     let kinds = [
         ("reboot", KindPolicy { any: Some(Policy::Never), platform: None, user: Some(Policy::AtOnce) }),
         ("freeze", KindPolicy { any: Some(Policy::Never), ..KindPolicy::default() }),
@@ -194,7 +200,7 @@ fn the_special_policy_wins_over_the_general() {
 }
 
 #[test]
-fn a_hook_that_fails_or_is_late_holds_the_approval_unless_told_otherwise() {
+fn a_hook_that_fails_or_exceeds_its_limit_holds_the_approval_unless_configured_otherwise() {
     let hooks = "prepare reboot.prepare restore";
     for ending in ["fail", "late"] {
         let held = format!(
@@ -215,7 +221,7 @@ fn a_hook_that_fails_or_is_late_holds_the_approval_unless_told_otherwise() {
 }
 
 #[test]
-fn the_time_of_a_hook_comes_from_not_before() {
+fn the_time_limit_of_prepare_depends_on_not_before() {
     check(rules("prepare"), "see Preempt Scheduled 30 me => prepare 20");
     check(rules("prepare"), "see Preempt Scheduled 9 me => prepare 6");
     check(rules("prepare"), "at 100 => -\n see Reboot Scheduled 50 me => prepare 1");
@@ -223,7 +229,7 @@ fn the_time_of_a_hook_comes_from_not_before() {
 }
 
 #[test]
-fn an_interrupted_hook_runs_again_only_when_told_to() {
+fn an_interrupted_hook_runs_again_only_if_configured() {
     let begin = "see Reboot Scheduled 900 me => prepare 890\n restart => -\n see Reboot Scheduled 900 me =>";
     check(rules("prepare restore"), &format!("{begin} -\n none => restore 300\n restart => -\n none => -"));
     let again = Rules { rerun_interrupted: true, ..rules("prepare restore") };
@@ -238,7 +244,7 @@ fn an_interrupted_hook_runs_again_only_when_told_to() {
 }
 
 #[test]
-fn an_end_that_nobody_saw_is_found_after_a_restart() {
+fn an_event_that_finished_while_the_agent_was_down_is_restored() {
     check(
         rules("prepare started restore"),
         "see Reboot Scheduled 900 me => prepare 890
@@ -254,7 +260,7 @@ fn an_end_that_nobody_saw_is_found_after_a_restart() {
 }
 
 #[test]
-fn an_approval_that_failed_is_tried_again_and_complained_of_once() {
+fn a_failed_approval_is_retried_and_logged_once() {
     check(
         rules(""),
         "see Reboot Scheduled 900 me => approve\n refused => -\n at 4 => -\n at 5 => approve\n refused => -
@@ -264,11 +270,11 @@ fn an_approval_that_failed_is_tried_again_and_complained_of_once() {
     plan.apply_document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
     let id = EventId::parse(ID).unwrap();
     (0..5).for_each(|_| plan.record_approval(&id, Err("no".into()), UNIX_EPOCH));
-    assert_eq!(plan.take_messages().iter().filter(|text| text.contains("the approval failed")).count(), 1);
+    assert_eq!(plan.take_messages().iter().filter(|text| text.contains("approval failed")).count(), 1);
 }
 
 #[test]
-fn an_event_that_comes_back_runs_no_hook_twice() {
+fn an_event_that_reappears_runs_no_hook_twice() {
     check(
         rules("prepare restore"),
         "see Reboot Scheduled 900 me => prepare 890\n ok prepare => approve\n taken => -\n none => restore 300
@@ -277,7 +283,7 @@ fn an_event_that_comes_back_runs_no_hook_twice() {
 }
 
 #[test]
-fn an_event_that_comes_back_to_a_machine_that_is_not_prepared_any_more_is_not_approved() {
+fn an_event_that_reappears_after_restore_is_not_approved() {
     let life = "see Reboot Scheduled 900 me => prepare 890\n none => -\n ok prepare => restore 300\n ok restore => -
          see Reboot Scheduled 900 me => ";
     check(rules("prepare restore"), &format!("{life}-\n at 60 => -"));
@@ -290,7 +296,7 @@ fn an_event_that_comes_back_to_a_machine_that_is_not_prepared_any_more_is_not_ap
 }
 
 #[test]
-fn an_action_that_was_taken_out_of_the_settings_is_named_while_its_event_is_there() {
+fn an_action_that_is_no_longer_configured_is_logged_until_its_event_finishes() {
     let mut plan = Plan::resume(rules("nginx.prepare nginx.restore prepare"), []);
     plan.apply_document(ME, &document(&event("Reboot", "Scheduled", "900", "me", "User")), UNIX_EPOCH);
     let id = EventId::parse(ID).unwrap();
@@ -298,17 +304,16 @@ fn an_action_that_was_taken_out_of_the_settings_is_named_while_its_event_is_ther
         plan.next(UNIX_EPOCH);
         plan.record_end(&id, step, Outcome::Succeeded);
     }
-    let says = |rules, plan: &Plan| Plan::resume(rules, plan.records().cloned()).take_messages();
-    assert_eq!(says(rules("nginx.prepare nginx.restore"), &plan), Vec::<String>::new());
-    let lost =
-        "event E1: action nginx.prepare ran and is not in the settings any more; put back by hand what it changed";
-    assert_eq!(says(rules("prepare"), &plan), [lost]);
+    let messages = |rules, plan: &Plan| Plan::resume(rules, plan.records().cloned()).take_messages();
+    assert_eq!(messages(rules("nginx.prepare nginx.restore"), &plan), Vec::<String>::new());
+    let orphaned = "event E1: action nginx.prepare ran and is no longer configured; undo its changes by hand";
+    assert_eq!(messages(rules("prepare"), &plan), [orphaned]);
     plan.apply_document(ME, &document(""), UNIX_EPOCH);
-    assert_eq!(says(rules("prepare"), &plan), Vec::<String>::new());
+    assert_eq!(messages(rules("prepare"), &plan), Vec::<String>::new());
 }
 
 #[test]
-fn only_so_many_old_events_are_kept() {
+fn only_the_newest_finished_events_are_kept() {
     let mut plan = Plan::resume(rules(""), []);
     for number in 0..FINISHED_MAX as u64 + 10 {
         let text = event("Reboot", "Scheduled", "900", ME, "User").replace(ID, &format!("E{number}"));
@@ -319,7 +324,7 @@ fn only_so_many_old_events_are_kept() {
 }
 
 #[test]
-fn an_action_changes_back_only_what_it_changed() {
+fn an_action_undoes_only_its_own_changes() {
     check(
         rules("nginx.prepare nginx.restore restore"),
         "see Reboot Started - me => -
@@ -335,7 +340,7 @@ fn an_action_changes_back_only_what_it_changed() {
 }
 
 #[test]
-fn a_step_may_fail_without_holding_anything() {
+fn a_step_can_fail_without_holding_the_approval() {
     let mut rules = rules("webhook.prepare nginx.prepare");
     rules.steps[0].on_failure = Some(FailurePolicy::Approve);
     let table = "see Reboot Scheduled 900 me => webhook.prepare 890
@@ -347,7 +352,7 @@ fn a_step_may_fail_without_holding_anything() {
     check(rules, "see Reboot Scheduled 900 me => webhook.prepare 890\nfail webhook.prepare => -");
 }
 
-/// Two events with a life of their own. What is announced with the second is on the right.
+/// Plan with two events, E1 and E2.
 struct Two {
     plan: Plan,
 }
@@ -380,8 +385,8 @@ impl Two {
 }
 
 #[test]
-fn what_two_events_changed_is_changed_back_after_the_last_of_them() {
-    let rules = with("nginx.prepare restore nginx.restore", Policy::Never);
+fn a_change_for_two_events_is_undone_after_the_last_one() {
+    let rules = rules_with_policy("nginx.prepare restore nginx.restore", Policy::Never);
     let mut two = Two { plan: Plan::resume(rules, []) };
     assert_eq!(two.see(Some("Scheduled"), Some("Scheduled")), "E1 nginx.prepare");
     assert_eq!(two.ok("E1", "nginx.prepare"), "E2 nginx.prepare", "not both at the same time");

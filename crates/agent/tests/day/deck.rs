@@ -1,17 +1,17 @@
-//! What a day has in store: which incident and which fault each hour brings, drawn from a seed.
+//! The schedule of a day: the incident and the faults of each hour, drawn from a seed.
 
 use std::time::Duration;
 
 use forewarn_client::Jitter;
 use forewarn_metadata::faults::{Kind, Life, Method, Only, Status};
 
-/// Chance from a seed.
+/// Seeded random numbers.
 pub struct Dice(Jitter);
 
 impl Dice {
     pub fn new(seed: u64) -> Dice {
         let mut jitter = Jitter::seeded(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        // The first numbers of small seeds are alike.
+        // Small seeds start with similar numbers.
         let _ = (0..16).map(|_| jitter.draw()).last();
         Dice(jitter)
     }
@@ -33,7 +33,7 @@ impl Dice {
     }
 }
 
-/// Something that happens to the machines of the day.
+/// Something that happens to the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incident {
     Restart,
@@ -45,12 +45,12 @@ pub enum Incident {
     HardwareFailure,
     Eviction,
     Deletion,
-    Cancelled,
-    /// Cancelled as soon as one poll has shown it.
+    Canceled,
+    /// Canceled as soon as one poll has shown it.
     Brief,
-    /// Of a machine in the same document that has no agent.
-    Neighbour,
-    /// Two events of one machine at the same time.
+    /// Affects a machine in the same document that has no agent.
+    Neighbor,
+    /// Two events for one machine at the same time.
     Pair,
 }
 
@@ -64,13 +64,13 @@ const INCIDENTS: [Incident; 13] = [
     Incident::HardwareFailure,
     Incident::Eviction,
     Incident::Deletion,
-    Incident::Cancelled,
+    Incident::Canceled,
     Incident::Brief,
-    Incident::Neighbour,
+    Incident::Neighbor,
     Incident::Pair,
 ];
 
-/// How far an event has come.
+/// Stage of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     Before,
@@ -89,18 +89,18 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug)]
 pub struct Hour {
     pub incident: Incident,
-    /// Which its polls meet for sure when it comes first, and its approvals perhaps.
+    /// Affects polls, and approvals if its filter allows it.
     pub fault: Fault,
-    /// None: at every moment anew.
+    /// `None` to add the fault at every stage.
     pub fault_at: Option<Moment>,
-    /// Which only approvals meet.
+    /// Affects only approvals.
     pub approval_fault: Fault,
     pub server_restarts_at: Option<Moment>,
-    /// The agents are killed while the event goes on, and start again.
+    /// Whether the agents are killed and restarted while the event is in progress.
     pub agents_restart: bool,
 }
 
-/// Every kind of fault in each half of the day, every incident in the first half of it or soon after.
+/// Draws a day: every kind of fault in each half of the day, and every incident in the first half or soon after.
 pub fn day(dice: &mut Dice) -> Vec<Hour> {
     let kinds: Vec<Kind> = (0..2).flat_map(|_| dice.shuffled(&kinds())).collect();
     let incidents: Vec<Incident> = (0..2).flat_map(|_| dice.shuffled(&INCIDENTS)).collect();
@@ -110,7 +110,7 @@ pub fn day(dice: &mut Dice) -> Vec<Hour> {
             incident,
             fault: fault(dice, kind, number),
             approval_fault: approval_fault(dice),
-            // What was not seen cannot vanish.
+            // Only an event that has been seen can disappear.
             fault_at: (kind != Kind::EventsVanish).then(|| dice.pick(moments(number))),
             server_restarts_at: (number % 6 == 4).then(|| dice.pick(moments(number))),
             agents_restart: number % 5 == 3,
@@ -118,8 +118,8 @@ pub fn day(dice: &mut Dice) -> Vec<Hour> {
         .collect()
 }
 
-/// In the first half of the day each fault is met for sure: it comes first, by count, and to a server that does
-/// not forget it.
+/// In the first half of the day each fault is certain to take effect: it is added first, limited by count, and the
+/// server does not lose it in a restart.
 fn is_early(hour: usize) -> bool {
     hour < KINDS
 }
@@ -133,7 +133,7 @@ fn moments(hour: usize) -> &'static [Moment] {
 
 const KINDS: usize = 13;
 
-/// Longer than the agents of the day wait for an answer.
+/// Longer than the agents' timeout.
 const TOO_LONG: Duration = Duration::from_millis(2500);
 
 pub const TIMEOUT: &str = "2s";
@@ -159,11 +159,11 @@ fn kinds() -> [Kind; KINDS] {
 
 fn fault(dice: &mut Dice, kind: Kind, hour: usize) -> Fault {
     let counted = |count: usize| Life { count: Some(count as u64), ..Life::default() };
-    // Not 50: who asks again at once meets every second fault and leaves it to all others to meet the rest.
+    // Not 50: an agent that retries at once would be affected by every second request, and others never.
     let share = Life { percent: Some(40), ..Life::default() };
     let life = match kind {
         Kind::Delay(TOO_LONG) => counted(1),
-        // These end with the hour.
+        // These last until the end of the hour.
         Kind::IncarnationRestart | Kind::UnknownType => Life::default(),
         Kind::Status { .. }
         | Kind::Delay(_)

@@ -1,4 +1,4 @@
-//! The machines of the day, their agents, and the service that goes wrong.
+//! The machines, their agents, and the service with its faults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,24 +18,24 @@ pub const HOST: &str = "rack";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// Lets the service hold its polls.
+    /// Uses long polling.
     A,
-    /// In the same availability set; polls, and approves only what it knows.
+    /// In the same availability set; polls, and approves only known types.
     B,
     /// In the same set, without an agent.
-    Neighbour,
-    /// On its own, and may be evicted.
+    Neighbor,
+    /// Standalone Spot machine.
     Spot,
 }
 
 impl Who {
-    const ALL: [Who; 4] = [Who::A, Who::B, Who::Neighbour, Who::Spot];
+    const ALL: [Who; 4] = [Who::A, Who::B, Who::Neighbor, Who::Spot];
 
     pub fn name(self) -> &'static str {
         match self {
             Who::A => "a",
             Who::B => "b",
-            Who::Neighbour => "neighbour",
+            Who::Neighbor => "neighbor",
             Who::Spot => "spot",
         }
     }
@@ -58,7 +58,7 @@ impl Fleet {
         let mut fleet = Fleet { world, set, machines: BTreeMap::new(), guests: BTreeMap::new(), _dir: dir };
         for who in Who::ALL {
             let url = fleet.register(who);
-            if who != Who::Neighbour {
+            if who != Who::Neighbor {
                 fleet.guests.insert(who, guest(who, &url));
             }
         }
@@ -75,14 +75,14 @@ impl Fleet {
         self.world.request(request, event);
     }
 
-    /// Whether there was anything left to cancel.
+    /// Cancels an event. Returns whether that was still possible.
     pub fn cancel(&self, event: u128) -> bool {
         let cancel = Command::CancelEvent { event: Guid(event), by: "test".into() };
         let engine = self.world.engine();
         self.world.block_on(engine.submit(cancel, None)).is_ok()
     }
 
-    pub fn is_over(&self, event: u128) -> bool {
+    pub fn is_finished(&self, event: u128) -> bool {
         matches!(self.world.status(event), None | Some(Status::Ended { .. }))
     }
 
@@ -90,32 +90,32 @@ impl Fleet {
         self.world.status(event) == Some(Status::Scheduled)
     }
 
-    /// One of these agents approves it, or each of them says that it will not.
+    /// Waits until one of these agents approves the event, or each of them has logged that it will not.
     pub fn wait_for_decision(&self, event: u128, agents: &[Who]) {
         let log = |who: &Who| self.guests[who].log();
         let logs = || agents.iter().map(log).collect::<String>();
         until_or(
             || format!("event {} is approved or held\n{}", Guid(event), logs()),
             || {
-                let is_left_alone = |who: &Who| self.leaves_alone(*who, event);
+                let is_declined = |who: &Who| self.declines(*who, event);
                 let is_scheduled = self.world.status(event) == Some(Status::Scheduled);
-                (!is_scheduled || agents.iter().all(is_left_alone)).then_some(())
+                (!is_scheduled || agents.iter().all(is_declined)).then_some(())
             },
         );
-        self.start_in_time(event);
+        self.start_if_scheduled(event);
     }
 
-    /// It starts when its time has come, if it has not started before.
-    pub fn start_in_time(&self, event: u128) {
+    /// Advances to `NotBefore` if the event has not started yet.
+    pub fn start_if_scheduled(&self, event: u128) {
         if self.is_scheduled(event) {
             self.world.advance_to_start(event);
         }
     }
 
-    /// Time passes until it is over.
+    /// Advances the clock until the event has finished.
     pub fn finish(&self, event: u128) {
         self.world.advance(600);
-        assert!(self.is_over(event), "event {} is {:?}", Guid(event), self.world.status(event));
+        assert!(self.is_finished(event), "event {} is {:?}", Guid(event), self.world.status(event));
     }
 
     pub fn wait_for_mark(&self, who: Who, phase: &str, event: u128) {
@@ -124,7 +124,7 @@ impl Fleet {
         until_or(what, || guest.marks().contains(&mark).then_some(()));
     }
 
-    /// Waits for a poll that came after now and got the document as it is.
+    /// Waits for a new poll whose response was not altered by a fault.
     pub fn wait_for_good_poll(&self, who: Who) {
         self.world.advance(1);
         let (now, machine) = (self.world.engine().now(), self.id(who));
@@ -145,7 +145,7 @@ impl Fleet {
                 life: fault.life,
                 ..NewFault::new(fault.kind)
             };
-            self.world.block_on(self.world.faults().add(&new, "test")).expect("a fault");
+            self.world.block_on(self.world.faults().add(&new, "test")).expect("the fault is valid");
         }
     }
 
@@ -153,9 +153,9 @@ impl Fleet {
         self.world.restart_server();
     }
 
-    /// As a machine that restarts does, once what it does for this event is done.
+    /// Kills and restarts an agent after its `started` hook for this event has run.
     pub fn restart_agent(&mut self, who: Who, event: u128) {
-        let guest = self.guests.get_mut(&who).expect("it has an agent");
+        let guest = self.guests.get_mut(&who).expect("the machine has an agent");
         guest.wait_for_log(&format!("event {}: hook started succeeded", event_id(Guid(event))));
         guest.kill();
         guest.start();
@@ -165,14 +165,14 @@ impl Fleet {
         self.world.submit(Command::SetPower { machine: self.id(who), power: Power::Running });
     }
 
-    /// A machine that was deleted is made again, and its agent never stopped asking.
+    /// Registers a deleted machine again, while its agent keeps polling.
     pub fn register_again(&mut self, who: Who) {
         self.register(who);
     }
 
-    /// No faults are left, and time goes on.
+    /// Removes all faults and advances the clock.
     pub fn end_hour(&mut self) {
-        self.world.block_on(self.world.faults().clear_all(None, "test")).expect("faults end");
+        self.world.block_on(self.world.faults().clear_all(None, "test")).expect("faults can be removed");
         self.world.advance(1800);
     }
 
@@ -181,18 +181,18 @@ impl Fleet {
         Ledger::read(&self.world, guests)
     }
 
-    fn leaves_alone(&self, who: Who, event: u128) -> bool {
+    fn declines(&self, who: Who, event: u128) -> bool {
         let (log, id) = (self.guests[&who].log(), event_id(Guid(event)));
-        let says = |words: &str| log.contains(&format!("event {id}: {words}"));
-        // What the fault of unknown types makes of all of them.
-        says("Freeze") || says("is not approved") || (who == Who::B && says("Hibernate"))
+        let has_logged = |words: &str| log.contains(&format!("event {id}: {words}"));
+        // The fault UnknownType turns every type into Hibernate.
+        has_logged("Freeze") || has_logged("not approved") || (who == Who::B && has_logged("Hibernate"))
     }
 
     fn register(&mut self, who: Who) -> String {
         let set = self.set;
         let (machine, url) = self.world.machine(who.name(), |new| match who {
             Who::Spot => new.priority = Priority::Spot,
-            Who::A | Who::B | Who::Neighbour => {
+            Who::A | Who::B | Who::Neighbor => {
                 new.place = Place::AvailabilitySet(set);
                 new.host = Some(name(HOST));
                 new.update_domain = Some(0);
@@ -208,7 +208,7 @@ fn guest(who: Who, url: &str) -> Guest {
     let guest = Guest::new(url);
     let special = match who {
         Who::B => "default = 'never'\nreboot = 'after-hooks'\nredeploy = 'after-hooks'",
-        Who::A | Who::Neighbour | Who::Spot => "freeze = { platform = 'never' }",
+        Who::A | Who::Neighbor | Who::Spot => "freeze = { platform = 'never' }",
     };
     let wait = who != Who::B;
     guest.config(&format!("wait = {wait}\ntimeout = '{TIMEOUT}'\n[approve]\n{special}"));

@@ -1,4 +1,4 @@
-//! The day's accounts: what the service showed and for how long, against what the agents did about it.
+//! Compares the events that the service showed with the hooks that the agents ran.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,8 +7,8 @@ use forewarn_core::Timestamp;
 
 use crate::support::{Guest, World, event_id};
 
-/// One event as history has it.
-struct Shown {
+/// Event in the history of the server.
+struct PastEvent {
     kind: String,
     machines: Vec<String>,
     appeared: Timestamp,
@@ -16,43 +16,43 @@ struct Shown {
     ended: Option<(Timestamp, String)>,
 }
 
-/// What one agent did.
-struct Did {
+/// Marks and log of one agent.
+struct AgentTrace {
     marks: Vec<String>,
     log: String,
 }
 
 pub struct Ledger {
-    /// By id, as agents are told it.
-    events: BTreeMap<String, Shown>,
-    agents: BTreeMap<String, Did>,
-    /// How many requests met each kind of fault.
+    /// By ID, in the spelling of the document.
+    events: BTreeMap<String, PastEvent>,
+    agents: BTreeMap<String, AgentTrace>,
+    /// Number of requests that each kind of fault affected.
     faults: BTreeMap<String, u64>,
 }
 
 impl Ledger {
     pub fn read<'g>(world: &World, guests: impl Iterator<Item = (&'static str, &'g Guest)>) -> Ledger {
-        let did = |guest: &Guest| Did { marks: guest.marks(), log: guest.log() };
-        let agents = guests.map(|(name, guest)| (name.to_owned(), did(guest))).collect();
+        let trace = |guest: &Guest| AgentTrace { marks: guest.marks(), log: guest.log() };
+        let agents = guests.map(|(name, guest)| (name.to_owned(), trace(guest))).collect();
         let mut ledger = Ledger { events: BTreeMap::new(), agents, faults: BTreeMap::new() };
         for row in world.history() {
             let id = row.event.map(event_id).unwrap_or_default();
             match (row.kind.as_str(), ledger.events.get_mut(&id)) {
                 ("appeared", _) => {
                     let kind = row.outcome.unwrap_or_default();
-                    let shown = Shown { kind, machines: row.machines, appeared: row.at, approvals: 0, ended: None };
-                    ledger.events.insert(id, shown);
+                    let event = PastEvent { kind, machines: row.machines, appeared: row.at, approvals: 0, ended: None };
+                    ledger.events.insert(id, event);
                 }
                 ("approved", Some(event)) => event.approvals += 1,
                 ("ended", Some(event)) => event.ended = Some((row.at, row.outcome.unwrap_or_default())),
-                ("audit", _) => ledger.fault(&row.detail),
+                ("audit", _) => ledger.add_fault(&row.detail),
                 _ => {}
             }
         }
         ledger
     }
 
-    fn fault(&mut self, detail: &str) {
+    fn add_fault(&mut self, detail: &str) {
         let detail: serde_json::Value = serde_json::from_str(detail).unwrap_or_default();
         if let (Some(kind), Some(met)) = (detail["kind"].as_str(), detail["met"].as_u64()) {
             *self.faults.entry(kind.to_owned()).or_default() += met;
@@ -60,7 +60,7 @@ impl Ledger {
     }
 
     pub fn check(&self) {
-        let (table, mut wrong) = (self.table(), Vec::new());
+        let (table, mut wrong) = (self.render_table(), Vec::new());
         println!("{table}");
         for (id, event) in &self.events {
             for (name, agent) in &self.agents {
@@ -72,21 +72,21 @@ impl Ledger {
                 };
                 let approvals = agent.count(&format!("event {id}: approved"));
                 if !is_right || approvals > usize::from(is_its_own) || event.approvals > 1 || event.ended.is_none() {
-                    wrong.push(format!("{name} and event {id}: {}", agent.about(id)));
+                    wrong.push(format!("{name} and event {id}: {}", agent.describe(id)));
                 }
             }
         }
         for (name, agent) in &self.agents {
-            let (troubles, ends) = (agent.count("no news"), agent.count("the service answers again"));
-            if troubles.abs_diff(ends) > agent.count("forewarn-agent 0") {
-                wrong.push(format!("{name} complained {troubles} times, and said {ends} times that it was over"));
+            let (outages, ends) = (agent.count("polling failed"), agent.count("the service responds again"));
+            if outages.abs_diff(ends) > agent.count("forewarn-agent 0") {
+                wrong.push(format!("{name} logged {outages} outages and {ends} recoveries"));
             }
         }
         assert!(wrong.is_empty(), "{}\n{table}", wrong.join("\n"));
-        assert!(self.faults.values().all(|met| *met > 0), "nobody met some of the faults: {:?}", self.faults);
+        assert!(self.faults.values().all(|met| *met > 0), "some faults affected no request: {:?}", self.faults);
     }
 
-    fn table(&self) -> String {
+    fn render_table(&self) -> String {
         let mut table = String::from("event, seconds visible, outcome, machines; hooks of each agent\n");
         for (id, event) in &self.events {
             let (until, outcome) = event.ended.as_ref().map_or((event.appeared, "-"), |(at, how)| (*at, how));
@@ -97,13 +97,13 @@ impl Ledger {
             }
             table.push('\n');
         }
-        let _ = write!(table, "requests that met a fault: {:?}", self.faults);
+        let _ = write!(table, "requests affected by faults: {:?}", self.faults);
         table
     }
 }
 
-impl Did {
-    /// How often each phase ran.
+impl AgentTrace {
+    /// Number of runs of each phase.
     fn counts(&self, id: &str) -> [usize; 3] {
         ["prepare", "started", "restore"].map(|phase| {
             let mark = format!("{phase} {id}");
@@ -115,8 +115,8 @@ impl Did {
         self.log.lines().filter(|line| line.contains(text)).count()
     }
 
-    /// What the log says of an event.
-    fn about(&self, id: &str) -> String {
+    /// Log lines about an event.
+    fn describe(&self, id: &str) -> String {
         let lines: Vec<&str> = self.log.lines().filter(|line| line.contains(id)).collect();
         format!("{:?}\n{}", self.counts(id), lines.join("\n"))
     }

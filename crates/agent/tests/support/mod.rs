@@ -1,5 +1,4 @@
-//! A server in this process whose clock stands still, agents as processes, and waiting for what must
-//! come to pass.
+//! Test support: an in-process server with a manual clock, agents as child processes, and waiting for conditions.
 
 #![allow(dead_code)]
 
@@ -21,37 +20,37 @@ use forewarn_server::{
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
 
-/// Whatever takes longer does not come any more, however busy the machine is.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Expires only if a test fails, however busy the machine is.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the events take that take no time by default.
+/// Duration of events that take no time by default.
 const IMPACT: Duration = Duration::from_secs(600);
 
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval between two checks of a condition.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until there is something.
+/// Waits until the closure returns a value.
 #[track_caller]
-pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    until_or(|| what.to_owned(), look)
+pub fn until<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
+    until_or(|| what.to_owned(), check)
 }
 
-/// Like [`until`], with words that are found when it does not come.
+/// Like [`until`], with a message that is built on failure.
 #[track_caller]
-pub fn until_or<T>(what: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
+pub fn until_or<T>(what: impl Fn() -> String, mut check: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
     loop {
-        match look() {
+        match check() {
             Some(found) => return found,
-            None if begun.elapsed() > PATIENCE => panic!("{}: not within {} s", what(), PATIENCE.as_secs()),
-            None => std::thread::sleep(LOOK),
+            None if started.elapsed() > TIMEOUT => panic!("{}: not within {} s", what(), TIMEOUT.as_secs()),
+            None => std::thread::sleep(CHECK_INTERVAL),
         }
     }
 }
 
-/// Its clock begins at the real time, because agents compare `NotBefore` with theirs, and then stands.
+/// Server whose manual clock starts at the real time, because agents compare `NotBefore` with the system time.
 pub struct World {
-    /// None only while it is stopped and started again.
+    /// `None` only during a restart.
     running: Option<Running>,
     runtime: tokio::runtime::Runtime,
     config: Config,
@@ -62,13 +61,13 @@ impl World {
         World::at(None)
     }
 
-    /// With another time than the real one.
+    /// Starts a server whose clock starts at this time.
     pub fn at(start_at: Option<Timestamp>) -> World {
         World::with(config(Ipv4Addr::LOCALHOST, start_at))
     }
 
-    /// One that keeps everything in this directory, at an address of its own, so that it can be stopped and
-    /// started again. Every kind of event takes its time.
+    /// Starts a server with durable state and its own address, so that it can be restarted. Evictions and deletions
+    /// take time.
     pub fn durable(dir: &Path) -> World {
         let [.., high, low] = std::process::id().to_be_bytes();
         let impacts = Impacts { eviction: IMPACT, deletion: IMPACT, ..Impacts::default() };
@@ -87,14 +86,14 @@ impl World {
         World { running: Some(running), runtime, config }
     }
 
-    /// The server stops and starts again where it was.
+    /// Restarts the server with the same state.
     pub fn restart_server(&mut self) {
-        self.runtime.block_on(self.running.take().expect("it runs").stop());
+        self.runtime.block_on(self.running.take().expect("it is running").stop());
         self.running = Some(self.runtime.block_on(start(self.config.clone())).expect("the server starts again"));
     }
 
     fn running(&self) -> &Running {
-        self.running.as_ref().expect("it runs")
+        self.running.as_ref().expect("it is running")
     }
 
     pub fn engine(&self) -> &Engine {
@@ -113,18 +112,18 @@ impl World {
         self.runtime.block_on(future)
     }
 
-    /// A command of the documentation with the addresses that this server has.
-    pub fn localise(&self, text: &str) -> String {
+    /// Replaces the addresses in a command of the documentation with those of this server.
+    pub fn localize(&self, text: &str) -> String {
         let BoundAddress::Tcp(metadata) = &self.running().metadata[0] else { panic!("not an address") };
         let management = self.running().management;
         text.replace("127.0.0.1:8169", &metadata.to_string()).replace("127.0.0.1:8170", &management.to_string())
     }
 
     pub fn submit(&self, command: forewarn_core::Command) -> Answer {
-        self.runtime.block_on(self.engine().submit(command, None)).expect("it is carried out").answer
+        self.runtime.block_on(self.engine().submit(command, None)).expect("the command is accepted").answer
     }
 
-    /// A machine, and the base URL that is its own.
+    /// Registers a machine. Returns its ID and its endpoint.
     pub fn machine(&self, name: &str, change: impl FnOnce(&mut NewMachine)) -> (MachineId, String) {
         let mut machine = NewMachine {
             vm_id: name.bytes().fold(Guid(7), |id, byte| id.derive(u64::from(byte))),
@@ -184,10 +183,10 @@ impl World {
         self.runtime.block_on(self.engine().advance(how)).expect("the clock moves");
     }
 
-    /// The time when this event may start, and it does.
+    /// Advances the clock to `NotBefore` of this event, which then starts.
     pub fn advance_to_start(&self, event: u128) {
         let snapshot = self.engine().snapshot();
-        let not_before = snapshot.region.event(Guid(event)).expect("the event is there").not_before;
+        let not_before = snapshot.region.event(Guid(event)).expect("the event exists").not_before;
         self.runtime.block_on(self.engine().advance(Advance::To(not_before))).expect("the clock moves");
     }
 
@@ -196,7 +195,7 @@ impl World {
         snapshot.region.event(Guid(event)).map(|event| event.status.clone())
     }
 
-    /// All of it, oldest first.
+    /// Whole history, oldest first.
     pub fn history(&self) -> Vec<HistoryRow> {
         let mut rows: Vec<HistoryRow> = Vec::new();
         loop {
@@ -209,16 +208,16 @@ impl World {
         }
     }
 
-    /// How many approvals came from this machine.
+    /// Number of approvals that this machine has sent.
     pub fn posts(&self, machine: MachineId) -> u64 {
         self.endpoint().requests.counts_of(machine).map_or(0, |record| record.posts)
     }
 
-    /// Somebody in the scope of this machine looked, so that its events appear.
+    /// Waits until a machine in the event group has polled, so that events are shown.
     pub fn wait_until_on(&self, machine: MachineId) {
-        until("the scope is on", || {
+        until("events are enabled", || {
             let snapshot = self.engine().snapshot();
-            let scope = snapshot.region.machine(machine).expect("the machine is there").scope;
+            let scope = snapshot.region.machine(machine).expect("the machine exists").scope;
             snapshot.region.is_on(scope).then_some(())
         });
     }
@@ -249,7 +248,7 @@ fn home() -> Home {
     Home { subscription: "00000000-0000-0000-0000-000000000000".into(), resource_group: "default".into() }
 }
 
-/// As agents are told it.
+/// Event ID in the spelling of the document.
 pub fn event_id(event: Guid) -> String {
     event.to_string().to_ascii_uppercase()
 }
@@ -258,7 +257,7 @@ pub fn name(text: &str) -> Name {
     text.into()
 }
 
-/// One machine's side: hooks, state, log, marks that hooks leave.
+/// Files and agent process of one machine: hooks, state, log, and the file in which hooks leave marks.
 pub struct Guest {
     dir: tempfile::TempDir,
     endpoint: String,
@@ -276,7 +275,7 @@ impl Guest {
         self.dir.path().join(name)
     }
 
-    /// A shell script; `$MARKS` is the file that [`Guest::marks`] reads.
+    /// Writes a hook as a shell script; `$MARKS` is the file that [`Guest::marks`] reads.
     pub fn hook(&self, name: &str, script: &str) {
         let path = self.path("hooks").join(name);
         let marks = self.path("marks");
@@ -284,7 +283,7 @@ impl Guest {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Hooks for all three phases that only leave their mark.
+    /// Writes hooks for all three phases that leave a mark.
     pub fn mark_all_phases(&self) {
         for phase in ["prepare", "started", "restore"] {
             self.hook(phase, &format!("echo {phase} $EVENT_TYPE $EVENT_STATUS >> $MARKS"));
@@ -306,9 +305,9 @@ impl Guest {
         command
     }
 
-    /// Starts the agent; its log goes on in the same file.
+    /// Starts the agent. It appends to the log of the previous run.
     pub fn start(&mut self) {
-        assert!(self.agent.is_none(), "it runs");
+        assert!(self.agent.is_none(), "the agent is running");
         let log = File::options().create(true).append(true).open(self.path("log")).unwrap();
         let child = self.command("run").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.agent = Some(child);
@@ -318,16 +317,16 @@ impl Guest {
         self.command(verb).output().unwrap()
     }
 
-    /// As `kill -9` does.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
-        let mut agent = self.agent.take().expect("it runs");
+        let mut agent = self.agent.take().expect("it is running");
         agent.kill().unwrap();
         agent.wait().unwrap();
     }
 
-    /// As systemd does.
+    /// Sends SIGTERM and waits, like systemd.
     pub fn terminate(&mut self) -> ExitStatus {
-        let mut agent = self.agent.take().expect("it runs");
+        let mut agent = self.agent.take().expect("it is running");
         let status = Command::new("kill").args(["-TERM", &agent.id().to_string()]).status().unwrap();
         assert!(status.success());
         until("the agent stops", || agent.try_wait().unwrap())
@@ -339,10 +338,10 @@ impl Guest {
 
     #[track_caller]
     pub fn wait_for_log(&self, text: &str) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.log().contains(text) {
-            assert!(begun.elapsed() < PATIENCE, "{text:?} is not in\n{}", self.log());
-            std::thread::sleep(LOOK);
+            assert!(started.elapsed() < TIMEOUT, "{text:?} is not in\n{}", self.log());
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 
@@ -357,10 +356,10 @@ impl Guest {
 
     #[track_caller]
     pub fn wait_for_marks(&self, expected: &[&str]) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while self.marks() != expected {
-            assert!(begun.elapsed() < PATIENCE, "{:?}, not {expected:?}\n{}", self.marks(), self.log());
-            std::thread::sleep(LOOK);
+            assert!(started.elapsed() < TIMEOUT, "{:?}, not {expected:?}\n{}", self.marks(), self.log());
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 }
@@ -368,7 +367,7 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         if let Some(mut agent) = self.agent.take() {
-            // Of a test that failed, or that needs it no more.
+            // The agent may have exited already.
             let _ = agent.kill();
             let _ = agent.wait();
         }
