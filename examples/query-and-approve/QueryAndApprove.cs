@@ -1,19 +1,19 @@
-// Asks what is planned, waits for Enter, and approves all of it; again and again, until its input ends.
+// Lists all events, waits for Enter, and approves them. Repeats until the end of standard input.
 //
 //     mcs -r:Newtonsoft.Json.dll QueryAndApprove.cs && mono QueryAndApprove.exe [API-VERSION]
 //
 // (Debian: packages mono-mcs, mono-runtime, libnewtonsoft-json5.0-cil, and -lib:/usr/lib/cli/Newtonsoft.Json-5.0.)
 //
-// After the published C# sample. Changed, because it could not be compiled, or could not run:
+// Based on the published C# sample, which neither compiles nor runs. Changes:
 //
-// - The `using` lines were missing.
-// - `client.GetDocument()` does not exist; it is `GetScheduledEvents()`.
-// - `event` is a keyword and cannot be a variable; it is `scheduledEvent`.
-// - Approvals had no `Metadata: true`, which every version after 2017-03-01 refuses.
-// - The loop never ended when nobody was there to press Enter; it ends with the input.
-// - The screen is not cleared when there is none.
-// - Where logic was to be added, each event is written down.
-// - The version may be given; FOREWARN_METADATA names another address than 169.254.169.254.
+// - Added the missing `using` directives.
+// - Replaced `client.GetDocument()`, which does not exist, with `GetScheduledEvents()`.
+// - Renamed the variable `event`, which is a keyword, to `scheduledEvent`.
+// - Added `Metadata: true` to approvals, which every version after 2017-03-01 requires.
+// - The loop ends at the end of standard input.
+// - The screen is cleared only if there is a terminal.
+// - Prints each event at the place for custom logic.
+// - Accepts the API version as an argument and another endpoint in FOREWARN_METADATA.
 
 using System;
 using System.Collections.Generic;
@@ -134,7 +134,7 @@ public class Program
 
     private static void HandleEvents(List<CloudControlEvent> events)
     {
-        // Here the machine hands over its work.
+        // Drain the machine here.
         foreach (CloudControlEvent scheduledEvent in events)
         {
             string resources = string.Join(", ", scheduledEvent.Resources);

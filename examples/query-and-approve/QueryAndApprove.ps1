@@ -1,11 +1,11 @@
-# Asks what is planned, and approves each event that the person at the keyboard agrees to.
+# Lists all events and approves those that the user confirms.
 #
 #     ./QueryAndApprove.ps1 [API-VERSION]
 #
-# After the published PowerShell sample. NOT RUN: the other samples here are run by our tests, this one is not,
-# because they have no PowerShell. So nothing of it was changed but this:
+# Based on the published PowerShell sample. The tests run the other samples but not this one, because they have no PowerShell. The only
+# change:
 #
-# - The version may be given; FOREWARN_METADATA names another address than 169.254.169.254.
+# - Accepts the API version as an argument and another endpoint in FOREWARN_METADATA.
 param([string]$apiVersion = "2017-03-01")
 
 # Asks for the document

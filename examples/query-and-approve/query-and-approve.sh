@@ -1,14 +1,14 @@
 #!/bin/sh
-# Asks what is planned, says what concerns this machine, and approves it.
+# Lists the events that affect this machine and approves them.
 #
 #     query-and-approve.sh [API-VERSION]
 #
-# After the published curl commands. Added, because they are two lines and not a program:
+# Based on the published curl commands. Additions that turn the two commands into a program:
 #
-# - The ids come from the document, by jq, instead of being typed.
-# - Only what is Scheduled and names this host is approved. Version 2017-03-01 puts a `_` before names; it is removed.
-# - An answer that is an error ends the script (`--fail`), and curl keeps its progress to itself (`-sS`).
-# - The version may be given; FOREWARN_METADATA names another address than 169.254.169.254.
+# - Reads the event IDs from the document with jq.
+# - Approves only Scheduled events that name this host. Removes the `_` that version 2017-03-01 puts before names.
+# - Exits on an HTTP error (`--fail`) and hides curl's progress (`-sS`).
+# - Accepts the API version as an argument and another endpoint in FOREWARN_METADATA.
 set -eu
 
 api_version=${1:-2017-03-01}
@@ -23,7 +23,7 @@ chosen() { printf %s "$document" | jq -r --arg host "$this_host" --arg underscor
 
 chosen '"+ \(.EventStatus): \(.EventType) of this host, not before \(.NotBefore)"'
 
-# Here the machine hands over its work.
+# Drain the machine here.
 
 incarnation=$(printf %s "$document" | jq -r .DocumentIncarnation)
 for id in $(chosen 'select(.EventStatus == "Scheduled") | .EventId'); do

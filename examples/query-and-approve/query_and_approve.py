@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Asks what is planned, says what concerns this machine, and approves it.
+"""Lists the events that affect this machine and approves them.
 
     query_and_approve.py [API-VERSION]
 
-After the published Python sample. Changed, because it could not run or did not do what it promised:
+Based on the published Python sample, which does not run. Changes:
 
-- Python 3: `urllib.request` for `urllib2`, `print` as a function.
-- `eventype` was never defined; it is `eventtype`.
-- `headers` was never used and is gone.
-- At the comment where logic was to be added, the event is approved, once: while it is Scheduled.
-- Version 2017-03-01 shows names with a `_` before them, so that the host's name was never found. One is removed.
-- The version may be given; FOREWARN_METADATA names another address than 169.254.169.254.
+- Python 3: `urllib.request` instead of `urllib2`, `print` as a function.
+- Replaced the undefined variable `eventype` with `eventtype`.
+- Removed the unused variable `headers`.
+- Approves Scheduled events at the place for custom logic.
+- Removes the `_` that version 2017-03-01 puts before names, which hid the host name.
+- Accepts the API version as an argument and another endpoint in FOREWARN_METADATA.
 
-`Resources` has the names of machines. The sample expects the host to have the same name.
+The sample expects the host name to be the machine name in `Resources`.
 """
 
 import json
@@ -53,7 +53,7 @@ def handle_scheduled_events(data):
             resources = [name.removeprefix("_") for name in resources]
         if this_host in resources:
             print("+ " + status + " Event. This host is scheduled for " + eventtype + " not before " + notbefore)
-            # Here the machine hands over its work.
+            # Drain the machine here.
             if status == "Scheduled":
                 approve_scheduled_event(eventid, data["DocumentIncarnation"])
 

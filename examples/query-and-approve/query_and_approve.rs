@@ -1,8 +1,8 @@
 //! Lists the events that affect this machine and approves them: `query_and_approve [API-VERSION]`.
 //!
-//! Does what the published samples do, with `forewarn-client`. Differences: the machine name comes from the service, not
-//! from the host name; the endpoint is discovered (`FOREWARN_METADATA`, 169.254.169.254, DHCP option 245); without an
-//! argument, the newest version that the service supports is used.
+//! Does what the published samples do, with `forewarn-client`. Differences: the machine name comes from the service,
+//! not from the host name; the endpoint is discovered (`FOREWARN_METADATA`, 169.254.169.254, DHCP option 245); without
+//! an argument, the newest version that the service supports is used.
 
 use forewarn_client::{Client, Discovery, EventStatus, Options, Version};
 
