@@ -1,4 +1,4 @@
-//! The log: one line per event on standard error.
+//! The log: one line per message on standard error.
 
 use std::io::Write;
 use std::time::SystemTime;

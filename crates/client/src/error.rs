@@ -12,9 +12,9 @@ use crate::http::HttpError;
 pub enum Error {
     #[error("cannot reach {endpoint}")]
     Unreachable { endpoint: Endpoint, source: io::Error },
-    #[error("{endpoint} did not respond within {} s", timeout.as_secs())]
+    #[error("{endpoint} did not respond within {timeout:?}")]
     TimedOut { endpoint: Endpoint, timeout: Duration },
-    #[error("{endpoint} is not a metadata service")]
+    #[error("invalid response from {endpoint}")]
     InvalidResponse { endpoint: Endpoint, source: HttpError },
     /// The service kept responding with 408, 410, 429 or 5xx.
     #[error("service unavailable (status {status}): {message}")]

@@ -87,8 +87,8 @@ fn a_server_that_does_not_speak_http_is_named_in_the_error() {
     let endpoint = service.endpoint.clone();
     let mut client = Client::with_options(Options::new(endpoint.clone()).retry(RetryPolicy::never()));
     let error = client.document().unwrap_err().to_line();
-    let expected = "is not a metadata service: the response is not HTTP: it starts with";
-    assert_eq!(error, format!("{endpoint} {expected} \"SSH-2.0-OpenSSH_9\""));
+    let expected = format!("invalid response from {endpoint}: the response is not HTTP: it starts with");
+    assert_eq!(error, format!("{expected} \"SSH-2.0-OpenSSH_9\""));
     assert_eq!(service.requests().len(), 1);
 }
 

@@ -46,11 +46,7 @@ fn check_code_map(page: &str, problems: &mut Vec<String>) -> Result<()> {
 }
 
 /// Crates whose modules still form cycles.
-<<<<<<< HEAD
-const CYCLES_NOT_YET: &[&str] = &["agent", "api", "arm", "cli", "client", "portal"];
-=======
-const CYCLES_NOT_YET: &[&str] = &["api", "arm", "cli", "core", "portal", "store"];
->>>>>>> f671c60 (Check language and cycles of client, agent, testing and examples)
+const CYCLES_NOT_YET: &[&str] = &["api", "arm", "cli", "portal"];
 
 fn check_modules(problems: &mut Vec<String>) -> Result<()> {
     for name in crates()?.iter().filter(|name| !CYCLES_NOT_YET.contains(&name.as_str())) {
