@@ -1,7 +1,5 @@
 //! How a command ends when it does not end well: a sentence or two, and an exit code.
 
-use crate::config::Wrong;
-
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The server, or this machine, said no.
@@ -10,13 +8,13 @@ pub enum Failure {
     Usage(String),
     Unreachable(String),
     /// What was waited for ended otherwise than wished.
-    Ended(String),
+    Failed(String),
     /// What was waited for did not come true in time.
     TimedOut(String),
     /// What was waited for cannot come true any more.
     Missed(String),
     /// Nobody reads our output any more: `forewarn history | head`.
-    NobodyReads,
+    Silent,
     /// A program was to be run, and was not; with an exit code that programs seldom use themselves.
     NotRun(u8, String),
 }
@@ -32,10 +30,10 @@ impl Failure {
             Failure::Refused(_) => 1,
             Failure::Usage(_) => 2,
             Failure::Unreachable(_) => 3,
-            Failure::Ended(_) => 4,
+            Failure::Failed(_) => 4,
             Failure::TimedOut(_) => 5,
             Failure::Missed(_) => 6,
-            Failure::NobodyReads => 0,
+            Failure::Silent => 0,
             Failure::NotRun(code, _) => *code,
         }
     }
@@ -45,11 +43,11 @@ impl Failure {
             Failure::Refused(text)
             | Failure::Usage(text)
             | Failure::Unreachable(text)
-            | Failure::Ended(text)
+            | Failure::Failed(text)
             | Failure::TimedOut(text)
             | Failure::Missed(text)
             | Failure::NotRun(_, text) => Some(text),
-            Failure::NobodyReads => None,
+            Failure::Silent => None,
         }
     }
 }
@@ -62,18 +60,12 @@ impl Failure {
             Failure::Refused(text) => Failure::Refused(longer(text)),
             Failure::Usage(text) => Failure::Usage(longer(text)),
             Failure::Unreachable(text) => Failure::Unreachable(longer(text)),
-            Failure::Ended(text) => Failure::Ended(longer(text)),
+            Failure::Failed(text) => Failure::Failed(longer(text)),
             Failure::TimedOut(text) => Failure::TimedOut(longer(text)),
             Failure::Missed(text) => Failure::Missed(longer(text)),
             Failure::NotRun(code, text) => Failure::NotRun(code, longer(text)),
-            Failure::NobodyReads => Failure::NobodyReads,
+            Failure::Silent => Failure::Silent,
         }
-    }
-}
-
-impl From<Wrong> for Failure {
-    fn from(wrong: Wrong) -> Failure {
-        Failure::Usage(wrong.0)
     }
 }
 

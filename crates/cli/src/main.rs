@@ -13,13 +13,14 @@ mod check;
 mod client;
 mod commands;
 mod config;
+mod decode;
 mod failure;
 mod network;
 mod output;
+mod parse;
 mod run;
 mod serve;
 mod watch;
-mod words;
 
 use std::process::ExitCode;
 
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                output::aside(&format!("forewarn: {}", failure::without_numbers(message)));
+                output::print_stderr(&format!("forewarn: {}", failure::without_numbers(message)));
             }
             ExitCode::from(failure.exit_code())
         }

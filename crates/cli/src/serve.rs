@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::ServeArgs;
-use crate::config::{self, Choices, Effective, LogFormat, Sources};
+use crate::config::{self, Choices, LogFormat, ResolvedConfig, Sources};
 use crate::failure::{Failure, sentence};
 use crate::network::LinkLocal;
 use crate::output;
@@ -20,16 +20,16 @@ const STOP_MAX: Duration = Duration::from_secs(5);
 
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let sources = Sources { file: args.config, environment: environment(), flags: args.flags };
-    let effective = config::read(&sources)?;
-    let config = effective.choices.meant()?;
+    let resolved = config::read(&sources)?;
+    let config = resolved.choices.to_config()?;
     if args.print_config {
-        return output::line(config::print(&effective.choices).trim_end());
+        return output::print_line(config::print(&resolved.choices).trim_end());
     }
-    log_to_stderr(&effective.choices);
-    mention(&effective);
+    log_to_stderr(&resolved.choices);
+    mention(&resolved);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
-    let result = runtime.block_on(serve(config, effective.choices.link_local));
+    let result = runtime.block_on(serve(config, resolved.choices.link_local));
     runtime.shutdown_background();
     result
 }
@@ -50,11 +50,11 @@ pub fn log_to_stderr(choices: &Choices) {
     }
 }
 
-fn mention(effective: &Effective) {
-    if let Some(path) = &effective.file {
+fn mention(resolved: &ResolvedConfig) {
+    if let Some(path) = &resolved.file {
         tracing::info!(file = %path.display(), "configuration is read");
     }
-    for name in &effective.strange_variables {
+    for name in &resolved.unknown_variables {
         tracing::warn!(%name, "this environment variable is not a setting and is left alone");
     }
 }
@@ -116,7 +116,7 @@ fn announce(running: &Running, config: &Config) {
     );
     for text in announcement(&running.metadata, http, https, &running.portal_link(), config) {
         // Nobody needs to read it.
-        let _ = output::line(&text);
+        let _ = output::print_line(&text);
     }
 }
 

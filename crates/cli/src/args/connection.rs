@@ -54,7 +54,7 @@ pub enum Output {
 
 /// How an operation is asked for.
 #[derive(Debug, clap::Args)]
-pub struct Asking {
+pub struct OperationArgs {
     /// The id that the event shall have.
     #[arg(long, value_name = "ID")]
     pub event_id: Option<String>,

@@ -12,7 +12,7 @@ pub enum TokenCommand {
     Show(DataArgs),
     /// Make a new one; the old one is worth nothing from then on.
     Rotate(DataArgs),
-    /// Print a new one for somebody who may do less, or not for ever.
+    /// Print a new one for somebody actor_name may do less, or not for ever.
     Issue(IssueArgs),
 }
 

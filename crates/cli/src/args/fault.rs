@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 
-use crate::words;
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum FaultCommand {
@@ -19,7 +19,7 @@ pub enum FaultCommand {
     /// One fault.
     Show {
         /// The number of the fault.
-        #[arg(value_name = "ID", value_parser = words::ordinal)]
+        #[arg(value_name = "ID", value_parser = parse::ordinal)]
         id: u64,
     },
     /// End faults.
@@ -46,16 +46,16 @@ pub struct FaultArgs {
     #[command(flatten)]
     pub kind: FaultKindArgs,
     /// What Retry-After says, with --status 429 or 503 only; 1s without it.
-    #[arg(long, value_name = "SPAN", value_parser = words::retry_after, conflicts_with_all = WITHOUT_STATUS)]
+    #[arg(long, value_name = "SPAN", value_parser = parse::retry_after, conflicts_with_all = WITHOUT_STATUS)]
     pub retry_after: Option<u64>,
     /// For so many requests.
-    #[arg(long, value_name = "N", value_parser = words::at_least_one)]
+    #[arg(long, value_name = "N", value_parser = parse::at_least_one)]
     pub count: Option<u32>,
     /// For so long, on the server's clock.
-    #[arg(long = "for", value_name = "SPAN", value_parser = words::whole_seconds)]
+    #[arg(long = "for", value_name = "SPAN", value_parser = parse::whole_seconds)]
     pub seconds: Option<u64>,
     /// For so many of a hundred requests, evenly spread.
-    #[arg(long, value_name = "N", value_parser = words::percent)]
+    #[arg(long, value_name = "N", value_parser = parse::percent)]
     pub percent: Option<u8>,
     /// Only for requests with this method.
     #[arg(long, value_name = "METHOD", ignore_case = true)]
@@ -73,7 +73,7 @@ pub struct FaultKindArgs {
     #[arg(long, value_name = "CODE")]
     pub status: Option<FaultStatus>,
     /// Answer so much later, 300s at the most.
-    #[arg(long, value_name = "SPAN", value_parser = words::delay)]
+    #[arg(long, value_name = "SPAN", value_parser = parse::delay)]
     pub delay: Option<Duration>,
     /// Reset the connection instead of an answer.
     #[arg(long)]
@@ -85,7 +85,7 @@ pub struct FaultKindArgs {
     #[arg(long)]
     pub malformed: bool,
     /// Let the first GET of the document take so long, and those that come meanwhile.
-    #[arg(long, value_name = "SPAN", value_parser = words::delay)]
+    #[arg(long, value_name = "SPAN", value_parser = parse::delay)]
     pub slow_first_call: Option<Duration>,
     /// Let the incarnation begin again with 1.
     #[arg(long)]
@@ -121,7 +121,7 @@ pub enum FaultMethod {
 #[group(required = true, multiple = false)]
 pub struct ClearArgs {
     /// The number of the fault.
-    #[arg(value_name = "ID", value_parser = words::ordinal)]
+    #[arg(value_name = "ID", value_parser = parse::ordinal)]
     pub id: Option<u64>,
     /// All faults that are for this machine alone.
     #[arg(long, value_name = "NAME")]

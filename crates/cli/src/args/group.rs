@@ -2,43 +2,43 @@
 
 use clap::Subcommand;
 
-use super::traits::PolicyArgs;
-use super::{Asking, Named, Within};
-use crate::words;
+use super::properties::PolicyArgs;
+use super::{GroupFilter, OperationArgs, ResourceName};
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum GroupCommand {
     /// All of them.
-    List(Within),
+    List(GroupFilter),
     /// One of them.
-    Show(Named),
+    Show(ResourceName),
     /// Make one; machines are put into it when they are created.
     Create(CreateGroupArgs),
-    /// Change what is approved without asking; the rest stays.
+    /// Change what is approved without operation; the rest stays.
     Update {
         #[command(flatten)]
-        group: Named,
+        group: ResourceName,
         #[command(flatten)]
         policy: PolicyArgs,
     },
     /// Delete it and its machines, with notice where they have it.
     Delete {
         #[command(flatten)]
-        group: Named,
+        group: ResourceName,
         #[command(flatten)]
-        asking: Asking,
+        operation: OperationArgs,
     },
 }
 
 #[derive(Debug, clap::Args)]
 pub struct CreateGroupArgs {
     #[command(flatten)]
-    pub group: Named,
+    pub group: ResourceName,
     /// How many update domains.
-    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
     /// How many fault domains.
-    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
     #[command(flatten)]
     pub policy: PolicyArgs,

@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use forewarn_api::HISTORY_KINDS;
 
 use super::Connection;
-use crate::words;
+use crate::parse;
 
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
@@ -23,12 +23,12 @@ pub struct HistoryArgs {
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(HISTORY_KINDS))]
     pub kinds: Vec<String>,
     /// Not before this time, such as 2026-07-28T10:00:00Z.
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub since: Option<jiff::Timestamp>,
     /// Before this time.
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub until: Option<jiff::Timestamp>,
     /// The newest so many.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = |text: &str| words::number(text, 1, 1000))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = |text: &str| parse::number(text, 1, 1000))]
     pub limit: u32,
 }

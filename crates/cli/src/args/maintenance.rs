@@ -2,8 +2,8 @@
 
 use clap::{Subcommand, ValueEnum};
 
-use super::Asking;
-use crate::words;
+use super::OperationArgs;
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum MaintenanceCommand {
@@ -22,19 +22,19 @@ pub struct MaintenanceArgs {
     #[arg(long, value_name = "CAUSE", ignore_case = true)]
     pub cause: Option<MaintenanceCause>,
     /// When, such as 2026-07-28T10:00:00Z; without it as soon as the notice is over.
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub at: Option<jiff::Timestamp>,
     /// More notice than the least one: 1h, or a number of seconds.
-    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub notice: Option<u64>,
     /// How long machines are told that it will take: 15m, or a number of seconds.
-    #[arg(long, value_name = "SPAN", value_parser = words::whole_seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub duration: Option<u64>,
     /// What machines are told about it.
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
     #[command(flatten)]
-    pub asking: Asking,
+    pub operation: OperationArgs,
 }
 
 #[derive(Debug, clap::Args)]

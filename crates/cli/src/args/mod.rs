@@ -1,4 +1,4 @@
-//! The command line as it was typed, one file for each noun. What it means is decided by the command that
+//! The command line as it was typed, one file for each operation_noun. What it means is decided by the command that
 //! gets it.
 
 mod check;
@@ -8,22 +8,22 @@ mod connection;
 mod data;
 mod events;
 mod fault;
+mod global_options;
 mod group;
 mod history;
 mod host;
 mod maintenance;
-mod named;
+mod names;
+mod observe;
 mod operation;
-mod order;
 mod portal;
+mod properties;
 mod run;
 mod scenario;
 mod serve;
 mod sign_in;
-mod traits;
 mod vm;
 mod vmss;
-mod wait;
 mod webhook;
 
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub use check::{CheckArgs, Profile};
 pub use clock::ClockCommand;
 pub use completions::CompletionsCommand;
-pub use connection::{Asking, Client, Connection, Output};
+pub use connection::{Client, Connection, OperationArgs, Output};
 pub use data::{ArchiveArgs, TokenCommand};
 pub use events::{EventsCommand, WatchArgs};
 pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus};
@@ -41,18 +41,18 @@ pub use group::{CreateGroupArgs, GroupCommand};
 pub use history::HistoryArgs;
 pub use host::HostCommand;
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
-pub use named::{HostName, Named, Within};
+pub use names::{GroupFilter, HostName, ResourceName};
+pub use observe::{EventType, RequestsArgs, WaitArgs, WaitStatus};
 pub use operation::OperationCommand;
 pub use portal::PortalArgs;
-pub use run::{CompanionArgs, Loudness, RunArgs, RunOptions};
+pub use properties::{DetailArgs, PolicyArgs, TerminateChange};
+pub use run::{CompanionArgs, RunArgs, RunOptions, Verbosity};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use sign_in::{AzArgs, CaCommand, IssueArgs};
-pub use traits::{DetailArgs, PolicyArgs, TerminateChange};
-pub use vm::{CreateVmArgs, FailureArgs, IdentityCommand, OneVm, UpdateVmArgs, VmCommand};
-pub use vmss::{CreateSetArgs, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand, Waiting};
-pub use wait::{EventType, RequestsArgs, WaitArgs, WaitStatus};
-pub use webhook::{CreateWebhookArgs, OneWebhook, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
+pub use vm::{CreateVmArgs, FailureArgs, IdentityCommand, UpdateVmArgs, VmCommand, VmOperationArgs};
+pub use vmss::{CreateSetArgs, InstanceOperationArgs, InstancePowerArgs, NoWaitArgs, UpdateSetArgs, VmssCommand};
+pub use webhook::{CreateWebhookArgs, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand, WebhookName};
 
 const EXIT_CODES: &str = "Exit codes:
     0  done
@@ -76,7 +76,7 @@ const RUN_EXIT_CODES: &str = "Exit codes:
   126  the program cannot be run
   127  there is no such program";
 
-/// The flags of the connection are the commands' own; see [`order`].
+/// The flags of the connection are the commands' own; see [`global_options`].
 const USAGE: &str = "forewarn [--server URL] [--data DIR] [--token TOKEN] [-o FORMAT] <COMMAND>";
 
 /// Scheduled Events for any fleet of virtual machines.
@@ -91,7 +91,7 @@ impl Args {
     /// What was typed; help ends the process, and so do complaints, which `complained` may hear of before.
     pub fn typed(complained: impl Fn(&[OsString])) -> Args {
         let mut command = described();
-        let words = order::commands_first(std::env::args_os().collect());
+        let words = global_options::move_behind_command(std::env::args_os().collect());
         let end = |error: clap::Error| -> Args {
             if error.use_stderr() {
                 complained(&words);

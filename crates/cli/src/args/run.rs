@@ -7,8 +7,8 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
 use super::EventType;
 use super::serve::{flag, given};
-use crate::config::{Given, SETTINGS, Setting, Typed};
-use crate::words;
+use crate::config::{RawSetting, RawValue, SETTINGS, Setting};
+use crate::parse;
 
 /// Settings of `serve` that make sense for a server that is thrown away.
 const SERVER_FLAGS: &[&str] = &[
@@ -47,14 +47,14 @@ pub struct RunArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loudness {
+pub enum Verbosity {
     Normal,
     Quiet,
 }
 
 impl RunArgs {
-    pub fn loudness(&self) -> Loudness {
-        if self.quiet { Loudness::Quiet } else { Loudness::Normal }
+    pub fn verbosity(&self) -> Verbosity {
+        if self.quiet { Verbosity::Quiet } else { Verbosity::Normal }
     }
 }
 
@@ -77,16 +77,16 @@ pub struct RunOptions {
     pub metadata: Option<String>,
     pub data: Option<PathBuf>,
     pub token: Option<String>,
-    pub flags: Vec<Given>,
+    pub flags: Vec<RawSetting>,
 }
 
 #[derive(Debug, clap::Args)]
-struct Typing {
+struct RunFlags {
     /// Which machine the program is; without it the one that is called like this computer.
     #[arg(long, value_name = "NAME")]
     vm: Option<String>,
     /// Let the program reach this port of 127.0.0.1 outside, at the same address; may be repeated.
-    #[arg(long, value_name = "PORT", value_parser = words::port)]
+    #[arg(long, value_name = "PORT", value_parser = parse::port)]
     reach: Vec<u16>,
     /// Announce an event before the program starts, with the notice that its type has; a Terminate has five minutes.
     #[arg(long, value_name = "TYPE", ignore_case = true)]
@@ -116,7 +116,7 @@ fn server_settings() -> impl Iterator<Item = &'static Setting> {
 }
 
 /// As for `serve`, but for what is otherwise when nothing is said.
-fn described(setting: &'static Setting) -> Arg {
+fn argument(setting: &'static Setting) -> Arg {
     match setting.flag {
         "management" => flag(setting).help("Where its management API is [default: a free port of 127.0.0.1]"),
         "log-level" => flag(setting).help("What it logs on standard error [default: error]"),
@@ -126,8 +126,8 @@ fn described(setting: &'static Setting) -> Arg {
 
 impl clap::Args for RunOptions {
     fn augment_args(command: Command) -> Command {
-        let flags = server_settings().map(|setting| described(setting).help_heading("The server that is started"));
-        Typing::augment_args(command).args(flags)
+        let flags = server_settings().map(|setting| argument(setting).help_heading("The server that is started"));
+        RunFlags::augment_args(command).args(flags)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -137,7 +137,7 @@ impl clap::Args for RunOptions {
 
 impl FromArgMatches for RunOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let Typing { vm, reach, schedule, server, metadata, data, token } = Typing::from_arg_matches(matches)?;
+        let RunFlags { vm, reach, schedule, server, metadata, data, token } = RunFlags::from_arg_matches(matches)?;
         if reach.len() > REACH_MAX {
             let message = format!("--reach may be given {REACH_MAX} times.\n");
             return Err(clap::Error::raw(clap::error::ErrorKind::TooManyValues, message));
@@ -166,8 +166,8 @@ impl RunOptions {
         words.extend(self.data.iter().flat_map(|data| ["--data".into(), data.clone().into_os_string()]));
         for given in &self.flags {
             let texts = given.values.iter().filter_map(|value| match value {
-                Typed::Text(text) => Some(text),
-                Typed::Table(_) => None,
+                RawValue::Text(text) => Some(text),
+                RawValue::Table(_) => None,
             });
             let flag = SETTINGS.iter().find(|setting| setting.key == given.key).map_or("", |setting| setting.flag);
             words.extend(texts.map(|text| word(flag, text)));

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use crate::words;
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum ScenarioCommand {
@@ -34,7 +34,7 @@ pub enum ScenarioCommand {
     /// Stop a run.
     Stop {
         /// The number of the run.
-        #[arg(value_name = "RUN", value_parser = words::ordinal)]
+        #[arg(value_name = "RUN", value_parser = parse::ordinal)]
         run: u64,
     },
 }

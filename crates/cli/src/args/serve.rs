@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
 
-use crate::config::{Choices, Given, Place, SETTINGS, Setting, Shape, Typed};
+use crate::config::{Choices, Origin, RawSetting, RawValue, SETTINGS, Setting, Shape};
 
 #[derive(Clone, Debug, Default)]
 pub struct ServeArgs {
     pub config: Option<PathBuf>,
     pub print_config: bool,
-    pub flags: Vec<Given>,
+    pub flags: Vec<RawSetting>,
 }
 
 const ABOUT: &str = "Run the server.\n\n\
@@ -27,7 +27,7 @@ impl clap::Args for ServeArgs {
         let print = Arg::new("print-config")
             .long("print-config")
             .action(ArgAction::SetTrue)
-            .help("Show the effective configuration and end");
+            .help("Show the resolved configuration and end");
         command.long_about(ABOUT).arg(config).arg(print).args(SETTINGS.iter().map(flag))
     }
 
@@ -72,11 +72,11 @@ impl FromArgMatches for ServeArgs {
     }
 }
 
-pub(super) fn given(setting: &Setting, matches: &ArgMatches) -> Option<Given> {
+pub(super) fn given(setting: &Setting, matches: &ArgMatches) -> Option<RawSetting> {
     let values = matches.get_many::<String>(setting.flag)?;
-    Some(Given {
+    Some(RawSetting {
         key: setting.key.into(),
-        place: Place::Flag(setting.flag.into()),
-        values: values.map(|text| Typed::Text(text.clone())).collect(),
+        origin: Origin::Flag(setting.flag.into()),
+        values: values.map(|text| RawValue::Text(text.clone())).collect(),
     })
 }

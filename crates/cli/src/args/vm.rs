@@ -3,16 +3,16 @@
 use clap::{Subcommand, ValueEnum};
 use forewarn_access::Role;
 
-use super::traits::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
-use super::{Asking, Named, Within};
-use crate::words;
+use super::properties::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
+use super::{GroupFilter, OperationArgs, ResourceName};
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {
     /// All machines.
-    List(Within),
+    List(GroupFilter),
     /// One machine, with everything that is known of it.
-    Show(Named),
+    Show(ResourceName),
     /// Add a machine.
     #[command(visible_alias = "register")]
     Create(Box<CreateVmArgs>),
@@ -24,61 +24,61 @@ pub enum VmCommand {
     /// What it asked of the metadata endpoint lately, and how often it polls.
     Requests(super::RequestsArgs),
     /// Restart it, after the notice.
-    Restart(OneVm),
+    Restart(VmOperationArgs),
     /// Move it to another host, after the notice.
-    Redeploy(OneVm),
+    Redeploy(VmOperationArgs),
     /// Do now the maintenance that it would get later: it moves to another host, after the notice.
-    PerformMaintenance(OneVm),
+    PerformMaintenance(VmOperationArgs),
     /// Evict a Spot machine.
     #[command(visible_alias = "evict")]
-    SimulateEviction(OneVm),
+    SimulateEviction(VmOperationArgs),
     /// Its hardware breaks: no notice, the event appears as Started.
     #[command(visible_alias = "hardware-failure")]
-    Fail(FailVm),
+    Fail(FailVmArgs),
     /// Delete it; at once and without notice unless it has a terminate notification.
-    Delete(OneVm),
+    Delete(VmOperationArgs),
     /// Switch it on.
-    Start(Named),
+    Start(ResourceName),
     /// Switch it off.
     Stop {
         #[command(flatten)]
-        vm: Named,
+        vm: ResourceName,
         /// And give up its place on its host.
         #[arg(long)]
         deallocate: bool,
     },
     /// Switch it off and give up its place on its host.
-    Deallocate(Named),
+    Deallocate(ResourceName),
 }
 
 #[derive(Debug, Subcommand)]
 pub enum IdentityCommand {
     /// Who its tokens say that it is, and what they let it do.
-    Show(Named),
+    Show(ResourceName),
     /// Give it one, or another role.
     Assign {
         #[command(flatten)]
-        vm: Named,
+        vm: ResourceName,
         /// What its tokens let it do.
         #[arg(long, value_name = "ROLE", default_value = "reader", value_parser = super::sign_in::role())]
         role: Role,
     },
     /// Take it away.
-    Remove(Named),
+    Remove(ResourceName),
 }
 
 #[derive(Debug, clap::Args)]
-pub struct OneVm {
+pub struct VmOperationArgs {
     #[command(flatten)]
-    pub vm: Named,
+    pub vm: ResourceName,
     #[command(flatten)]
-    pub asking: Asking,
+    pub operation: OperationArgs,
 }
 
 #[derive(Debug, clap::Args)]
-pub struct FailVm {
+pub struct FailVmArgs {
     #[command(flatten)]
-    pub vm: Named,
+    pub vm: ResourceName,
     #[command(flatten)]
     pub failure: FailureArgs,
 }
@@ -89,7 +89,7 @@ pub struct FailureArgs {
     #[arg(long = "type", value_name = "TYPE", default_value = "Reboot", ignore_case = true)]
     pub kind: FailureType,
     #[command(flatten)]
-    pub asking: Asking,
+    pub operation: OperationArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -101,7 +101,7 @@ pub enum FailureType {
 
 /// Where a machine is and asks from, when it is made and later.
 #[derive(Debug, clap::Args)]
-pub struct PlaceArgs {
+pub struct PlacementArgs {
     /// Where it asks from, instead of what it had; may be repeated. A new machine without it gets one from the pool.
     #[arg(long = "address", value_name = "[NETWORK=]IP")]
     pub addresses: Vec<String>,
@@ -112,10 +112,10 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Its update domain; a new machine without it gets the next in turn.
-    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true)]
     pub update_domain: Option<u32>,
     /// Its fault domain; a new machine without it gets the next in turn.
-    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain")]
+    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain")]
     pub fault_domain: Option<u32>,
     /// Its availability zone; "" for none.
     #[arg(short, long, value_name = "ZONE")]
@@ -125,9 +125,9 @@ pub struct PlaceArgs {
 #[derive(Debug, clap::Args)]
 pub struct CreateVmArgs {
     #[command(flatten)]
-    pub vm: Named,
+    pub vm: ResourceName,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub placement: PlacementArgs,
     /// The id by which it knows itself; without it a new one.
     #[arg(long, value_name = "ID")]
     pub vm_id: Option<String>,
@@ -150,14 +150,14 @@ pub struct CreateVmArgs {
     #[arg(long, value_name = "POLICY", ignore_case = true)]
     pub eviction_policy: Option<EvictionPolicy>,
     /// Announce its deletion so long before, 5 to 15 minutes, as a number or such as 7m30s; without it, it is deleted at once, without notice.
-    #[arg(long, value_name = "MINUTES", value_parser = words::terminate_timeout, allow_hyphen_values = true)]
+    #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
     /// The same as a span of time; a bare number is seconds.
     #[arg(
         long,
         hide = true,
         value_name = "SPAN",
-        value_parser = words::whole_seconds,
+        value_parser = parse::whole_seconds,
         allow_hyphen_values = true,
         conflicts_with = "terminate_notification_time"
     )]
@@ -171,11 +171,11 @@ pub struct CreateVmArgs {
 #[derive(Debug, clap::Args)]
 pub struct UpdateVmArgs {
     #[command(flatten)]
-    pub vm: Named,
+    pub vm: ResourceName,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub placement: PlacementArgs,
     /// An instance of a scale set: scale-in leaves it alone.
-    #[arg(long, value_name = "true|false", value_parser = words::yes_or_no)]
+    #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub protect_from_scale_in: Option<bool>,
     #[command(flatten)]
     pub terminate: TerminateChange,

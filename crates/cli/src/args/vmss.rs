@@ -2,16 +2,16 @@
 
 use clap::{Subcommand, ValueEnum};
 
-use super::traits::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
-use super::{Asking, Named, Within};
-use crate::words;
+use super::properties::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
+use super::{GroupFilter, OperationArgs, ResourceName};
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum VmssCommand {
     /// All scale sets.
-    List(Within),
+    List(GroupFilter),
     /// One scale set.
-    Show(Named),
+    Show(ResourceName),
     /// Make a scale set and its instances.
     Create(Box<CreateSetArgs>),
     /// Change the model, the upgrade mode or what is approved; the rest stays.
@@ -19,77 +19,77 @@ pub enum VmssCommand {
     /// Make or delete instances until there are so many.
     Scale {
         #[command(flatten)]
-        set: Named,
+        set: ResourceName,
         /// How many instances there shall be.
-        #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true)]
+        #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true)]
         new_capacity: u32,
         #[command(flatten)]
-        waiting: Waiting,
+        waiting: NoWaitArgs,
     },
     /// Delete the set and its instances, with notice where they have it.
     Delete {
         #[command(flatten)]
-        set: Named,
+        set: ResourceName,
         #[command(flatten)]
-        asking: Asking,
+        operation: OperationArgs,
     },
     /// The instances of a set.
-    ListInstances(Named),
+    ListInstances(ResourceName),
     /// Bring instances to the latest model; all of them unless ids are given.
     UpdateInstances {
         #[command(flatten)]
-        set: Named,
+        set: ResourceName,
         #[command(flatten)]
-        instances: MaybeInstances,
+        instances: OptionalInstances,
     },
     /// Delete instances, with notice where they have it.
     DeleteInstances {
         #[command(flatten)]
-        set: Named,
+        set: ResourceName,
         #[command(flatten)]
         instances: Instances,
         #[command(flatten)]
-        asking: Asking,
+        operation: OperationArgs,
     },
     /// Restart instances, after the notice; all of them unless ids are given.
-    Restart(SomeInstances),
+    Restart(InstanceOperationArgs),
     /// Move instances to other hosts, after the notice; all of them unless ids are given.
-    Redeploy(SomeInstances),
+    Redeploy(InstanceOperationArgs),
     /// Do now the maintenance that instances would get later; all of them unless ids are given.
-    PerformMaintenance(SomeInstances),
+    PerformMaintenance(InstanceOperationArgs),
     /// Evict Spot instances.
     SimulateEviction {
         #[command(flatten)]
-        set: Named,
+        set: ResourceName,
         #[command(flatten)]
         instances: Instances,
         #[command(flatten)]
-        waiting: Waiting,
+        waiting: NoWaitArgs,
     },
     /// Switch instances on; all of them unless ids are given.
-    Start(SwitchedInstances),
+    Start(InstancePowerArgs),
     /// Switch instances off; all of them unless ids are given.
-    Stop(SwitchedInstances),
+    Stop(InstancePowerArgs),
     /// Switch instances off and give up their places; all of them unless ids are given.
-    Deallocate(SwitchedInstances),
+    Deallocate(InstancePowerArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub struct SomeInstances {
+pub struct InstanceOperationArgs {
     #[command(flatten)]
-    pub set: Named,
+    pub set: ResourceName,
     #[command(flatten)]
-    pub instances: MaybeInstances,
+    pub instances: OptionalInstances,
     #[command(flatten)]
-    pub waiting: Waiting,
+    pub waiting: NoWaitArgs,
 }
 
 #[derive(Debug, clap::Args)]
-pub struct SwitchedInstances {
+pub struct InstancePowerArgs {
     #[command(flatten)]
-    pub set: Named,
+    pub set: ResourceName,
     #[command(flatten)]
-    pub instances: MaybeInstances,
+    pub instances: OptionalInstances,
 }
 
 #[derive(Debug, clap::Args)]
@@ -100,7 +100,7 @@ pub struct Instances {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct MaybeInstances {
+pub struct OptionalInstances {
     /// Instances by their ids or names; `*` for all.
     #[arg(long = "instance-ids", visible_alias = "instance-id", value_name = "ID", num_args = 1..)]
     pub ids: Vec<String>,
@@ -108,7 +108,7 @@ pub struct MaybeInstances {
 
 /// How several operations are asked for.
 #[derive(Debug, clap::Args)]
-pub struct Waiting {
+pub struct NoWaitArgs {
     /// Do not wait for the end.
     #[arg(long)]
     pub no_wait: bool,
@@ -117,9 +117,9 @@ pub struct Waiting {
 #[derive(Debug, clap::Args)]
 pub struct CreateSetArgs {
     #[command(flatten)]
-    pub set: Named,
+    pub set: ResourceName,
     /// How many instances.
-    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, default_value_t = 2)]
+    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, default_value_t = 2)]
     pub instance_count: u32,
     /// Flexible: instances are machines of their own, one document for all. Uniform: numbered, in placement groups.
     #[arg(long, value_name = "MODE", default_value = "Flexible", ignore_case = true)]
@@ -134,20 +134,20 @@ pub struct CreateSetArgs {
     #[arg(long, value_name = "POLICY", ignore_case = true)]
     pub eviction_policy: Option<EvictionPolicy>,
     /// Announce deletions so long before: 5 to 15 minutes, as a number or such as 7m30s.
-    #[arg(long, value_name = "MINUTES", value_parser = words::terminate_timeout, allow_hyphen_values = true)]
+    #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
     /// The zones that instances are spread over.
     #[arg(short, long, value_name = "ZONE", num_args = 1..)]
     pub zones: Vec<String>,
     /// How many update domains.
-    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
     /// How many fault domains.
-    #[arg(long, value_name = "N", value_parser = words::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
     /// Of a Uniform set: the most instances of one placement group, or none for no limit; without it 100.
-    #[arg(long, value_name = "N|none", value_parser = words::number_or_none)]
-    pub placement_group_max: Option<words::Limit>,
+    #[arg(long, value_name = "N|none", value_parser = parse::number_or_none)]
+    pub placement_group_max: Option<parse::Limit>,
     #[command(flatten)]
     pub details: DetailArgs,
     #[command(flatten)]
@@ -157,7 +157,7 @@ pub struct CreateSetArgs {
 #[derive(Debug, clap::Args)]
 pub struct UpdateSetArgs {
     #[command(flatten)]
-    pub set: Named,
+    pub set: ResourceName,
     /// How a changed model reaches instances.
     #[arg(long, value_name = "MODE", ignore_case = true)]
     pub upgrade_policy_mode: Option<UpgradeMode>,

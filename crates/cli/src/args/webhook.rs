@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use crate::words;
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {
@@ -13,21 +13,21 @@ pub enum WebhookCommand {
     /// Web hooks, and how they fare.
     List,
     /// One web hook, and how it fares.
-    Show(OneWebhook),
+    Show(WebhookName),
     /// Change a web hook; what is not given stays.
     Update(Box<UpdateWebhookArgs>),
     /// Delete a web hook.
-    Delete(OneWebhook),
+    Delete(WebhookName),
     /// Send a message that is about nothing, and say what the receiver answers.
-    Test(OneWebhook),
+    Test(WebhookName),
     /// The last messages that were given up, and why.
-    GivenUp(OneWebhook),
+    GivenUp(WebhookName),
     /// Send messages again that were given up, each once; all of them, unless some are named.
     Resend(ResendArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub struct OneWebhook {
+pub struct WebhookName {
     /// The name of the web hook.
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -36,7 +36,7 @@ pub struct OneWebhook {
 #[derive(Debug, clap::Args)]
 pub struct ResendArgs {
     #[command(flatten)]
-    pub which: OneWebhook,
+    pub webhook: WebhookName,
     /// Only this message, as `webhook given-up` names it; may be given several times.
     #[arg(long = "id", value_name = "ID")]
     pub ids: Vec<String>,
@@ -45,12 +45,12 @@ pub struct ResendArgs {
 #[derive(Debug, clap::Args)]
 pub struct CreateWebhookArgs {
     #[command(flatten)]
-    pub which: OneWebhook,
+    pub webhook: WebhookName,
     /// Where deliveries go: http or https.
     #[arg(long)]
     pub url: String,
     #[command(flatten)]
-    pub wanted: WebhookArgs,
+    pub filter: WebhookArgs,
     /// Send nothing until it is switched on with `webhook update --enabled true`.
     #[arg(long)]
     pub disabled: bool,
@@ -59,12 +59,12 @@ pub struct CreateWebhookArgs {
 #[derive(Debug, clap::Args)]
 pub struct UpdateWebhookArgs {
     #[command(flatten)]
-    pub which: OneWebhook,
+    pub webhook: WebhookName,
     /// Where deliveries go from now on.
     #[arg(long)]
     pub url: Option<String>,
     #[command(flatten)]
-    pub wanted: WebhookArgs,
+    pub filter: WebhookArgs,
     /// Whether anything is sent. What happens meanwhile is sent later.
     #[arg(long, value_name = "TRUE|FALSE")]
     pub enabled: Option<bool>,
@@ -91,7 +91,7 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// Give up what has become older than this and cannot be delivered; a day without it, a week at the most.
-    #[arg(long, value_name = "SPAN", value_parser = words::retry_for)]
+    #[arg(long, value_name = "SPAN", value_parser = parse::retry_for)]
     pub retry_for: Option<u64>,
 }
 

@@ -26,7 +26,7 @@ const SCALE: u32 = 30;
 /// 30 seconds become 10.
 const SCALE_PREEMPT: u32 = 3;
 
-/// 15 minutes become 60 seconds: who polls as seldom as Preempt allows has approved long before, and is held.
+/// 15 minutes become 60 seconds: actor_name polls as seldom as Preempt allows has approved long before, and is held.
 const SCALE_GATE: u32 = 15;
 
 const fn case(name: &'static str, subject: &'static str) -> Case {
@@ -66,7 +66,7 @@ pub const ALL: &[Case] = &[
 ];
 
 /// Those that were asked for, in the order of the report; when none was, all that say something of the profile.
-pub fn chosen(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> {
+pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
     if let Some(stranger) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(Failure::Usage(sentence(&unknown("case", stranger, &known))));
@@ -97,23 +97,23 @@ mod tests {
     #[test]
     fn every_scenario_that_is_listed_is_a_case() {
         for shipped in SHIPPED {
-            assert!(chosen(&[shipped.name.into()], Profile::Own).is_ok(), "{}", shipped.name);
+            assert!(select(&[shipped.name.into()], Profile::Own).is_ok(), "{}", shipped.name);
         }
     }
 
     #[test]
     fn a_case_that_says_nothing_of_a_profile_is_left_out() {
         let gate = ["terminate-gate".to_owned()];
-        let Err(Failure::Usage(message)) = chosen(&gate, Profile::Never) else { panic!("it fits") };
+        let Err(Failure::Usage(message)) = select(&gate, Profile::Never) else { panic!("it fits") };
         assert!(message.contains("approve their own events"), "{message}");
-        assert_eq!(chosen(&[], Profile::All).unwrap().len() + 1, chosen(&[], Profile::Own).unwrap().len());
+        assert_eq!(select(&[], Profile::All).unwrap().len() + 1, select(&[], Profile::Own).unwrap().len());
     }
 
     #[test]
     fn an_unknown_case_is_named_with_the_one_that_was_meant() {
-        let chosen = |names: &[String]| chosen(names, Profile::Own);
-        let Err(Failure::Usage(message)) = chosen(&["evicton".into()]) else { panic!("it is not known") };
+        let select = |names: &[String]| select(names, Profile::Own);
+        let Err(Failure::Usage(message)) = select(&["evicton".into()]) else { panic!("it is not known") };
         assert!(message.starts_with("There is no case 'evicton'. Did you mean 'eviction'?"), "{message}");
-        assert_eq!(chosen(&["reset".into(), "gone".into()]).unwrap().len(), 2);
+        assert_eq!(select(&["reset".into(), "gone".into()]).unwrap().len(), 2);
     }
 }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use forewarn_core::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::Common;
+use super::CheckContext;
 use super::cases::Case;
 use super::marks::{Mark, Marks};
-use super::seen::At;
+use super::observation::Elapsed;
 use crate::failure::Failure;
 use crate::output;
 
@@ -27,20 +27,20 @@ pub struct Handler {
     child: Child,
     ended: Option<(Timestamp, ExitStatus)>,
     readers: Vec<thread::JoinHandle<()>>,
-    written: Arc<Mutex<Written>>,
+    written: Arc<Mutex<OutputLog>>,
 }
 
 #[derive(Default)]
-struct Written {
+struct OutputLog {
     marks: Vec<(Timestamp, Mark)>,
     last: Option<String>,
 }
 
 impl Handler {
-    pub fn start(case: &Case, common: &Common, server: &str, metadata: &str) -> Result<Handler, Failure> {
+    pub fn start(case: &Case, context: &CheckContext, server: &str, metadata: &str) -> Result<Handler, Failure> {
         let mut command = Command::new("/proc/self/exe");
         command.args(["run", "--quiet", "--vm", case.subject, "--server", server, "--metadata", metadata, "--"]);
-        command.args(&common.command).env_remove("FOREWARN_DATA").env_remove("FOREWARN_TOKEN");
+        command.args(&context.command).env_remove("FOREWARN_DATA").env_remove("FOREWARN_TOKEN");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let child = command.spawn();
         let mut child = child.map_err(|error| Failure::Refused(format!("The handler cannot be started: {error}.")))?;
@@ -50,8 +50,8 @@ impl Handler {
         for stream in said.into_iter().flatten() {
             let reader = Reader {
                 name: case.name,
-                marks: common.marks.clone(),
-                verbose: common.verbose,
+                marks: context.marks.clone(),
+                verbose: context.verbose,
                 written: Arc::clone(&written),
             };
             readers.push(thread::spawn(move || reader.read(stream)));
@@ -60,7 +60,7 @@ impl Handler {
     }
 
     /// When and how it ended by itself.
-    pub fn exit(&mut self, begun: Timestamp) -> Option<(At, String)> {
+    pub fn exit(&mut self, begun: Timestamp) -> Option<(Elapsed, String)> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten().map(|status| (now(), status));
         }
@@ -81,7 +81,7 @@ impl Handler {
         self.drain();
     }
 
-    /// Lets everything be read that was written. Somebody who left the group may keep the output open for ever.
+    /// Lets everything be read that was written. Somebody actor_name left the group may keep the output open for ever.
     fn drain(&mut self) {
         let until = Instant::now() + TERM_GRACE;
         while Instant::now() < until && !self.readers.iter().all(thread::JoinHandle::is_finished) {
@@ -89,7 +89,7 @@ impl Handler {
         }
     }
 
-    pub fn marks(&self, begun: Timestamp) -> Vec<(At, Mark)> {
+    pub fn marks(&self, begun: Timestamp) -> Vec<(Elapsed, Mark)> {
         lock(&self.written).marks.iter().map(|(at, mark)| (at.since(begun), *mark)).collect()
     }
 
@@ -108,7 +108,7 @@ struct Reader {
     name: &'static str,
     marks: Marks,
     verbose: bool,
-    written: Arc<Mutex<Written>>,
+    written: Arc<Mutex<OutputLog>>,
 }
 
 impl Reader {
@@ -126,12 +126,12 @@ impl Reader {
     fn line(&self, line: &str) {
         let at = now();
         if self.verbose {
-            output::aside(&output::tame(&format!("{}: {line}", self.name)));
+            output::print_stderr(&output::escape(&format!("{}: {line}", self.name)));
         }
         let mut written = lock(&self.written);
         written.marks.extend(self.marks.of(line).into_iter().map(|mark| (at, mark)));
         if !line.is_empty() {
-            written.last = Some(output::tame(line));
+            written.last = Some(output::escape(line));
         }
     }
 }
@@ -140,7 +140,7 @@ fn boxed(stream: impl Read + Send + 'static) -> Box<dyn Read + Send> {
     Box::new(stream)
 }
 
-fn lock(written: &Mutex<Written>) -> MutexGuard<'_, Written> {
+fn lock(written: &Mutex<OutputLog>) -> MutexGuard<'_, OutputLog> {
     written.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,11 +1,11 @@
-//! From what was seen of a handler to findings and a verdict. Pure: the same sight gives the same verdict.
+//! From what was observed of a handler to findings and a verdict. Pure: the same sight gives the same verdict.
 
 use std::time::Duration;
 
 use super::cases::Case;
+use super::is_approval_expected;
 use super::marks::{Mark, Marks};
-use super::seen::{At, Event, Seen};
-use super::should_approve;
+use super::observation::{Elapsed, Event, Observation};
 use crate::args::Profile;
 
 /// A handler that looks less often than this cannot be relied on to see a Preempt, which gives 30 seconds.
@@ -18,7 +18,7 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
-/// What a table shows of a case. None: it did not happen, or could not be seen.
+/// What a table shows of a case. None: it did not happen, or could not be observed.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     pub first_poll: Option<Duration>,
@@ -29,12 +29,12 @@ pub struct Numbers {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    pub weight: Weight,
+    pub severity: Severity,
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
+pub enum Severity {
     /// As it should be.
     Good,
     /// Worth knowing, and no fault.
@@ -46,30 +46,31 @@ pub enum Weight {
 
 impl Verdict {
     pub fn passed(&self) -> bool {
-        self.findings.iter().all(|finding| finding.weight != Weight::Bad)
+        self.findings.iter().all(|finding| finding.severity != Severity::Bad)
     }
 }
 
-pub fn judge(case: &Case, seen: &Seen, profile: Profile, marks: &Marks) -> Verdict {
-    let mut judge = Judge { case, seen, profile, marks, findings: Vec::new() };
+pub fn judge(case: &Case, observed: &Observation, profile: Profile, marks: &Marks) -> Verdict {
+    let mut judge = Judge { case, observed, profile, marks, findings: Vec::new() };
     judge.all();
-    Verdict { case: case.name, numbers: numbers(seen, profile), findings: judge.findings }
+    Verdict { case: case.name, numbers: numbers(observed, profile), findings: judge.findings }
 }
 
-fn numbers(seen: &Seen, profile: Profile) -> Numbers {
-    let event = seen.events.iter().find(|event| event.mine).or(seen.events.first());
-    let approved = event.filter(|event| should_approve(profile, event.mine) || seen.approval(&event.id).is_some());
+fn numbers(observed: &Observation, profile: Profile) -> Numbers {
+    let event = observed.events.iter().find(|event| event.mine).or(observed.events.first());
+    let approved =
+        event.filter(|event| is_approval_expected(profile, event.mine) || observed.approval(&event.id).is_some());
     Numbers {
-        first_poll: seen.polls().next().map(|poll| poll.at),
-        interval: interval(seen),
-        seen_after: event.and_then(|event| Some(seen.poll_after(event.appeared)? - event.appeared)),
-        approved_after: approved.and_then(|event| Some(seen.approval(&event.id)?.saturating_sub(event.appeared))),
+        first_poll: observed.polls().next().map(|poll| poll.at),
+        interval: interval(observed),
+        seen_after: event.and_then(|event| Some(observed.poll_after(event.appeared)? - event.appeared)),
+        approved_after: approved.and_then(|event| Some(observed.approval(&event.id)?.saturating_sub(event.appeared))),
     }
 }
 
 /// The middle one of the times between polls.
-fn interval(seen: &Seen) -> Option<Duration> {
-    let polls: Vec<At> = seen.polls().map(|poll| poll.at).collect();
+fn interval(observed: &Observation) -> Option<Duration> {
+    let polls: Vec<Elapsed> = observed.polls().map(|poll| poll.at).collect();
     let mut gaps: Vec<Duration> = polls.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     gaps.sort();
     gaps.get(gaps.len() / 2).copied()
@@ -77,7 +78,7 @@ fn interval(seen: &Seen) -> Option<Duration> {
 
 struct Judge<'a> {
     case: &'a Case,
-    seen: &'a Seen,
+    observed: &'a Observation,
     profile: Profile,
     marks: &'a Marks,
     findings: Vec<Finding>,
@@ -85,18 +86,18 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn all(&mut self) {
-        if let Some(trouble) = &self.seen.trouble {
-            return self.say(Weight::Bad, trouble.clone());
+        if let Some(error) = &self.observed.error {
+            return self.say(Severity::Bad, error.clone());
         }
-        if self.seen.polls().next().is_none() {
-            return self.say(Weight::Bad, "asked for nothing");
+        if self.observed.polls().next().is_none() {
+            return self.say(Severity::Bad, "asked for nothing");
         }
-        if self.case.scenario.is_some() && self.seen.events.is_empty() && self.seen.exit.is_none() {
-            self.say(Weight::Bad, "was shown no event, because it never got a document");
+        if self.case.scenario.is_some() && self.observed.events.is_empty() && self.observed.exit.is_none() {
+            self.say(Severity::Bad, "was shown no event, because it never got a document");
         }
         self.going_on();
         self.pace();
-        for event in &self.seen.events {
+        for event in &self.observed.events {
             self.approval(event);
             self.preparation(event);
             self.end(event);
@@ -105,30 +106,31 @@ impl Judge<'_> {
 
     /// Whether it was there to the end, whatever it was answered.
     fn going_on(&mut self) {
-        if let Some((at, how)) = &self.seen.exit {
-            let gone = self.seen.events.iter().any(|event| event.mine && event.ended.is_some_and(|ended| ended <= *at));
+        if let Some((at, how)) = &self.observed.exit {
+            let gone =
+                self.observed.events.iter().any(|event| event.mine && event.ended.is_some_and(|ended| ended <= *at));
             if !(self.case.ends_machine && gone) {
-                self.say(Weight::Bad, format!("ended by itself ({how}) after {}", secs(*at)));
+                self.say(Severity::Bad, format!("ended by itself ({how}) after {}", secs(*at)));
             }
         }
-        let Some(last) = self.seen.requests.iter().rev().find(|request| request.faulty).map(|request| request.at)
+        let Some(last) = self.observed.requests.iter().rev().find(|request| request.faulty).map(|request| request.at)
         else {
             return;
         };
-        match self.seen.poll_after(last) {
-            Some(_) => self.say(Weight::Good, "kept going after wrong answers"),
-            None => self.say(Weight::Bad, "stopped asking after wrong answers"),
+        match self.observed.poll_after(last) {
+            Some(_) => self.say(Severity::Good, "kept going after wrong answers"),
+            None => self.say(Severity::Bad, "stopped operation after wrong answers"),
         }
     }
 
     fn pace(&mut self) {
-        let polls: Vec<At> = self.seen.polls().map(|poll| poll.at).collect();
-        let end = if self.case.ends_machine { self.over().unwrap_or(self.seen.until) } else { self.seen.until };
+        let polls: Vec<Elapsed> = self.observed.polls().map(|poll| poll.at).collect();
+        let end = if self.case.ends_machine { self.over().unwrap_or(self.observed.until) } else { self.observed.until };
         let ends = polls.iter().skip(1).copied().chain([end]);
         let longest = polls.iter().zip(ends).map(|(from, to)| to.saturating_sub(*from)).max().unwrap_or_default();
         if longest > GAP_MAX {
             self.say(
-                Weight::Bad,
+                Severity::Bad,
                 format!(
                     "asked for nothing for {}, longer than the notice of a Preempt ({})",
                     secs(longest),
@@ -139,32 +141,32 @@ impl Judge<'_> {
     }
 
     /// When the last event of its own was over.
-    fn over(&self) -> Option<At> {
-        self.seen.events.iter().filter(|event| event.mine).filter_map(|event| event.ended).max()
+    fn over(&self) -> Option<Elapsed> {
+        self.observed.events.iter().filter(|event| event.mine).filter_map(|event| event.ended).max()
     }
 
     fn approval(&mut self, event: &Event) {
         let whose = if event.mine { "its own" } else { "another machine's" };
         let kind = &event.kind;
-        let refused = self.seen.refused_approvals();
-        match (self.seen.approval(&event.id), should_approve(self.profile, event.mine), event.had_notice()) {
+        let refused = self.observed.refused_approvals();
+        match (self.observed.approval(&event.id), is_approval_expected(self.profile, event.mine), event.had_notice()) {
             (Some(at), _, _) if event.started.is_some_and(|started| started < at) => {
-                let weight = if self.profile == Profile::Never { Weight::Bad } else { Weight::Remark };
-                self.say(weight, format!("approved {whose} {kind} when it had Started already"));
+                let severity = if self.profile == Profile::Never { Severity::Bad } else { Severity::Remark };
+                self.say(severity, format!("approved {whose} {kind} when it had Started already"));
             }
             (Some(at), true, _) => {
                 self.say(
-                    Weight::Good,
+                    Severity::Good,
                     format!("approved {whose} {kind} after {}", secs(at.saturating_sub(event.appeared))),
                 );
             }
-            (Some(_), false, _) => self.say(Weight::Bad, format!("approved {whose} {kind}")),
+            (Some(_), false, _) => self.say(Severity::Bad, format!("approved {whose} {kind}")),
             (None, true, true) if refused > 0 => {
-                self.say(Weight::Bad, format!("did not approve {whose} {kind}: {refused} POSTs were refused"));
+                self.say(Severity::Bad, format!("did not approve {whose} {kind}: {refused} POSTs were refused"));
             }
-            (None, true, true) => self.say(Weight::Bad, format!("did not approve {whose} {kind}")),
-            (None, true, false) => self.say(Weight::Good, format!("had no notice of {whose} {kind}")),
-            (None, false, _) => self.say(Weight::Good, format!("left {whose} {kind} alone")),
+            (None, true, true) => self.say(Severity::Bad, format!("did not approve {whose} {kind}")),
+            (None, true, false) => self.say(Severity::Good, format!("had no notice of {whose} {kind}")),
+            (None, false, _) => self.say(Severity::Good, format!("left {whose} {kind} alone")),
         }
     }
 
@@ -172,14 +174,14 @@ impl Judge<'_> {
         if !event.mine || !event.had_notice() || self.profile == Profile::Never {
             return;
         }
-        let Some(approved) = self.seen.approval(&event.id) else { return };
-        match (&self.marks.prepared, self.seen.mark_after(Mark::Prepared, event.appeared)) {
-            (None, _) => self.say(Weight::NotObserved, "preparation before approval"),
+        let Some(approved) = self.observed.approval(&event.id) else { return };
+        match (&self.marks.prepared, self.observed.mark_after(Mark::Prepared, event.appeared)) {
+            (None, _) => self.say(Severity::NotObserved, "preparation before approval"),
             (Some(_), Some(at)) if at <= approved + MARK_LATE_MAX => {
-                self.say(Weight::Good, "prepared before it approved");
+                self.say(Severity::Good, "prepared before it approved");
             }
-            (Some(_), Some(_)) => self.say(Weight::Bad, "approved before it had prepared"),
-            (Some(_), None) => self.say(Weight::Bad, "approved and did not prepare"),
+            (Some(_), Some(_)) => self.say(Severity::Bad, "approved before it had prepared"),
+            (Some(_), None) => self.say(Severity::Bad, "approved and did not prepare"),
         }
     }
 
@@ -187,21 +189,21 @@ impl Judge<'_> {
     fn end(&mut self, event: &Event) {
         let Some(ended) = event.ended.filter(|_| !self.case.ends_machine) else { return };
         let what = if event.canceled { "the cancellation" } else { "the end" };
-        if self.seen.poll_after(ended).is_none() {
-            return self.say(Weight::Bad, format!("did not ask again, so it missed {what}"));
+        if self.observed.poll_after(ended).is_none() {
+            return self.say(Severity::Bad, format!("did not ask again, so it missed {what}"));
         }
         if !event.mine {
             return;
         }
-        match (&self.marks.restored, self.seen.mark_after(Mark::Restored, ended)) {
-            (None, _) => self.say(Weight::NotObserved, format!("restoring after {what}")),
-            (Some(_), Some(_)) => self.say(Weight::Good, format!("noticed {what} and restored")),
-            (Some(_), None) => self.say(Weight::Bad, format!("did not restore after {what}")),
+        match (&self.marks.restored, self.observed.mark_after(Mark::Restored, ended)) {
+            (None, _) => self.say(Severity::NotObserved, format!("restoring after {what}")),
+            (Some(_), Some(_)) => self.say(Severity::Good, format!("noticed {what} and restored")),
+            (Some(_), None) => self.say(Severity::Bad, format!("did not restore after {what}")),
         }
     }
 
-    fn say(&mut self, weight: Weight, text: impl Into<String>) {
-        self.findings.push(Finding { weight, text: text.into() });
+    fn say(&mut self, severity: Severity, text: impl Into<String>) {
+        self.findings.push(Finding { severity, text: text.into() });
     }
 }
 

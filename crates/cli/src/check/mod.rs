@@ -2,39 +2,42 @@
 //!
 //! ```text
 //!   cases    which scenarios, at which pace
-//!   stage    a server and a handler for one case, and everything that was seen there
+//!   stage    a server and a handler for one case, and everything that was observed there
 //!   handler  the handler's process, and what it writes
-//!   seen     what was seen: requests, events, lines of output
-//!   judge    from what was seen to findings and a verdict. Pure
+//!   observed     what was observed: requests, events, lines of output
+//!   judge    from what was observed to findings and a verdict. Pure
 //!   report   as a table, as JSON, as JUnit XML
 //! ```
 //!
 //! All cases run at once, each with a server and a network of its own, on scaled notice: every NotBefore is
 //! true on the handler's own clock.
 
+mod case_run;
 mod cases;
 mod handler;
 mod judge;
 mod marks;
+mod observation;
 mod report;
-mod seen;
-mod stage;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::args::{CheckArgs, Profile};
 use crate::failure::Failure;
+use case_run::StartLimiter;
 use judge::Verdict;
 use marks::Marks;
-use stage::Starting;
 
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let marks = Marks::typed(&args.mark)?;
-    let cases = cases::chosen(&args.only, args.profile)?;
-    let seen = stage::all(args, &cases, &marks)?;
-    let verdicts: Vec<Verdict> =
-        cases.iter().zip(&seen).map(|(case, seen)| judge::judge(case, seen, args.profile, &marks)).collect();
+    let cases = cases::select(&args.only, args.profile)?;
+    let observed = case_run::all(args, &cases, &marks)?;
+    let verdicts: Vec<Verdict> = cases
+        .iter()
+        .zip(&observed)
+        .map(|(case, observed)| judge::judge(case, observed, args.profile, &marks))
+        .collect();
     if let Some(file) = &args.junit {
         let written = std::fs::write(file, report::junit(&verdicts));
         written.map_err(|error| Failure::Refused(format!("{} cannot be written: {error}.", file.display())))?;
@@ -42,23 +45,23 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     report::show(&verdicts, args.output)?;
     match verdicts.iter().filter(|verdict| !verdict.passed()).count() {
         0 => Ok(()),
-        failed => Err(Failure::Ended(format!("{failed} of {} cases failed.", verdicts.len()))),
+        failed => Err(Failure::Failed(format!("{failed} of {} cases failed.", verdicts.len()))),
     }
 }
 
-/// What all cases have in common while they run.
-struct Common {
+/// What all cases have in context while they run.
+struct CheckContext {
     command: Vec<std::ffi::OsString>,
     marks: Marks,
     verbose: bool,
     /// Handlers that were started and have asked for nothing yet.
-    starting: Starting,
+    starting: StartLimiter,
     /// One case has found that there is no point in going on.
-    hopeless: Arc<AtomicBool>,
+    aborted: Arc<AtomicBool>,
 }
 
 /// Whether the handler should approve an event.
-fn should_approve(profile: Profile, mine: bool) -> bool {
+fn is_approval_expected(profile: Profile, mine: bool) -> bool {
     match profile {
         Profile::Own => mine,
         Profile::All => true,

@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::judge::{Finding, Verdict, Weight, secs};
+use super::judge::{Finding, Severity, Verdict, secs};
 use crate::args::Output;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour, Shown};
+use crate::output::{self, Cell, Color, TableRow};
 
 pub fn show(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
-    output::list::<Row>(&values(verdicts), output)?;
+    output::print_list::<Row>(&values(verdicts), output)?;
     match (output, not_observed(verdicts)) {
-        (Output::Table, Some(text)) => output::line(&text),
+        (Output::Table, Some(text)) => output::print_line(&text),
         _ => Ok(()),
     }
 }
@@ -22,7 +22,7 @@ pub fn show(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
 /// What no case could see, said once.
 fn not_observed(verdicts: &[Verdict]) -> Option<String> {
     let findings = verdicts.iter().flat_map(|verdict| &verdict.findings);
-    let unseen = findings.filter(|finding| finding.weight == Weight::NotObserved);
+    let unseen = findings.filter(|finding| finding.severity == Severity::NotObserved);
     let mut texts: Vec<&str> = Vec::new();
     for finding in unseen {
         if !texts.contains(&finding.text.as_str()) {
@@ -46,18 +46,18 @@ struct Row {
     summary: String,
 }
 
-impl Shown for Row {
-    const HEAD: &'static [&'static str] =
+impl TableRow for Row {
+    const HEADER: &'static [&'static str] =
         &["CASE", "VERDICT", "FIRST POLL", "INTERVAL", "SEEN", "APPROVED", "WHAT IT DID"];
-    const NONE: &'static str = "No case ran.";
+    const EMPTY: &'static str = "No case ran.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         let number =
             |millis: Option<u64>| Cell::new(millis.map_or_else(|| "-".into(), |it| secs(Duration::from_millis(it))));
-        let colour = if self.verdict == PASSED { Colour::Green } else { Colour::Red };
+        let color = if self.verdict == PASSED { Color::Green } else { Color::Red };
         vec![
             Cell::new(&self.case),
-            Cell::coloured(&self.verdict, colour),
+            Cell::colored(&self.verdict, color),
             number(self.first_poll_milliseconds),
             number(self.interval_milliseconds),
             number(self.seen_after_milliseconds),
@@ -70,15 +70,15 @@ impl Shown for Row {
 const PASSED: &str = "passed";
 const FAILED: &str = "FAILED";
 
-/// What is wrong, if anything is; else what was seen.
+/// What is wrong, if anything is; else what was observed.
 fn summary(verdict: &Verdict) -> String {
-    let of = |wanted: Weight| verdict.findings.iter().filter(move |finding| finding.weight == wanted);
+    let of = |wanted: Severity| verdict.findings.iter().filter(move |finding| finding.severity == wanted);
     let texts = |findings: Vec<&Finding>| findings.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("; ");
-    let bad: Vec<_> = of(Weight::Bad).collect();
+    let bad: Vec<_> = of(Severity::Bad).collect();
     if !bad.is_empty() {
         return texts(bad);
     }
-    texts(of(Weight::Good).chain(of(Weight::Remark)).collect())
+    texts(of(Severity::Good).chain(of(Severity::Remark)).collect())
 }
 
 fn values(verdicts: &[Verdict]) -> Vec<Value> {
@@ -92,18 +92,18 @@ fn values(verdicts: &[Verdict]) -> Vec<Value> {
             "intervalMilliseconds": millis(verdict.numbers.interval),
             "seenAfterMilliseconds": millis(verdict.numbers.seen_after),
             "approvedAfterMilliseconds": millis(verdict.numbers.approved_after),
-            "findings": verdict.findings.iter().map(|it| json!({ "weight": word(it.weight), "text": it.text })).collect::<Vec<_>>(),
+            "findings": verdict.findings.iter().map(|it| json!({ "weight": word(it.severity), "text": it.text })).collect::<Vec<_>>(),
         })
     });
     values.collect()
 }
 
-fn word(weight: Weight) -> &'static str {
-    match weight {
-        Weight::Good => "good",
-        Weight::Remark => "remark",
-        Weight::NotObserved => "not observed",
-        Weight::Bad => "bad",
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Good => "good",
+        Severity::Remark => "remark",
+        Severity::NotObserved => "not observed",
+        Severity::Bad => "bad",
     }
 }
 
@@ -114,12 +114,12 @@ pub fn junit(verdicts: &[Verdict]) -> String {
     for verdict in verdicts {
         let _ = writeln!(xml, "  <testcase classname=\"forewarn.check\" name=\"{}\">", escaped(verdict.case));
         for finding in &verdict.findings {
-            if finding.weight == Weight::Bad {
+            if finding.severity == Severity::Bad {
                 let _ = writeln!(xml, "    <failure message=\"{}\"/>", escaped(&finding.text));
             }
         }
         let lines: Vec<String> =
-            verdict.findings.iter().map(|it| format!("{}: {}", word(it.weight), it.text)).collect();
+            verdict.findings.iter().map(|it| format!("{}: {}", word(it.severity), it.text)).collect();
         let _ = writeln!(xml, "    <system-out>{}</system-out>\n  </testcase>", escaped(&lines.join("\n")));
     }
     xml.push_str("</testsuite>\n");
@@ -148,8 +148,9 @@ mod tests {
 
     #[test]
     fn what_is_bad_is_a_failure_of_its_case() {
-        let finding = |weight, text: &str| Finding { weight, text: text.into() };
-        let findings = vec![finding(Weight::Good, "polls"), finding(Weight::Bad, "approved \"<another>'s\" & \u{1}")];
+        let finding = |severity, text: &str| Finding { severity, text: text.into() };
+        let findings =
+            vec![finding(Severity::Good, "polls"), finding(Severity::Bad, "approved \"<another>'s\" & \u{1}")];
         let verdicts = [
             Verdict { case: "idle", numbers: Numbers::default(), findings: vec![] },
             Verdict { case: "reset", numbers: Numbers::default(), findings },
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_was_not_observed_is_said_once() {
-        let finding = |text: &str| Finding { weight: Weight::NotObserved, text: text.into() };
+        let finding = |text: &str| Finding { severity: Severity::NotObserved, text: text.into() };
         let verdict = |case| Verdict { case, numbers: Numbers::default(), findings: vec![finding("a"), finding("b")] };
         let verdicts = [verdict("idle"), verdict("reset")];
         assert_eq!(summary(&verdicts[0]), "");

@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An answer that takes longer than this does not come. The server's own limits are shorter.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A page of a list is at most a thousand entries of a few kilobytes.
+/// A page of a list is at most a thousand entries of a join_few kilobytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const PAGE: &str = "1000";
@@ -29,12 +29,12 @@ pub struct Api {
     agent: Agent,
     server: String,
     token: Option<String>,
-    token_from: TokenFrom,
+    token_source: TokenSource,
 }
 
 /// Where the token comes from, or why there is none.
 #[derive(Clone)]
-enum TokenFrom {
+enum TokenSource {
     /// `--token` or `FOREWARN_TOKEN`.
     Typed,
     File(PathBuf),
@@ -50,13 +50,13 @@ pub struct Call {
 
 impl Call {
     /// The segments of the path below `/api/v1/`.
-    pub fn to(segments: &[&str]) -> Call {
-        let encoded: Vec<String> = segments.iter().map(|segment| percent_encoded(segment)).collect();
+    pub fn api(segments: &[&str]) -> Call {
+        let encoded: Vec<String> = segments.iter().map(|segment| percent_encode(segment)).collect();
         Call { path: format!("/api/v1/{}", encoded.join("/")), query: Vec::new() }
     }
 
     /// A path of the server's that is not below `/api/v1/`.
-    pub fn beside(path: &'static str) -> Call {
+    pub fn path(path: &'static str) -> Call {
         Call { path: path.into(), query: Vec::new() }
     }
 
@@ -67,7 +67,7 @@ impl Call {
 
     fn url(&self, server: &str) -> String {
         let pairs: Vec<String> =
-            self.query.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+            self.query.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
         let mark = if pairs.is_empty() { "" } else { "?" };
         format!("{server}{}{mark}{}", self.path, pairs.join("&"))
     }
@@ -75,14 +75,14 @@ impl Call {
 
 impl Api {
     pub fn new(connection: &Connection) -> Result<Api, Failure> {
-        let (token, token_from) = token(connection);
+        let (token, token_source) = token(connection);
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
             .max_redirects(0)
             .proxy(None);
-        Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_from })
+        Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_source })
     }
 
     /// The address as it is called.
@@ -121,7 +121,7 @@ impl Api {
         let mut all = Vec::new();
         loop {
             let mut page = self.get(&call)?;
-            all.append(page["value"].as_array_mut().ok_or_else(|| self.strange("a list without `value`"))?);
+            all.append(page["value"].as_array_mut().ok_or_else(|| self.unexpected("a list without `value`"))?);
             let Some(next) = page["next"].as_str().filter(|_| all.len() < most) else { return Ok(all) };
             call.query.retain(|(name, _)| *name != "after");
             call.query.push(("after", next.to_owned()));
@@ -144,8 +144,7 @@ impl Api {
     /// Whether the server gives this client a token.
     pub fn can_sign_in(&self, id: &str, secret: &str) -> Result<bool, Failure> {
         let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", secret)];
-        let pairs: Vec<String> =
-            form.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+        let pairs: Vec<String> = form.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("{}/common/oauth2/v2.0/token", self.server))
@@ -157,9 +156,9 @@ impl Api {
 
     /// The stream of changes, from the one after `after` or from now on.
     pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
-        let response = self.run(&Method::GET, &Call::to(&["changes"]).with("after", after), None)?;
+        let response = self.run(&Method::GET, &Call::api(&["changes"]).with("after", after), None)?;
         if response.status() != StatusCode::OK {
-            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.strange("no stream")));
+            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.unexpected("no stream")));
         }
         Ok(response.into_body().into_reader())
     }
@@ -191,33 +190,33 @@ impl Api {
         match value {
             Some(value) if status.is_success() => Ok(value),
             Some(value) => Err(self.refusal(status, &value, path)),
-            None => Err(self.strange(&format!("{status} and no JSON"))),
+            None => Err(self.unexpected(&format!("{status} and no JSON"))),
         }
     }
 
     fn refusal(&self, status: StatusCode, body: &Value, path: &str) -> Failure {
         if status == StatusCode::UNAUTHORIZED {
-            return Failure::Refused(self.token_sentence());
+            return Failure::Refused(self.auth_error());
         }
         match body["error"]["message"].as_str() {
             Some(message) => {
-                let message = for_typists(message);
-                let question = suggest::question(self, path, body).map_or(String::new(), |text| format!(" {text}"));
+                let message = cli_message(message);
+                let question = suggest::did_you_mean(self, path, body).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
             }
-            None => self.strange(&format!("{status} without a reason")),
+            None => self.unexpected(&format!("{status} without a reason")),
         }
     }
 
-    fn token_sentence(&self) -> String {
-        let what = match (&self.token_from, &self.token) {
-            (TokenFrom::Typed, _) => "does not take the token that was given with --token or FOREWARN_TOKEN".into(),
-            (TokenFrom::File(file), Some(_)) => format!("does not take the token in {}", file.display()),
-            (TokenFrom::File(file), None) => format!("wants a token, and there is none in {}", file.display()),
-            (TokenFrom::Unreadable(file, error), _) => {
+    fn auth_error(&self) -> String {
+        let what = match (&self.token_source, &self.token) {
+            (TokenSource::Typed, _) => "does not take the token that was given with --token or FOREWARN_TOKEN".into(),
+            (TokenSource::File(file), Some(_)) => format!("does not take the token in {}", file.display()),
+            (TokenSource::File(file), None) => format!("wants a token, and there is none in {}", file.display()),
+            (TokenSource::Unreadable(file, error), _) => {
                 format!("wants a token, and {} cannot be read: {error}", file.display())
             }
-            (TokenFrom::Nowhere, _) => "wants a token".into(),
+            (TokenSource::Nowhere, _) => "wants a token".into(),
         };
         format!(
             "The server at {} {what}. The token is in the file `token` of the server's data directory: name that \
@@ -230,15 +229,18 @@ impl Api {
         Failure::Unreachable(format!(
             "The server at {} cannot be reached: {}. Start one with `forewarn serve`, or name another with --server or FOREWARN_SERVER.",
             self.server,
-            obstacle(error)
+            describe_error(error)
         ))
     }
 
     fn bad_request(&self, error: &ureq::http::Error) -> Failure {
-        Failure::Usage(format!("No request can be made for {}: {error}. Look at --server and the token.", self.server))
+        Failure::Usage(format!(
+            "No request can be made for {}: {error}. OperationView at --server and the token.",
+            self.server
+        ))
     }
 
-    fn strange(&self, what: &str) -> Failure {
+    fn unexpected(&self, what: &str) -> Failure {
         Failure::Refused(format!(
             "The answer of {} is not understood: {what}. Is that the management address of a forewarn server?",
             self.server
@@ -247,7 +249,7 @@ impl Api {
 }
 
 /// Why there was no answer.
-fn obstacle(error: &ureq::Error) -> String {
+fn describe_error(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nobody listens there".into(),
         ureq::Error::Io(error) => error.to_string(),
@@ -258,7 +260,7 @@ fn obstacle(error: &ureq::Error) -> String {
 }
 
 /// Who typed a command wrote no body: what the server says of it is said of what was typed.
-fn for_typists(message: &str) -> String {
+fn cli_message(message: &str) -> String {
     let Some(rest) = message.strip_prefix("The body: ") else { return message.to_owned() };
     match rest.split_once(": ") {
         // What quotes the value needs no name of a field that nobody typed.
@@ -269,19 +271,19 @@ fn for_typists(message: &str) -> String {
 }
 
 /// A file that cannot be read matters only to a server that wants a token.
-fn token(connection: &Connection) -> (Option<String>, TokenFrom) {
+fn token(connection: &Connection) -> (Option<String>, TokenSource) {
     let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     if let Some(typed) = connection.token.as_deref().and_then(trimmed) {
-        return (Some(typed), TokenFrom::Typed);
+        return (Some(typed), TokenSource::Typed);
     }
-    let Ok(directory) = data_directory(connection.data.clone()) else { return (None, TokenFrom::Nowhere) };
+    let Ok(directory) = data_directory(connection.data.clone()) else { return (None, TokenSource::Nowhere) };
     let file = directory.join(TOKEN_FILE);
     match fs::read_to_string(&file) {
-        Ok(text) => (trimmed(&text), TokenFrom::File(file)),
+        Ok(text) => (trimmed(&text), TokenSource::File(file)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            (None, TokenFrom::File(file))
+            (None, TokenSource::File(file))
         }
-        Err(error) => (None, TokenFrom::Unreadable(file, error.to_string())),
+        Err(error) => (None, TokenSource::Unreadable(file, error.to_string())),
     }
 }
 
@@ -295,7 +297,7 @@ fn server_url(text: &str) -> Result<String, Failure> {
     Ok(with_scheme.trim_end_matches('/').to_owned())
 }
 
-fn percent_encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     text.bytes().map(|byte| if plain(&byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
 }
@@ -307,7 +309,7 @@ mod tests {
     #[test]
     fn names_cannot_leave_their_place_in_the_path() {
         let call =
-            Call::to(&["machines", "../a b/ü", "restart"]).with("eventId", Some("x&y")).with("group", None::<&str>);
+            Call::api(&["machines", "../a b/ü", "restart"]).with("eventId", Some("x&y")).with("group", None::<&str>);
         assert_eq!(call.url("http://s"), "http://s/api/v1/machines/..%2Fa%20b%2F%C3%BC/restart?eventId=x%26y");
     }
 
@@ -318,7 +320,7 @@ mod tests {
             ("The body: count: there must be a number here.", "The field 'count': there must be a number here."),
             ("There is no machine 'x'.", "There is no machine 'x'."),
         ] {
-            assert_eq!(for_typists(said), told);
+            assert_eq!(cli_message(said), told);
         }
     }
 

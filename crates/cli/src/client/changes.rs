@@ -1,4 +1,4 @@
-//! The stream of changes, read on a thread of its own so that somebody who waits can also look at the
+//! The stream of changes, read on a thread of its own so that somebody actor_name waits can also view at the
 //! clock. A stream that breaks is taken up again where it was.
 
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// The server sends a comment every 15 s; a stream that is silent for three of them is dead.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// How long a server that went away may take to come back, and how often we look.
+/// How long a server that went away may take to come back, and how often we view.
 const RETURN_MAX: Duration = Duration::from_secs(30);
 const RETURN_EVERY: Duration = Duration::from_millis(500);
 
@@ -26,13 +26,13 @@ const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 pub struct Changes<'a> {
     api: &'a Api,
-    heard: Receiver<Heard>,
+    heard: Receiver<StreamItem>,
     last: Option<u64>,
     heard_at: Instant,
     gone_since: Option<Instant>,
 }
 
-enum Heard {
+enum StreamItem {
     Row { number: Option<u64>, row: Value },
     Alive,
 }
@@ -43,7 +43,7 @@ pub enum Next {
     Nothing,
     /// The server cannot be reached; the next question tries again.
     Gone,
-    /// The connection was made anew: look at everything again.
+    /// The connection was made anew: view at everything again.
     Again,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Changes<'a> {
     /// Everything that happens from now on. It begins after a known row, so that a stream that breaks before
     /// its first one loses nothing either.
     pub fn open(api: &'a Api) -> Result<Changes<'a>, Failure> {
-        let newest = api.get(&Call::to(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
+        let newest = api.get(&Call::api(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
         let last = newest["value"][0]["number"].as_u64();
         Ok(Changes { api, heard: listen(api, last)?, last, heard_at: Instant::now(), gone_since: None })
     }
@@ -65,12 +65,12 @@ impl<'a> Changes<'a> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.heard.recv_timeout(left) {
-                Ok(Heard::Row { number, row }) => {
+                Ok(StreamItem::Row { number, row }) => {
                     self.heard_at = Instant::now();
                     self.last = number.or(self.last);
                     return Ok(Next::Row(row));
                 }
-                Ok(Heard::Alive) => self.heard_at = Instant::now(),
+                Ok(StreamItem::Alive) => self.heard_at = Instant::now(),
                 Err(RecvTimeoutError::Timeout) if self.heard_at.elapsed() < SILENCE_MAX => return Ok(Next::Nothing),
                 Err(_) => return self.again(),
             }
@@ -92,7 +92,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-fn listen(api: &Api, after: Option<u64>) -> Result<Receiver<Heard>, Failure> {
+fn listen(api: &Api, after: Option<u64>) -> Result<Receiver<StreamItem>, Failure> {
     let stream = api.changes(after)?;
     let (sender, receiver) = sync_channel(AHEAD_MAX);
     thread::spawn(move || pump(BufReader::new(stream), &sender));
@@ -100,7 +100,7 @@ fn listen(api: &Api, after: Option<u64>) -> Result<Receiver<Heard>, Failure> {
 }
 
 /// Until the stream ends or nobody listens.
-fn pump(mut stream: impl BufRead, to: &SyncSender<Heard>) {
+fn pump(mut stream: impl BufRead, to: &SyncSender<StreamItem>) {
     let mut number = None;
     let mut data = String::new();
     while let Some(line) = next_line(&mut stream) {
@@ -113,10 +113,10 @@ fn pump(mut stream: impl BufRead, to: &SyncSender<Heard>) {
                 data.push_str(value);
                 continue;
             }
-            Some(("", _)) => Heard::Alive,
+            Some(("", _)) => StreamItem::Alive,
             None if line.is_empty() && !data.is_empty() => {
                 let Ok(row) = serde_json::from_str(&std::mem::take(&mut data)) else { return };
-                Heard::Row { number, row }
+                StreamItem::Row { number, row }
             }
             _ => continue,
         };
@@ -146,8 +146,8 @@ mod tests {
         let heard: Vec<String> = receiver
             .iter()
             .map(|heard| match heard {
-                Heard::Alive => "alive".into(),
-                Heard::Row { number, row } => format!("{number:?} {row}"),
+                StreamItem::Alive => "alive".into(),
+                StreamItem::Row { number, row } => format!("{number:?} {row}"),
             })
             .collect();
         assert_eq!(heard, ["alive", "Some(7) {\"number\":7}"]);

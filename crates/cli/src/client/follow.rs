@@ -1,5 +1,5 @@
-//! Waiting for an operation: look, show how much time is left, wait for a change that concerns it, look
-//! again. The stream is opened before the first look, so nothing can happen in between.
+//! NoWaitArgs for an operation: view, show how much time is left, wait for a change that concerns it, view
+//! again. The stream is opened before the first view, so nothing can happen in between.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,10 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
-    Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, day_time, describe, noun, past, read, time_left,
-    timeline, who,
+    Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, actor_name, describe, event_history, format_time,
+    format_timeline, operation_noun, time_left,
 };
 use crate::args::Output;
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Answer, StatusLine};
 
@@ -22,67 +23,72 @@ const TICK: Duration = Duration::from_secs(1);
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 
 /// What was asked for and is not waited for.
-pub fn asked(api: &Api, operations: Answer<'_>, output: Output) -> Result<(), Failure> {
-    output::show(operations, output, |operations: &[Operation]| {
-        operations.iter().try_for_each(|operation| tell_asked(api, operation.clone()))
+pub fn print_started(api: &Api, operations: Answer<'_>, output: Output) -> Result<(), Failure> {
+    output::print_answer(operations, output, |operations: &[Operation]| {
+        operations.iter().try_for_each(|operation| print_started_operation(api, operation.clone()))
     })
 }
 
-fn tell_asked(api: &Api, operation: Operation) -> Result<(), Failure> {
-    let mut look = Look::new(operation);
-    look.refresh_events(api)?;
-    for event in look.events.values() {
-        output::line(&introduction(event))?;
+fn print_started_operation(api: &Api, operation: Operation) -> Result<(), Failure> {
+    let mut view = OperationView::new(operation);
+    view.refresh_events(api)?;
+    for event in view.events.values() {
+        output::print_line(&introduce(event))?;
     }
-    output::line(&format!("Operation {} {}.", look.operation.id, state_words(&look.operation.state)))
+    output::print_line(&format!("Operation {} {}.", view.operation.id, describe_state(&view.operation.state)))
 }
 
-/// Until the operation is over. What became of it is the result: success, or [`Failure::Ended`].
+/// Until the operation is over. What became of it is the result: success, or [`Failure::Failed`].
 pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure> {
-    let (look, value) = until_over(api, operation_id)?;
-    let lines = |_: &Operation| look.lines(Naming::WhereSeveral);
-    output::one(&value, output, lines)?;
-    look.verdict()
+    let (view, value) = until_over(api, operation_id)?;
+    let lines = |_: &Operation| view.lines(Labels::WhereSeveral);
+    output::print_one(&value, output, lines)?;
+    view.verdict()
 }
 
 /// Until all of them are over; the first that failed decides.
 pub fn wait_all(api: &Api, operation_ids: &[String], output: Output) -> Result<(), Failure> {
-    let (mut looks, mut values) = (Vec::new(), Vec::new());
+    let (mut views, mut values) = (Vec::new(), Vec::new());
     for id in operation_ids {
-        let (look, value) = until_over(api, id)?;
-        looks.push(look);
+        let (view, value) = until_over(api, id)?;
+        views.push(view);
         values.push(value);
     }
-    output::show(Answer::Many(&values), output, |_: &[Operation]| {
-        looks.iter().flat_map(|look| look.lines(Naming::Always)).try_for_each(|line| output::line(&line))
+    output::print_answer(Answer::Many(&values), output, |_: &[Operation]| {
+        views.iter().flat_map(|view| view.lines(Labels::Always)).try_for_each(|line| output::print_line(&line))
     })?;
-    looks.iter().try_for_each(Look::verdict)
+    views.iter().try_for_each(OperationView::verdict)
 }
 
-fn until_over(api: &Api, operation_id: &str) -> Result<(Look, Value), Failure> {
+fn until_over(api: &Api, operation_id: &str) -> Result<(OperationView, Value), Failure> {
     let mut changes = Changes::open(api)?;
-    let mut look = Look::new(read(&api.get(&Call::to(&["operations", operation_id]))?)?);
+    let mut view = OperationView::new(decode(&api.get(&Call::api(&["operations", operation_id]))?)?);
     let mut status = StatusLine::new();
     loop {
-        let value = look.refresh(api)?;
-        if look.operation.state != "Running" {
-            return Ok((look, value));
+        let value = view.refresh(api)?;
+        if view.operation.state != "Running" {
+            return Ok((view, value));
         }
-        look.announce(&mut status);
-        look.mention_clock(&mut status);
-        next_change(api, &mut changes, &mut look, &mut status)?;
+        view.announce(&mut status);
+        view.mention_clock(&mut status);
+        next_change(api, &mut changes, &mut view, &mut status)?;
     }
 }
 
-fn next_change(api: &Api, changes: &mut Changes<'_>, look: &mut Look, status: &mut StatusLine) -> Result<(), Failure> {
-    status.show(&look.status_text());
+fn next_change(
+    api: &Api,
+    changes: &mut Changes<'_>,
+    view: &mut OperationView,
+    status: &mut StatusLine,
+) -> Result<(), Failure> {
+    status.show(&view.status_text());
     loop {
         match changes.next(TICK)? {
-            Next::Row(row) if look.concerns(&read(&row)?) => return Ok(()),
+            Next::Row(row) if view.concerns(&decode(&row)?) => return Ok(()),
             Next::Row(_) => {}
             Next::Nothing => {
-                look.follow_manual_clock(api)?;
-                status.show(&look.status_text());
+                view.follow_manual_clock(api)?;
+                status.show(&view.status_text());
             }
             Next::Gone => status.show_gone(),
             Next::Again => return Ok(()),
@@ -91,18 +97,18 @@ fn next_change(api: &Api, changes: &mut Changes<'_>, look: &mut Look, status: &m
 }
 
 fn phrase(before: &str, text: Option<&str>) -> String {
-    text.map_or(String::new(), |text| format!("{before}{}", output::tame(text)))
+    text.map_or(String::new(), |text| format!("{before}{}", output::escape(text)))
 }
 
 /// Whether a line says what it is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Naming {
+enum Labels {
     Always,
     WhereSeveral,
 }
 
 /// The operation as it was last seen.
-struct Look {
+struct OperationView {
     operation: Operation,
     /// In order of appearance as far as the operation names them so.
     events: BTreeMap<usize, Event>,
@@ -111,21 +117,21 @@ struct Look {
     clock_mentioned: bool,
 }
 
-impl Look {
-    fn new(operation: Operation) -> Look {
-        Look { operation, events: BTreeMap::new(), clock: None, announced: Vec::new(), clock_mentioned: false }
+impl OperationView {
+    fn new(operation: Operation) -> OperationView {
+        OperationView { operation, events: BTreeMap::new(), clock: None, announced: Vec::new(), clock_mentioned: false }
     }
 
     fn refresh(&mut self, api: &Api) -> Result<Value, Failure> {
-        let value = api.get(&Call::to(&["operations", &self.operation.id]))?;
-        self.operation = read(&value)?;
+        let value = api.get(&Call::api(&["operations", &self.operation.id]))?;
+        self.operation = decode(&value)?;
         self.refresh_events(api)?;
         self.refresh_clock(api)?;
         Ok(value)
     }
 
     fn refresh_clock(&mut self, api: &Api) -> Result<(), Failure> {
-        self.clock = Some((read(&api.get(&Call::to(&["clock"]))?)?, Instant::now()));
+        self.clock = Some((decode(&api.get(&Call::api(&["clock"]))?)?, Instant::now()));
         Ok(())
     }
 
@@ -141,9 +147,9 @@ impl Look {
             if self.events.get(&place).is_some_and(|event| event.ended.is_some()) {
                 continue;
             }
-            let event = match api.get(&Call::to(&["events", &part.id])) {
-                Ok(value) => Some(past::with_start(api, read(&value)?)?),
-                Err(Failure::Refused(_)) => past::event(api, &part.id)?,
+            let event = match api.get(&Call::api(&["events", &part.id])) {
+                Ok(value) => Some(event_history::with_start(api, decode(&value)?)?),
+                Err(Failure::Refused(_)) => event_history::event(api, &part.id)?,
                 Err(failure) => return Err(failure),
             };
             self.events.extend(event.map(|event| (place, event)));
@@ -163,18 +169,18 @@ impl Look {
         for event in self.events.values().filter(|event| event.ended.is_none()) {
             if !self.announced.contains(&event.id) {
                 status.clear();
-                output::aside(&introduction(event));
+                output::print_stderr(&introduce(event));
                 self.announced.push(event.id.clone());
             }
         }
     }
 
-    /// Time that does not pass by itself is mentioned once: who does not know waits for ever.
+    /// Time that does not pass by itself is mentioned once: actor_name does not know waits for ever.
     fn mention_clock(&mut self, status: &mut StatusLine) {
         let advice = self.clock.as_ref().and_then(|(clock, _)| clock.advice());
         if let Some(advice) = advice.filter(|_| !self.clock_mentioned) {
             status.clear();
-            output::aside(&advice);
+            output::print_stderr(&advice);
             self.clock_mentioned = true;
         }
     }
@@ -183,7 +189,7 @@ impl Look {
         let open = self.events.values().find(|event| event.ended.is_none());
         let what = match (open, self.operation.resume) {
             (Some(event), _) => format!("{}{}", describe(&event.kind, &event.resources), self.progress(event)),
-            (None, Some(resume)) => format!("The next update domain is due at {}", day_time(resume)),
+            (None, Some(resume)) => format!("The next update domain is due at {}", format_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
         format!("{what} (Ctrl-C: stop waiting)")
@@ -191,14 +197,14 @@ impl Look {
 
     /// What stands behind the name of an event that is not over.
     fn progress(&self, event: &Event) -> String {
-        let approved = event.approval.as_ref().map(|approval| format!("approved by {}", who(&approval.by)));
+        let approved = event.approval.as_ref().map(|approval| format!("approved by {}", actor_name(&approval.by)));
         if event.started.is_some() {
             return approved.map_or(" is Started".into(), |approved| format!(" is Started, {approved}"));
         }
         let left = match self.now() {
             Some(now) if now.duration_since(event.not_before) > LATE => "waits for another event to end".into(),
             Some(now) => format!("{} left", time_left(event.not_before, now)),
-            None => standing(event),
+            None => describe_status(event),
         };
         // An approval that did not start the event waits for others.
         approved.map_or(format!(": {left}"), |approved| format!(": {left}, {approved}"))
@@ -208,12 +214,13 @@ impl Look {
         self.clock.as_ref().and_then(|(clock, seen)| clock.now_since(*seen))
     }
 
-    fn lines(&self, naming: Naming) -> Vec<String> {
-        match (self.events.len(), naming) {
+    fn lines(&self, labels: Labels) -> Vec<String> {
+        match (self.events.len(), labels) {
             (0, _) => vec![format!("{} is over: {}.", self.subject(), self.operation.state)],
-            (1, Naming::WhereSeveral) => self.events.values().map(timeline).collect(),
-            (_, Naming::WhereSeveral | Naming::Always) => {
-                let line = |event: &Event| format!("{}: {}", describe(&event.kind, &event.resources), timeline(event));
+            (1, Labels::WhereSeveral) => self.events.values().map(format_timeline).collect(),
+            (_, Labels::WhereSeveral | Labels::Always) => {
+                let line =
+                    |event: &Event| format!("{}: {}", describe(&event.kind, &event.resources), format_timeline(event));
                 self.events.values().map(line).collect()
             }
         }
@@ -223,14 +230,16 @@ impl Look {
         let because = self.operation.reason.as_deref().or(self.operation.outcome.as_deref());
         match (self.operation.state.as_str(), because) {
             ("Succeeded", _) => Ok(()),
-            ("Canceled", by) => Err(Failure::Ended(format!("{} was cancelled{}.", self.subject(), phrase(" by ", by)))),
-            (_, because) => Err(Failure::Ended(format!("{} failed{}.", self.subject(), phrase(": ", because)))),
+            ("Canceled", by) => {
+                Err(Failure::Failed(format!("{} was cancelled{}.", self.subject(), phrase(" by ", by))))
+            }
+            (_, because) => Err(Failure::Failed(format!("{} failed{}.", self.subject(), phrase(": ", because)))),
         }
     }
 
     fn subject(&self) -> String {
         let operation = &self.operation;
-        let what = noun(&operation.kind);
+        let what = operation_noun(&operation.kind);
         match (&operation.host, &operation.group) {
             (Some(host), _) => format!("{what} of host {host}"),
             (None, Some(group)) => format!("{what} of {group}"),
@@ -240,11 +249,11 @@ impl Look {
 }
 
 /// `Reboot of web_1: event 602D…, Scheduled, NotBefore 2026-07-28 10:15:00`.
-fn introduction(event: &Event) -> String {
-    format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, standing(event))
+fn introduce(event: &Event) -> String {
+    format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, describe_status(event))
 }
 
-fn state_words(state: &str) -> String {
+fn describe_state(state: &str) -> String {
     match state {
         "Running" => "is running".into(),
         "Canceled" => "was cancelled".into(),
@@ -252,9 +261,9 @@ fn state_words(state: &str) -> String {
     }
 }
 
-fn standing(event: &Event) -> String {
+fn describe_status(event: &Event) -> String {
     match event.status.as_str() {
-        "Scheduled" => format!("Scheduled, NotBefore {}", day_time(event.not_before)),
+        "Scheduled" => format!("Scheduled, NotBefore {}", format_time(event.not_before)),
         other if event.shown => event.outcome.clone().unwrap_or_else(|| other.to_owned()),
         other => format!("{} (no machine listens, so none was told)", event.outcome.as_deref().unwrap_or(other)),
     }
@@ -272,11 +281,11 @@ mod tests {
                 "resources": ["web_1"], "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z"});
             event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
             let clock = serde_json::json!({"kind": "Manual", "now": now, "noticeScale": 1});
-            let mut look = Look::new(read(&operation).unwrap());
-            look.events.insert(0, read(&event).unwrap());
-            look.clock = Some((read(&clock).unwrap(), Instant::now()));
-            assert_eq!(look.status_text(), format!("Reboot of web_1{expected} (Ctrl-C: stop waiting)"));
-            assert!(look.status_text().len() <= 80);
+            let mut view = OperationView::new(decode(&operation).unwrap());
+            view.events.insert(0, decode(&event).unwrap());
+            view.clock = Some((decode(&clock).unwrap(), Instant::now()));
+            assert_eq!(view.status_text(), format!("Reboot of web_1{expected} (Ctrl-C: stop waiting)"));
+            assert!(view.status_text().len() <= 80);
         };
         let nothing = serde_json::json!({});
         check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left");
@@ -291,7 +300,7 @@ mod tests {
 
     #[test]
     fn states_are_said_in_english() {
-        let said = ["Running", "Succeeded", "Failed", "Canceled"].map(state_words);
+        let said = ["Running", "Succeeded", "Failed", "Canceled"].map(describe_state);
         assert_eq!(said, ["is running", "has succeeded", "has failed", "was cancelled"]);
     }
 }

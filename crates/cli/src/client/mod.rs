@@ -2,14 +2,18 @@
 
 mod api;
 mod changes;
+pub mod event_history;
 mod follow;
-pub mod past;
+mod history_line;
 mod shapes;
 mod suggest;
 mod timeline;
 
 pub use api::{Api, Call};
 pub use changes::{Changes, Next};
-pub use follow::{asked, wait, wait_all};
+pub use follow::{print_started, wait, wait_all};
+pub use history_line::{describe_row, history_line};
 pub use shapes::*;
-pub use timeline::{day_time, describe, event_facts, few, noun, time_left, timeline, who};
+pub use timeline::{
+    actor_name, describe, event_facts, format_time, format_timeline, join_few, operation_noun, time_left,
+};

@@ -3,14 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use forewarn_api_types::plain::{Written, plainly};
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
-use crate::words::span_text;
+use crate::parse::span_text;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,14 +61,14 @@ pub struct Operation {
     pub host: Option<String>,
     pub group: Option<String>,
     #[serde(default)]
-    pub events: Vec<Part>,
+    pub events: Vec<EventRef>,
     #[serde(rename = "type")]
     pub event_type: Option<String>,
     pub resume: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub struct Part {
+pub struct EventRef {
     pub id: String,
 }
 
@@ -243,18 +240,4 @@ pub struct HistoryRow {
 /// No less, in whole seconds.
 pub fn whole_secs(span: Duration) -> Duration {
     Duration::from_secs(span.as_secs() + u64::from(span.subsec_nanos() > 0))
-}
-
-/// Reads an answer; a server that answers otherwise is of another version.
-pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
-    T::deserialize(value).map_err(|error| {
-        Failure::Refused(format!(
-            "The server's answer is not understood ({}). Is it of another version than this command?",
-            plainly(&error.to_string(), Written::Json)
-        ))
-    })
-}
-
-pub fn read_all<T: DeserializeOwned>(values: &[Value]) -> Result<Vec<T>, Failure> {
-    values.iter().map(read).collect()
 }

@@ -12,7 +12,7 @@ const GROUPS: [&str; 3] = ["scale-sets", "availability-sets", "cloud-services"];
 
 /// The question that ends a refusal with this body, when there is one. What was typed as GROUP/NAME is
 /// answered so.
-pub fn question(api: &Api, asked_path: &str, body: &Value) -> Option<String> {
+pub fn did_you_mean(api: &Api, asked_path: &str, body: &Value) -> Option<String> {
     let error = &body["error"];
     let typed = error["target"].as_str()?;
     let label = if typed.contains('/') { in_group } else { alone };
@@ -35,7 +35,7 @@ fn lists(code: &str, asked_path: &str) -> Vec<&'static str> {
 /// Without them there is no suggestion, and that is all.
 fn names(api: &Api, lists: &[&str], label: fn(&Value) -> Option<String>) -> Vec<String> {
     let of_list = |list: &&str| {
-        let page = api.get(&Call::to(&[list]).with("limit", Some(NAMES_MAX))).unwrap_or_default();
+        let page = api.get(&Call::api(&[list]).with("limit", Some(NAMES_MAX))).unwrap_or_default();
         page["value"].as_array().into_iter().flatten().filter_map(label).collect::<Vec<_>>()
     };
     lists.iter().flat_map(of_list).collect()

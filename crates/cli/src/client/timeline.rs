@@ -4,16 +4,16 @@
 use jiff::Timestamp;
 
 use super::Event;
-use crate::output::tame;
+use crate::output::escape;
 
-pub fn timeline(event: &Event) -> String {
+pub fn format_timeline(event: &Event) -> String {
     let mut steps = Steps::default();
     let announced = event.started.is_none_or(|started| started > event.appeared) || event.approval.is_some();
     if event.shown && announced {
         steps.add("Scheduled", event.appeared);
     }
     if let Some(approval) = &event.approval {
-        steps.add(&format!("approved by {}", who(&approval.by)), approval.at);
+        steps.add(&format!("approved by {}", actor_name(&approval.by)), approval.at);
     }
     if let Some(started) = event.started {
         steps.add("Started", started);
@@ -22,7 +22,7 @@ pub fn timeline(event: &Event) -> String {
         steps.add(&ending(event), ended);
     }
     let unseen = if event.shown { "" } else { " (no machine listens, so none was told)" };
-    format!("{}{unseen}", tame(&steps.words.join(" · ")))
+    format!("{}{unseen}", escape(&steps.words.join(" · ")))
 }
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Steps {
     fn add(&mut self, what: &str, at: Timestamp) {
         let day = at.strftime("%Y-%m-%d").to_string();
         let same = self.day.as_ref().is_none_or(|before| *before == day);
-        let time = if same { at.strftime("%H:%M:%S").to_string() } else { day_time(at) };
+        let time = if same { at.strftime("%H:%M:%S").to_string() } else { format_time(at) };
         self.words.push(format!("{what} {time}"));
         self.day = Some(day);
     }
@@ -44,7 +44,7 @@ impl Steps {
 
 fn ending(event: &Event) -> String {
     match (event.outcome.as_deref(), event.reason.as_deref()) {
-        (Some("Canceled"), Some(by)) => format!("Canceled by {}", who(by)),
+        (Some("Canceled"), Some(by)) => format!("Canceled by {}", actor_name(by)),
         (Some(outcome), Some(reason)) => format!("{outcome} ({reason})"),
         (outcome, None) => outcome.unwrap_or("Ended").into(),
         (None, Some(reason)) => format!("Ended ({reason})"),
@@ -52,12 +52,12 @@ fn ending(event: &Event) -> String {
 }
 
 /// `guest:web_1` is web_1 to a reader.
-pub fn who(actor: &str) -> &str {
+pub fn actor_name(actor: &str) -> &str {
     actor.split_once(':').map_or(actor, |(_, name)| name)
 }
 
 /// `2026-07-28 10:00:00`.
-pub fn day_time(at: Timestamp) -> String {
+pub fn format_time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
@@ -70,19 +70,19 @@ pub fn time_left(until: Timestamp, now: Timestamp) -> String {
 
 /// `Reboot of web_1, web_2`.
 pub fn describe(kind: &str, resources: &[String]) -> String {
-    if resources.is_empty() { kind.into() } else { tame(&format!("{kind} of {}", few(resources))) }
+    if resources.is_empty() { kind.into() } else { escape(&format!("{kind} of {}", join_few(resources))) }
 }
 
 /// `web_1, web_2, web_3 and 6 more`.
-pub fn few(names: &[String]) -> String {
+pub fn join_few(names: &[String]) -> String {
     match names {
-        [a, b, c, _, rest @ ..] => tame(&format!("{a}, {b}, {c} and {} more", rest.len() + 1)),
-        names => tame(&names.join(", ")),
+        [a, b, c, _, rest @ ..] => escape(&format!("{a}, {b}, {c} and {} more", rest.len() + 1)),
+        names => escape(&names.join(", ")),
     }
 }
 
 /// What an operation of this kind is called in a sentence.
-pub fn noun(operation_kind: &str) -> &str {
+pub fn operation_noun(operation_kind: &str) -> &str {
     match operation_kind {
         "Evict" => "Eviction",
         "Delete" => "Deletion",
@@ -100,8 +100,8 @@ pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
         ("type", event.kind.clone()),
         ("status", event.outcome.clone().unwrap_or_else(|| event.status.clone())),
         ("machines", event.resources.join(", ")),
-        ("not before", day_time(event.not_before)),
-        ("life", timeline(event)),
+        ("not before", format_time(event.not_before)),
+        ("life", format_timeline(event)),
     ];
     facts.extend(Some(("source", event.source.clone())));
     facts.extend(Some(("cause", event.cause.clone())));
@@ -115,13 +115,14 @@ pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::decode;
     use serde_json::{Value, json};
 
     fn check(facts: Value, expected: &str) {
         let mut event = json!({"id": "E", "type": "Reboot", "status": "Ended", "shown": true, "resources": ["web_1"],
             "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z"});
         event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
-        assert_eq!(timeline(&crate::client::read(&event).unwrap()), expected);
+        assert_eq!(format_timeline(&decode(&event).unwrap()), expected);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     } else {
         export_to_file(&mut store, &args.file)?
     };
-    output::aside(&format!("Exported {}.", counted(summary)));
+    output::print_stderr(&format!("Exported {}.", counted(summary)));
     Ok(())
 }
 
@@ -71,7 +71,7 @@ pub fn import(args: ArchiveArgs) -> Result<(), Failure> {
         archive::import(BufReader::new(input), &mut open(&directory)?)
     };
     let summary = summary.map_err(refused)?;
-    output::aside(&format!("Imported {} into {}.", counted(summary), directory.display()));
+    output::print_stderr(&format!("Imported {} into {}.", counted(summary), directory.display()));
     Ok(())
 }
 

@@ -49,7 +49,7 @@ pub fn run(args: &AzArgs) -> Result<(), Failure> {
         return run_az(args, prepare(args)?);
     }
     match prepare(args) {
-        Ok(variables) => variables.iter().try_for_each(|(name, value)| output::line(&export(name, value))),
+        Ok(variables) => variables.iter().try_for_each(|(name, value)| output::print_line(&export(name, value))),
         Err(failure) => Err(stop_eval(failure)),
     }
 }
@@ -62,7 +62,7 @@ fn stop_eval(failure: Failure) -> Failure {
     let told = failure.and(
         "AZURE_CONFIG_DIR is set to nowhere, so that az does not speak to Azure instead; `unset AZURE_CONFIG_DIR` ends that.",
     );
-    output::line(&stop_lines()).err().unwrap_or(told)
+    output::print_line(&stop_lines()).err().unwrap_or(told)
 }
 
 fn stop_lines() -> String {
@@ -74,7 +74,7 @@ pub fn not_understood(words: &[OsString]) {
     let runs_az = words.iter().any(|word| word == "--");
     if words.get(1).is_some_and(|word| word == "az") && !runs_az && !io::stdout().is_terminal() {
         // The complaint is next, and says more.
-        let _ = output::line(&stop_lines());
+        let _ = output::print_line(&stop_lines());
     }
 }
 
@@ -95,7 +95,7 @@ fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     let account = Account::find(&api, &data, args.role, kept)?;
     write_all(&dir, &server, &account)?;
     if args.dir.is_none() && !dir.starts_with(std::path::absolute(&data).unwrap_or(data)) {
-        output::aside(&format!(
+        output::print_stderr(&format!(
             "The data directory is not this server's, so what az needs is in {}. Throw it away with the server.",
             dir.display()
         ));
@@ -130,11 +130,11 @@ fn run_az(args: &AzArgs, variables: Variables) -> Result<(), Failure> {
 
 pub fn show_authority(api: &Api, command: &CaCommand) -> Result<(), Failure> {
     let CaCommand::Show = command;
-    output::line(authority(api)?.ok_or_else(no_authority)?.trim_end())
+    output::print_line(authority(api)?.ok_or_else(no_authority)?.trim_end())
 }
 
 fn authority(api: &Api) -> Result<Option<String>, Failure> {
-    api.text(&Call::beside("/ca.pem"))
+    api.text(&Call::path("/ca.pem"))
 }
 
 fn no_authority() -> Failure {
@@ -155,7 +155,7 @@ impl Server {
     fn ask(api: &Api) -> Result<Server, Failure> {
         let strange =
             || Failure::Refused("The server does not say where its https listener is. Is it an older one?".into());
-        let text = api.text(&Call::beside("/metadata/endpoints"))?.ok_or_else(strange)?;
+        let text = api.text(&Call::path("/metadata/endpoints"))?.ok_or_else(strange)?;
         let endpoints: Value = serde_json::from_str(&text).map_err(|_| strange())?;
         let field = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(strange);
         Ok(Server {
@@ -196,7 +196,7 @@ impl Account {
 
 /// A server that does not tell has the one that things are in when nobody says.
 fn subscriptions(api: &Api) -> Vec<(String, String)> {
-    let listed = api.get(&Call::beside("/subscriptions").with("api-version", Some("2022-12-01"))).unwrap_or_default();
+    let listed = api.get(&Call::path("/subscriptions").with("api-version", Some("2022-12-01"))).unwrap_or_default();
     let entry = |value: &Value| {
         let id = value["subscriptionId"].as_str()?;
         Some((id.to_owned(), value["displayName"].as_str().unwrap_or(CLOUD).to_owned()))

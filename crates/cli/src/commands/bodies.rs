@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::{DetailArgs, PolicyArgs, TerminateChange};
 use crate::failure::Failure;
-use crate::words::Image;
+use crate::parse::Image;
 
 pub fn object(fields: &[(&str, Value)]) -> Value {
     let given = fields.iter().filter(|(_, value)| !value.is_null());

@@ -23,7 +23,7 @@ pub fn run(command: CompletionsCommand) -> Result<(), Failure> {
 fn script(shell: Shell) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     clap_complete::generate(shell, &mut described(), NAME, &mut bytes);
-    output::line(String::from_utf8_lossy(&bytes).trim_end())
+    output::print_line(String::from_utf8_lossy(&bytes).trim_end())
 }
 
 /// One page for each command: forewarn.1, forewarn-vm.1, forewarn-vm-restart.1 and so on.

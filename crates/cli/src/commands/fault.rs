@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::bodies::object;
 use super::sentence;
 use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output};
-use crate::client::{Api, Call, day_time};
+use crate::client::{Api, Call, format_time};
 use crate::failure::Failure;
-use crate::output::{self, Answer, Cell, Shown};
-use crate::words::span_text;
+use crate::output::{self, Answer, Cell, TableRow};
+use crate::parse::span_text;
 
 /// As much of the API's answer as people are shown.
 #[derive(Debug, Deserialize)]
@@ -39,17 +39,17 @@ pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Fail
     match command {
         FaultCommand::Add(args) => {
             check_retry_after(args)?;
-            added(&api.post(&Call::to(&["faults"]), &new_fault(args))?, output)
+            added(&api.post(&Call::api(&["faults"]), &new_fault(args))?, output)
         }
         FaultCommand::List { vm } => {
-            let call = Call::to(&["faults"]).with("machine", vm.as_ref());
-            output::list::<Fault>(&api.list(call)?, output)
+            let call = Call::api(&["faults"]).with("machine", vm.as_ref());
+            output::print_list::<Fault>(&api.list(call)?, output)
         }
         FaultCommand::Show { id } => {
-            let fault = api.get(&Call::to(&["faults", &id.to_string()]))?;
-            output::show(Answer::One(&fault), output, |faults: &[Fault]| {
-                let rows: Vec<_> = faults.iter().map(Fault::row).collect();
-                output::table(Fault::HEAD, &rows, Fault::NONE)
+            let fault = api.get(&Call::api(&["faults", &id.to_string()]))?;
+            output::print_answer(Answer::One(&fault), output, |faults: &[Fault]| {
+                let rows: Vec<_> = faults.iter().map(Fault::cells).collect();
+                output::print_table(Fault::HEADER, &rows, Fault::EMPTY)
             })
         }
         FaultCommand::Clear(args) => clear(api, args, output),
@@ -121,7 +121,7 @@ fn code(status: FaultStatus) -> u16 {
 }
 
 fn added(value: &Value, output: Output) -> Result<(), Failure> {
-    output::one(value, output, |fault: &Fault| {
+    output::print_one(value, output, |fault: &Fault| {
         let whose = fault.whose("all machines");
         sentence(format!("Fault {}: {} for {whose}, {}.", fault.id, fault.what(), fault.life()))
     })
@@ -129,28 +129,28 @@ fn added(value: &Value, output: Output) -> Result<(), Failure> {
 
 fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
     let cleared = match args.id {
-        Some(id) => vec![api.delete(&Call::to(&["faults", &id.to_string()]))?],
+        Some(id) => vec![api.delete(&Call::api(&["faults", &id.to_string()]))?],
         None => {
-            let call = Call::to(&["faults"]).with("machine", args.vm.as_ref());
+            let call = Call::api(&["faults"]).with("machine", args.vm.as_ref());
             api.delete(&call)?["value"].as_array().cloned().unwrap_or_default()
         }
     };
-    output::show(Answer::Many(&cleared), output, |faults: &[Fault]| {
+    output::print_answer(Answer::Many(&cleared), output, |faults: &[Fault]| {
         if faults.is_empty() {
-            return output::line("There were no faults.");
+            return output::print_line("There were no faults.");
         }
         faults.iter().try_for_each(|fault| {
             let text = format!("Fault {} is cleared: {}, met {}.", fault.id, fault.what(), times(fault.met));
-            output::line(&output::tame(&text))
+            output::print_line(&output::escape(&text))
         })
     })
 }
 
-impl Shown for Fault {
-    const HEAD: &'static [&'static str] = &["ID", "MACHINE", "FAULT", "LIFE", "MET"];
-    const NONE: &'static str = "There are no faults.";
+impl TableRow for Fault {
+    const HEADER: &'static [&'static str] = &["ID", "MACHINE", "FAULT", "LIFE", "MET"];
+    const EMPTY: &'static str = "There are no faults.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(self.id.to_string()),
             Cell::new(self.whose("(all)")),
@@ -185,7 +185,7 @@ impl Fault {
             1 => "1 request left".to_owned(),
             left => format!("{left} requests left"),
         }));
-        words.extend(self.until.map(|until| format!("until {}", day_time(until))));
+        words.extend(self.until.map(|until| format!("until {}", format_time(until))));
         if words.is_empty() { "until cleared".to_owned() } else { words.join(", ") }
     }
 }

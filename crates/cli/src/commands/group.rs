@@ -7,7 +7,7 @@ use super::{follow, sentence, within};
 use crate::args::{CreateGroupArgs, GroupCommand, Output};
 use crate::client::{Api, Call, Group};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Shown};
+use crate::output::{self, Cell, TableRow};
 
 #[derive(Clone, Copy)]
 pub enum Kind {
@@ -41,32 +41,34 @@ impl Kind {
 pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Result<(), Failure> {
     match command {
         GroupCommand::List(filter) => {
-            let values = within(api.list(Call::to(&[kind.path()]))?, filter);
+            let values = within(api.list(Call::api(&[kind.path()]))?, filter);
             if values.is_empty() && output == Output::Table {
-                return output::line(&format!("There are no {}s.", kind.words().to_lowercase()));
+                return output::print_line(&format!("There are no {}s.", kind.words().to_lowercase()));
             }
-            output::list::<Group>(&values, output)
+            output::print_list::<Group>(&values, output)
         }
         GroupCommand::Show(group) => {
-            output::one(&api.get(&Call::to(&[kind.path(), &group.segment()]))?, output, |group: &Group| {
-                output::facts(&facts(group))
+            output::print_one(&api.get(&Call::api(&[kind.path(), &group.segment()]))?, output, |group: &Group| {
+                output::format_fields(&facts(group))
             })
         }
-        GroupCommand::Create(args) => told(&api.post(&Call::to(&[kind.path()]), &body(args))?, kind, "created", output),
+        GroupCommand::Create(args) => {
+            told(&api.post(&Call::api(&[kind.path()]), &body(args))?, kind, "created", output)
+        }
         GroupCommand::Update { group, policy: given } => {
             let body = something(object(&[("policy", policy(given))]), kind.update_command())?;
-            told(&api.patch(&Call::to(&[kind.path(), &group.segment()]), &body)?, kind, "changed", output)
+            told(&api.patch(&Call::api(&[kind.path(), &group.segment()]), &body)?, kind, "changed", output)
         }
-        GroupCommand::Delete { group, asking } => {
-            let call = Call::to(&[kind.path(), &group.segment()]).with("eventId", asking.event_id.as_ref());
-            follow(api, &api.delete(&call)?, asking, output)
+        GroupCommand::Delete { group, operation } => {
+            let call = Call::api(&[kind.path(), &group.segment()]).with("eventId", operation.event_id.as_ref());
+            follow(api, &api.delete(&call)?, operation, output)
         }
     }
 }
 
 fn told(value: &Value, kind: Kind, done: &str, output: Output) -> Result<(), Failure> {
     let words = |group: &Group| sentence(format!("{} {} is {done}.", kind.words(), group.name));
-    output::one(value, output, words)
+    output::print_one(value, output, words)
 }
 
 fn body(args: &CreateGroupArgs) -> Value {
@@ -110,12 +112,12 @@ fn approved_unasked(group: &Group) -> String {
     if approved.is_empty() { "nothing".into() } else { approved.join(", ") }
 }
 
-impl Shown for Group {
-    const HEAD: &'static [&'static str] =
+impl TableRow for Group {
+    const HEADER: &'static [&'static str] =
         &["NAME", "RESOURCE GROUP", "MACHINES", "LISTENS", "UPDATE DOMAINS", "FAULT DOMAINS"];
-    const NONE: &'static str = "There are none.";
+    const EMPTY: &'static str = "There are none.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(&self.name),
             Cell::new(&self.resource_group),

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::sentence;
-use crate::args::{IdentityCommand, Named, Output};
+use crate::args::{IdentityCommand, Output, ResourceName};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Shown};
+use crate::output::{self, Cell, TableRow};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,37 +19,37 @@ struct Identity {
 
 pub fn run(api: &Api, command: &IdentityCommand, output: Output) -> Result<(), Failure> {
     match command {
-        IdentityCommand::Show(vm) => output::one(&api.get(&identity(vm))?, output, facts),
+        IdentityCommand::Show(vm) => output::print_one(&api.get(&identity(vm))?, output, facts),
         IdentityCommand::Assign { vm, role } => {
             let value = api.put(&identity(vm), &json!({ "role": role.word() }))?;
-            output::one(&value, output, |given: &Identity| {
+            output::print_one(&value, output, |given: &Identity| {
                 sentence(format!("{} has an identity, with the role {}.", vm.name(), given.role))
             })
         }
         IdentityCommand::Remove(vm) => {
             api.delete(&identity(vm))?;
-            output::line(&output::tame(&format!("{} has no identity any more.", vm.name())))
+            output::print_line(&output::escape(&format!("{} has no identity any more.", vm.name())))
         }
     }
 }
 
-fn identity(vm: &Named) -> Call {
-    Call::to(&["machines", &vm.segment(), "identity"])
+fn identity(vm: &ResourceName) -> Call {
+    Call::api(&["machines", &vm.segment(), "identity"])
 }
 
 fn facts(identity: &Identity) -> Vec<String> {
-    output::facts(&[
+    output::format_fields(&[
         ("principal id", identity.principal_id.clone()),
         ("tenant id", identity.tenant_id.clone()),
         ("role", identity.role.clone()),
     ])
 }
 
-impl Shown for Identity {
-    const HEAD: &'static [&'static str] = &["PRINCIPAL ID", "TENANT ID", "ROLE"];
-    const NONE: &'static str = "There is no identity.";
+impl TableRow for Identity {
+    const HEADER: &'static [&'static str] = &["PRINCIPAL ID", "TENANT ID", "ROLE"];
+    const EMPTY: &'static str = "There is no identity.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![Cell::new(&self.principal_id), Cell::new(&self.tenant_id), Cell::new(&self.role)]
     }
 }

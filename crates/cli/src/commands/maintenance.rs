@@ -10,8 +10,8 @@ use crate::failure::Failure;
 
 pub fn run(api: &Api, command: &MaintenanceCommand, output: Output) -> Result<(), Failure> {
     let MaintenanceCommand::Start(args) = command;
-    let operation = api.post(&Call::to(&["maintenance"]), &body(args))?;
-    follow(api, &operation, &args.asking, output)
+    let operation = api.post(&Call::api(&["maintenance"]), &body(args))?;
+    follow(api, &operation, &args.operation, output)
 }
 
 fn body(args: &MaintenanceArgs) -> Value {
@@ -23,7 +23,7 @@ fn body(args: &MaintenanceArgs) -> Value {
         ("noticeSeconds", json!(args.notice)),
         ("durationSeconds", json!(args.duration)),
         ("description", json!(args.description)),
-        ("eventId", json!(args.asking.event_id)),
+        ("eventId", json!(args.operation.event_id)),
     ])
 }
 

@@ -1,4 +1,4 @@
-//! One file for each noun of the command line.
+//! One file for each operation_noun of the command line.
 
 mod archive;
 mod az;
@@ -24,11 +24,11 @@ mod wait;
 mod webhook;
 
 pub use az::not_understood;
-pub use history::sentence as history_sentence;
 use serde_json::Value;
 
-use crate::args::{Asking, Client, Command, Output, Waiting, Within};
+use crate::args::{Client, Command, GroupFilter, NoWaitArgs, OperationArgs, Output};
 use crate::client::{self, Api};
+use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
 use crate::output::Answer;
 use crate::{check, output, run, serve};
@@ -65,7 +65,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Import(args) => archive::import(args),
         Command::Completions(command) => completions::run(command),
         Command::Help { words } => help::run(&words),
-        Command::Version => output::line(&format!("forewarn {}", env!("CARGO_PKG_VERSION"))),
+        Command::Version => output::print_line(&format!("forewarn {}", env!("CARGO_PKG_VERSION"))),
     }
 }
 
@@ -77,21 +77,21 @@ fn with_api<C: clap::Subcommand>(
 }
 
 /// Shows an operation that was just asked for, at once or when it is over.
-fn follow(api: &Api, operation: &Value, asking: &Asking, output: Output) -> Result<(), Failure> {
-    let read: client::Operation = client::read(operation)?;
-    mention_joined(&read, asking.event_id.as_deref());
-    if asking.no_wait {
-        return client::asked(api, Answer::One(operation), output);
+fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) -> Result<(), Failure> {
+    let read: client::Operation = decode(operation)?;
+    mention_joined(&read, args.event_id.as_deref());
+    if args.no_wait {
+        return client::print_started(api, Answer::One(operation), output);
     }
     client::wait(api, &read.id, output)
 }
 
 /// The same for several that were asked for together.
-fn show_operations(api: &Api, operations: &[Value], waiting: &Waiting, output: Output) -> Result<(), Failure> {
+fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
     if waiting.no_wait {
-        return client::asked(api, Answer::Many(operations), output);
+        return client::print_started(api, Answer::Many(operations), output);
     }
-    let read: Vec<client::Operation> = client::read_all(operations)?;
+    let read: Vec<client::Operation> = decode_all(operations)?;
     let ids: Vec<String> = read.into_iter().map(|operation| operation.id).collect();
     client::wait_all(api, &ids, output)
 }
@@ -100,17 +100,20 @@ fn show_operations(api: &Api, operations: &[Value], waiting: &Waiting, output: O
 fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
     let (Some(chosen), Some(joined)) = (chosen, operation.events.first()) else { return };
     if !operation.events.iter().any(|part| part.id.eq_ignore_ascii_case(chosen)) {
-        output::aside(&output::tame(&format!("The request joins event {}; the id {chosen} was not used.", joined.id)));
+        output::print_stderr(&output::escape(&format!(
+            "The request joins event {}; the id {chosen} was not used.",
+            joined.id
+        )));
     }
 }
 
 /// One line for people, with nothing in it that moves their cursor.
 fn sentence(text: String) -> Vec<String> {
-    vec![output::tame(&text)]
+    vec![output::escape(&text)]
 }
 
 /// Those of the resource group that was asked for.
-fn within(values: Vec<Value>, filter: &Within) -> Vec<Value> {
+fn within(values: Vec<Value>, filter: &GroupFilter) -> Vec<Value> {
     let Some(group) = &filter.resource_group else { return values };
     let is_there = |value: &Value| value["resourceGroup"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(group));
     values.into_iter().filter(is_there).collect()

@@ -14,14 +14,14 @@ const OPENER: &str = "xdg-open";
 
 pub fn run(args: &PortalArgs) -> Result<(), Failure> {
     let api = Api::new(&args.connection)?;
-    let answer = api.post(&Call::to(&["portal-links"]), &json!({}))?;
+    let answer = api.post(&Call::api(&["portal-links"]), &json!({}))?;
     let path = answer["path"].as_str().unwrap_or("/");
     let link = format!("{}{path}", api.server());
     if !args.print && is_opened(&link) {
-        output::aside("The portal is opened in a browser.");
+        output::print_stderr("The portal is opened in a browser.");
         return Ok(());
     }
-    output::line(&link)
+    output::print_line(&link)
 }
 
 /// Whether there is a desktop that took it. The link is the opener's only argument: others on this machine may see it,

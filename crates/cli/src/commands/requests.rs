@@ -8,12 +8,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::{Output, RequestsArgs};
-use crate::client::{self, Api, Call, day_time};
+use crate::client::{Api, Call, format_time};
+use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
-use crate::output::{self, Answer, Cell, Colour, Shown, tame};
-use crate::words::span_text;
+use crate::output::{self, Answer, Cell, Color, TableRow, escape};
+use crate::parse::span_text;
 
-/// How often somebody who follows looks again.
+/// How often somebody actor_name follows looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Deserialize)]
@@ -50,18 +51,18 @@ pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure
         return follow(api, &machine, answer, output);
     }
     if matches!(output, Output::Json | Output::Yaml) {
-        return output::value(&answer, output);
+        return output::print_value(&answer, output);
     }
     let requests = answer["value"].as_array().map_or(&[][..], Vec::as_slice);
-    output::list::<Request>(requests, output)?;
-    match sentence(&client::read(&answer["summary"])?) {
-        Some(sentence) if output == Output::Table => output::line(&sentence),
+    output::print_list::<Request>(requests, output)?;
+    match sentence(&decode(&answer["summary"])?) {
+        Some(sentence) if output == Output::Table => output::print_line(&sentence),
         Some(_) | None => Ok(()),
     }
 }
 
 fn look(api: &Api, machine: &str, after: Option<u64>) -> Result<Value, Failure> {
-    api.get(&Call::to(&["machines", machine, "requests"]).with("after", after))
+    api.get(&Call::api(&["machines", machine, "requests"]).with("after", after))
 }
 
 /// One line for each request. A number that is smaller than before comes from a server that was started anew.
@@ -71,9 +72,9 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
         for (value, request) in answer["value"].as_array().into_iter().flatten().zip(requests(&answer)?) {
             last = request.number;
             match output {
-                Output::Json => output::line(&value.to_string())?,
-                Output::Table => output::line(&line(&request))?,
-                Output::Yaml | Output::Tsv => output::show(Answer::One(value), output, |_: &[Request]| Ok(()))?,
+                Output::Json => output::print_line(&value.to_string())?,
+                Output::Table => output::print_line(&line(&request))?,
+                Output::Yaml | Output::Tsv => output::print_answer(Answer::One(value), output, |_: &[Request]| Ok(()))?,
             }
         }
         sleep(LOOK_EVERY);
@@ -82,21 +83,21 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
 }
 
 fn requests(answer: &Value) -> Result<Vec<Request>, Failure> {
-    client::read_all(answer["value"].as_array().map_or(&[], Vec::as_slice))
+    decode_all(answer["value"].as_array().map_or(&[], Vec::as_slice))
 }
 
-impl Shown for Request {
-    const HEAD: &'static [&'static str] = &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"];
-    const NONE: &'static str = "This machine has not asked since the server started.";
+impl TableRow for Request {
+    const HEADER: &'static [&'static str] = &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"];
+    const EMPTY: &'static str = "This machine has not asked since the server started.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(self.number.to_string()),
-            Cell::new(day_time(self.at)),
+            Cell::new(format_time(self.at)),
             Cell::new(&self.method),
             Cell::new(&self.path),
             Cell::new(self.version.as_deref().unwrap_or("-")),
-            Cell::coloured(status(self), if is_good(self) { Colour::Plain } else { Colour::Red }),
+            Cell::colored(status(self), if is_good(self) { Color::Plain } else { Color::Red }),
             Cell::new(notes(self)),
         ]
     }
@@ -104,8 +105,8 @@ impl Shown for Request {
 
 fn line(request: &Request) -> String {
     let version = request.version.as_deref().unwrap_or("-");
-    let words = [&day_time(request.at), &request.method, &request.path, version, &status(request), &notes(request)];
-    tame(words.join("  ").trim_end())
+    let words = [&format_time(request.at), &request.method, &request.path, version, &status(request), &notes(request)];
+    escape(words.join("  ").trim_end())
 }
 
 fn status(request: &Request) -> String {
@@ -134,5 +135,5 @@ fn sentence(summary: &Summary) -> Option<String> {
     let rhythm = summary.interval_median_seconds.zip(summary.gap_longest_seconds);
     let rhythm =
         rhythm.map(|(median, gap)| format!("; one every {} (median), longest gap {}", span(median), span(gap)));
-    Some(format!("{polls} since {}{}.", day_time(first), rhythm.unwrap_or_default()))
+    Some(format!("{polls} since {}{}.", format_time(first), rhythm.unwrap_or_default()))
 }

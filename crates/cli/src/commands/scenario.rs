@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::bodies::object;
 use crate::args::{Output, ScenarioCommand};
 use crate::client::{self, Api, Call};
+use crate::decode::decode;
 use crate::failure::{Failure, sentence};
-use crate::output::{self, Cell, Colour, Shown};
+use crate::output::{self, Cell, Color, TableRow};
 
 /// How long the server may hold a question about a run. Below the time-out of an answer.
 const WAIT_SECS: &str = "30";
@@ -50,34 +51,34 @@ pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), F
         ScenarioCommand::Show { name } => show(api, name, output),
         ScenarioCommand::Run { scenario, vm, handler, no_wait } => {
             let begun =
-                api.post(&Call::to(&["scenario-runs"]), &with_handler(new_run(scenario, vm.as_deref())?, *handler))?;
+                api.post(&Call::api(&["scenario-runs"]), &with_handler(new_run(scenario, vm.as_deref())?, *handler))?;
             if *no_wait { asked(&begun, output) } else { follow(api, begun, output) }
         }
         ScenarioCommand::Runs => runs(api, output),
         ScenarioCommand::Stop { run } => {
-            api.delete(&Call::to(&["scenario-runs", &run.to_string()]))?;
-            output::line(&format!("Run {run} is stopped."))
+            api.delete(&Call::api(&["scenario-runs", &run.to_string()]))?;
+            output::print_line(&format!("Run {run} is stopped."))
         }
     }
 }
 
 fn list(api: &Api, output: Output) -> Result<(), Failure> {
-    let page = api.get(&Call::to(&["scenarios"]))?;
-    output::list::<Scenario>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+    let page = api.get(&Call::api(&["scenarios"]))?;
+    output::print_list::<Scenario>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
 }
 
 fn show(api: &Api, name: &str, output: Output) -> Result<(), Failure> {
-    let value = api.get(&Call::to(&["scenarios", name]))?;
-    output::one(&value, output, |scenario: &Scenario| {
+    let value = api.get(&Call::api(&["scenarios", name]))?;
+    output::print_one(&value, output, |scenario: &Scenario| {
         vec![scenario.text.as_deref().unwrap_or_default().trim_end().to_owned()]
     })
 }
 
-impl Shown for Scenario {
-    const HEAD: &'static [&'static str] = &["NAME", "MACHINE", "TITLE"];
-    const NONE: &'static str = "There are no scenarios.";
+impl TableRow for Scenario {
+    const HEADER: &'static [&'static str] = &["NAME", "MACHINE", "TITLE"];
+    const EMPTY: &'static str = "There are no scenarios.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![Cell::new(&self.name), Cell::new(self.subject.clone().unwrap_or_default()), Cell::new(&self.title)]
     }
 }
@@ -104,21 +105,23 @@ fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
 }
 
 fn asked(begun: &Value, output: Output) -> Result<(), Failure> {
-    output::one(begun, output, |run: &Run| vec![format!("Run {} of '{}' has begun.", run.id, output::tame(&run.title))])
+    output::print_one(begun, output, |run: &Run| {
+        vec![format!("Run {} of '{}' has begun.", run.id, output::escape(&run.title))]
+    })
 }
 
 /// Shows each step when it is over, until the last one is.
 fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
     let mut told = 0;
     loop {
-        let run: Run = client::read(&value)?;
+        let run: Run = decode(&value)?;
         if output == Output::Table {
             told = tell(&run, told)?;
         }
         if run.state != "Running" {
             return finish(&run, &value, output);
         }
-        value = api.get(&Call::to(&["scenario-runs", &run.id.to_string()]).with("wait", Some(WAIT_SECS)))?;
+        value = api.get(&Call::api(&["scenario-runs", &run.id.to_string()]).with("wait", Some(WAIT_SECS)))?;
     }
 }
 
@@ -128,49 +131,49 @@ fn tell(run: &Run, told: usize) -> Result<usize, Failure> {
         let at = step.at.map_or_else(String::new, |at| at.strftime("%H:%M:%S").to_string());
         let word = if step.state == "Done" { "ok  " } else { "FAIL" };
         let message = step.message.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        output::line(&output::tame(&format!("{at}  {word}  {}{message}", step.text)))?;
+        output::print_line(&output::escape(&format!("{at}  {word}  {}{message}", step.text)))?;
     }
     Ok(over)
 }
 
 fn finish(run: &Run, value: &Value, output: Output) -> Result<(), Failure> {
     if output != Output::Table {
-        output::one(value, output, |_: &Run| Vec::new())?;
+        output::print_one(value, output, |_: &Run| Vec::new())?;
     }
-    let title = output::tame(&run.title);
+    let title = output::escape(&run.title);
     let failed = run.steps.iter().find(|step| step.state == "Failed");
-    let reason = output::tame(run.reason.as_deref().unwrap_or_default());
+    let reason = output::escape(run.reason.as_deref().unwrap_or_default());
     match (run.state.as_str(), failed) {
-        ("Passed", _) if output == Output::Table => output::line(&format!("'{title}' passed.")),
+        ("Passed", _) if output == Output::Table => output::print_line(&format!("'{title}' passed.")),
         ("Passed", _) => Ok(()),
-        ("Stopped", _) => Err(Failure::Ended(format!("'{title}' was stopped."))),
-        (_, Some(step)) => Err(Failure::Ended(format!("'{title}' failed at line {}: {reason}.", step.line))),
-        (_, None) => Err(Failure::Ended(format!("'{title}' failed before its first step: {}", sentence(&reason)))),
+        ("Stopped", _) => Err(Failure::Failed(format!("'{title}' was stopped."))),
+        (_, Some(step)) => Err(Failure::Failed(format!("'{title}' failed at line {}: {reason}.", step.line))),
+        (_, None) => Err(Failure::Failed(format!("'{title}' failed before its first step: {}", sentence(&reason)))),
     }
 }
 
 fn runs(api: &Api, output: Output) -> Result<(), Failure> {
-    let page = api.get(&Call::to(&["scenario-runs"]))?;
-    output::list::<Run>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+    let page = api.get(&Call::api(&["scenario-runs"]))?;
+    output::print_list::<Run>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
 }
 
-impl Shown for Run {
-    const HEAD: &'static [&'static str] = &["RUN", "SCENARIO", "STATE", "STEPS", "STARTED"];
-    const NONE: &'static str = "Nothing was run.";
+impl TableRow for Run {
+    const HEADER: &'static [&'static str] = &["RUN", "SCENARIO", "STATE", "STEPS", "STARTED"];
+    const EMPTY: &'static str = "Nothing was run.";
 
-    fn row(&self) -> Vec<Cell> {
-        let colour = match self.state.as_str() {
-            "Passed" => Colour::Green,
-            "Failed" => Colour::Red,
-            _ => Colour::Plain,
+    fn cells(&self) -> Vec<Cell> {
+        let color = match self.state.as_str() {
+            "Passed" => Color::Green,
+            "Failed" => Color::Red,
+            _ => Color::Plain,
         };
         let done = self.steps.iter().filter(|step| step.state == "Done").count();
         vec![
             Cell::new(self.id.to_string()),
             Cell::new(&self.name),
-            Cell::coloured(&self.state, colour),
+            Cell::colored(&self.state, color),
             Cell::new(format!("{done}/{}", self.steps.len())),
-            Cell::new(client::day_time(self.started)),
+            Cell::new(client::format_time(self.started)),
         ]
     }
 }

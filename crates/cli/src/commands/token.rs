@@ -25,7 +25,7 @@ fn show(file: &Path) -> Result<(), Failure> {
             file.display()
         ))
     })?;
-    output::line(token.trim())
+    output::print_line(token.trim())
 }
 
 /// Signed here, with the server's key: whoever can read that may do everything anyway.
@@ -43,7 +43,7 @@ fn issue(directory: &Path, args: &IssueArgs) -> Result<(), Failure> {
     let sign_in = SignIn::in_directory(directory).map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
     let subject = Subject { name: name.into(), client_id: name.into(), object_id: name.into(), role };
     let now = jiff::Timestamp::now().as_second();
-    output::line(&sign_in.issue(&subject, AUDIENCE, now, args.hours * 3600).token)
+    output::print_line(&sign_in.issue(&subject, AUDIENCE, now, args.hours * 3600).token)
 }
 
 /// Names stand in history and in logs.
@@ -62,6 +62,6 @@ fn rotate(directory: &Path) -> Result<(), Failure> {
             "No new token is made, {error}{cause}. Name the server's data directory with --data DIR."
         ))
     })?;
-    output::aside(&format!("A new token is in {}.", file.display()));
+    output::print_stderr(&format!("A new token is in {}.", file.display()));
     Ok(())
 }

@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 
 use super::bodies::{addresses, details, object, policy, tags, terminate_change, terminate_notification, text_or_null};
 use super::{follow, sentence};
-use crate::args::{CreateVmArgs, FailureArgs, Named, OneVm, Output, UpdateVmArgs, VmCommand};
+use crate::args::{CreateVmArgs, FailureArgs, Output, ResourceName, UpdateVmArgs, VmCommand, VmOperationArgs};
 use crate::client::{self, Api, Call, Machine};
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour, Shown};
+use crate::output::{self, Cell, Color, TableRow};
 
 pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure> {
     match command {
         VmCommand::List(within) => {
-            let call = Call::to(&["machines"]).with("group", within.resource_group.as_ref());
-            output::list::<Machine>(&api.list(call)?, output)
+            let call = Call::api(&["machines"]).with("group", within.resource_group.as_ref());
+            output::print_list::<Machine>(&api.list(call)?, output)
         }
-        VmCommand::Show(vm) => output::one(&api.get(&machine(vm))?, output, facts),
+        VmCommand::Show(vm) => output::print_one(&api.get(&machine(vm))?, output, facts),
         VmCommand::Create(args) => {
-            let value = api.post(&Call::to(&["machines"]), &new_machine(args)?)?;
-            output::one(&value, output, |machine| sentence(registered(machine)))
+            let value = api.post(&Call::api(&["machines"]), &new_machine(args)?)?;
+            output::print_one(&value, output, |machine| sentence(registered(machine)))
         }
         VmCommand::Update(args) => {
             let value = api.patch(&machine(&args.vm), &change(args)?)?;
-            output::one(&value, output, |machine: &Machine| sentence(format!("{} is changed.", machine.name)))
+            output::print_one(&value, output, |machine: &Machine| sentence(format!("{} is changed.", machine.name)))
         }
         VmCommand::Identity(command) => super::identity::run(api, command, output),
         VmCommand::Requests(args) => super::requests::run(api, args, output),
@@ -31,7 +31,7 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
         VmCommand::PerformMaintenance(vm) => ask(api, vm, "perform-maintenance", output),
         VmCommand::SimulateEviction(vm) => ask(api, vm, "evict", output),
         VmCommand::Fail(vm) => {
-            fail(api, &Call::to(&["machines", &vm.vm.segment(), "hardware-failure"]), &vm.failure, output)
+            fail(api, &Call::api(&["machines", &vm.vm.segment(), "hardware-failure"]), &vm.failure, output)
         }
         VmCommand::Delete(vm) => delete(api, vm, output),
         VmCommand::Start(vm) => power(api, &vm.segment(), "start", output),
@@ -45,38 +45,38 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
 /// Hardware that breaks under a machine or a host.
 pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Result<(), Failure> {
     let kind = json!(format!("{:?}", failure.kind));
-    let body = object(&[("type", kind), ("eventId", json!(failure.asking.event_id))]);
-    follow(api, &api.post(call, &body)?, &failure.asking, output)
+    let body = object(&[("type", kind), ("eventId", json!(failure.operation.event_id))]);
+    follow(api, &api.post(call, &body)?, &failure.operation, output)
 }
 
 /// The power switch of the machine that a path names so.
 pub fn power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
-    let value = api.post(&Call::to(&["machines", segment, action]), &json!({}))?;
+    let value = api.post(&Call::api(&["machines", segment, action]), &json!({}))?;
     let words = |machine: &Machine| sentence(format!("{} is {}.", machine.name, machine.power.to_lowercase()));
-    output::one(&value, output, words)
+    output::print_one(&value, output, words)
 }
 
-fn machine(vm: &Named) -> Call {
-    Call::to(&["machines", &vm.segment()])
+fn machine(vm: &ResourceName) -> Call {
+    Call::api(&["machines", &vm.segment()])
 }
 
-fn ask(api: &Api, vm: &OneVm, action: &str, output: Output) -> Result<(), Failure> {
-    let body = object(&[("eventId", json!(vm.asking.event_id))]);
-    let operation = api.post(&Call::to(&["machines", &vm.vm.segment(), action]), &body)?;
-    follow(api, &operation, &vm.asking, output)
+fn ask(api: &Api, vm: &VmOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
+    let body = object(&[("eventId", json!(vm.operation.event_id))]);
+    let operation = api.post(&Call::api(&["machines", &vm.vm.segment(), action]), &body)?;
+    follow(api, &operation, &vm.operation, output)
 }
 
-fn delete(api: &Api, vm: &OneVm, output: Output) -> Result<(), Failure> {
-    let call = machine(&vm.vm).with("eventId", vm.asking.event_id.as_ref());
-    follow(api, &api.delete(&call)?, &vm.asking, output)
+fn delete(api: &Api, vm: &VmOperationArgs, output: Output) -> Result<(), Failure> {
+    let call = machine(&vm.vm).with("eventId", vm.operation.event_id.as_ref());
+    follow(api, &api.delete(&call)?, &vm.operation, output)
 }
 
-impl Shown for Machine {
-    const HEAD: &'static [&'static str] =
+impl TableRow for Machine {
+    const HEADER: &'static [&'static str] =
         &["NAME", "GROUP", "SET", "POWER", "LISTENS", "DOMAIN", "HOST", "ADDRESSES", "VM ID"];
-    const NONE: &'static str = "There are no machines.";
+    const EMPTY: &'static str = "There are no machines.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(&self.name),
             Cell::new(self.group()),
@@ -92,8 +92,8 @@ impl Shown for Machine {
 }
 
 pub fn power_cell(machine: &Machine) -> Cell {
-    let colour = if machine.power == "Running" { Colour::Green } else { Colour::Grey };
-    Cell::coloured(power_text(machine), colour)
+    let color = if machine.power == "Running" { Color::Green } else { Color::Grey };
+    Cell::colored(power_text(machine), color)
 }
 
 fn power_text(machine: &Machine) -> String {
@@ -140,7 +140,7 @@ fn facts(machine: &Machine) -> Vec<String> {
     }
     facts.extend(machine.details.iter().map(|(name, text)| (name.as_str(), plain(text))));
     facts.extend(machine.tags.iter().map(|(name, text)| ("tag", format!("{name}={}", plain(text)))));
-    output::facts(&facts)
+    output::format_fields(&facts)
 }
 
 fn plain(value: &Value) -> String {
@@ -153,7 +153,7 @@ pub fn yes_or_no(yes: bool) -> String {
 
 fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
     let (group, name) = args.vm.parts();
-    let place = &args.place;
+    let placement = &args.placement;
     let named = |text: &Option<String>| text.as_deref().map_or(Value::Null, text_or_null);
     let spot = args.spot.then_some("Spot".to_owned()).or(args.priority.map(|priority| format!("{priority:?}")));
     let seconds = args.terminate_notice.map(|seconds| format!("PT{seconds}S"));
@@ -161,15 +161,15 @@ fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
     Ok(object(&[
         ("name", json!(name)),
         ("vmId", json!(args.vm_id)),
-        ("addresses", addresses(&place.addresses, place.no_address)),
+        ("addresses", addresses(&placement.addresses, placement.no_address)),
         ("resourceGroup", json!(group)),
         ("availabilitySet", json!(args.availability_set)),
         ("scaleSet", json!(args.vmss)),
         ("cloudService", json!(args.cloud_service)),
-        ("host", named(&place.host)),
-        ("updateDomain", json!(place.update_domain)),
-        ("faultDomain", json!(place.fault_domain)),
-        ("zone", named(&place.zone)),
+        ("host", named(&placement.host)),
+        ("updateDomain", json!(placement.update_domain)),
+        ("faultDomain", json!(placement.fault_domain)),
+        ("zone", named(&placement.zone)),
         ("priority", json!(spot)),
         ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
         ("terminateNotification", json!(notice.map(|text| terminate_notification(text)))),
@@ -180,11 +180,11 @@ fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
 }
 
 fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
-    let place = &args.place;
+    let placement = &args.placement;
     let mut body = object(&[
-        ("addresses", addresses(&place.addresses, place.no_address)),
-        ("updateDomain", json!(place.update_domain)),
-        ("faultDomain", json!(place.fault_domain)),
+        ("addresses", addresses(&placement.addresses, placement.no_address)),
+        ("updateDomain", json!(placement.update_domain)),
+        ("faultDomain", json!(placement.fault_domain)),
         ("protected", json!(args.protect_from_scale_in)),
         ("policy", policy(&args.policy)),
         ("details", details(&args.details)),
@@ -192,8 +192,8 @@ fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
     ]);
     // Here `null` means something: it takes away.
     let taken = [
-        ("host", place.host.as_deref().map(text_or_null)),
-        ("zone", place.zone.as_deref().map(text_or_null)),
+        ("host", placement.host.as_deref().map(text_or_null)),
+        ("zone", placement.zone.as_deref().map(text_or_null)),
         ("terminateNotification", terminate_change(&args.terminate)?),
     ];
     for (name, value) in taken {

@@ -7,32 +7,38 @@ use serde_json::{Value, json};
 use super::bodies::{details, object, policy, something, tags, terminate_change, terminate_notification};
 use super::group::{facts, listens};
 use super::{follow, sentence, vm, within};
-use crate::args::Waiting;
-use crate::args::{Asking, CreateSetArgs, Named, Output, SomeInstances, SwitchedInstances, UpdateSetArgs, VmssCommand};
+use crate::args::NoWaitArgs;
+use crate::args::{
+    CreateSetArgs, InstanceOperationArgs, InstancePowerArgs, OperationArgs, Output, ResourceName, UpdateSetArgs,
+    VmssCommand,
+};
 use crate::client::{self, Api, Call, ScaleSet, ScaleSetChanged};
+use crate::decode::decode;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Shown};
-use crate::words::Limit;
+use crate::output::{self, Cell, TableRow};
+use crate::parse::Limit;
 
 pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failure> {
     match command {
         VmssCommand::List(filter) => {
-            output::list::<ScaleSet>(&within(api.list(Call::to(&["scale-sets"]))?, filter), output)
+            output::print_list::<ScaleSet>(&within(api.list(Call::api(&["scale-sets"]))?, filter), output)
         }
-        VmssCommand::Show(set) => output::one(&api.get(&one(set))?, output, set_facts),
+        VmssCommand::Show(set) => output::print_one(&api.get(&one(set))?, output, set_facts),
         VmssCommand::Create(args) => {
-            let value = api.post(&Call::to(&["scale-sets"]), &new_set(args)?)?;
-            output::one(&value, output, |set: &ScaleSet| sentence(created(set)))
+            let value = api.post(&Call::api(&["scale-sets"]), &new_set(args)?)?;
+            output::print_one(&value, output, |set: &ScaleSet| sentence(created(set)))
         }
         VmssCommand::Update(args) => update(api, args, output),
         VmssCommand::Scale { set, new_capacity, waiting } => scale(api, set, *new_capacity, waiting, output),
-        VmssCommand::Delete { set, asking } => {
-            let call = one(set).with("eventId", asking.event_id.as_ref());
-            follow(api, &api.delete(&call)?, asking, output)
+        VmssCommand::Delete { set, operation } => {
+            let call = one(set).with("eventId", operation.event_id.as_ref());
+            follow(api, &api.delete(&call)?, operation, output)
         }
         VmssCommand::ListInstances(set) => instances::list(api, set, output),
         VmssCommand::UpdateInstances { set, instances } => upgrade(api, set, &instances.ids, output),
-        VmssCommand::DeleteInstances { set, instances, asking } => delete(api, set, &instances.ids, asking, output),
+        VmssCommand::DeleteInstances { set, instances, operation } => {
+            delete(api, set, &instances.ids, operation, output)
+        }
         VmssCommand::Restart(some) => ask(api, some, "restart", output),
         VmssCommand::Redeploy(some) => ask(api, some, "redeploy", output),
         VmssCommand::PerformMaintenance(some) => ask(api, some, "perform-maintenance", output),
@@ -46,14 +52,14 @@ pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failu
     }
 }
 
-fn one(set: &Named) -> Call {
-    Call::to(&["scale-sets", &set.segment()])
+fn one(set: &ResourceName) -> Call {
+    Call::api(&["scale-sets", &set.segment()])
 }
 
 fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure> {
-    let changed: ScaleSetChanged = client::read(&api.patch(&one(&args.set), &change(args)?)?)?;
+    let changed: ScaleSetChanged = decode(&api.patch(&one(&args.set), &change(args)?)?)?;
     let words = |set: &ScaleSet| sentence(format!("Scale set {} is changed{}.", set.group.name, reaches(set)));
-    output::one(&changed.scale_set, output, words)
+    output::print_one(&changed.scale_set, output, words)
 }
 
 /// A new model is worth nothing to instances that do not get it.
@@ -64,24 +70,24 @@ fn reaches(set: &ScaleSet) -> &'static str {
     }
 }
 
-fn scale(api: &Api, set: &Named, capacity: u32, waiting: &Waiting, output: Output) -> Result<(), Failure> {
+fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
     let value = api.patch(&one(set), &json!({ "capacity": capacity }))?;
-    let changed: ScaleSetChanged = client::read(&value)?;
+    let changed: ScaleSetChanged = decode(&value)?;
     if output == Output::Table {
-        output::line(&output::tame(&scaled(&changed)?))?;
+        output::print_line(&output::escape(&scaled(&changed)?))?;
     }
     match &changed.operation {
-        Some(operation) => follow(api, operation, &Asking { event_id: None, no_wait: waiting.no_wait }, output),
+        Some(operation) => follow(api, operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output),
         None if output == Output::Table => Ok(()),
-        None => output::one(&changed.scale_set, output, set_facts),
+        None => output::print_one(&changed.scale_set, output, set_facts),
     }
 }
 
 fn scaled(changed: &ScaleSetChanged) -> Result<String, Failure> {
-    let set: ScaleSet = client::read(&changed.scale_set)?;
+    let set: ScaleSet = decode(&changed.scale_set)?;
     let part = |words: &str, names: &[String]| match names {
         [] => String::new(),
-        names => format!(", {words} {}", client::few(names)),
+        names => format!(", {words} {}", client::join_few(names)),
     };
     let name = &set.group.name;
     Ok(format!(
@@ -92,34 +98,40 @@ fn scaled(changed: &ScaleSetChanged) -> Result<String, Failure> {
     ))
 }
 
-fn upgrade(api: &Api, set: &Named, ids: &[String], output: Output) -> Result<(), Failure> {
+fn upgrade(api: &Api, set: &ResourceName, ids: &[String], output: Output) -> Result<(), Failure> {
     let chosen = instances::named(api, set, ids)?;
     let body = json!({ "instances": instances::vm_ids(&chosen) });
-    let value = api.post(&Call::to(&["scale-sets", &set.segment(), "upgrade"]), &body)?;
-    let which = if chosen.is_empty() { "All instances".into() } else { client::few(&instances::names(&chosen)) };
+    let value = api.post(&Call::api(&["scale-sets", &set.segment(), "upgrade"]), &body)?;
+    let which = if chosen.is_empty() { "All instances".into() } else { client::join_few(&instances::names(&chosen)) };
     let verb = if chosen.len() == 1 { "has" } else { "have" };
-    output::one(&value, output, |set: &ScaleSet| {
+    output::print_one(&value, output, |set: &ScaleSet| {
         sentence(format!("{which} of {} {verb} the latest model.", set.group.name))
     })
 }
 
-fn delete(api: &Api, set: &Named, ids: &[String], asking: &Asking, output: Output) -> Result<(), Failure> {
+fn delete(
+    api: &Api,
+    set: &ResourceName,
+    ids: &[String],
+    operation: &OperationArgs,
+    output: Output,
+) -> Result<(), Failure> {
     let chosen = instances::chosen(api, set, ids)?;
     let ids = instances::vm_ids(&chosen);
-    let body = object(&[("instances", json!(ids)), ("eventId", json!(asking.event_id))]);
-    let call = Call::to(&["scale-sets", &set.segment(), "delete-instances"]);
-    follow(api, &api.post(&call, &body)?, asking, output)
+    let body = object(&[("instances", json!(ids)), ("eventId", json!(operation.event_id))]);
+    let call = Call::api(&["scale-sets", &set.segment(), "delete-instances"]);
+    follow(api, &api.post(&call, &body)?, operation, output)
 }
 
 /// One operation, whose events are those of the instances.
-fn ask(api: &Api, some: &SomeInstances, action: &str, output: Output) -> Result<(), Failure> {
-    let SomeInstances { set, instances, waiting } = some;
+fn ask(api: &Api, some: &InstanceOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
+    let InstanceOperationArgs { set, instances, waiting } = some;
     let body = json!({ "instances": instances::vm_ids(&instances::named(api, set, &instances.ids)?) });
-    let operation = api.post(&Call::to(&["scale-sets", &set.segment(), action]), &body)?;
-    follow(api, &operation, &Asking { event_id: None, no_wait: waiting.no_wait }, output)
+    let operation = api.post(&Call::api(&["scale-sets", &set.segment(), action]), &body)?;
+    follow(api, &operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output)
 }
 
-fn switch_each(api: &Api, some: &SwitchedInstances, action: &str, output: Output) -> Result<(), Failure> {
+fn switch_each(api: &Api, some: &InstancePowerArgs, action: &str, output: Output) -> Result<(), Failure> {
     let chosen = instances::chosen(api, &some.set, &some.instances.ids)?;
     chosen.iter().try_for_each(|machine| vm::power(api, &machine.vm_id, action, output))
 }
@@ -194,15 +206,15 @@ fn set_facts(set: &ScaleSet) -> Vec<String> {
         ("deletions", notice.map_or("without notice".into(), |text| format!("announced {text} before"))),
         ("model", format!("version {}", set.model_version)),
     ]);
-    output::facts(&facts)
+    output::format_fields(&facts)
 }
 
-impl Shown for ScaleSet {
-    const HEAD: &'static [&'static str] =
+impl TableRow for ScaleSet {
+    const HEADER: &'static [&'static str] =
         &["NAME", "RESOURCE GROUP", "CAPACITY", "INSTANCES", "MODE", "UPGRADE", "PRIORITY", "NOTICE", "LISTENS"];
-    const NONE: &'static str = "There are no scale sets.";
+    const EMPTY: &'static str = "There are no scale sets.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(&self.group.name),
             Cell::new(&self.group.resource_group),

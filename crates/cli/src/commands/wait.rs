@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::args::{Output, WaitArgs, WaitStatus};
-use crate::client::{self, Api, Call, Clock, past, timeline, whole_secs};
+use crate::client::{Api, Call, Clock, event_history, format_timeline, whole_secs};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
-use crate::words::span_text;
+use crate::parse::span_text;
 
 /// How long one request waits. The next one goes on where it ended, so that nothing is missed.
 const ONE_REQUEST: Duration = Duration::from_secs(20);
@@ -19,7 +20,11 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
     let mut after = None;
     loop {
         let left = args.timeout.saturating_sub(begun.elapsed());
-        status_line.show(&format!("Waiting until {}, {} left (Ctrl-C: stop)", wish(args), span_text(whole_secs(left))));
+        status_line.show(&format!(
+            "NoWaitArgs until {}, {} left (Ctrl-C: stop)",
+            wish(args),
+            span_text(whole_secs(left))
+        ));
         let answer = api.get(&call(args, left.min(ONE_REQUEST), after))?;
         after = answer["after"].as_u64();
         if answer["met"] == true {
@@ -39,28 +44,28 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
 
 fn timed_out(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Result<Failure, Failure> {
     if is_for_programs(output) {
-        output::value(answer, output)?;
+        output::print_value(answer, output)?;
     }
     let advice = match args.status {
-        WaitStatus::Started | WaitStatus::Gone => client::read::<Clock>(&api.get(&Call::to(&["clock"]))?)?.advice(),
+        WaitStatus::Started | WaitStatus::Gone => decode::<Clock>(&api.get(&Call::api(&["clock"]))?)?.advice(),
         WaitStatus::Scheduled | WaitStatus::Approved => None,
     };
     let advice = advice.map_or(String::new(), |advice| format!(" {advice}"));
     let text = format!("{} within {}.{advice}", complaint(args), span_text(args.timeout));
-    Ok(Failure::TimedOut(output::tame(&text)))
+    Ok(Failure::TimedOut(output::escape(&text)))
 }
 
 fn missed(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Result<Failure, Failure> {
     if is_for_programs(output) {
-        output::value(answer, output)?;
+        output::print_value(answer, output)?;
     }
     let (_, did_not) = deeds(args.status);
     let text = format!("{}. It is over and {did_not}.", told(api, answer)?);
-    Ok(Failure::Missed(output::tame(&text)))
+    Ok(Failure::Missed(output::escape(&text)))
 }
 
 fn call(args: &WaitArgs, left: Duration, after: Option<u64>) -> Call {
-    Call::to(&["events", "wait"])
+    Call::api(&["events", "wait"])
         .with("status", Some(status_word(args.status)))
         .with("machine", args.vm.as_ref())
         .with("type", args.kind.map(|kind| format!("{kind:?}")))
@@ -72,20 +77,20 @@ fn call(args: &WaitArgs, left: Duration, after: Option<u64>) -> Call {
 
 fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
     if is_for_programs(output) {
-        return output::value(answer, output);
+        return output::print_value(answer, output);
     }
-    output::line(&output::tame(&told(api, answer)?))
+    output::print_line(&output::escape(&told(api, answer)?))
 }
 
 /// `602D…: Reboot of web_0, Scheduled 10:05:00 · Canceled by owner 10:06:00`.
 fn told(api: &Api, answer: &Value) -> Result<String, Failure> {
     let id = answer["id"].as_str().unwrap_or_default();
     let event = match &answer["event"] {
-        Value::Null => past::event(api, id)?,
-        event => Some(past::with_start(api, client::read(event)?)?),
+        Value::Null => event_history::event(api, id)?,
+        event => Some(event_history::with_start(api, decode(event)?)?),
     };
     let told = event.map_or(String::new(), |event| {
-        format!(": {} of {}, {}", event.kind, event.resources.join(", "), timeline(&event))
+        format!(": {} of {}, {}", event.kind, event.resources.join(", "), format_timeline(&event))
     });
     Ok(format!("{id}{told}"))
 }

@@ -1,4 +1,4 @@
-//! `forewarn webhook`: who is told what happens to events, and how that goes.
+//! `forewarn webhook`: actor_name is told what happens to events, and how that goes.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 
 use super::bodies::{object, something};
 use super::sentence;
-use crate::args::{CreateWebhookArgs, OneWebhook, Output, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand};
-use crate::client::{Api, Call, day_time};
+use crate::args::{CreateWebhookArgs, Output, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand, WebhookName};
+use crate::client::{Api, Call, format_time};
+use crate::decode::decode;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Colour, Shown};
-use crate::words::span_text;
+use crate::output::{self, Cell, Color, TableRow};
+use crate::parse::span_text;
 
 /// As much of the API's answer as people are shown.
 #[derive(Debug, Deserialize)]
@@ -76,41 +77,41 @@ struct Trial {
 pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Failure> {
     match command {
         WebhookCommand::Create(args) => {
-            let made = api.post(&Call::to(&["webhooks"]), &new_webhook(args)?)?;
-            warn_of_unknown(api, &args.wanted.machines);
-            output::one(&made, output, |webhook: &Webhook| webhook.told("is told from now on"))
+            let made = api.post(&Call::api(&["webhooks"]), &new_webhook(args)?)?;
+            warn_of_unknown(api, &args.filter.machines);
+            output::print_one(&made, output, |webhook: &Webhook| webhook.told("is told from now on"))
         }
         WebhookCommand::List => {
-            let page = api.get(&Call::to(&["webhooks"]))?;
-            output::list::<Webhook>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+            let page = api.get(&Call::api(&["webhooks"]))?;
+            output::print_list::<Webhook>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
         }
-        WebhookCommand::Show(which) => output::one(&api.get(&one(which, None))?, output, Webhook::facts),
+        WebhookCommand::Show(which) => output::print_one(&api.get(&one(which, None))?, output, Webhook::facts),
         WebhookCommand::Update(args) => {
             let body = something(changed(args)?, "webhook update")?;
-            let changed = api.patch(&one(&args.which, None), &body)?;
-            warn_of_unknown(api, &args.wanted.machines);
-            output::one(&changed, output, |webhook: &Webhook| webhook.told("is changed"))
+            let changed = api.patch(&one(&args.webhook, None), &body)?;
+            warn_of_unknown(api, &args.filter.machines);
+            output::print_one(&changed, output, |webhook: &Webhook| webhook.told("is changed"))
         }
         WebhookCommand::Delete(which) => {
             api.delete(&one(which, None))?;
             match output {
-                Output::Table => output::line(&output::tame(&format!("Web hook {} is deleted.", which.name))),
+                Output::Table => output::print_line(&output::escape(&format!("Web hook {} is deleted.", which.name))),
                 Output::Json | Output::Yaml | Output::Tsv => Ok(()),
             }
         }
         WebhookCommand::Test(which) => test(api, which, output),
         WebhookCommand::GivenUp(which) => {
             let page = api.get(&one(which, Some("given-up")))?;
-            output::list::<GivenUp>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+            output::print_list::<GivenUp>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
         }
         WebhookCommand::Resend(args) => resend(api, args, output),
     }
 }
 
 fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
-    let answer = api.post(&one(&args.which, Some("resend")), &object(&[("ids", given(&args.ids))]))?;
-    let list = format!("`forewarn webhook given-up {}`", args.which.name);
-    output::one(&answer, output, |resent: &Resent| {
+    let answer = api.post(&one(&args.webhook, Some("resend")), &object(&[("ids", given(&args.ids))]))?;
+    let list = format!("`forewarn webhook given-up {}`", args.webhook.name);
+    output::print_one(&answer, output, |resent: &Resent| {
         sentence(match resent.messages {
             0 => "There is nothing to send again.".to_owned(),
             1 => format!("1 message is sent again. If it is not taken, it stays in {list}."),
@@ -122,33 +123,33 @@ fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
 /// A name may be of a machine that is yet to come, so this is no refusal. Nor is it worth one that it cannot be looked up.
 fn warn_of_unknown(api: &Api, machines: &[String]) {
     for name in machines {
-        let page = api.get(&Call::to(&["machines"]).with("name", Some(name)).with("limit", Some(1)));
+        let page = api.get(&Call::api(&["machines"]).with("name", Some(name)).with("limit", Some(1)));
         if page.is_ok_and(|page| page["value"].as_array().is_some_and(Vec::is_empty)) {
             let warning = format!("There is no machine named '{name}'. Nothing is told of it until there is one.");
-            output::aside(&output::tame(&warning));
+            output::print_stderr(&output::escape(&warning));
         }
     }
 }
 
-fn one<'a>(which: &'a OneWebhook, verb: Option<&'a str>) -> Call {
+fn one<'a>(which: &'a WebhookName, verb: Option<&'a str>) -> Call {
     let mut path = vec!["webhooks", which.name.as_str()];
     path.extend(verb);
-    Call::to(&path)
+    Call::api(&path)
 }
 
 /// A receiver that does not take it is a failure of this command.
-fn test(api: &Api, which: &OneWebhook, output: Output) -> Result<(), Failure> {
+fn test(api: &Api, which: &WebhookName, output: Output) -> Result<(), Failure> {
     let answer = api.post(&one(which, Some("test")), &json!({}))?;
-    let trial: Trial = crate::client::read(&answer)?;
+    let trial: Trial = decode(&answer)?;
     if !trial.delivered {
-        return Err(Failure::Refused(format!("Not delivered. {}", output::tame(&trial.message))));
+        return Err(Failure::Refused(format!("Not delivered. {}", output::escape(&trial.message))));
     }
-    output::one(&answer, output, |trial: &Trial| sentence(format!("Delivered. {}", trial.message)))
+    output::print_one(&answer, output, |trial: &Trial| sentence(format!("Delivered. {}", trial.message)))
 }
 
 fn new_webhook(args: &CreateWebhookArgs) -> Result<Value, Failure> {
-    let mut body = wanted(&args.wanted)?;
-    body["name"] = json!(args.which.name);
+    let mut body = wanted(&args.filter)?;
+    body["name"] = json!(args.webhook.name);
     body["url"] = json!(args.url);
     if args.disabled {
         body["enabled"] = json!(false);
@@ -157,7 +158,7 @@ fn new_webhook(args: &CreateWebhookArgs) -> Result<Value, Failure> {
 }
 
 fn changed(args: &UpdateWebhookArgs) -> Result<Value, Failure> {
-    let mut body = wanted(&args.wanted)?;
+    let mut body = wanted(&args.filter)?;
     if let Some(url) = &args.url {
         body["url"] = json!(url);
     }
@@ -197,16 +198,16 @@ fn read_secret(path: &Path) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-impl Shown for Webhook {
-    const HEAD: &'static [&'static str] = &["NAME", "URL", "STATE", "DELIVERED", "BEHIND", "GIVEN UP"];
-    const NONE: &'static str = "There are no web hooks.";
+impl TableRow for Webhook {
+    const HEADER: &'static [&'static str] = &["NAME", "URL", "STATE", "DELIVERED", "BEHIND", "GIVEN UP"];
+    const EMPTY: &'static str = "There are no web hooks.";
 
-    fn row(&self) -> Vec<Cell> {
-        let (state, colour) = self.condition();
+    fn cells(&self) -> Vec<Cell> {
+        let (state, color) = self.condition();
         vec![
             Cell::new(&self.name),
             Cell::new(&self.url),
-            Cell::coloured(state, colour),
+            Cell::colored(state, color),
             Cell::new(self.state.delivered.to_string()),
             Cell::new(self.state.behind.to_string()),
             Cell::new(self.state.given_up.to_string()),
@@ -214,46 +215,46 @@ impl Shown for Webhook {
     }
 }
 
-impl Shown for GivenUp {
-    const HEAD: &'static [&'static str] = &["ID", "TYPE", "STATUS", "MACHINES", "HAPPENED", "FAILURE"];
-    const NONE: &'static str = "Nothing was given up.";
+impl TableRow for GivenUp {
+    const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATUS", "MACHINES", "HAPPENED", "FAILURE"];
+    const EMPTY: &'static str = "Nothing was given up.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(&self.id),
             Cell::new(&self.kind),
             Cell::new(&self.status),
             Cell::new(self.machines.join(", ")),
-            Cell::new(day_time(self.happened)),
+            Cell::new(format_time(self.happened)),
             Cell::new(&self.failure),
         ]
     }
 }
 
-impl Shown for Resent {
-    const HEAD: &'static [&'static str] = &["MESSAGES"];
-    const NONE: &'static str = "";
+impl TableRow for Resent {
+    const HEADER: &'static [&'static str] = &["MESSAGES"];
+    const EMPTY: &'static str = "";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![Cell::new(self.messages.to_string())]
     }
 }
 
-impl Shown for Trial {
-    const HEAD: &'static [&'static str] = &["DELIVERED", "MESSAGE"];
-    const NONE: &'static str = "";
+impl TableRow for Trial {
+    const HEADER: &'static [&'static str] = &["DELIVERED", "MESSAGE"];
+    const EMPTY: &'static str = "";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         vec![Cell::new(self.delivered.to_string()), Cell::new(&self.message)]
     }
 }
 
 impl Webhook {
-    fn condition(&self) -> (&'static str, Colour) {
+    fn condition(&self) -> (&'static str, Color) {
         match (self.enabled, self.state.failures) {
-            (false, _) => ("off", Colour::Grey),
-            (true, 0) => ("on", Colour::Green),
-            (true, _) => ("failing", Colour::Red),
+            (false, _) => ("off", Color::Grey),
+            (true, 0) => ("on", Color::Green),
+            (true, _) => ("failing", Color::Red),
         }
     }
 
@@ -288,11 +289,11 @@ impl Webhook {
             facts.push(("To be sent again", state.again.to_string()));
         }
         if let Some(at) = state.last_success {
-            facts.push(("Last success", day_time(at)));
+            facts.push(("Last success", format_time(at)));
         }
         if let Some(trouble) = &state.last_failure {
-            facts.push(("Last failure", format!("{}: {}", day_time(trouble.at), trouble.message)));
+            facts.push(("Last failure", format!("{}: {}", format_time(trouble.at), trouble.message)));
         }
-        output::facts(&facts)
+        output::format_fields(&facts)
     }
 }

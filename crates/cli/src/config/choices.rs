@@ -10,7 +10,7 @@ use forewarn_server::{
     Auth, ClockKind, CommandDriver, Config, DriverChoice, Impacts, ListenAddress, ManagementTls, StoreChoice,
 };
 
-use super::{Wrong, executable, settings, tls};
+use super::{ConfigError, executable, settings, tls};
 
 /// Every setting with its value; the defaults are the server's own.
 #[derive(Clone, Debug)]
@@ -21,9 +21,9 @@ pub struct Choices {
     pub link_local: bool,
     pub tls_certificate: Option<PathBuf>,
     pub tls_key: Option<PathBuf>,
-    pub clock: ClockWord,
+    pub clock: ClockMode,
     pub clock_start: Option<jiff::Timestamp>,
-    pub driver: Option<DriverWord>,
+    pub driver: Option<DriverMode>,
     pub driver_command: Option<PathBuf>,
     pub driver_arguments: Vec<String>,
     pub driver_command_timeout: Duration,
@@ -31,19 +31,19 @@ pub struct Choices {
     pub log: LogFormat,
     pub log_level: String,
     /// The keys that were typed as flags: sentences call them so.
-    pub typed_as_flags: Vec<String>,
+    pub set_by_flag: Vec<String>,
     /// The settings that need no second thought live here from the start.
     pub config: Config,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockWord {
+pub enum ClockMode {
     Real,
     Manual,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverWord {
+pub enum DriverMode {
     Simulated,
     Command,
 }
@@ -63,7 +63,7 @@ impl Default for Choices {
             link_local: false,
             tls_certificate: None,
             tls_key: None,
-            clock: ClockWord::Real,
+            clock: ClockMode::Real,
             clock_start: None,
             driver: None,
             driver_command: None,
@@ -72,21 +72,21 @@ impl Default for Choices {
             impacts: Impacts::default(),
             log: LogFormat::Text,
             log_level: "info".into(),
-            typed_as_flags: Vec::new(),
+            set_by_flag: Vec::new(),
             config: Config { management_tls: tls::default(), ..Config::default() },
         }
     }
 }
 
 impl Choices {
-    /// A command is meant when one is given and nobody says otherwise.
-    pub fn driver_word(&self) -> DriverWord {
-        let implied = if self.driver_command.is_some() { DriverWord::Command } else { DriverWord::Simulated };
+    /// A command is to_config when one is given and nobody says otherwise.
+    pub fn driver_mode(&self) -> DriverMode {
+        let implied = if self.driver_command.is_some() { DriverMode::Command } else { DriverMode::Simulated };
         self.driver.unwrap_or(implied)
     }
 
     /// The server's configuration, when the choices go together.
-    pub fn meant(&self) -> Result<Config, Wrong> {
+    pub fn to_config(&self) -> Result<Config, ConfigError> {
         self.check_auth()?;
         self.check_addresses()?;
         self.check_pool()?;
@@ -104,95 +104,102 @@ impl Choices {
         Ok(config)
     }
 
-    fn store(&self) -> Result<StoreChoice, Wrong> {
+    fn store(&self) -> Result<StoreChoice, ConfigError> {
         if self.memory {
             return Ok(StoreChoice::Memory);
         }
         data_directory(self.data.clone()).map(StoreChoice::Directory)
     }
 
-    /// What a setting is called in a sentence about `subject`: `--no-auth` to who typed that as a flag.
-    fn called(&self, key: &str, subject: &str) -> String {
-        let flag = settings::by_key(key).filter(|_| self.typed_as_flags.iter().any(|typed| typed == subject));
+    /// What a setting is setting_name in a sentence about `subject`: `--no-auth` to actor_name typed that as a flag.
+    fn setting_name(&self, key: &str, subject: &str) -> String {
+        let flag = settings::by_key(key).filter(|_| self.set_by_flag.iter().any(|typed| typed == subject));
         flag.map_or(key.into(), |setting| format!("--{}", setting.flag))
     }
 
-    fn check_auth(&self) -> Result<(), Wrong> {
+    fn check_auth(&self) -> Result<(), ConfigError> {
         if self.memory && !self.no_auth {
-            let called = |key| self.called(key, "memory");
-            return Err(Wrong(format!(
+            let setting_name = |key| self.setting_name(key, "memory");
+            return Err(ConfigError(format!(
                 "{memory} leaves no file to keep a token in, so nobody could know it. Add {}, or leave {memory} out.",
-                called("no_auth"),
-                memory = called("memory"),
+                setting_name("no_auth"),
+                memory = setting_name("memory"),
             )));
         }
         let listeners =
             [("management", Some(self.config.management)), ("management_tls", self.config.management_tls.address())];
         for (key, address) in listeners {
             let Some(address) = address.filter(|address| self.no_auth && !address.ip().is_loopback()) else { continue };
-            let called = |key| self.called(key, "no_auth");
-            return Err(Wrong(format!(
+            let setting_name = |key| self.setting_name(key, "no_auth");
+            return Err(ConfigError(format!(
                 "{no_auth} is only for a management listener on loopback, and {address} is not. \
                  Leave {no_auth} out, or put {} on 127.0.0.1.",
-                called(key),
-                no_auth = called("no_auth"),
+                setting_name(key),
+                no_auth = setting_name("no_auth"),
             )));
         }
         Ok(())
     }
 
-    fn check_addresses(&self) -> Result<(), Wrong> {
+    fn check_addresses(&self) -> Result<(), ConfigError> {
         let mut seen = HashSet::from([self.config.management.to_string()]);
         if let ManagementTls::At(address) = self.config.management_tls
             && address.port() != 0
             && !seen.insert(address.to_string())
         {
-            return Err(Wrong(format!("Two listeners are to be opened on {address}. Give each its own address.")));
+            return Err(ConfigError(format!(
+                "Two listeners are to be opened on {address}. Give each its own address."
+            )));
         }
         for listener in &self.config.metadata {
             let text = super::listener::address_text(&listener.address);
             let any_port = matches!(&listener.address, ListenAddress::Tcp(address) if address.port() == 0);
             if !any_port && !seen.insert(text.clone()) {
-                return Err(Wrong(format!("Two listeners are to be opened on {text}. Give each its own address.")));
+                return Err(ConfigError(format!(
+                    "Two listeners are to be opened on {text}. Give each its own address."
+                )));
             }
         }
         Ok(())
     }
 
-    fn check_pool(&self) -> Result<(), Wrong> {
+    fn check_pool(&self) -> Result<(), ConfigError> {
         let pool = &self.config.rules.pool;
         if u32::from(pool.first).checked_add(pool.count - 1).is_some() {
             return Ok(());
         }
-        Err(Wrong(format!("The pool has no {} addresses from {} on. Make pool.count smaller.", pool.count, pool.first)))
+        Err(ConfigError(format!(
+            "The pool has no {} addresses from {} on. Make pool.count smaller.",
+            pool.count, pool.first
+        )))
     }
 
-    fn clock(&self) -> Result<ClockKind, Wrong> {
+    fn clock(&self) -> Result<ClockKind, ConfigError> {
         match (self.clock, self.clock_start) {
-            (ClockWord::Real, None) => Ok(ClockKind::Real),
-            (ClockWord::Real, Some(_)) => Err(Wrong(
+            (ClockMode::Real, None) => Ok(ClockKind::Real),
+            (ClockMode::Real, Some(_)) => Err(ConfigError(
                 "clock_start is only for a manual clock. Set clock to manual, or leave clock_start out.".into(),
             )),
-            (ClockWord::Manual, start) => Ok(ClockKind::Manual { start: start.map(rules_time).transpose()? }),
+            (ClockMode::Manual, start) => Ok(ClockKind::Manual { start: start.map(rules_time).transpose()? }),
         }
     }
 
-    fn driver(&self) -> Result<DriverChoice, Wrong> {
-        match (self.driver_word(), &self.driver_command) {
-            (DriverWord::Simulated, Some(_)) => Err(Wrong(
+    fn driver(&self) -> Result<DriverChoice, ConfigError> {
+        match (self.driver_mode(), &self.driver_command) {
+            (DriverMode::Simulated, Some(_)) => Err(ConfigError(
                 "driver.kind is simulated, but a driver.command is given (--driver, --driver-command). Leave one of them out."
                     .into(),
             )),
-            (DriverWord::Command, None) => Err(Wrong(
+            (DriverMode::Command, None) => Err(ConfigError(
                 "driver.kind is command, but no driver.command is given. Name the executable to run.".into(),
             )),
-            (DriverWord::Simulated, None) if !self.driver_arguments.is_empty() => Err(Wrong(
+            (DriverMode::Simulated, None) if !self.driver_arguments.is_empty() => Err(ConfigError(
                 "driver.arguments are given (--driver-argument), but no driver.command to give them to. \
                  Name the executable with --driver-command."
                     .into(),
             )),
-            (DriverWord::Simulated, None) => Ok(DriverChoice::Simulated(self.impacts.clone())),
-            (DriverWord::Command, Some(program)) => {
+            (DriverMode::Simulated, None) => Ok(DriverChoice::Simulated(self.impacts.clone())),
+            (DriverMode::Command, Some(program)) => {
                 executable::check(program)?;
                 Ok(DriverChoice::Command(CommandDriver {
                     program: program.clone(),
@@ -205,57 +212,59 @@ impl Choices {
 }
 
 /// The same point in time as the rules count it: from 1970 on, which is their zero.
-fn rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, Wrong> {
+fn rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, ConfigError> {
     let since_zero = Duration::try_from(time.as_duration());
-    let since_zero = since_zero.map_err(|_| Wrong("clock_start must be after 1970.".into()))?;
+    let since_zero = since_zero.map_err(|_| ConfigError("clock_start expected be after 1970.".into()))?;
     Ok(T::default() + since_zero)
 }
 
 /// The data directory that was named, or the one of this user.
-pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Wrong> {
+pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     named
         .or_else(|| Some(absolute("XDG_DATA_HOME")?.join("forewarn")))
         .or_else(|| Some(absolute("HOME")?.join(".local/share/forewarn")))
-        .ok_or_else(|| Wrong("There is no HOME to keep data in. Say where it goes with --data DIR.".into()))
+        .ok_or_else(|| ConfigError("There is no HOME to keep data in. Say where it goes with --data DIR.".into()))
 }
 
-/// Why a value cannot be taken; the place is added by whoever knows it.
+/// Why a value cannot be taken; the origin is added by whoever knows it.
 #[derive(Debug)]
-pub enum Fault {
-    /// What it must be instead.
-    Must(String),
+pub enum ValueError {
+    /// What it expected be instead.
+    Expected(String),
     /// The same for a field of a table.
-    Field { name: String, text: String, line: usize, must: String },
+    Field { name: String, text: String, line: usize, expected: String },
     /// The table has no such field.
     Unknown { name: String, line: usize, known: &'static str },
 }
 
-impl Fault {
-    pub fn must(must: impl Into<String>) -> Fault {
-        Fault::Must(must.into())
+impl ValueError {
+    pub fn expected(expected: impl Into<String>) -> ValueError {
+        ValueError::Expected(expected.into())
     }
 
-    pub fn unknown(name: &str, known: &'static str, line: usize) -> Fault {
-        Fault::Unknown { name: name.into(), line, known }
+    pub fn unknown(name: &str, known: &'static str, line: usize) -> ValueError {
+        ValueError::Unknown { name: name.into(), line, known }
     }
 
-    pub fn in_field(self, name: &str, text: &str, line: usize) -> Fault {
+    pub fn in_field(self, name: &str, text: &str, line: usize) -> ValueError {
         match self {
-            Fault::Must(must) => Fault::Field { name: name.into(), text: text.into(), line, must },
+            ValueError::Expected(expected) => {
+                ValueError::Field { name: name.into(), text: text.into(), line, expected }
+            }
             other => other,
         }
     }
 }
 
-impl From<String> for Fault {
-    fn from(must: String) -> Fault {
-        Fault::Must(must)
+impl From<String> for ValueError {
+    fn from(expected: String) -> ValueError {
+        ValueError::Expected(expected)
     }
 }
 
-impl From<&str> for Fault {
-    fn from(must: &str) -> Fault {
-        Fault::Must(must.into())
+impl From<&str> for ValueError {
+    fn from(expected: &str) -> ValueError {
+        ValueError::Expected(expected.into())
     }
 }

@@ -4,14 +4,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::{env, fs};
 
-use super::Wrong;
+use super::ConfigError;
 
 /// A name without `/` is looked up in PATH, as it is when it is run.
-pub fn check(program: &Path) -> Result<(), Wrong> {
+pub fn check(program: &Path) -> Result<(), ConfigError> {
     let named_by_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
     let fault = if named_by_path { fault(program) } else { fault_in_path(program) };
     fault.map_or(Ok(()), |what| {
-        Err(Wrong(format!(
+        Err(ConfigError(format!(
             "driver.command is {:?}, but {what}. Name an executable file; arguments go in --driver-argument.",
             program.display().to_string()
         )))

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  file ─┐
-//!  env  ─┼─▶ Given (key, place, text) ─▶ Choices (one value for each setting) ─▶ Config (meant)
+//!  env  ─┼─▶ RawSetting (key, origin, text) ─▶ Choices (one value for each setting) ─▶ Config (to_config)
 //!  flags ┘           typed                     choices, by the table of settings
 //! ```
 
@@ -11,21 +11,22 @@ mod choices;
 mod executable;
 mod listener;
 mod print;
+mod raw;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod typed;
 
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 pub use choices::{Choices, LogFormat, data_directory};
 pub use print::print;
+pub use raw::{Origin, RawSetting, RawValue};
 pub use settings::{SETTINGS, Setting, Shape};
-pub use typed::{Given, Place, Typed};
 
-use choices::Fault;
+use crate::failure::Failure;
+use choices::ValueError;
 
 /// The file that is read from the data directory when there is one.
 pub const FILE_NAME: &str = "forewarn.toml";
@@ -38,82 +39,90 @@ const OTHER_VARIABLES: &[&str] = &["FOREWARN_CONFIG", "FOREWARN_SERVER", "FOREWA
 
 /// A sentence or two: what is wrong with the configuration, and what to do.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wrong(pub String);
+pub struct ConfigError(pub String);
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for ConfigError {}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::Usage(error.0)
+    }
+}
 
 /// Where configuration comes from.
 pub struct Sources {
-    /// Named by `--config` or `FOREWARN_CONFIG`.
+    /// ResourceName by `--config` or `FOREWARN_CONFIG`.
     pub file: Option<PathBuf>,
     pub environment: Vec<(String, String)>,
-    pub flags: Vec<Given>,
+    pub flags: Vec<RawSetting>,
 }
 
-pub struct Effective {
+pub struct ResolvedConfig {
     pub choices: Choices,
     /// The file that was read.
     pub file: Option<PathBuf>,
     /// Variables that look like ours and are not. Container platforms make such names, so they do not stop us.
-    pub strange_variables: Vec<String>,
+    pub unknown_variables: Vec<String>,
 }
 
-pub fn read(sources: &Sources) -> Result<Effective, Wrong> {
-    let (environment, strange_variables) = from_environment(&sources.environment);
+pub fn read(sources: &Sources) -> Result<ResolvedConfig, ConfigError> {
+    let (environment, unknown_variables) = from_environment(&sources.environment);
     let mut above = Choices::default();
-    put_all(&mut above, &environment)?;
-    put_all(&mut above, &sources.flags)?;
+    apply_all(&mut above, &environment)?;
+    apply_all(&mut above, &sources.flags)?;
     let (file, from_file) = match find_file(sources, &above)? {
-        Some((path, text)) => (Some(path.clone()), typed::file(&path, &text)?),
+        Some((path, text)) => (Some(path.clone()), raw::file(&path, &text)?),
         None => (None, Vec::new()),
     };
     let mut choices = Choices::default();
-    put_all(&mut choices, &from_file)?;
-    put_all(&mut choices, &environment)?;
-    put_all(&mut choices, &sources.flags)?;
-    choices.typed_as_flags = sources.flags.iter().map(|given| given.key.clone()).collect();
+    apply_all(&mut choices, &from_file)?;
+    apply_all(&mut choices, &environment)?;
+    apply_all(&mut choices, &sources.flags)?;
+    choices.set_by_flag = sources.flags.iter().map(|given| given.key.clone()).collect();
     check_data_key(sources, &from_file)?;
     if !choices.memory {
         choices.data = Some(data_directory(choices.data)?);
     }
-    Ok(Effective { choices, file, strange_variables })
+    Ok(ResolvedConfig { choices, file, unknown_variables })
 }
 
-fn put_all(choices: &mut Choices, given: &[Given]) -> Result<(), Wrong> {
+fn apply_all(choices: &mut Choices, given: &[RawSetting]) -> Result<(), ConfigError> {
     given.iter().try_for_each(|one| put(choices, one))
 }
 
-fn put(choices: &mut Choices, given: &Given) -> Result<(), Wrong> {
-    let place = &given.place;
+fn put(choices: &mut Choices, given: &RawSetting) -> Result<(), ConfigError> {
+    let origin = &given.origin;
     if given.values.is_empty() && is_table(&given.key) {
         return Ok(());
     }
-    let setting = settings::by_key(&given.key).ok_or_else(|| unknown_key(place, &given.key))?;
+    let setting = settings::by_key(&given.key).ok_or_else(|| unknown_key(origin, &given.key))?;
     (setting.put)(choices, &given.values).map_err(|fault| {
-        Wrong(match fault {
-            Fault::Must(must) => format!("{place} is {}, but must be {must}.", quoted(&given.values)),
-            Fault::Field { name, text, line, must } => {
-                let place = place.at(line, &format!("{}.{name}", given.key));
-                format!("{place} is {text:?}, but must be {must}.")
+        ConfigError(match fault {
+            ValueError::Expected(expected) => {
+                format!("{origin} is {}, but expected be {expected}.", quoted(&given.values))
             }
-            Fault::Unknown { name, line, known } => {
-                let place = place.at(line, &format!("{}.{name}", given.key));
-                format!("{place} is not a setting. There are: {known}.")
+            ValueError::Field { name, text, line, expected } => {
+                let origin = origin.at(line, &format!("{}.{name}", given.key));
+                format!("{origin} is {text:?}, but expected be {expected}.")
+            }
+            ValueError::Unknown { name, line, known } => {
+                let origin = origin.at(line, &format!("{}.{name}", given.key));
+                format!("{origin} is not a setting. There are: {known}.")
             }
         })
     })
 }
 
-fn quoted(values: &[Typed]) -> String {
-    let text = |value: &Typed| match value {
-        Typed::Text(text) => format!("{text:?}"),
-        Typed::Table(_) => "a table".into(),
+fn quoted(values: &[RawValue]) -> String {
+    let text = |value: &RawValue| match value {
+        RawValue::Text(text) => format!("{text:?}"),
+        RawValue::Table(_) => "a table".into(),
     };
     match values {
         [] => "empty".into(),
@@ -126,28 +135,30 @@ fn is_table(key: &str) -> bool {
     SETTINGS.iter().any(|setting| setting.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
 }
 
-fn unknown_key(place: &Place, key: &str) -> Wrong {
+fn unknown_key(origin: &Origin, key: &str) -> ConfigError {
     let table = key.rsplit_once('.').map_or("", |(table, _)| table);
     if settings::by_key(table).is_some_and(|setting| setting.shape == Shape::Many) {
-        return Wrong(format!("{place} is in a table, but {table} is a list of tables. Write [[{table}]] above it."));
+        return ConfigError(format!(
+            "{origin} is in a table, but {table} is a list of tables. Write [[{table}]] above it."
+        ));
     }
     let table_of = |setting: &Setting| setting.key.rsplit_once('.').map_or("", |(table, _)| table);
     let mut known: Vec<&str> = SETTINGS.iter().filter(|each| table_of(each) == table).map(|each| each.key).collect();
     if known.is_empty() {
         known = SETTINGS.iter().map(|each| each.key).collect();
     }
-    Wrong(format!("{place} is not a setting. There are: {}.", known.join(", ")))
+    ConfigError(format!("{origin} is not a setting. There are: {}.", known.join(", ")))
 }
 
 /// The settings of the environment, and the names that we do not know.
-fn from_environment(variables: &[(String, String)]) -> (Vec<Given>, Vec<String>) {
+fn from_environment(variables: &[(String, String)]) -> (Vec<RawSetting>, Vec<String>) {
     let mut given = Vec::new();
     let mut strange = Vec::new();
     for (name, text) in variables.iter().filter(|(name, _)| name.starts_with("FOREWARN_")) {
         match SETTINGS.iter().find(|setting| setting.variable() == *name) {
             Some(setting) => {
                 let values = split(setting.shape, text);
-                given.push(Given { key: setting.key.into(), place: Place::Environment(name.clone()), values });
+                given.push(RawSetting { key: setting.key.into(), origin: Origin::Environment(name.clone()), values });
             }
             None if OTHER_VARIABLES.contains(&name.as_str()) => {}
             None => strange.push(name.clone()),
@@ -156,17 +167,17 @@ fn from_environment(variables: &[(String, String)]) -> (Vec<Given>, Vec<String>)
     (given, strange)
 }
 
-fn split(shape: Shape, text: &str) -> Vec<Typed> {
+fn split(shape: Shape, text: &str) -> Vec<RawValue> {
     match shape {
-        Shape::One | Shape::Switch => vec![Typed::Text(text.into())],
-        Shape::Many => text.split_whitespace().map(|part| Typed::Text(part.into())).collect(),
+        Shape::One | Shape::Switch => vec![RawValue::Text(text.into())],
+        Shape::Many => text.split_whitespace().map(|part| RawValue::Text(part.into())).collect(),
     }
 }
 
-fn find_file(sources: &Sources, above: &Choices) -> Result<Option<(PathBuf, String)>, Wrong> {
+fn find_file(sources: &Sources, above: &Choices) -> Result<Option<(PathBuf, String)>, ConfigError> {
     if let Some(path) = &sources.file {
         let text = read_text(path).map_err(|error| {
-            Wrong(format!("{} cannot be read: {error}. Name another file with --config.", path.display()))
+            ConfigError(format!("{} cannot be read: {error}. Name another file with --config.", path.display()))
         })?;
         return Ok(Some((path.clone(), text)));
     }
@@ -177,7 +188,7 @@ fn find_file(sources: &Sources, above: &Choices) -> Result<Option<(PathBuf, Stri
     match read_text(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(Wrong(format!("{} cannot be read: {error}.", path.display()))),
+        Err(error) => Err(ConfigError(format!("{} cannot be read: {error}.", path.display()))),
     }
 }
 
@@ -189,12 +200,12 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// A file that was found in the data directory cannot say that the data is elsewhere.
-fn check_data_key(sources: &Sources, from_file: &[Given]) -> Result<(), Wrong> {
+fn check_data_key(sources: &Sources, from_file: &[RawSetting]) -> Result<(), ConfigError> {
     let data = from_file.iter().find(|given| given.key == "data" && sources.file.is_none());
     data.map_or(Ok(()), |given| {
-        Err(Wrong(format!(
+        Err(ConfigError(format!(
             "{} cannot be set in the data directory's own file. Leave it out, or use --config.",
-            given.place
+            given.origin
         )))
     })
 }

@@ -1,4 +1,4 @@
-//! The effective configuration as TOML that can be read again.
+//! The resolved configuration as TOML that can be read again.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The table of settings: the one place that knows their keys, flags, meanings and how they are shown.
+//! The table of settings: the one origin that knows their keys, flags, meanings and how they are shown.
 //! The file, the environment, the flags, `--print-config` and docs/configuration.md all follow it.
 
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use toml::Value;
 
-use super::choices::{Choices, ClockWord, DriverWord, Fault, LogFormat};
-use super::typed::Typed;
+use super::choices::{Choices, ClockMode, DriverMode, LogFormat, ValueError};
+use super::raw::RawValue;
 use super::{listener, tls};
-use crate::words::{name, number, socket, span, span_text, time, word, yes_or_no};
+use crate::parse::{name, number, socket, span, span_text, time, word, yes_or_no};
 
 pub struct Setting {
     /// In the file; a dot stands for a table.
@@ -19,7 +19,7 @@ pub struct Setting {
     pub shape: Shape,
     pub value_name: &'static str,
     pub help: &'static str,
-    pub put: fn(&mut Choices, &[Typed]) -> Result<(), Fault>,
+    pub put: fn(&mut Choices, &[RawValue]) -> Result<(), ValueError>,
     /// None: nothing is set.
     pub show: fn(&Choices) -> Option<Value>,
 }
@@ -170,7 +170,7 @@ pub static SETTINGS: &[Setting] = &[
     setting!("driver.kind", "driver", One, "simulated|command",
         "Who carries events out; command when driver.command is set",
         |c, v| { c.driver = Some(word(one(v)?, DRIVERS)?); Ok(()) },
-        |c| Some(spelled(DRIVERS, c.driver_word()))),
+        |c| Some(spelled(DRIVERS, c.driver_mode()))),
     setting!("driver.command", "driver-command", One, "FILE",
         "The executable that is run for each impact",
         |c, v| { c.driver_command = Some(path(v)?); Ok(()) },
@@ -210,36 +210,36 @@ pub static SETTINGS: &[Setting] = &[
         |c| Some(c.config.rules.pool.count.into())),
 ];
 
-const CLOCKS: &[(&str, ClockWord)] = &[("real", ClockWord::Real), ("manual", ClockWord::Manual)];
+const CLOCKS: &[(&str, ClockMode)] = &[("real", ClockMode::Real), ("manual", ClockMode::Manual)];
 const LOGS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
-const DRIVERS: &[(&str, DriverWord)] = &[("simulated", DriverWord::Simulated), ("command", DriverWord::Command)];
+const DRIVERS: &[(&str, DriverMode)] = &[("simulated", DriverMode::Simulated), ("command", DriverMode::Command)];
 
 fn spelled<T: PartialEq>(words: &[(&str, T)], value: T) -> Value {
     words.iter().find(|(_, each)| *each == value).map_or("", |(word, _)| word).into()
 }
 
-fn one(values: &[Typed]) -> Result<&str, Fault> {
+fn one(values: &[RawValue]) -> Result<&str, ValueError> {
     match values {
-        [Typed::Text(text)] => Ok(text),
+        [RawValue::Text(text)] => Ok(text),
         _ => Err("a single value".into()),
     }
 }
 
-fn texts(values: &[Typed]) -> Result<Vec<String>, Fault> {
+fn texts(values: &[RawValue]) -> Result<Vec<String>, ValueError> {
     values.iter().map(|value| Ok(one(std::slice::from_ref(value))?.to_owned())).collect()
 }
 
-fn path(values: &[Typed]) -> Result<PathBuf, Fault> {
+fn path(values: &[RawValue]) -> Result<PathBuf, ValueError> {
     let text = one(values)?;
     if text.is_empty() || text.contains('\0') { Err("a path".into()) } else { Ok(text.into()) }
 }
 
-fn span_between(values: &[Typed], least_secs: u64, most_secs: u64) -> Result<Duration, Fault> {
+fn span_between(values: &[RawValue], least_secs: u64, most_secs: u64) -> Result<Duration, ValueError> {
     let (least, most) = (Duration::from_secs(least_secs), Duration::from_secs(most_secs));
     let span = span(one(values)?).ok().filter(|span| (least..=most).contains(span));
     span.ok_or_else(|| {
         let range = format!("from {} to {}", span_text(least), span_text(most));
-        Fault::Must(format!("a span of time {range}, such as 90s, 15m, 1h30m or 2d"))
+        ValueError::Expected(format!("a span of time {range}, such as 90s, 15m, 1h30m or 2d"))
     })
 }
 
@@ -248,7 +248,7 @@ fn rate(text: &str) -> Result<Option<u32>, String> {
         return Ok(None);
     }
     let number = number(text.strip_suffix("/s").unwrap_or(text), 1, 1_000_000);
-    number.map(Some).map_err(|must| format!("off, or {must} with /s behind it"))
+    number.map(Some).map_err(|expected| format!("off, or {expected} with /s behind it"))
 }
 
 fn level(text: &str) -> Result<String, String> {

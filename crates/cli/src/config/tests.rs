@@ -26,9 +26,9 @@ fn outcome(file: Option<PathBuf>, environment: &[(&str, &str)], flags: &str, key
     let environment = environment.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
     match read(&Sources { file, environment, flags: serve.flags }) {
         Err(wrong) => wrong.0,
-        Ok(effective) => match effective.choices.meant() {
+        Ok(resolved) => match resolved.choices.to_config() {
             Err(wrong) => wrong.0,
-            Ok(_) => shown(&effective.choices, key),
+            Ok(_) => shown(&resolved.choices, key),
         },
     }
 }
@@ -111,53 +111,58 @@ fn bad_values_are_refused_with_their_place_and_what_they_must_be() {
     let refused = |file: &str, environment: &[(&str, &str)], flags: &str, sentence: &str| {
         check(file, environment, flags, "clock", sentence);
     };
-    refused("clock = \"fake\"", &[], "", r#"f.toml, line 1: clock is "fake", but must be one of: real, manual."#);
+    refused("clock = \"fake\"", &[], "", r#"f.toml, line 1: clock is "fake", but expected be one of: real, manual."#);
     refused(
         "",
         &[("FOREWARN_CLOCK", "")],
         "",
-        r#"FOREWARN_CLOCK in the environment is "", but must be one of: real, manual."#,
+        r#"FOREWARN_CLOCK in the environment is "", but expected be one of: real, manual."#,
     );
-    refused("", &[], "--clock x", r#"--clock is "x", but must be one of: real, manual."#);
+    refused("", &[], "--clock x", r#"--clock is "x", but expected be one of: real, manual."#);
     refused(
         "\n\nnotice_scale = 0",
         &[],
         "",
-        r#"f.toml, line 3: notice_scale is "0", but must be a whole number from 1 to 100000."#,
+        r#"f.toml, line 3: notice_scale is "0", but expected be a whole number from 1 to 100000."#,
     );
-    refused("", &[], "--notice-scale -1", r#"--notice-scale is "-1", but must be a whole number from 1 to 100000."#);
+    refused(
+        "",
+        &[],
+        "--notice-scale -1",
+        r#"--notice-scale is "-1", but expected be a whole number from 1 to 100000."#,
+    );
     refused(
         "",
         &[],
         "--first-call-delay 121",
-        r#"--first-call-delay is "121", but must be a span of time from 0s to 2m, such as 90s, 15m, 1h30m or 2d."#,
+        r#"--first-call-delay is "121", but expected be a span of time from 0s to 2m, such as 90s, 15m, 1h30m or 2d."#,
     );
     refused(
         "",
         &[],
         "--rate-limit 0",
-        r#"--rate-limit is "0", but must be off, or a whole number from 1 to 1000000 with /s behind it."#,
+        r#"--rate-limit is "0", but expected be off, or a whole number from 1 to 1000000 with /s behind it."#,
     );
     refused(
         "",
         &[],
         "--management localhost",
-        r#"--management is "localhost", but must be an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
+        r#"--management is "localhost", but expected be an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
     );
     refused(
         "",
         &[],
         "--log-level loud",
-        r#"--log-level is "loud", but must be one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_arm=debug."#,
+        r#"--log-level is "loud", but expected be one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_arm=debug."#,
     );
     refused(
         "",
         &[],
         "--management-tls on",
-        r#"--management-tls is "on", but must be off, or an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
+        r#"--management-tls is "on", but expected be off, or an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
     );
     refused("clock = [\"real\"]\nclock = 1", &[], "", "f.toml, line 2: this is not TOML: duplicate key.");
-    refused("[driver]\nkind = {}", &[], "", "f.toml, line 2: driver.kind is empty, but must be a single value.");
+    refused("[driver]\nkind = {}", &[], "", "f.toml, line 2: driver.kind is empty, but expected be a single value.");
     refused("[driver]", &[], "", r#""real""#);
 }
 
@@ -182,7 +187,7 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         &[],
         "",
         "clock",
-        &unknown_key(&Place::Flag("x".into()), "pol").0.replace("--x", "f.toml, line 1: pol"),
+        &unknown_key(&Origin::Flag("x".into()), "pol").0.replace("--x", "f.toml, line 1: pol"),
     );
     check(
         "[[metadata]]\naddress = \"127.0.0.1:1\"\nmachin = \"x\"",
@@ -303,5 +308,5 @@ fn the_document_names_every_setting_with_its_default() {
     let document = include_str!("../../../../docs/configuration.md");
     let rows = document.split_once("|---|---|---|---|---|\n").map(|(_, rest)| rest).unwrap_or_default();
     let found = rows.split_once("\n\n").map_or(rows, |(table, _)| table);
-    assert_eq!(found.trim_end(), expected.trim_end(), "the table in docs/configuration.md must be\n{expected}");
+    assert_eq!(found.trim_end(), expected.trim_end(), "the table in docs/configuration.md expected be\n{expected}");
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use forewarn_server::{Certificate, ManagementTls};
 
-use super::Wrong;
-use crate::words::socket;
+use super::ConfigError;
+use crate::parse::socket;
 
 const OFF: &str = "off";
 
@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<ManagementTls, String> {
     if text == OFF {
         return Ok(ManagementTls::Off);
     }
-    let address = socket(text).map_err(|must| format!("off, or {must}"))?;
+    let address = socket(text).map_err(|expected| format!("off, or {expected}"))?;
     Ok(ManagementTls::At(address))
 }
 
@@ -28,14 +28,14 @@ pub fn show(tls: ManagementTls) -> String {
 }
 
 /// A certificate is of use with its key only.
-pub fn certificate(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Result<Certificate, Wrong> {
+pub fn certificate(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Result<Certificate, ConfigError> {
     match (certificate, key) {
         (None, None) => Ok(Certificate::Made),
         (Some(certificate), Some(key)) => Ok(Certificate::Own { certificate: certificate.clone(), key: key.clone() }),
-        (Some(_), None) => Err(Wrong(
+        (Some(_), None) => Err(ConfigError(
             "management_tls_cert is given without management_tls_key. Name the file with its key, or leave both out.".into(),
         )),
-        (None, Some(_)) => Err(Wrong(
+        (None, Some(_)) => Err(ConfigError(
             "management_tls_key is given without management_tls_cert. Name the file with its certificate, or leave both out."
                 .into(),
         )),

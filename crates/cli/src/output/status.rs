@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::tame;
+use super::escape;
 
 /// A line on the terminal that is written over and over. Nothing where nobody looks.
 pub struct StatusLine {
@@ -18,7 +18,7 @@ impl StatusLine {
     pub fn show(&mut self, text: &str) {
         if self.terminal {
             // A line that wraps could not be written over.
-            let shown: String = tame(text).chars().take(width().saturating_sub(1)).collect();
+            let shown: String = escape(text).chars().take(width().saturating_sub(1)).collect();
             let _ = write!(io::stderr(), "\r\x1b[K{shown}");
             self.shown = true;
         }

@@ -1,4 +1,4 @@
-//! The side that stays outside: it has the server, or knows the way to one, and relays. It is nobody's child,
+//! The side that stays outside: it has the server, or knows the endpoint to one, and relays. It is nobody's child,
 //! so that the program waits for none but its own, and it ends when the program has ended.
 
 use std::fs::File;
@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use super::upstream::{self, Way};
-use super::{passing, relay, sweep};
+use super::upstream::{self, Endpoint};
+use super::{fd_passing, relay, sweep};
 use crate::args::{CompanionArgs, RunOptions};
 use crate::failure::Failure;
 
 /// What it says to the other side, each on a line.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Said {
+pub enum CompanionMessage {
     Ready(Ready),
     Serving,
     Refused(String),
@@ -34,7 +34,7 @@ pub struct Ready {
     /// Whom the program is.
     pub machine: String,
     /// The management address of a server that was started for the program.
-    pub throw_away: Option<String>,
+    pub temporary: Option<String>,
     /// What FOREWARN_SERVER is to be for the program.
     pub server: Option<String>,
     /// Ports of loopback that the program reaches.
@@ -60,15 +60,17 @@ fn serve(options: &RunOptions) -> io::Result<()> {
     // Signals of the terminal are for the program.
     setsid()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let way = match upstream::find(options, &runtime) {
-        Ok(way) => way,
-        Err(failure) => return say(&mut channel, &Said::Refused(failure.message().unwrap_or_default().to_owned())),
+    let endpoint = match upstream::find(options, &runtime) {
+        Ok(endpoint) => endpoint,
+        Err(failure) => {
+            return say(&mut channel, &CompanionMessage::Refused(failure.message().unwrap_or_default().to_owned()));
+        }
     };
     // Nobody's directory is held busy.
     std::env::set_current_dir("/")?;
-    say(&mut channel, &Said::Ready(way.ready(options)))?;
-    match passing::receive(&channel)? {
-        Some(files) => accompany(&runtime, way, options, &mut channel, files),
+    say(&mut channel, &CompanionMessage::Ready(endpoint.ready(options)))?;
+    match fd_passing::receive(&channel)? {
+        Some(files) => accompany(&runtime, endpoint, options, &mut channel, files),
         // The other side could not go on, and has said why.
         None => Ok(()),
     }
@@ -76,7 +78,7 @@ fn serve(options: &RunOptions) -> io::Result<()> {
 
 fn accompany(
     runtime: &Runtime,
-    way: Way,
+    endpoint: Endpoint,
     options: &RunOptions,
     channel: &mut UnixStream,
     files: Vec<OwnedFd>,
@@ -84,18 +86,18 @@ fn accompany(
     let mut files = files.into_iter();
     let mut next = || files.next().ok_or_else(|| io::Error::other("a file is missing"));
     let (process, network, metadata) = (next()?, File::from(next()?), listener(next()?)?);
-    let ports = way.ready(options).ports.into_iter();
+    let ports = endpoint.ready(options).ports.into_iter();
     let doors = ports.zip(files).map(|(port, file)| Ok((port, listener(file)?))).collect::<io::Result<Vec<_>>>()?;
     runtime.block_on(async {
-        tokio::spawn(relay::metadata(TcpListener::from_std(metadata)?, way.upstream.clone()));
+        tokio::spawn(relay::metadata(TcpListener::from_std(metadata)?, endpoint.upstream.clone()));
         for (port, listener) in doors {
             tokio::spawn(relay::port(TcpListener::from_std(listener)?, port));
         }
         io::Result::Ok(())
     })?;
-    say(channel, &Said::Serving)?;
+    say(channel, &CompanionMessage::Serving)?;
     wait_for_end(&process)?;
-    sweep::empty(&network)
+    sweep::kill_remaining(&network)
 }
 
 /// A descriptor of a process can be read when the process is gone.
@@ -115,7 +117,7 @@ fn listener(file: OwnedFd) -> io::Result<StdListener> {
     Ok(listener)
 }
 
-fn say(channel: &mut UnixStream, what: &Said) -> io::Result<()> {
+fn say(channel: &mut UnixStream, what: &CompanionMessage) -> io::Result<()> {
     let line = serde_json::to_string(what).map_err(io::Error::other)?;
     channel.write_all(format!("{line}\n").as_bytes())
 }

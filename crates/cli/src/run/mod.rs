@@ -1,9 +1,9 @@
 //! `forewarn run`: a program, unchanged, in a network of its own in which the metadata address is ours.
 //!
 //! ```text
-//!  forewarn run ──starts──▶ companion: server, or a way to one            (outside)
+//!  forewarn run ──starts──▶ companion: server, or a endpoint to one            (outside)
 //!       │   ◀──ready───────────┤
-//!       ├─ leaves for a network of its own, listens there                  (inside)
+//!       ├─ leaves for a network of its own, listens there                  (listeners)
 //!       ├───listeners─────────▶┤ relays what comes in
 //!       └─ becomes the program ┊ ends when the program has ended
 //! ```
@@ -14,9 +14,9 @@
 #[cfg(target_os = "linux")]
 mod companion;
 #[cfg(target_os = "linux")]
-mod namespace;
+mod fd_passing;
 #[cfg(target_os = "linux")]
-mod passing;
+mod namespace;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]

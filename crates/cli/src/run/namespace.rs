@@ -1,7 +1,7 @@
 //! A network of the process's own: nothing in it but the loopback interface, which has the metadata address.
 //! There is no route to anywhere else.
 //!
-//! Root gets a network namespace. Everybody else gets a user namespace around it, in which they are who they
+//! Root gets a network namespace. Everybody else gets a user namespace around it, in which they are actor_name they
 //! were and nobody else exists.
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,36 +14,36 @@ use crate::network::{METADATA, netlink};
 
 /// What could not be done, and why.
 #[derive(Debug)]
-pub struct Obstacle {
+pub struct NamespaceError {
     what: &'static str,
     error: io::Error,
 }
 
-/// The listeners inside, in the order of what they are for.
-pub struct Inside {
+/// The listeners listeners, in the order of what they are for.
+pub struct NamespaceListeners {
     pub metadata: TcpListener,
     pub loopback: Vec<TcpListener>,
 }
 
 /// Leaves the network of the system for good. Only for a process without threads.
-pub fn enter(ports: &[u16]) -> Result<Inside, Obstacle> {
-    unshare().map_err(obstacle("no namespace"))?;
-    netlink::loopback_up().map_err(obstacle("no loopback interface"))?;
-    netlink::add_to_loopback(METADATA).map_err(obstacle("no address"))?;
-    let metadata = TcpListener::bind((METADATA, 80)).map_err(obstacle("no listener"))?;
+pub fn enter(ports: &[u16]) -> Result<NamespaceListeners, NamespaceError> {
+    unshare().map_err(error_at("no namespace"))?;
+    netlink::loopback_up().map_err(error_at("no loopback interface"))?;
+    netlink::add_to_loopback(METADATA).map_err(error_at("no address"))?;
+    let metadata = TcpListener::bind((METADATA, 80)).map_err(error_at("no listener"))?;
     let bind = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
-    let loopback = ports.iter().map(bind).collect::<io::Result<_>>().map_err(obstacle("no listener"))?;
-    Ok(Inside { metadata, loopback })
+    let loopback = ports.iter().map(bind).collect::<io::Result<_>>().map_err(error_at("no listener"))?;
+    Ok(NamespaceListeners { metadata, loopback })
 }
 
-fn obstacle(what: &'static str) -> impl Fn(io::Error) -> Obstacle {
-    move |error| Obstacle { what, error }
+fn error_at(what: &'static str) -> impl Fn(io::Error) -> NamespaceError {
+    move |error| NamespaceError { what, error }
 }
 
-impl Obstacle {
+impl NamespaceError {
     /// What happened, and what can be done about it or instead.
     pub fn sentence(&self) -> String {
-        let Obstacle { what, error } = self;
+        let NamespaceError { what, error } = self;
         let allow = forbidding_switch().map_or(String::new(), |switch| format!(" (`sudo sysctl -w {switch}`)"));
         format!(
             "This system gives the program no network of its own: {what}, {error}. Run it as root (`sudo forewarn run …`), \
@@ -53,7 +53,7 @@ impl Obstacle {
     }
 }
 
-/// The setting of the system that most likely stands in the way, as it should be.
+/// The setting of the system that most likely stands in the endpoint, as it should be.
 fn forbidding_switch() -> Option<&'static str> {
     let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {

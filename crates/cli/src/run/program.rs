@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use super::companion::{Ready, Said};
-use super::namespace::{self, Inside};
-use super::{passing, upstream};
-use crate::args::{Loudness, RunArgs};
+use super::companion::{CompanionMessage, Ready};
+use super::namespace::{self, NamespaceListeners};
+use super::{fd_passing, upstream};
+use crate::args::{RunArgs, Verbosity};
 use crate::failure::{CANNOT_RUN, Failure, NOT_FOUND, NOT_RUN};
 use crate::output;
 
@@ -24,10 +24,10 @@ pub fn run(args: RunArgs) -> Result<(), Failure> {
     let companion = Companion::start(&args)?;
     let ready = companion.ready()?;
     // After a name was resolved or a request was made there could be threads: all that is the companion's.
-    let inside = namespace::enter(&ready.ports).map_err(|obstacle| not_run(obstacle.sentence()))?;
-    companion.hand_over(&inside).map_err(|error| lost(&error))?;
+    let listeners = namespace::enter(&ready.ports).map_err(|error_at| not_run(error_at.sentence()))?;
+    companion.hand_over(&listeners).map_err(|error| companion_error(&error))?;
     companion.serving()?;
-    drop(inside);
+    drop(listeners);
     mention(&args, &ready);
     Err(become_program(&args, &ready))
 }
@@ -36,55 +36,55 @@ struct Companion(UnixStream);
 
 impl Companion {
     fn start(args: &RunArgs) -> Result<Companion, Failure> {
-        let (near, far) = UnixStream::pair().map_err(|error| lost(&error))?;
+        let (near, far) = UnixStream::pair().map_err(|error| companion_error(&error))?;
         let mut command = Command::new(OURSELVES);
         command.arg0("forewarn").arg("run-companion").args(args.options.words());
-        // A token is not shown to everybody who lists processes.
+        // A token is not shown to everybody actor_name lists processes.
         command.envs(args.options.token.iter().map(|token| ("FOREWARN_TOKEN", token)));
         let status = command.stdin(Stdio::from(OwnedFd::from(far))).stdout(Stdio::null()).status();
         match status {
             Ok(status) if status.success() => Ok(Companion(near)),
             Ok(status) => Err(not_run(format!("The process beside the program could not be started: {status}."))),
-            Err(error) => Err(lost(&error)),
+            Err(error) => Err(companion_error(&error)),
         }
     }
 
     fn ready(&self) -> Result<Ready, Failure> {
         match self.said()? {
-            Said::Ready(ready) => Ok(ready),
-            Said::Refused(message) => Err(not_run(message)),
-            Said::Serving => Err(lost(&io::Error::other("it speaks out of turn"))),
+            CompanionMessage::Ready(ready) => Ok(ready),
+            CompanionMessage::Refused(message) => Err(not_run(message)),
+            CompanionMessage::Serving => Err(companion_error(&io::Error::other("it speaks out of turn"))),
         }
     }
 
-    /// The program's process, its network, and who listens there.
-    fn hand_over(&self, inside: &Inside) -> io::Result<()> {
+    /// The program's process, its network, and actor_name listens there.
+    fn hand_over(&self, listeners: &NamespaceListeners) -> io::Result<()> {
         let process = pidfd_open(getpid(), PidfdFlags::empty())?;
         let network = File::open("/proc/self/ns/net")?;
-        let mut files: Vec<BorrowedFd<'_>> = vec![process.as_fd(), network.as_fd(), inside.metadata.as_fd()];
-        files.extend(inside.loopback.iter().map(AsFd::as_fd));
-        passing::send(&self.0, &files)
+        let mut files: Vec<BorrowedFd<'_>> = vec![process.as_fd(), network.as_fd(), listeners.metadata.as_fd()];
+        files.extend(listeners.loopback.iter().map(AsFd::as_fd));
+        fd_passing::send(&self.0, &files)
     }
 
     fn serving(&self) -> Result<(), Failure> {
         match self.said()? {
-            Said::Serving => Ok(()),
-            Said::Refused(message) => Err(not_run(message)),
-            Said::Ready(_) => Err(lost(&io::Error::other("it speaks out of turn"))),
+            CompanionMessage::Serving => Ok(()),
+            CompanionMessage::Refused(message) => Err(not_run(message)),
+            CompanionMessage::Ready(_) => Err(companion_error(&io::Error::other("it speaks out of turn"))),
         }
     }
 
-    fn said(&self) -> Result<Said, Failure> {
+    fn said(&self) -> Result<CompanionMessage, Failure> {
         let mut line = String::new();
         // It says one thing at a time, so the buffer takes nothing that somebody else waits for.
-        BufReader::new(&self.0).read_line(&mut line).map_err(|error| lost(&error))?;
-        serde_json::from_str(&line).map_err(|_| lost(&io::Error::other("it has ended")))
+        BufReader::new(&self.0).read_line(&mut line).map_err(|error| companion_error(&error))?;
+        serde_json::from_str(&line).map_err(|_| companion_error(&io::Error::other("it has ended")))
     }
 }
 
 fn mention(args: &RunArgs, ready: &Ready) {
-    if let (Loudness::Normal, Some(management)) = (args.loudness(), &ready.throw_away) {
-        output::aside(&format!(
+    if let (Verbosity::Normal, Some(management)) = (args.verbosity(), &ready.temporary) {
+        output::print_stderr(&format!(
             "forewarn: management {management} (elsewhere: forewarn vm restart {} --server {management})",
             ready.machine
         ));
@@ -108,6 +108,6 @@ fn not_run(message: String) -> Failure {
     Failure::NotRun(NOT_RUN, message)
 }
 
-fn lost(error: &io::Error) -> Failure {
+fn companion_error(error: &io::Error) -> Failure {
     not_run(format!("The process beside the program cannot be reached: {error}."))
 }

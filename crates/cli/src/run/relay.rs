@@ -41,10 +41,10 @@ pub async fn metadata(listener: TcpListener, upstream: Upstream) {
 
 pub async fn port(listener: TcpListener, port: u16) {
     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    accept(listener, move |mut inside| async move {
+    accept(listener, move |mut listeners| async move {
         // Nobody listens outside: the program sees a connection that is closed.
         if let Ok(mut outside) = TcpStream::connect(to).await {
-            let _ = tokio::io::copy_bidirectional(&mut inside, &mut outside).await;
+            let _ = tokio::io::copy_bidirectional(&mut listeners, &mut outside).await;
         }
     })
     .await;

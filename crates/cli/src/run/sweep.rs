@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Kills every process in this network namespace until there is none.
-pub fn empty(namespace: &File) -> io::Result<()> {
+pub fn kill_remaining(namespace: &File) -> io::Result<()> {
     let namespace = namespace.metadata()?;
     let begun = Instant::now();
     while kill_all(&namespace)? > 0 && begun.elapsed() < PATIENCE {

@@ -10,19 +10,19 @@ use super::companion::Ready;
 use super::relay::Upstream;
 use crate::args::{Connection, EventType, Output, RunOptions};
 use crate::client::{Api, Call};
-use crate::config::{self, Given, Place, Sources, Typed};
+use crate::config::{self, Origin, RawSetting, RawValue, Sources};
 use crate::failure::{Failure, sentence};
 use crate::serve;
 
-/// A way to a metadata endpoint, and the server itself when it is ours.
-pub struct Way {
+/// A endpoint to a metadata endpoint, and the server itself when it is ours.
+pub struct Endpoint {
     pub upstream: Upstream,
     machine: String,
     management: String,
-    throw_away: Option<Running>,
+    temporary: Option<Running>,
 }
 
-impl Way {
+impl Endpoint {
     pub fn ready(&self, options: &RunOptions) -> Ready {
         let mut ports = options.reach.clone();
         let local = local_port(&self.management);
@@ -31,7 +31,7 @@ impl Way {
         ports.dedup();
         Ready {
             machine: self.machine.clone(),
-            throw_away: self.throw_away.as_ref().map(|_| self.management.clone()),
+            temporary: self.temporary.as_ref().map(|_| self.management.clone()),
             server: local.map(|_| self.management.clone()),
             ports,
         }
@@ -41,63 +41,63 @@ impl Way {
 /// What can be said against the options before anything is started.
 pub fn check(options: &RunOptions) -> Result<(), Failure> {
     if options.server.is_none() {
-        return throw_away(options).map(|_| ());
+        return temporary(options).map(|_| ());
     }
     options.flags.first().map_or(Ok(()), |given| {
         Err(Failure::Usage(format!(
             "{} is for a server that is started for the program, but one is named by --server or FOREWARN_SERVER. \
              Leave one of them out.",
-            given.place
+            given.origin
         )))
     })
 }
 
-pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
-    let way = match &options.server {
+pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure> {
+    let endpoint = match &options.server {
         None => start(options, runtime)?,
         Some(server) => named(options, server)?,
     };
     if let Some(kind) = options.schedule {
-        announce(&way, options, kind)?;
+        announce(&endpoint, options, kind)?;
     }
-    Ok(way)
+    Ok(endpoint)
 }
 
 /// The machine asks once, as the program will: before that nobody would be told of the event.
-fn announce(way: &Way, options: &RunOptions, kind: EventType) -> Result<(), Failure> {
-    let api = Api::new(&connection(options, &way.management))?;
-    if way.throw_away.is_some() {
-        fit(&api, &way.machine, kind)?;
+fn announce(endpoint: &Endpoint, options: &RunOptions, kind: EventType) -> Result<(), Failure> {
+    let api = Api::new(&connection(options, &endpoint.management))?;
+    if endpoint.temporary.is_some() {
+        prepare_machine(&api, &endpoint.machine, kind)?;
     }
-    let machine = Call::to(&["machines", &way.machine]);
+    let machine = Call::api(&["machines", &endpoint.machine]);
     let ends_without_notice = |found: &Value| found["terminateNotification"].is_null();
     if matches!(kind, EventType::Terminate) && ends_without_notice(&api.get(&machine)?) {
         return Err(Failure::Refused(format!(
             "{0} would be deleted at once, without an event. Let its deletion be announced first: forewarn vm update {0} \
              --terminate-notification-time 5.",
-            way.machine
+            endpoint.machine
         )));
     }
-    ask(&way.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
+    ask(&endpoint.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
     let asked = match kind {
         EventType::Freeze | EventType::Reboot | EventType::Redeploy => {
-            let target = json!({ "machine": way.machine });
-            api.post(&Call::to(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") }))
+            let target = json!({ "machine": endpoint.machine });
+            api.post(&Call::api(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") }))
         }
-        EventType::Preempt => api.post(&Call::to(&["machines", &way.machine, "evict"]), &json!({})),
+        EventType::Preempt => api.post(&Call::api(&["machines", &endpoint.machine, "evict"]), &json!({})),
         EventType::Terminate => api.delete(&machine),
     };
     asked.map(|_| ())
 }
 
 /// Makes the machine of a server of ours one that such an event can happen to.
-fn fit(api: &Api, name: &str, kind: EventType) -> Result<(), Failure> {
-    let machine = Call::to(&["machines", name]);
+fn prepare_machine(api: &Api, name: &str, kind: EventType) -> Result<(), Failure> {
+    let machine = Call::api(&["machines", name]);
     let made = match kind {
         EventType::Freeze | EventType::Reboot | EventType::Redeploy => return Ok(()),
         EventType::Preempt => {
             api.delete(&machine)?;
-            api.post(&Call::to(&["machines"]), &json!({ "name": name, "addresses": [], "priority": "Spot" }))
+            api.post(&Call::api(&["machines"]), &json!({ "name": name, "addresses": [], "priority": "Spot" }))
         }
         EventType::Terminate => {
             api.patch(&machine, &json!({ "terminateNotification": { "notBeforeTimeout": TERMINATE_NOTICE } }))
@@ -130,7 +130,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// In memory, for everybody on this computer, on ports that are free.
-fn throw_away(options: &RunOptions) -> Result<(Config, config::Choices), Failure> {
+fn temporary(options: &RunOptions) -> Result<(Config, config::Choices), Failure> {
     let machine = machine_name(options);
     if !is_name(&machine) {
         let must = "1 to 128 letters, digits, _ . ( ) or -";
@@ -143,20 +143,20 @@ fn throw_away(options: &RunOptions) -> Result<(Config, config::Choices), Failure
         ("management", "127.0.0.1:0"),
         ("log_level", "error"),
     ];
-    let mut flags: Vec<Given> = fixed.iter().map(|(key, text)| given(key, text)).collect();
+    let mut flags: Vec<RawSetting> = fixed.iter().map(|(key, text)| given(key, text)).collect();
     flags.extend(options.flags.iter().cloned());
-    let effective = config::read(&Sources { file: None, environment: Vec::new(), flags })?;
-    let config = Config { first_machine: Some(machine), ..effective.choices.meant()? };
-    Ok((config, effective.choices))
+    let resolved = config::read(&Sources { file: None, environment: Vec::new(), flags })?;
+    let config = Config { first_machine: Some(machine), ..resolved.choices.to_config()? };
+    Ok((config, resolved.choices))
 }
 
-fn given(key: &str, text: &str) -> Given {
-    let place = Place::Flag(key.replace('_', "-"));
-    Given { key: key.into(), place, values: vec![Typed::Text(text.into())] }
+fn given(key: &str, text: &str) -> RawSetting {
+    let origin = Origin::Flag(key.replace('_', "-"));
+    RawSetting { key: key.into(), origin, values: vec![RawValue::Text(text.into())] }
 }
 
-fn start(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
-    let (config, choices) = throw_away(options)?;
+fn start(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure> {
+    let (config, choices) = temporary(options)?;
     serve::log_to_stderr(&choices);
     let machine = machine_name(options);
     let running = runtime.block_on(forewarn_server::start(config));
@@ -166,13 +166,13 @@ fn start(options: &RunOptions, runtime: &Runtime) -> Result<Way, Failure> {
     };
     let upstream = Upstream { authority: metadata.to_string(), prefix: format!("/vm/{machine}") };
     let management = format!("http://{}", running.management);
-    Ok(Way { upstream, machine, management, throw_away: Some(running) })
+    Ok(Endpoint { upstream, machine, management, temporary: Some(running) })
 }
 
-fn named(options: &RunOptions, server: &str) -> Result<Way, Failure> {
+fn named(options: &RunOptions, server: &str) -> Result<Endpoint, Failure> {
     let api = Api::new(&connection(options, server))?;
     let machine = machine_name(options);
-    let found = api.get(&Call::to(&["machines", &machine])).map_err(|failure| {
+    let found = api.get(&Call::api(&["machines", &machine])).map_err(|failure| {
         let message = failure.message().unwrap_or_default().to_owned();
         match failure {
             Failure::Refused(_) => Failure::Refused(format!(
@@ -185,15 +185,15 @@ fn named(options: &RunOptions, server: &str) -> Result<Way, Failure> {
     let management = api.server().to_owned();
     let authority = match &options.metadata {
         Some(url) => authority_of(url).to_owned(),
-        None => listener(&api.get(&Call::to(&["listeners"]))?, &management)?,
+        None => listener(&api.get(&Call::api(&["listeners"]))?, &management)?,
     };
     let upstream = Upstream { authority, prefix: format!("/vm/{id}") };
     // Something that the rules do not notice.
     ask(&upstream, "/metadata/versions")?;
-    Ok(Way { upstream, machine, management, throw_away: None })
+    Ok(Endpoint { upstream, machine, management, temporary: None })
 }
 
-/// The first listener that lets a caller say who it is, as it is reached from here.
+/// The first listener that lets a caller say actor_name it is, as it is reached from here.
 fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
     let all = listeners["value"].as_array().map(Vec::as_slice).unwrap_or_default();
     let usable = all.iter().filter(|listener| listener["prefix"] == true);

@@ -1,5 +1,5 @@
 //! The live view as a function of what is known: a head, one list, a foot, and a box above them where facts,
-//! help or a question stand. Made for 80 columns and 24 lines; in 50 there are no bars, but every name.
+//! help or a question stand. Made for 80 columns and 24 lines; in 50 print_events are no bars, but every name.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -8,9 +8,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Padding, Paragraph, Wrap};
 
-use super::state::{Clock, Link, Mode, Place, Row, Scope, State};
-use crate::client::{Event, Machine, day_time, describe, event_facts, time_left, who};
-use crate::output::tame;
+use super::state::{Clock, EventGroup, LinkState, Mode, Nesting, Row, State};
+use crate::client::{Event, Machine, actor_name, describe, event_facts, format_time, time_left};
+use crate::output::escape;
 
 const GREY: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -20,10 +20,10 @@ const KIND: usize = 14;
 const BAR: usize = 12;
 const TIME: usize = 9;
 
-/// From here on there is room for a bar and for who approved.
+/// From here on print_events is room for a bar and for actor_name approved.
 const WIDE: usize = 72;
 
-/// Below this a status would leave no room for names; colours and times say it too.
+/// Below this a status would leave no room for names; use_color and times say it too.
 const SLIM: usize = 44;
 
 /// How the columns of an event share a line. Names come before everything that is only nicer.
@@ -54,7 +54,7 @@ const KEYS: &str = " ↑↓ move · enter facts · a approve · c cancel · / fi
 const KEYS_SHORT: &str = " enter facts · a approve · c cancel · ? help · q";
 
 const HELP: &[&str] = &[
-    "↑ ↓ or k j       move; PgUp PgDn Home End",
+    "↑ ↓ or k j       move; PgUp PgDn Home Exit",
     "enter            the facts of what is selected",
     "a                let the event start now (asks first)",
     "c                cancel the event (asks first)",
@@ -77,17 +77,17 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
         Mode::List | Mode::Filter => {}
         Mode::Facts => draw_facts(frame, state),
         Mode::Help => draw_box(frame, "Help", HELP.iter().map(|line| Line::raw(*line)).collect()),
-        Mode::Question(wish) => {
-            let text = tame(&state.question(wish));
+        Mode::Question(action) => {
+            let text = escape(&state.question(action));
             draw_box(frame, "Sure?", vec![Line::styled(text, BOLD), Line::raw(""), Line::raw("y yes    n no")]);
         }
     }
 }
 
 fn head_line(state: &State, width: usize) -> Line<'static> {
-    let (mark, words, colour) = match &state.link {
-        Link::Live => ("●", state.server.clone(), Color::Green),
-        Link::Away(_) => ("○", format!("{} is away", state.server), Color::Red),
+    let (mark, words, color) = match &state.link {
+        LinkState::Live => ("●", state.server.clone(), Color::Green),
+        LinkState::Away(_) => ("○", format!("{} is away", state.server), Color::Red),
     };
     let manual = if state.clock == Clock::Manual { " manual" } else { "" };
     let machines = match state.machine_count() {
@@ -95,15 +95,15 @@ fn head_line(state: &State, width: usize) -> Line<'static> {
         many => format!("{many} machines"),
     };
     let (name, right) = if width >= WIDE {
-        (" forewarn ", format!("{} open · {machines} · {}{manual} ", state.open_count(), day_time(state.now)))
+        (" forewarn ", format!("{} open · {machines} · {}{manual} ", state.open_count(), format_time(state.now)))
     } else {
         (" ", format!("{} open · {}{manual} ", state.open_count(), state.now.strftime("%H:%M:%S")))
     };
     let left_width = width.saturating_sub(right.chars().count() + name.len() + 3);
     Line::from(vec![
         Span::styled(name, BOLD),
-        Span::styled(format!("{mark} "), Style::new().fg(colour)),
-        Span::styled(format!("{} ", padded(&words, left_width)), Style::new().fg(colour)),
+        Span::styled(format!("{mark} "), Style::new().fg(color)),
+        Span::styled(format!("{} ", pad(&words, left_width)), Style::new().fg(color)),
         Span::styled(right, GREY),
     ])
 }
@@ -112,18 +112,18 @@ fn foot_line(state: &State, width: usize) -> Line<'static> {
     match (&state.mode, &state.message, &state.link) {
         (Mode::Filter, _, _) => Line::from(vec![
             Span::styled(" Only: ", BOLD),
-            Span::raw(format!("{}▏", tame(&state.filter))),
+            Span::raw(format!("{}▏", escape(&state.filter))),
             Span::styled("  enter keep · esc all", GREY),
         ]),
-        (_, Some(message), _) => Line::styled(format!(" {}", tame(message)), Style::new().fg(Color::Yellow)),
-        (_, None, Link::Away(why)) => {
-            Line::styled(format!(" Trying again. {}", tame(why)), Style::new().fg(Color::Red))
+        (_, Some(message), _) => Line::styled(format!(" {}", escape(message)), Style::new().fg(Color::Yellow)),
+        (_, None, LinkState::Away(why)) => {
+            Line::styled(format!(" Trying again. {}", escape(why)), Style::new().fg(Color::Red))
         }
-        (_, None, Link::Live) if state.filter.is_empty() => {
+        (_, None, LinkState::Live) if state.filter.is_empty() => {
             Line::styled(if width >= WIDE { KEYS } else { KEYS_SHORT }, GREY)
         }
-        (_, None, Link::Live) => Line::from(vec![
-            Span::styled(format!(" Only: {}", tame(&state.filter)), BOLD),
+        (_, None, LinkState::Live) => Line::from(vec![
+            Span::styled(format!(" Only: {}", escape(&state.filter)), BOLD),
             Span::styled("  esc all · / change", GREY),
         ]),
     }
@@ -137,7 +137,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     }
     let selected = state.selected_index(&rows);
     let height = usize::from(area.height);
-    // The selected row is in the middle as far as there are rows on both sides.
+    // The selected row is in the middle as far as print_events are rows on both sides.
     let first = selected.unwrap_or(0).saturating_sub(height / 2).min(rows.len().saturating_sub(height));
     let width = usize::from(area.width);
     let shown = rows.iter().enumerate().skip(first).take(height).map(|(index, row)| {
@@ -150,12 +150,12 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
 fn row_line(row: &Row<'_>, state: &State, width: usize) -> Line<'static> {
     match row {
         Row::Heading(title) => Line::styled(format!(" {}", title.to_uppercase()), GREY.add_modifier(Modifier::BOLD)),
-        Row::Scope(_, scope) => scope_line(scope, width),
+        Row::EventGroup(_, scope) => scope_line(scope, width),
         Row::Event(event, place) => event_line(event, *place, state.now, width),
     }
 }
 
-fn scope_line(scope: &Scope, width: usize) -> Line<'static> {
+fn scope_line(scope: &EventGroup, width: usize) -> Line<'static> {
     let count = match (scope.kind, scope.machines.len()) {
         ("machine", _) => "a machine on its own".to_owned(),
         (kind, 1) => format!("{kind}, 1 machine"),
@@ -163,22 +163,22 @@ fn scope_line(scope: &Scope, width: usize) -> Line<'static> {
     };
     let listens = if scope.listening { "listens" } else { "does not listen" };
     let facts = if width >= WIDE { format!("{count} · {listens}") } else { format!("{listens} · {count}") };
-    let label = padded(&scope.label, (width / 3).max(12));
+    let label = pad(&scope.label, (width / 3).max(12));
     Line::from(vec![
         Span::styled(format!("  {label} "), BOLD),
-        Span::styled(padded(&facts, width.saturating_sub(label.chars().count() + 3)), GREY),
+        Span::styled(pad(&facts, width.saturating_sub(label.chars().count() + 3)), GREY),
     ])
 }
 
-fn event_line(event: &Event, place: Place, now: Timestamp, width: usize) -> Line<'static> {
+fn event_line(event: &Event, place: Nesting, now: Timestamp, width: usize) -> Line<'static> {
     let status = event.outcome.as_ref().unwrap_or(&event.status);
     let columns = Columns::of(width);
     let (bar, time) = progress(event, now);
-    let indent = if place == Place::InGroup { "    " } else { "  " };
+    let indent = if place == Nesting::Grouped { "    " } else { "  " };
     let mut spans = vec![
-        Span::raw(padded(&format!("{indent}{}", event.kind), KIND)),
-        Span::styled(padded(status, columns.status), status_style(status)),
-        Span::raw(format!("{} ", padded(&event.resources.join(", "), columns.names))),
+        Span::raw(pad(&format!("{indent}{}", event.kind), KIND)),
+        Span::styled(pad(status, columns.status), status_style(status)),
+        Span::raw(format!("{} ", pad(&event.resources.join(", "), columns.names))),
     ];
     if columns.bar == 0 {
         spans.push(Span::styled(format!("{time:>TIME$}"), status_style(status)));
@@ -187,13 +187,13 @@ fn event_line(event: &Event, place: Place, now: Timestamp, width: usize) -> Line
     }
     spans.extend(bar);
     spans.push(Span::raw(format!("{time:>TIME$}  ")));
-    spans.push(Span::styled(padded(&approval(event), columns.approval), GREY));
+    spans.push(Span::styled(pad(&approval(event), columns.approval), GREY));
     Line::from(spans)
 }
 
 /// A bar of the time that is left, and the time.
 fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
-    let words = |text: &str, style: Style| vec![Span::styled(padded(text, BAR), style)];
+    let words = |text: &str, style: Style| vec![Span::styled(pad(text, BAR), style)];
     if let Some(ended) = event.ended {
         return (words("at", GREY), ended.strftime("%H:%M:%S").to_string());
     }
@@ -203,20 +203,20 @@ fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
     let all = event.not_before.duration_since(event.appeared).as_secs().max(1);
     let left = event.not_before.duration_since(now).as_secs().clamp(0, all);
     let full = usize::try_from((left * BAR as i64 + all - 1) / all).unwrap_or(0).min(BAR);
-    let colour = if left * 2 > all {
+    let color = if left * 2 > all {
         Color::Green
     } else if left * 5 > all {
         Color::Yellow
     } else {
         Color::Red
     };
-    let bar = vec![Span::styled("━".repeat(full), Style::new().fg(colour)), Span::styled("╌".repeat(BAR - full), GREY)];
+    let bar = vec![Span::styled("━".repeat(full), Style::new().fg(color)), Span::styled("╌".repeat(BAR - full), GREY)];
     (bar, time_left(event.not_before, now))
 }
 
 fn approval(event: &Event) -> String {
     match &event.approval {
-        Some(approval) => format!("✓ {}", who(&approval.by)),
+        Some(approval) => format!("✓ {}", actor_name(&approval.by)),
         None if event.shown => String::new(),
         None => "unseen".into(),
     }
@@ -241,13 +241,13 @@ fn draw_facts(frame: &mut Frame<'_>, state: &State) {
         lines.extend([Line::raw(""), Line::styled(keys, GREY)]);
         draw_box(frame, &describe(&event.kind, &event.resources), lines);
     } else if let Some(scope) = state.selected_scope() {
-        draw_box(frame, &tame(&scope.label), scope.machines.iter().map(machine_line).collect());
+        draw_box(frame, &escape(&scope.label), scope.machines.iter().map(machine_line).collect());
     }
 }
 
 fn machine_line(machine: &Machine) -> Line<'static> {
     let host = machine.host.as_ref().map_or(String::new(), |host| format!(", host {host}"));
-    Line::raw(tame(&format!("{}  {}, update domain {}{host}", machine.name, machine.power, machine.update_domain)))
+    Line::raw(escape(&format!("{}  {}, update domain {}{host}", machine.name, machine.power, machine.update_domain)))
 }
 
 /// Names on the left; what is long goes on below itself.
@@ -256,7 +256,7 @@ fn fact_lines(facts: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
     let room = width.saturating_sub(names + 2).max(10);
     let lines_of = |(name, text): &(&str, String)| {
         let name = format!("{name:<names$}  ");
-        let parts = wrapped(&tame(text), room);
+        let parts = wrap_words(&escape(text), room);
         let begin = |index: usize| if index == 0 { name.clone() } else { " ".repeat(names + 2) };
         let line = |(index, part): (usize, String)| Line::from(vec![Span::styled(begin(index), GREY), Span::raw(part)]);
         parts.into_iter().enumerate().map(line).collect::<Vec<_>>()
@@ -264,8 +264,8 @@ fn fact_lines(facts: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
     facts.iter().flat_map(lines_of).collect()
 }
 
-/// Between words where there are some.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+/// Between words where print_events are some.
+fn wrap_words(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().map_or(0, |line| line.chars().count());
@@ -284,8 +284,8 @@ fn draw_box(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'_>>) {
     let widest = lines.iter().map(Line::width).max().unwrap_or(0).max(title.chars().count());
     let width = u16::try_from(widest + 6).unwrap_or(u16::MAX).min(area.width);
     let inside = usize::from(width.saturating_sub(6)).max(1);
-    let wrapped: usize = lines.iter().map(|line| line.width().div_ceil(inside).max(1)).sum();
-    let height = u16::try_from(wrapped + 2).unwrap_or(u16::MAX).min(area.height);
+    let wrap_words: usize = lines.iter().map(|line| line.width().div_ceil(inside).max(1)).sum();
+    let height = u16::try_from(wrap_words + 2).unwrap_or(u16::MAX).min(area.height);
     let [_, row, _] =
         Layout::vertical([Constraint::Fill(1), Constraint::Length(height), Constraint::Fill(1)]).areas(area);
     let [_, place, _] =
@@ -300,8 +300,8 @@ fn draw_box(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'_>>) {
 }
 
 /// Exactly so wide: filled up with spaces, or cut.
-fn padded(text: &str, width: usize) -> String {
-    let text = tame(text);
+fn pad(text: &str, width: usize) -> String {
+    let text = escape(text);
     let length = text.chars().count();
     if length <= width {
         return text + &" ".repeat(width - length);

@@ -1,12 +1,12 @@
-//! What is there, then what happens, line by line, until somebody interrupts.
+//! What is print_events, then what happens, line by line, until somebody interrupts.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::args::Output;
-use crate::client::{self, Api, Call, Changes, Event, HistoryRow, Next};
-use crate::commands::history_sentence;
+use crate::client::{Api, Call, Changes, Event, HistoryRow, Next, history_line};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
 
@@ -17,34 +17,34 @@ const LOOK: Duration = Duration::from_secs(15);
 /// history, which have a `kind`.
 pub fn run(api: &Api, output: Output) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
-    there(&api.list(Call::to(&["events"]))?, output)?;
+    print_events(&api.list(Call::api(&["events"]))?, output)?;
     let mut status = StatusLine::new();
     loop {
         match changes.next(LOOK)? {
             Next::Gone => status.show_gone(),
             Next::Row(row) => {
                 status.clear();
-                happened(&row, output)?;
+                print_change(&row, output)?;
             }
             Next::Nothing | Next::Again => status.clear(),
         }
     }
 }
 
-fn there(events: &[Value], output: Output) -> Result<(), Failure> {
+fn print_events(events: &[Value], output: Output) -> Result<(), Failure> {
     match output {
-        Output::Table | Output::Tsv => output::list::<Event>(events, output),
+        Output::Table | Output::Tsv => output::print_list::<Event>(events, output),
         Output::Json | Output::Yaml => events.iter().try_for_each(|event| document(event, output)),
     }
 }
 
-fn happened(row: &Value, output: Output) -> Result<(), Failure> {
+fn print_change(row: &Value, output: Output) -> Result<(), Failure> {
     match output {
         Output::Json | Output::Yaml => document(row, output),
-        Output::Tsv => output::one(row, output, |_: &HistoryRow| Vec::new()),
+        Output::Tsv => output::print_one(row, output, |_: &HistoryRow| Vec::new()),
         Output::Table => {
-            let row: HistoryRow = client::read(row)?;
-            if row.event.is_some() { output::line(&history_sentence(&row)) } else { Ok(()) }
+            let row: HistoryRow = decode(row)?;
+            if row.event.is_some() { output::print_line(&history_line(&row)) } else { Ok(()) }
         }
     }
 }
@@ -52,8 +52,8 @@ fn happened(row: &Value, output: Output) -> Result<(), Failure> {
 /// JSON in one line; a document of a stream of YAML.
 fn document(value: &Value, output: Output) -> Result<(), Failure> {
     if output == Output::Yaml {
-        output::line("---")?;
-        return output::value(value, output);
+        output::print_line("---")?;
+        return output::print_value(value, output);
     }
-    output::line(&value.to_string())
+    output::print_line(&value.to_string())
 }

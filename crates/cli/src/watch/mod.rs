@@ -28,14 +28,14 @@ pub enum Style {
 }
 
 pub fn run(api: &Api, style: Style, output: Output) -> Result<(), Failure> {
-    if style == Style::View && output == Output::Table && is_looked_at() {
+    if style == Style::View && output == Output::Table && is_interactive() {
         view::run(api)
     } else {
         lines::run(api, output)
     }
 }
 
-fn is_looked_at() -> bool {
+fn is_interactive() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|name| name == "dumb");
     io::stdout().is_terminal() && io::stdin().is_terminal() && !dumb
 }

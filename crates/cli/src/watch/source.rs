@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::client::{self, Api, Call, Changes, Clock, Event, HistoryRow, Machine, Next, past};
+use crate::client::{Api, Call, Changes, Clock, Event, HistoryRow, Machine, Next, event_history};
+use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
 
 /// Machines that are looked at: a screen shows a hundred, and a filter finds the rest of these.
@@ -15,7 +16,7 @@ const MACHINES_MAX: usize = 5000;
 /// How often the clock is looked at: a manual one may have been moved past nothing.
 const CLOCK_EVERY: Duration = Duration::from_secs(1);
 
-/// That a manual clock is moved is said just before it is.
+/// That a manual clock is moved is report just before it is.
 const CLOCK_SOON: Duration = Duration::from_millis(100);
 
 /// A change of the fleet is a look at all of it. The next one comes after so many times what the last one took, so that
@@ -28,7 +29,7 @@ const BURST: usize = 16;
 /// A server that is away is asked so often.
 const AGAIN: Duration = Duration::from_secs(1);
 
-pub enum News {
+pub enum Update {
     Everything {
         events: Vec<Event>,
         machines: Vec<Machine>,
@@ -37,71 +38,71 @@ pub enum News {
     Clock(Clock, Instant),
     Away(String),
     /// What came of something that was asked for.
-    Said(String),
+    Message(String),
 }
 
 /// Never ends: a server that went away may come back.
-pub fn listen(api: &Api, to: &SyncSender<News>) {
+pub fn listen(api: &Api, to: &SyncSender<Update>) {
     loop {
         let Err(failure) = follow(api, to) else { return };
         let why = failure.message().unwrap_or_default().to_owned();
-        if to.send(News::Away(why)).is_err() {
+        if to.send(Update::Away(why)).is_err() {
             return;
         }
         thread::sleep(AGAIN);
     }
 }
 
-/// Whether there is a server at all.
-pub fn first_look(api: &Api) -> Result<[News; 2], Failure> {
+/// Whether print_events is a server at all.
+pub fn fetch_all(api: &Api) -> Result<[Update; 2], Failure> {
     Ok([clock(api)?, everything(api)?])
 }
 
-pub fn approve(api: &Api, id: &str) -> News {
-    said(api.post(&Call::to(&["events", id, "approve"]), &json!({})), "Approved.")
+pub fn approve(api: &Api, id: &str) -> Update {
+    report(api.post(&Call::api(&["events", id, "approve"]), &json!({})), "Approved.")
 }
 
-pub fn cancel(api: &Api, id: &str) -> News {
-    said(api.post(&Call::to(&["events", id, "cancel"]), &json!({})), "Cancelled.")
+pub fn cancel(api: &Api, id: &str) -> Update {
+    report(api.post(&Call::api(&["events", id, "cancel"]), &json!({})), "Cancelled.")
 }
 
-fn said(answer: Result<serde_json::Value, Failure>, done: &str) -> News {
-    News::Said(match answer {
+fn report(answer: Result<serde_json::Value, Failure>, done: &str) -> Update {
+    Update::Message(match answer {
         Ok(_) => done.into(),
         Err(failure) => failure.message().unwrap_or_default().into(),
     })
 }
 
 /// Ends well when nobody listens any more.
-fn follow(api: &Api, to: &SyncSender<News>) -> Result<(), Failure> {
+fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
-    let mut due = Due::now();
+    let mut due = RefreshSchedule::now();
     loop {
-        for news in due.take(api)? {
-            if to.send(news).is_err() {
+        for update in due.take(api)? {
+            if to.send(update).is_err() {
                 return Ok(());
             }
         }
-        let news = match changes.next(due.patience())? {
-            Next::Row(row) => change(api, &client::read(&row)?, &mut due)?,
+        let update = match changes.next(due.patience())? {
+            Next::Row(row) => change(api, &decode(&row)?, &mut due)?,
             Next::Nothing => {
                 due.in_a_row = 0;
                 None
             }
-            Next::Gone => Some(News::Away("the server cannot be reached".into())),
+            Next::Gone => Some(Update::Away("the server cannot be reached".into())),
             Next::Again => {
-                due = Due::now();
+                due = RefreshSchedule::now();
                 None
             }
         };
-        if news.is_some_and(|news| to.send(news).is_err()) {
+        if update.is_some_and(|update| to.send(update).is_err()) {
             return Ok(());
         }
     }
 }
 
 /// What must be looked at again, and when.
-struct Due {
+struct RefreshSchedule {
     clock: Instant,
     everything: Option<Instant>,
     /// When the server may be asked for everything again.
@@ -110,10 +111,10 @@ struct Due {
     in_a_row: usize,
 }
 
-impl Due {
-    fn now() -> Due {
+impl RefreshSchedule {
+    fn now() -> RefreshSchedule {
         let now = Instant::now();
-        Due { clock: now, everything: Some(now), rested: now, in_a_row: 0 }
+        RefreshSchedule { clock: now, everything: Some(now), rested: now, in_a_row: 0 }
     }
 
     fn everything(&mut self) {
@@ -125,23 +126,23 @@ impl Due {
         first.saturating_duration_since(Instant::now())
     }
 
-    fn take(&mut self, api: &Api) -> Result<Vec<News>, Failure> {
+    fn take(&mut self, api: &Api) -> Result<Vec<Update>, Failure> {
         let begun = Instant::now();
-        let mut news = Vec::new();
+        let mut update = Vec::new();
         if self.clock <= begun {
-            news.push(clock(api)?);
+            update.push(clock(api)?);
             self.clock = begun + CLOCK_EVERY;
         }
         if self.everything.is_some_and(|at| at <= begun) {
-            news.push(everything(api)?);
+            update.push(everything(api)?);
             self.everything = None;
             self.rested = Instant::now() + begun.elapsed() * LOOK_REST;
         }
-        Ok(news)
+        Ok(update)
     }
 }
 
-fn change(api: &Api, row: &HistoryRow, due: &mut Due) -> Result<Option<News>, Failure> {
+fn change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Result<Option<Update>, Failure> {
     let Some(id) = &row.event else {
         if row.target.as_deref() == Some("clock") {
             due.clock = Instant::now() + CLOCK_SOON;
@@ -156,10 +157,10 @@ fn change(api: &Api, row: &HistoryRow, due: &mut Due) -> Result<Option<News>, Fa
         due.everything();
         return Ok(None);
     }
-    match api.get(&Call::to(&["events", id])) {
+    match api.get(&Call::api(&["events", id])) {
         Ok(value) => {
-            let event = past::with_start(api, client::read(&value)?)?;
-            Ok(Some(News::Event(Box::new(event))))
+            let event = event_history::with_start(api, decode(&value)?)?;
+            Ok(Some(Update::Event(Box::new(event))))
         }
         // It is over for long.
         Err(Failure::Refused(_)) => Ok(None),
@@ -167,12 +168,12 @@ fn change(api: &Api, row: &HistoryRow, due: &mut Due) -> Result<Option<News>, Fa
     }
 }
 
-fn clock(api: &Api) -> Result<News, Failure> {
-    Ok(News::Clock(client::read(&api.get(&Call::to(&["clock"]))?)?, Instant::now()))
+fn clock(api: &Api) -> Result<Update, Failure> {
+    Ok(Update::Clock(decode(&api.get(&Call::api(&["clock"]))?)?, Instant::now()))
 }
 
-fn everything(api: &Api) -> Result<News, Failure> {
-    let events: Vec<Event> = client::read_all(&api.list(Call::to(&["events"]).with("all", Some("true")))?)?;
-    let machines = client::read_all(&api.list_some(Call::to(&["machines"]), MACHINES_MAX)?)?;
-    Ok(News::Everything { events, machines })
+fn everything(api: &Api) -> Result<Update, Failure> {
+    let events: Vec<Event> = decode_all(&api.list(Call::api(&["events"]).with("all", Some("true")))?)?;
+    let machines = decode_all(&api.list_some(Call::api(&["machines"]), MACHINES_MAX)?)?;
+    Ok(Update::Everything { events, machines })
 }

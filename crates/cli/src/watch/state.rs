@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!            ?        /          enter       a, c (an event)
-//!  List ──▶ Help   Filter        Facts ─────────▶ Question ── y ──▶ Wish
+//!  List ──▶ Help   Filter        Facts ─────────▶ Question ── y ──▶ UserAction
 //!    ◀── any key    enter, esc    esc              n, esc
 //! ```
 
@@ -28,16 +28,16 @@ const FILTER_CHARS_MAX: usize = 60;
 
 pub struct State {
     pub server: String,
-    pub link: Link,
+    pub link: LinkState,
     pub clock: Clock,
     pub now: Timestamp,
     pub mode: Mode,
     pub filter: String,
-    /// What came of the last wish.
+    /// What came of the last action.
     pub message: Option<String>,
     events: Vec<Event>,
-    scopes: BTreeMap<u64, Scope>,
-    selected: Option<Key>,
+    scopes: BTreeMap<u64, EventGroup>,
+    selected: Option<RowKey>,
     cursor: Cursor,
 }
 
@@ -50,9 +50,9 @@ enum Cursor {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Link {
+pub enum LinkState {
     Live,
-    /// Why there is no connection; it is tried again.
+    /// Why print_events is no connection; it is tried again.
     Away(String),
 }
 
@@ -68,11 +68,11 @@ pub enum Mode {
     Filter,
     Facts,
     Help,
-    Question(Wish),
+    Question(UserAction),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum UserAction {
     Quit,
     Approve(String),
     Cancel(String),
@@ -80,7 +80,7 @@ pub enum Wish {
 
 /// Machines that see one document.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct EventGroup {
     pub label: String,
     pub kind: &'static str,
     pub listening: bool,
@@ -89,39 +89,39 @@ pub struct Scope {
 
 /// What is selected stays selected while rows come and go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum RowKey {
     Event(String),
-    Scope(u64),
+    EventGroup(u64),
 }
 
-impl Key {
+impl RowKey {
     fn into_event(self) -> Option<String> {
         match self {
-            Key::Event(id) => Some(id),
-            Key::Scope(_) => None,
+            RowKey::Event(id) => Some(id),
+            RowKey::EventGroup(_) => None,
         }
     }
 }
 
 pub enum Row<'a> {
     Heading(&'static str),
-    Scope(u64, &'a Scope),
-    Event(&'a Event, Place),
+    EventGroup(u64, &'a EventGroup),
+    Event(&'a Event, Nesting),
 }
 
 /// Whether the row above names the group of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    InGroup,
-    Alone,
+pub enum Nesting {
+    Grouped,
+    Standalone,
 }
 
 impl Row<'_> {
-    fn key(&self) -> Option<Key> {
+    fn key(&self) -> Option<RowKey> {
         match self {
             Row::Heading(_) => None,
-            Row::Scope(id, _) => Some(Key::Scope(*id)),
-            Row::Event(event, _) => Some(Key::Event(event.id.clone())),
+            Row::EventGroup(id, _) => Some(RowKey::EventGroup(*id)),
+            Row::Event(event, _) => Some(RowKey::Event(event.id.clone())),
         }
     }
 }
@@ -130,7 +130,7 @@ impl State {
     pub fn new(server: &str) -> State {
         State {
             server: server.trim_start_matches("http://").to_owned(),
-            link: Link::Live,
+            link: LinkState::Live,
             clock: Clock::Real,
             now: Timestamp::UNIX_EPOCH,
             mode: Mode::List,
@@ -150,13 +150,13 @@ impl State {
         self.forget();
         self.scopes.clear();
         for machine in machines {
-            let scope = self.scopes.entry(machine.scope).or_insert_with(|| Scope::of(&machine));
+            let scope = self.scopes.entry(machine.scope).or_insert_with(|| EventGroup::of(&machine));
             scope.listening |= machine.listening;
             scope.machines.push(machine);
         }
-        self.link = Link::Live;
-        self.leave_what_ended(&open);
-        self.settle();
+        self.link = LinkState::Live;
+        self.move_off_ended(&open);
+        self.repair_selection();
     }
 
     /// One event, new or as it is now.
@@ -167,20 +167,20 @@ impl State {
             None => self.events.push(event),
         }
         self.forget();
-        self.leave_what_ended(&open);
-        self.settle();
+        self.move_off_ended(&open);
+        self.repair_selection();
     }
 
     /// Events that are not over, in the order in which they are shown.
     fn open_ids(&self) -> Vec<String> {
         let rows = self.open_rows();
-        rows.iter().filter_map(Row::key).filter_map(Key::into_event).collect()
+        rows.iter().filter_map(Row::key).filter_map(RowKey::into_event).collect()
     }
 
     /// Who has chosen an event that is coming wants the next one when it is over, not its grave. Facts that somebody
     /// reads stay.
-    fn leave_what_ended(&mut self, open_before: &[String]) {
-        let Some(Key::Event(id)) = &self.selected else { return };
+    fn move_off_ended(&mut self, open_before: &[String]) {
+        let Some(RowKey::Event(id)) = &self.selected else { return };
         let Some(place) = open_before.iter().position(|known| known == id).filter(|_| self.mode != Mode::Facts) else {
             return;
         };
@@ -188,14 +188,14 @@ impl State {
         if !is_open(&id) {
             let after = open_before[place..].iter().find(is_open);
             let next = after.or_else(|| open_before[..place].iter().rev().find(is_open));
-            self.selected = next.map(|id| Key::Event(id.clone()));
+            self.selected = next.map(|id| RowKey::Event(id.clone()));
         }
     }
 
-    pub fn pass_to(&mut self, now: Timestamp) {
+    pub fn set_time(&mut self, now: Timestamp) {
         self.now = now;
         self.forget();
-        self.settle();
+        self.repair_selection();
     }
 
     fn forget(&mut self) {
@@ -219,16 +219,16 @@ impl State {
     }
 
     pub fn selected_event(&self) -> Option<&Event> {
-        let Some(Key::Event(id)) = &self.selected else { return None };
+        let Some(RowKey::Event(id)) = &self.selected else { return None };
         self.events.iter().find(|event| event.id == *id)
     }
 
-    pub fn selected_scope(&self) -> Option<&Scope> {
-        let Some(Key::Scope(id)) = &self.selected else { return None };
+    pub fn selected_scope(&self) -> Option<&EventGroup> {
+        let Some(RowKey::EventGroup(id)) = &self.selected else { return None };
         self.scopes.get(id)
     }
 
-    pub fn scope_of(&self, event: &Event) -> Option<&Scope> {
+    pub fn scope_of(&self, event: &Event) -> Option<&EventGroup> {
         self.scopes.get(&event.scope)
     }
 
@@ -240,21 +240,21 @@ impl State {
         self.scopes.values().map(|scope| scope.machines.len()).sum()
     }
 
-    pub fn question(&self, wish: &Wish) -> String {
+    pub fn question(&self, action: &UserAction) -> String {
         let named = |id: &String| {
             let event = self.events.iter().find(|event| event.id == *id);
             event.map_or(id.clone(), |event| describe(&event.kind, &event.resources))
         };
-        match wish {
-            Wish::Approve(id) => format!("Let {} start now?", named(id)),
-            Wish::Cancel(id) => format!("Cancel {}?", named(id)),
-            Wish::Quit => "Quit?".into(),
+        match action {
+            UserAction::Approve(id) => format!("Let {} start now?", named(id)),
+            UserAction::Cancel(id) => format!("Cancel {}?", named(id)),
+            UserAction::Quit => "Quit?".into(),
         }
     }
 
-    pub fn on_key(&mut self, key: KeyEvent) -> Option<Wish> {
+    pub fn on_key(&mut self, key: KeyEvent) -> Option<UserAction> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return (key.code == KeyCode::Char('c')).then_some(Wish::Quit);
+            return (key.code == KeyCode::Char('c')).then_some(UserAction::Quit);
         }
         self.message = None;
         match &self.mode {
@@ -268,8 +268,8 @@ impl State {
                 self.mode = Mode::List;
                 None
             }
-            Mode::Question(wish) => {
-                let wish = wish.clone();
+            Mode::Question(action) => {
+                let action = action.clone();
                 match key.code {
                     KeyCode::Char('y' | 'Y') => self.mode = Mode::List,
                     KeyCode::Char('n' | 'N') | KeyCode::Esc => {
@@ -278,14 +278,14 @@ impl State {
                     }
                     _ => return None,
                 }
-                Some(wish)
+                Some(action)
             }
         }
     }
 
-    fn on_list_key(&mut self, code: KeyCode) -> Option<Wish> {
+    fn on_list_key(&mut self, code: KeyCode) -> Option<UserAction> {
         match code {
-            KeyCode::Char('q') => return Some(Wish::Quit),
+            KeyCode::Char('q') => return Some(UserAction::Quit),
             KeyCode::Char('j') | KeyCode::Down => self.move_by(1),
             KeyCode::Char('k') | KeyCode::Up => self.move_by(-1),
             KeyCode::PageDown => self.move_by(PAGE),
@@ -297,14 +297,14 @@ impl State {
             KeyCode::Char('?') => self.mode = Mode::Help,
             KeyCode::Esc => {
                 self.filter.clear();
-                self.settle();
+                self.repair_selection();
             }
             _ => self.on_event_key(code),
         }
         None
     }
 
-    fn on_facts_key(&mut self, code: KeyCode) -> Option<Wish> {
+    fn on_facts_key(&mut self, code: KeyCode) -> Option<UserAction> {
         match code {
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => self.mode = Mode::List,
             KeyCode::Char('j') | KeyCode::Down => self.move_by(1),
@@ -327,26 +327,26 @@ impl State {
             KeyCode::Char(c) if self.filter.chars().count() < FILTER_CHARS_MAX => self.filter.push(c),
             _ => {}
         }
-        self.settle();
+        self.repair_selection();
     }
 
     /// Approve and cancel are for what has not started.
     fn on_event_key(&mut self, code: KeyCode) {
-        let wish: fn(String) -> Wish = match code {
-            KeyCode::Char('a') => Wish::Approve,
-            KeyCode::Char('c') => Wish::Cancel,
+        let action: fn(String) -> UserAction = match code {
+            KeyCode::Char('a') => UserAction::Approve,
+            KeyCode::Char('c') => UserAction::Cancel,
             _ => return,
         };
         let scheduled = self.selected_event().filter(|event| event.status == "Scheduled").map(|event| event.id.clone());
         match scheduled {
-            Some(id) => self.mode = Mode::Question(wish(id)),
+            Some(id) => self.mode = Mode::Question(action(id)),
             None => self.message = Some("Choose an event that is Scheduled first.".into()),
         }
     }
 
     fn move_by(&mut self, steps: isize) {
         let rows = self.rows();
-        let keys: Vec<Key> = rows.iter().filter_map(Row::key).collect();
+        let keys: Vec<RowKey> = rows.iter().filter_map(Row::key).collect();
         let at = keys.iter().position(|key| Some(key) == self.selected.as_ref()).unwrap_or(0);
         let last = keys.len().saturating_sub(1);
         let to = at.saturating_add_signed(steps).min(last);
@@ -354,8 +354,8 @@ impl State {
         self.cursor = Cursor::Chosen;
     }
 
-    /// Something is selected as long as there is something.
-    fn settle(&mut self) {
+    /// Something is selected as long as print_events is something.
+    fn repair_selection(&mut self) {
         let rows = self.rows();
         let is_gone = self.selected_index(&rows).is_none();
         let follows = self.cursor == Cursor::First && self.mode == Mode::List;
@@ -387,8 +387,8 @@ impl State {
     /// A machine on its own is named by its event.
     fn group_rows<'a>(&'a self, id: u64, events: Vec<&'a Event>) -> Vec<Row<'a>> {
         let scope = self.scopes.get(&id).filter(|scope| scope.machines.len() > 1);
-        let head = scope.map(|scope| Row::Scope(id, scope));
-        let place = if head.is_some() { Place::InGroup } else { Place::Alone };
+        let head = scope.map(|scope| Row::EventGroup(id, scope));
+        let place = if head.is_some() { Nesting::Grouped } else { Nesting::Standalone };
         head.into_iter().chain(events.into_iter().map(|event| Row::Event(event, place))).collect()
     }
 
@@ -396,19 +396,19 @@ impl State {
         let mut ended: Vec<&Event> =
             self.events.iter().filter(|event| event.ended.is_some() && self.matches(event)).collect();
         ended.sort_by_key(|event| std::cmp::Reverse(event.ended));
-        ended.into_iter().take(ENDED_MAX).map(|event| Row::Event(event, Place::Alone)).collect()
+        ended.into_iter().take(ENDED_MAX).map(|event| Row::Event(event, Nesting::Standalone)).collect()
     }
 
     fn quiet_rows(&self) -> Vec<Row<'_>> {
         let busy = |id: u64| self.events.iter().any(|event| event.ended.is_none() && event.scope == id);
-        let mut quiet: Vec<(u64, &Scope)> = self
+        let mut quiet: Vec<(u64, &EventGroup)> = self
             .scopes
             .iter()
             .map(|(id, scope)| (*id, scope))
             .filter(|(id, scope)| !busy(*id) && self.matches_scope(scope))
             .collect();
         quiet.sort_by(|(_, a), (_, b)| a.label.cmp(&b.label));
-        quiet.into_iter().map(|(id, scope)| Row::Scope(id, scope)).collect()
+        quiet.into_iter().map(|(id, scope)| Row::EventGroup(id, scope)).collect()
     }
 
     fn matches(&self, event: &Event) -> bool {
@@ -417,7 +417,7 @@ impl State {
             || self.scope_of(event).is_some_and(|scope| self.is_in(&scope.label))
     }
 
-    fn matches_scope(&self, scope: &Scope) -> bool {
+    fn matches_scope(&self, scope: &EventGroup) -> bool {
         self.is_in(&scope.label) || scope.machines.iter().any(|machine| self.is_in(&machine.name))
     }
 
@@ -433,8 +433,8 @@ fn section<'a>(rows: &mut Vec<Row<'a>>, title: &'static str, inside: Vec<Row<'a>
     }
 }
 
-impl Scope {
-    fn of(machine: &Machine) -> Scope {
+impl EventGroup {
+    fn of(machine: &Machine) -> EventGroup {
         let kinds = [
             (&machine.scale_set, "scale set"),
             (&machine.availability_set, "availability set"),
@@ -442,6 +442,6 @@ impl Scope {
         ];
         let group = kinds.into_iter().find_map(|(name, kind)| Some((name.clone()?, kind)));
         let (label, kind) = group.unwrap_or_else(|| (machine.name.clone(), "machine"));
-        Scope { label, kind, listening: false, machines: Vec::new() }
+        EventGroup { label, kind, listening: false, machines: Vec::new() }
     }
 }

@@ -7,14 +7,15 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
 use super::draw::draw;
-use super::state::{Clock, Link, Mode, Row, State, Wish};
-use crate::client::{Event, Machine, read};
+use super::state::{Clock, LinkState, Mode, Row, State, UserAction};
+use crate::client::{Event, Machine};
+use crate::decode::decode;
 
 fn machine(name: &str, scope: u64, set: Option<&str>) -> Machine {
     let value = json!({"name": name, "vmId": name, "resourceGroup": "rg", "scope": scope, "scaleSet": set,
         "listening": set.is_some(), "updateDomain": 0, "faultDomain": 0, "priority": "Regular", "power": "Running",
         "addresses": [], "protected": false, "details": {}, "tags": {}});
-    read(&value).unwrap()
+    decode(&value).unwrap()
 }
 
 fn event(id: &str, kind: &str, scope: u64, machine: &str, more: Value) -> Event {
@@ -24,7 +25,7 @@ fn event(id: &str, kind: &str, scope: u64, machine: &str, more: Value) -> Event 
         "description": "Virtual machine is going to be restarted as requested by authorized user.",
         "operations": ["o1"]});
     value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    read(&value).unwrap()
+    decode(&value).unwrap()
 }
 
 fn at(text: &str) -> Timestamp {
@@ -35,7 +36,7 @@ fn at(text: &str) -> Timestamp {
 fn sample() -> State {
     let mut state = State::new("http://127.0.0.1:8170");
     state.clock = Clock::Manual;
-    state.pass_to(at("10:05:00"));
+    state.set_time(at("10:05:00"));
     let started = json!({"status": "Started", "started": "2026-07-28T10:04:30Z",
         "approval": {"by": "guest:db", "at": "2026-07-28T10:04:30Z"}});
     let ended = json!({"status": "Ended", "outcome": "Completed", "ended": "2026-07-28T10:03:00Z"});
@@ -56,7 +57,7 @@ fn sample() -> State {
     state
 }
 
-fn press(state: &mut State, keys: &str) -> Vec<Wish> {
+fn press(state: &mut State, keys: &str) -> Vec<UserAction> {
     let code = |key: char| match key {
         '\n' => KeyCode::Enter,
         '\x1b' => KeyCode::Esc,
@@ -132,9 +133,9 @@ fn approving_and_cancelling_ask_first() {
     assert_eq!(press(&mut state, "ja"), []);
     assert!(screen(&state, 80, 24).join("\n").contains("Let Terminate of web_1 start now?"));
     assert_eq!(press(&mut state, "n"), []);
-    assert_eq!(press(&mut state, "ay"), [Wish::Approve("E2".into())]);
-    assert_eq!(press(&mut state, "jcxy"), [Wish::Cancel("E1".into())]);
-    assert_eq!(press(&mut state, "q"), [Wish::Quit]);
+    assert_eq!(press(&mut state, "ay"), [UserAction::Approve("E2".into())]);
+    assert_eq!(press(&mut state, "jcxy"), [UserAction::Cancel("E1".into())]);
+    assert_eq!(press(&mut state, "q"), [UserAction::Quit]);
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn only_what_is_scheduled_can_be_approved() {
     assert_eq!(state.mode, Mode::List);
     assert_eq!(screen(&state, 80, 24)[23], " Choose an event that is Scheduled first.");
     press(&mut state, "ka");
-    assert_eq!(state.mode, Mode::Question(Wish::Approve("E1".into())));
+    assert_eq!(state.mode, Mode::Question(UserAction::Approve("E1".into())));
 }
 
 #[test]
@@ -217,9 +218,9 @@ fn facts_of_an_event_that_is_forgotten_close() {
     let mut state = sample();
     press(&mut state, "jjjj\n");
     check_selected(&state, Some("E4"));
-    state.pass_to(at("11:02:00"));
+    state.set_time(at("11:02:00"));
     assert_eq!(state.mode, Mode::Facts);
-    state.pass_to(at("11:03:01"));
+    state.set_time(at("11:03:01"));
     assert_eq!(state.mode, Mode::List);
     check_selected(&state, None);
 }
@@ -259,13 +260,13 @@ fn a_filter_shows_what_contains_it() {
 #[test]
 fn a_server_that_is_away_is_told_and_the_last_state_stays() {
     let mut state = sample();
-    state.link = Link::Away("The server cannot be reached.".into());
+    state.link = LinkState::Away("The server cannot be reached.".into());
     let shown = screen(&state, 100, 24);
     assert!(shown[0].starts_with(" forewarn ○ 127.0.0.1:8170 is away"), "{}", shown[0]);
     assert_eq!(shown[23], " Trying again. The server cannot be reached.");
     assert!(shown.join("\n").contains("Terminate Scheduled"));
     state.replace(Vec::new(), Vec::new());
-    assert_eq!(state.link, Link::Live);
+    assert_eq!(state.link, LinkState::Live);
     assert_eq!(screen(&state, 80, 24)[2], " There are no machines yet.");
 }
 
@@ -302,6 +303,6 @@ fn ctrl_c_quits_everywhere() {
         let mut state = sample();
         press(&mut state, keys);
         let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(state.on_key(ctrl_c), Some(Wish::Quit), "{keys}");
+        assert_eq!(state.on_key(ctrl_c), Some(UserAction::Quit), "{keys}");
     }
 }

@@ -15,8 +15,8 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::draw::draw;
-use super::source::{self, News};
-use super::state::{self, Link, State, Wish};
+use super::source::{self, Update};
+use super::state::{self, LinkState, State, UserAction};
 use crate::client::{Api, Clock};
 use crate::failure::Failure;
 use crate::output;
@@ -30,19 +30,19 @@ const AHEAD_MAX: usize = 256;
 enum Input {
     Key(KeyEvent),
     Resized,
-    News(News),
+    Update(Update),
     Stop,
 }
 
 pub fn run(api: &Api) -> Result<(), Failure> {
-    // Before the screen is taken, so that a server that is not there is an ordinary complaint.
-    let first = source::first_look(api)?;
-    let paint = if output::colours(&io::stdout()) { Paint::Colours } else { Paint::Plain };
+    // Before the screen is taken, so that a server that is not print_events is an ordinary complaint.
+    let first = source::fetch_all(api)?;
+    let paint = if output::use_color(&io::stdout()) { ColorMode::Colored } else { ColorMode::Plain };
     let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
-    first.into_iter().for_each(|news| view.hear(news));
+    first.into_iter().for_each(|update| view.apply(update));
     let (to, inputs) = sync_channel(AHEAD_MAX);
     let unusable = |error: io::Error| Failure::Refused(format!("The terminal cannot be used: {error}. Try --lines."));
-    let signals = Signals::caught().map_err(unusable)?;
+    let signals = Signals::install().map_err(unusable)?;
     let mut terminal = ratatui::try_init().map_err(unusable)?;
     listen(&view.api, signals, &to);
     let result = view.run(&mut terminal, &inputs, &to);
@@ -54,11 +54,11 @@ fn listen(api: &Api, signals: Signals, to: &SyncSender<Input>) {
     let (keys, stop) = (to.clone(), to.clone());
     thread::spawn(move || read_keys(&keys));
     thread::spawn(move || signals.wait(&stop));
-    let (news_to, news) = sync_channel(AHEAD_MAX);
+    let (news_to, update) = sync_channel(AHEAD_MAX);
     let api = api.clone();
     thread::spawn(move || source::listen(&api, &news_to));
     let to = to.clone();
-    thread::spawn(move || news.into_iter().try_for_each(|news| to.send(Input::News(news))));
+    thread::spawn(move || update.into_iter().try_for_each(|update| to.send(Input::Update(update))));
 }
 
 fn read_keys(to: &SyncSender<Input>) {
@@ -85,7 +85,7 @@ struct Signals {
 
 impl Signals {
     /// From here on they end the process no more: whoever has taken the screen gives it back first.
-    fn caught() -> io::Result<Signals> {
+    fn install() -> io::Result<Signals> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
         let signals =
@@ -108,13 +108,13 @@ impl Signals {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Paint {
-    Colours,
+enum ColorMode {
+    Colored,
     Plain,
 }
 
 /// Bold and reversed stay: they say which row is selected.
-fn take_colours(buffer: &mut Buffer) {
+fn remove_colors(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         cell.set_fg(Color::Reset).set_bg(Color::Reset);
     }
@@ -122,14 +122,14 @@ fn take_colours(buffer: &mut Buffer) {
 
 struct View {
     state: State,
-    paint: Paint,
+    paint: ColorMode,
     clock: Option<(Clock, Instant)>,
     api: Api,
 }
 
-enum Then {
-    GoOn,
-    End,
+enum Flow {
+    Continue,
+    Exit,
 }
 
 impl View {
@@ -140,11 +140,11 @@ impl View {
         to: &SyncSender<Input>,
     ) -> Result<(), Failure> {
         loop {
-            self.state.pass_to(self.now());
+            self.state.set_time(self.now());
             let drawn = terminal.draw(|frame| {
                 draw(frame, &self.state);
-                if self.paint == Paint::Plain {
-                    take_colours(frame.buffer_mut());
+                if self.paint == ColorMode::Plain {
+                    remove_colors(frame.buffer_mut());
                 }
             });
             drawn.map_err(|error| Failure::Refused(format!("The terminal cannot be written: {error}.")))?;
@@ -155,53 +155,53 @@ impl View {
             };
             // What waits together is drawn together.
             for input in first.into_iter().chain(inputs.try_iter().take(AHEAD_MAX)) {
-                if matches!(self.take(input, to), Then::End) {
+                if matches!(self.take(input, to), Flow::Exit) {
                     return Ok(());
                 }
             }
         }
     }
 
-    fn take(&mut self, input: Input, to: &SyncSender<Input>) -> Then {
+    fn take(&mut self, input: Input, to: &SyncSender<Input>) -> Flow {
         match input {
-            Input::Stop => return Then::End,
+            Input::Stop => return Flow::Exit,
             Input::Resized => {}
-            Input::News(news) => self.hear(news),
+            Input::Update(update) => self.apply(update),
             Input::Key(key) => match self.state.on_key(key) {
-                Some(Wish::Quit) => return Then::End,
-                Some(wish) => self.ask(wish, to.clone()),
+                Some(UserAction::Quit) => return Flow::Exit,
+                Some(action) => self.ask(action, to.clone()),
                 None => {}
             },
         }
-        Then::GoOn
+        Flow::Continue
     }
 
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Everything { events, machines } => self.state.replace(events, machines),
-            News::Event(event) => self.state.put(*event),
-            News::Clock(clock, seen) => {
+    fn apply(&mut self, update: Update) {
+        match update {
+            Update::Everything { events, machines } => self.state.replace(events, machines),
+            Update::Event(event) => self.state.put(*event),
+            Update::Clock(clock, seen) => {
                 let manual = clock.kind == "Manual";
                 self.state.clock = if manual { state::Clock::Manual } else { state::Clock::Real };
-                self.state.link = Link::Live;
+                self.state.link = LinkState::Live;
                 self.clock = Some((clock, seen));
-                self.state.pass_to(self.now());
+                self.state.set_time(self.now());
             }
-            News::Away(why) => self.state.link = Link::Away(why),
-            News::Said(text) => self.state.message = Some(text),
+            Update::Away(why) => self.state.link = LinkState::Away(why),
+            Update::Message(text) => self.state.message = Some(text),
         }
     }
 
-    /// The answer comes as news, so that a slow server does not stop the keys.
-    fn ask(&self, wish: Wish, to: SyncSender<Input>) {
+    /// The answer comes as update, so that a slow server does not stop the keys.
+    fn ask(&self, action: UserAction, to: SyncSender<Input>) {
         let api = self.api.clone();
         thread::spawn(move || {
-            let news = match wish {
-                Wish::Approve(id) => source::approve(&api, &id),
-                Wish::Cancel(id) => source::cancel(&api, &id),
-                Wish::Quit => return,
+            let update = match action {
+                UserAction::Approve(id) => source::approve(&api, &id),
+                UserAction::Cancel(id) => source::cancel(&api, &id),
+                UserAction::Quit => return,
             };
-            let _ = to.send(Input::News(news));
+            let _ = to.send(Input::Update(update));
         });
     }
 

@@ -1,28 +1,28 @@
-//! What is seen, and what is made of it.
+//! What is observed, and what is made of it.
 
 use super::*;
 use crate::check::cases;
-use crate::check::seen::{Asked, Request};
+use crate::check::observation::{Request, RequestKind};
 
-fn at(tenths: u64) -> At {
+fn at(tenths: u64) -> Elapsed {
     Duration::from_millis(tenths * 100)
 }
 
 fn poll(tenths: u64, status: u16) -> Request {
     let faulty = status >= 400;
-    Request { at: at(tenths), what: Asked::Poll, status: Some(status), faulty }
+    Request { at: at(tenths), what: RequestKind::Poll, status: Some(status), faulty }
 }
 
 fn approve(tenths: u64, id: &str) -> Request {
-    Request { at: at(tenths), what: Asked::Approve(vec![id.into()]), status: Some(200), faulty: false }
+    Request { at: at(tenths), what: RequestKind::Approve(vec![id.into()]), status: Some(200), faulty: false }
 }
 
 /// Polls each second until the end, and approves event `E` of its own.
-fn good() -> Seen {
+fn good() -> Observation {
     let mut requests: Vec<Request> = (0..12).map(|n| poll(n * 10, 200)).collect();
     requests.push(approve(21, "E"));
     requests.sort_by_key(|request| request.at);
-    Seen { requests, events: vec![event(true)], until: at(115), ..Seen::default() }
+    Observation { requests, events: vec![event(true)], until: at(115), ..Observation::default() }
 }
 
 fn event(mine: bool) -> Event {
@@ -37,37 +37,37 @@ fn event(mine: bool) -> Event {
     }
 }
 
-fn marks(prepared: u64, restored: u64) -> (Marks, Vec<(At, Mark)>) {
+fn marks(prepared: u64, restored: u64) -> (Marks, Vec<(Elapsed, Mark)>) {
     let marks = Marks::typed(&["prepared=p".into(), "restored=r".into()]).unwrap();
     (marks, vec![(at(prepared), Mark::Prepared), (at(restored), Mark::Restored)])
 }
 
 fn case(name: &str) -> Case {
-    cases::chosen(&[name.into()], Profile::Own).unwrap()[0]
+    cases::select(&[name.into()], Profile::Own).unwrap()[0]
 }
 
 /// What is bad about it.
 #[track_caller]
-fn check(name: &str, seen: &Seen, profile: Profile, marks: &Marks, expected: &[&str]) {
-    let verdict = judge(&case(name), seen, profile, marks);
-    let bad = verdict.findings.iter().filter(|finding| finding.weight == Weight::Bad);
+fn check(name: &str, observed: &Observation, profile: Profile, marks: &Marks, expected: &[&str]) {
+    let verdict = judge(&case(name), observed, profile, marks);
+    let bad = verdict.findings.iter().filter(|finding| finding.severity == Severity::Bad);
     assert_eq!(bad.map(|finding| finding.text.as_str()).collect::<Vec<_>>(), expected, "{verdict:#?}");
     assert_eq!(verdict.passed(), expected.is_empty());
 }
 
 #[test]
 fn a_good_handler_passes_and_what_cannot_be_seen_is_said() {
-    let seen = good();
-    check("user-reboot", &seen, Profile::Own, &Marks::default(), &[]);
-    let verdict = judge(&case("user-reboot"), &seen, Profile::Own, &Marks::default());
-    let unseen = verdict.findings.iter().filter(|finding| finding.weight == Weight::NotObserved);
+    let observed = good();
+    check("user-reboot", &observed, Profile::Own, &Marks::default(), &[]);
+    let verdict = judge(&case("user-reboot"), &observed, Profile::Own, &Marks::default());
+    let unseen = verdict.findings.iter().filter(|finding| finding.severity == Severity::NotObserved);
     let unseen: Vec<_> = unseen.map(|finding| finding.text.as_str()).collect();
     assert_eq!(unseen, ["preparation before approval", "restoring after the end"]);
     let numbers = verdict.numbers;
     assert_eq!((numbers.first_poll, numbers.interval), (Some(at(0)), Some(at(10))));
     assert_eq!((numbers.seen_after, numbers.approved_after), (Some(at(5)), Some(at(6))));
     let (marks, written) = marks(16, 92);
-    check("user-reboot", &Seen { marks: written, ..seen }, Profile::Own, &marks, &[]);
+    check("user-reboot", &Observation { marks: written, ..observed }, Profile::Own, &marks, &[]);
 }
 
 #[test]
@@ -75,16 +75,16 @@ fn profiles_say_what_should_be_approved() {
     let none = Marks::default();
     check("user-reboot", &good(), Profile::Never, &none, &["approved its own Reboot"]);
     check("user-reboot", &good(), Profile::All, &none, &[]);
-    let others = Seen { events: vec![event(false)], ..good() };
+    let others = Observation { events: vec![event(false)], ..good() };
     check("someone-else", &others, Profile::Own, &none, &["approved another machine's Reboot"]);
     check("someone-else", &others, Profile::All, &none, &[]);
     let mut silent = good();
-    silent.requests.retain(|request| request.what == Asked::Poll);
+    silent.requests.retain(|request| request.what == RequestKind::Poll);
     check("user-reboot", &silent, Profile::Own, &none, &["did not approve its own Reboot"]);
     check("user-reboot", &silent, Profile::Never, &none, &[]);
     let at_once = Event { started: Some(at(15)), ..event(true) };
-    check("hardware-failure", &Seen { events: vec![at_once.clone()], ..silent }, Profile::Own, &none, &[]);
-    let late = Seen { events: vec![at_once], ..good() };
+    check("hardware-failure", &Observation { events: vec![at_once.clone()], ..silent }, Profile::Own, &none, &[]);
+    let late = Observation { events: vec![at_once], ..good() };
     check("hardware-failure", &late, Profile::Own, &none, &[]);
     let told = judge(&case("hardware-failure"), &late, Profile::Own, &none).findings;
     assert!(told.iter().any(|finding| finding.text.contains("had Started already")), "{told:?}");
@@ -94,36 +94,36 @@ fn profiles_say_what_should_be_approved() {
 fn preparation_comes_first_and_restoring_last() {
     let with = |prepared, restored| {
         let (marks, written) = marks(prepared, restored);
-        (Seen { marks: written, ..good() }, marks)
+        (Observation { marks: written, ..good() }, marks)
     };
-    let (seen, words) = with(50, 92);
-    check("user-reboot", &seen, Profile::Own, &words, &["approved before it had prepared"]);
-    let (seen, words) = with(5, 92);
-    check("user-reboot", &seen, Profile::Own, &words, &["approved and did not prepare"]);
-    let (seen, words) = with(16, 50);
-    check("user-reboot", &seen, Profile::Own, &words, &["did not restore after the end"]);
+    let (observed, words) = with(50, 92);
+    check("user-reboot", &observed, Profile::Own, &words, &["approved before it had prepared"]);
+    let (observed, words) = with(5, 92);
+    check("user-reboot", &observed, Profile::Own, &words, &["approved and did not prepare"]);
+    let (observed, words) = with(16, 50);
+    check("user-reboot", &observed, Profile::Own, &words, &["did not restore after the end"]);
     let canceled = vec![Event { canceled: true, started: None, ..event(true) }];
-    let (seen, words) = with(16, 50);
-    let seen = Seen { events: canceled, ..seen };
-    check("cancelled-maintenance", &seen, Profile::Own, &words, &["did not restore after the cancellation"]);
+    let (observed, words) = with(16, 50);
+    let observed = Observation { events: canceled, ..observed };
+    check("cancelled-maintenance", &observed, Profile::Own, &words, &["did not restore after the cancellation"]);
 }
 
 #[test]
 fn who_stops_asking_is_found_out() {
     let none = Marks::default();
-    let mut seen = good();
-    seen.requests.retain(|request| request.at < at(80));
-    check("user-reboot", &seen, Profile::Own, &none, &["did not ask again, so it missed the end"]);
-    let wrong = Seen { requests: vec![poll(0, 200), poll(10, 500)], until: at(100), ..Seen::default() };
-    let wrong = Seen { events: vec![Event { ended: None, started: None, ..event(false) }], ..wrong };
-    check("server-error", &wrong, Profile::Own, &none, &["stopped asking after wrong answers"]);
-    let recovered = Seen { requests: vec![poll(0, 200), poll(10, 500), poll(20, 304)], ..wrong };
+    let mut observed = good();
+    observed.requests.retain(|request| request.at < at(80));
+    check("user-reboot", &observed, Profile::Own, &none, &["did not ask again, so it missed the end"]);
+    let wrong = Observation { requests: vec![poll(0, 200), poll(10, 500)], until: at(100), ..Observation::default() };
+    let wrong = Observation { events: vec![Event { ended: None, started: None, ..event(false) }], ..wrong };
+    check("server-error", &wrong, Profile::Own, &none, &["stopped operation after wrong answers"]);
+    let recovered = Observation { requests: vec![poll(0, 200), poll(10, 500), poll(20, 304)], ..wrong };
     check("server-error", &recovered, Profile::Own, &none, &[]);
-    let slow = Seen { requests: vec![poll(0, 200)], until: at(331), ..Seen::default() };
+    let slow = Observation { requests: vec![poll(0, 200)], until: at(331), ..Observation::default() };
     let gap = "asked for nothing for 33.1 s, longer than the notice of a Preempt (30.0 s)";
     check("idle", &slow, Profile::Own, &none, &[gap]);
-    check("idle", &Seen { until: at(299), ..slow.clone() }, Profile::Own, &none, &[]);
-    check("idle", &Seen::default(), Profile::Own, &none, &["asked for nothing"]);
+    check("idle", &Observation { until: at(299), ..slow.clone() }, Profile::Own, &none, &[]);
+    check("idle", &Observation::default(), Profile::Own, &none, &["asked for nothing"]);
     check(
         "user-reboot",
         &slow.clone(),
@@ -131,14 +131,14 @@ fn who_stops_asking_is_found_out() {
         &none,
         &["was shown no event, because it never got a document", gap],
     );
-    let trouble = Seen { trouble: Some("the disk is full".into()), ..slow };
-    check("user-reboot", &trouble, Profile::Own, &none, &["the disk is full"]);
+    let error = Observation { error: Some("the disk is full".into()), ..slow };
+    check("user-reboot", &error, Profile::Own, &none, &["the disk is full"]);
 }
 
 #[test]
 fn ending_is_right_only_when_the_machine_has_ended() {
     let none = Marks::default();
-    let exit = |tenths: u64| Seen { exit: Some((at(tenths), "exit code 1".into())), ..good() };
+    let exit = |tenths: u64| Observation { exit: Some((at(tenths), "exit code 1".into())), ..good() };
     check("user-reboot", &exit(115), Profile::Own, &none, &["ended by itself (exit code 1) after 11.5 s"]);
     check("terminate", &exit(115), Profile::Own, &none, &[]);
     check("terminate", &exit(50), Profile::Own, &none, &["ended by itself (exit code 1) after 5.0 s"]);

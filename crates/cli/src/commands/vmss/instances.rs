@@ -4,19 +4,20 @@ use forewarn_api_types::nearest::nearest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{Named, Output, Waiting};
+use crate::args::{NoWaitArgs, Output, ResourceName};
 use crate::client::{self, Api, Call, Machine};
 use crate::commands::show_operations;
 use crate::commands::vm::{power_cell, yes_or_no};
+use crate::decode::decode_all;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Shown};
+use crate::output::{self, Cell, TableRow};
 
-fn all(api: &Api, set: &Named) -> Result<Vec<Value>, Failure> {
-    api.list(Call::to(&["scale-sets", &set.segment(), "instances"]))
+fn all(api: &Api, set: &ResourceName) -> Result<Vec<Value>, Failure> {
+    api.list(Call::api(&["scale-sets", &set.segment(), "instances"]))
 }
 
-pub fn list(api: &Api, set: &Named, output: Output) -> Result<(), Failure> {
-    output::list::<Instance>(&all(api, set)?, output)
+pub fn list(api: &Api, set: &ResourceName, output: Output) -> Result<(), Failure> {
+    output::print_list::<Instance>(&all(api, set)?, output)
 }
 
 /// A machine as a member of its set.
@@ -24,12 +25,12 @@ pub fn list(api: &Api, set: &Named, output: Output) -> Result<(), Failure> {
 #[serde(transparent)]
 struct Instance(Machine);
 
-impl Shown for Instance {
-    const HEAD: &'static [&'static str] =
+impl TableRow for Instance {
+    const HEADER: &'static [&'static str] =
         &["ID", "NAME", "POWER", "LISTENS", "DOMAIN", "ZONE", "LATEST MODEL", "NOTICE", "PROTECTED"];
-    const NONE: &'static str = "There are no instances.";
+    const EMPTY: &'static str = "There are no instances.";
 
-    fn row(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<Cell> {
         let Instance(machine) = self;
         let notice = machine.terminate_notification.as_ref().map(|notice| notice.not_before_timeout.clone());
         vec![
@@ -47,20 +48,20 @@ impl Shown for Instance {
 }
 
 /// Those that were named; none when all are meant, which is how the API is told.
-pub fn named(api: &Api, set: &Named, ids: &[String]) -> Result<Vec<Machine>, Failure> {
+pub fn named(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
     if ids.is_empty() || ids.iter().any(|id| id == "*") { Ok(Vec::new()) } else { chosen(api, set, ids) }
 }
 
 /// Those that were named, by id, name or vmId; all when none or `*` was.
-pub fn chosen(api: &Api, set: &Named, ids: &[String]) -> Result<Vec<Machine>, Failure> {
-    let machines: Vec<Machine> = client::read_all(&all(api, set)?)?;
+pub fn chosen(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
+    let machines: Vec<Machine> = decode_all(&all(api, set)?)?;
     if ids.is_empty() || ids.iter().any(|id| id == "*") {
         return Ok(machines);
     }
     ids.iter().map(|id| pick(&machines, id, set)).collect()
 }
 
-fn pick(machines: &[Machine], id: &str, set: &Named) -> Result<Machine, Failure> {
+fn pick(machines: &[Machine], id: &str, set: &ResourceName) -> Result<Machine, Failure> {
     let is_it = |machine: &&Machine| {
         machine.instance_id.is_some_and(|number| number.to_string() == id)
             || machine.name.eq_ignore_ascii_case(id)
@@ -71,7 +72,7 @@ fn pick(machines: &[Machine], id: &str, set: &Named) -> Result<Machine, Failure>
         let hint = near.map_or("`forewarn vmss list-instances` shows which there are.".into(), |name| {
             format!("Did you mean '{name}'?")
         });
-        Failure::Refused(output::tame(&format!("Scale set '{}' has no instance '{id}'. {hint}", set.name())))
+        Failure::Refused(output::escape(&format!("Scale set '{}' has no instance '{id}'. {hint}", set.name())))
     })
 }
 
@@ -83,11 +84,11 @@ pub fn vm_ids(machines: &[Machine]) -> Vec<String> {
     machines.iter().map(|machine| machine.vm_id.clone()).collect()
 }
 
-/// One operation for each; the first refusal ends the asking, and says for which it came too late.
-pub fn ask(api: &Api, machines: &[Machine], action: &str, waiting: &Waiting, output: Output) -> Result<(), Failure> {
+/// One operation for each; the first refusal ends the operation, and says for which it came too late.
+pub fn ask(api: &Api, machines: &[Machine], action: &str, waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
     let mut operations = Vec::new();
     for machine in machines {
-        match api.post(&Call::to(&["machines", &machine.vm_id, action]), &json!({})) {
+        match api.post(&Call::api(&["machines", &machine.vm_id, action]), &json!({})) {
             Ok(operation) => operations.push(operation),
             Err(Failure::Refused(reason)) => return Err(refused(machines, operations.len(), &reason)),
             Err(failure) => return Err(failure),
@@ -100,7 +101,7 @@ fn refused(machines: &[Machine], asked: usize, reason: &str) -> Failure {
     let at = &machines[asked].name;
     let before = match &machines[..asked] {
         [] => String::new(),
-        some => format!(" It was asked for before, and goes on: {}.", client::few(&names(some))),
+        some => format!(" It was asked for before, and goes on: {}.", client::join_few(&names(some))),
     };
-    Failure::Refused(output::tame(&format!("{at}: {reason}{before}")))
+    Failure::Refused(output::escape(&format!("{at}: {reason}{before}")))
 }

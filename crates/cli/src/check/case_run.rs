@@ -1,4 +1,4 @@
-//! A server and a handler for each case, all at once, and everything that is seen of them.
+//! A server and a handler for each case, all at once, and everything that is observed of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use forewarn_store::{HistoryQuery, HistoryRow};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::Common;
+use super::CheckContext;
 use super::cases::Case;
 use super::handler::Handler;
 use super::judge::GAP_MAX;
 use super::marks::{Mark, Marks};
-use super::seen::{Asked, At, Event, Request, Seen};
+use super::observation::{Elapsed, Event, Observation, Request, RequestKind};
 use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
 use crate::failure::{Failure, sentence};
@@ -47,30 +47,30 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long impacts take, before notice is scaled: a poll a second sees them.
 const IMPACT: Duration = Duration::from_secs(3 * 60);
 
-pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Seen>, Failure> {
+pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Observation>, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
-    let common = Common {
+    let context = CheckContext {
         command: args.command.clone(),
         marks: marks.clone(),
         verbose: args.verbose,
-        starting: Starting::default(),
-        hopeless: Arc::new(AtomicBool::new(false)),
+        starting: StartLimiter::default(),
+        aborted: Arc::new(AtomicBool::new(false)),
     };
-    let results: Vec<Result<Seen, Failure>> = thread::scope(|scope| {
+    let results: Vec<Result<Observation, Failure>> = thread::scope(|scope| {
         let threads: Vec<_> =
-            cases.iter().map(|case| scope.spawn(|| Stage::open(case, &common, &runtime)?.play())).collect();
+            cases.iter().map(|case| scope.spawn(|| CaseRun::open(case, &context, &runtime)?.play())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(broken()))).collect()
     });
     told(results)
 }
 
 /// Cases that were broken off because of another say nothing; that one does.
-fn told(results: Vec<Result<Seen, Failure>>) -> Result<Vec<Seen>, Failure> {
-    let speaks = |result: &Result<Seen, Failure>| matches!(result, Err(failure) if failure.message().is_some());
+fn told(results: Vec<Result<Observation, Failure>>) -> Result<Vec<Observation>, Failure> {
+    let speaks = |result: &Result<Observation, Failure>| matches!(result, Err(failure) if failure.message().is_some());
     let mut results = results;
     match results.iter().position(speaks) {
-        Some(place) => results.swap_remove(place).map(|seen| vec![seen]),
+        Some(place) => results.swap_remove(place).map(|observed| vec![observed]),
         None => results.into_iter().collect(),
     }
 }
@@ -79,9 +79,9 @@ fn broken() -> Failure {
     Failure::Refused("A case has broken off. This is a fault of forewarn: please report it.".into())
 }
 
-struct Stage<'a> {
+struct CaseRun<'a> {
     case: &'a Case,
-    common: &'a Common,
+    context: &'a CheckContext,
     runtime: &'a Runtime,
     running: Option<Running>,
     engine: Engine,
@@ -91,16 +91,16 @@ struct Stage<'a> {
     metadata: String,
 }
 
-impl<'a> Stage<'a> {
-    fn open(case: &'a Case, common: &'a Common, runtime: &'a Runtime) -> Result<Stage<'a>, Failure> {
+impl<'a> CaseRun<'a> {
+    fn open(case: &'a Case, context: &'a CheckContext, runtime: &'a Runtime) -> Result<CaseRun<'a>, Failure> {
         let running = runtime.block_on(forewarn_server::start(config(case)));
         let running = running.map_err(|error| Failure::Refused(sentence(&format!("{error:#}"))))?;
         let Some(BoundAddress::Tcp(metadata)) = running.metadata.first().cloned() else { return Err(broken()) };
         let server = format!("http://{}", running.management);
         let connection = Connection { server: server.clone(), data: None, token: None, output: Output::Json };
-        Ok(Stage {
+        Ok(CaseRun {
             case,
-            common,
+            context,
             runtime,
             engine: running.engine.clone(),
             endpoint: running.endpoint.clone(),
@@ -111,31 +111,31 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn play(mut self) -> Result<Seen, Failure> {
+    fn play(mut self) -> Result<Observation, Failure> {
         let run = self.begin()?;
         let machine = self.subject()?;
-        let permit = self.common.starting.enter();
-        let mut handler = Handler::start(self.case, self.common, &self.server, &self.metadata)?;
-        let mut watch = Watch { machine, begun: self.engine.now(), next: 0, seen: Seen::default() };
+        let permit = self.context.starting.enter();
+        let mut handler = Handler::start(self.case, self.context, &self.server, &self.metadata)?;
+        let mut watch = Monitor { machine, begun: self.engine.now(), next: 0, observed: Observation::default() };
         let result = self.watch(run, &mut handler, &mut watch, permit);
         handler.end();
         watch.look(&self.endpoint);
-        watch.seen.until = self.engine.now().since(watch.begun);
-        watch.seen.marks = handler.marks(watch.begun);
-        watch.seen.events = self.events(watch.begun)?;
+        watch.observed.until = self.engine.now().since(watch.begun);
+        watch.observed.marks = handler.marks(watch.begun);
+        watch.observed.events = self.events(watch.begun)?;
         if let Some(running) = self.running.take() {
             self.runtime.block_on(running.stop());
         }
-        result.map(|()| watch.seen)
+        result.map(|()| watch.observed)
     }
 
     /// The run of the scenario; None when nothing is to happen.
     fn begin(&self) -> Result<Option<u64>, Failure> {
         let Some(scenario) = self.case.scenario else {
-            self.api.post(&Call::to(&["machines"]), &json!({ "name": self.case.subject }))?;
+            self.api.post(&Call::api(&["machines"]), &json!({ "name": self.case.subject }))?;
             return Ok(None);
         };
-        let begun = self.api.post(&Call::to(&["scenario-runs"]), &json!({ "scenario": scenario, "handler": true }))?;
+        let begun = self.api.post(&Call::api(&["scenario-runs"]), &json!({ "scenario": scenario, "handler": true }))?;
         begun["id"].as_u64().map(Some).ok_or_else(broken)
     }
 
@@ -158,29 +158,31 @@ impl<'a> Stage<'a> {
         &self,
         run: Option<u64>,
         handler: &mut Handler,
-        watch: &mut Watch,
+        watch: &mut Monitor,
         permit: Permit<'_>,
     ) -> Result<(), Failure> {
         let mut permit = Some(permit);
         let begun = Instant::now();
-        let mut over: Option<(Instant, At)> = None;
+        let mut over: Option<(Instant, Elapsed)> = None;
         loop {
             watch.look(&self.endpoint);
-            watch.seen.exit = handler.exit(watch.begun);
-            if self.common.hopeless.load(Ordering::Relaxed) {
-                return Err(Failure::NobodyReads);
+            watch.observed.exit = handler.exit(watch.begun);
+            if self.context.aborted.load(Ordering::Relaxed) {
+                return Err(Failure::Silent);
             }
-            if watch.seen.requests.is_empty() && (begun.elapsed() > FIRST_REQUEST_MAX || watch.seen.exit.is_some()) {
+            if watch.observed.requests.is_empty()
+                && (begun.elapsed() > FIRST_REQUEST_MAX || watch.observed.exit.is_some())
+            {
                 return Err(self.give_up(watch, handler));
             }
             if let Some((status, count)) =
-                watch.seen.all_refused().filter(|(_, n)| *n >= REFUSED_MAX && begun.elapsed() > FIRST_REQUEST_MAX)
+                watch.observed.all_refused().filter(|(_, n)| *n >= REFUSED_MAX && begun.elapsed() > FIRST_REQUEST_MAX)
             {
-                watch.seen.trouble =
+                watch.observed.error =
                     Some(format!("all {count} requests for the document were refused with {status}. {REMEDY}"));
                 return Ok(());
             }
-            if !watch.seen.requests.is_empty() {
+            if !watch.observed.requests.is_empty() {
                 drop(permit.take());
             }
             if over.is_none() && self.is_over(run, begun, watch)? {
@@ -188,7 +190,7 @@ impl<'a> Stage<'a> {
                 over = Some((Instant::now(), last.unwrap_or_default()));
             }
             if over.is_some_and(|(since, ended)| self.is_settled(since, ended, watch, handler))
-                || watch.seen.exit.is_some()
+                || watch.observed.exit.is_some()
             {
                 return Ok(());
             }
@@ -197,42 +199,42 @@ impl<'a> Stage<'a> {
     }
 
     /// Without a single request nothing can be said of any case.
-    fn give_up(&self, watch: &Watch, handler: &Handler) -> Failure {
-        if self.common.hopeless.swap(true, Ordering::Relaxed) {
-            return Failure::NobodyReads;
+    fn give_up(&self, watch: &Monitor, handler: &Handler) -> Failure {
+        if self.context.aborted.swap(true, Ordering::Relaxed) {
+            return Failure::Silent;
         }
-        let how = match &watch.seen.exit {
+        let how = match &watch.observed.exit {
             Some((_, how)) => format!("The handler ended ({how}) before it asked for anything"),
             None => format!("No request came within {} seconds", FIRST_REQUEST_MAX.as_secs()),
         };
         let last = handler.last_line().map_or_else(String::new, |line| format!(" The last that it wrote: {line}"));
-        Failure::Ended(format!("{how}. {REMEDY}.{last}"))
+        Failure::Failed(format!("{how}. {REMEDY}.{last}"))
     }
 
-    fn is_over(&self, run: Option<u64>, begun: Instant, watch: &mut Watch) -> Result<bool, Failure> {
+    fn is_over(&self, run: Option<u64>, begun: Instant, watch: &mut Monitor) -> Result<bool, Failure> {
         let Some(run) = run else { return Ok(begun.elapsed() > IDLE) };
-        let run = self.api.get(&Call::to(&["scenario-runs", &run.to_string()]))?;
+        let run = self.api.get(&Call::api(&["scenario-runs", &run.to_string()]))?;
         match run["state"].as_str() {
             Some("Running") => Ok(false),
             Some("Passed") => Ok(true),
             _ => {
                 let reason = run["reason"].as_str().unwrap_or_default();
-                watch.seen.trouble = Some(format!("the scenario could not be played to its end: {reason}"));
+                watch.observed.error = Some(format!("the scenario could not be played to its end: {reason}"));
                 Ok(true)
             }
         }
     }
 
     /// After the end the handler must have had a chance to see it, and to say so.
-    fn is_settled(&self, over: Instant, ended: At, watch: &Watch, handler: &Handler) -> bool {
-        if watch.seen.trouble.is_some() || self.case.scenario.is_none() {
+    fn is_settled(&self, over: Instant, ended: Elapsed, watch: &Monitor, handler: &Handler) -> bool {
+        if watch.observed.error.is_some() || self.case.scenario.is_none() {
             return true;
         }
-        let Some(poll) = watch.seen.poll_after(ended) else {
+        let Some(poll) = watch.observed.poll_after(ended) else {
             return self.case.ends_machine || over.elapsed() > GAP_MAX + LOOK * 4;
         };
         let restored = handler.marks(watch.begun).iter().any(|(at, mark)| *mark == Mark::Restored && *at >= ended);
-        let marked = self.common.marks.restored.is_none() || self.case.ends_machine || restored;
+        let marked = self.context.marks.restored.is_none() || self.case.ends_machine || restored;
         let now = self.engine.now().since(watch.begun);
         marked || now.saturating_sub(poll) > MARK_WAIT
     }
@@ -246,15 +248,15 @@ impl<'a> Stage<'a> {
 
 /// Handlers that all start at once start slowly, and would seem to ask for nothing.
 #[derive(Default)]
-pub struct Starting {
+pub struct StartLimiter {
     count: Mutex<usize>,
     changed: Condvar,
 }
 
 /// One may start, as long as this is there.
-pub struct Permit<'a>(&'a Starting);
+pub struct Permit<'a>(&'a StartLimiter);
 
-impl Starting {
+impl StartLimiter {
     fn enter(&self) -> Permit<'_> {
         let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let mut count =
@@ -272,15 +274,15 @@ impl Drop for Permit<'_> {
 }
 
 /// Requests as they come in.
-struct Watch {
+struct Monitor {
     machine: MachineId,
     begun: Timestamp,
-    /// The number of the last request that was seen.
+    /// The number of the last request that was observed.
     next: u64,
-    seen: Seen,
+    observed: Observation,
 }
 
-impl Watch {
+impl Monitor {
     fn look(&mut self, endpoint: &EndpointState) {
         for request in endpoint.requests.log_of(self.machine, self.next).requests {
             self.next = request.number;
@@ -289,12 +291,17 @@ impl Watch {
             }
             let document = request.path.eq_ignore_ascii_case("/metadata/scheduledevents");
             let what = match request.method.as_str() {
-                "GET" if document => Asked::Poll,
-                "POST" if document => Asked::Approve(request.approved.iter().map(ToString::to_string).collect()),
-                _ => Asked::Other,
+                "GET" if document => RequestKind::Poll,
+                "POST" if document => RequestKind::Approve(request.approved.iter().map(ToString::to_string).collect()),
+                _ => RequestKind::Other,
             };
             let faulty = request.faults.iter().any(|met| SPOILED.contains(&met.kind));
-            self.seen.requests.push(Request { at: request.at.since(self.begun), what, status: request.status, faulty });
+            self.observed.requests.push(Request {
+                at: request.at.since(self.begun),
+                what,
+                status: request.status,
+                faulty,
+            });
         }
     }
 }
@@ -368,9 +375,9 @@ mod tests {
 
     #[test]
     fn the_case_that_knows_why_nothing_can_be_said_is_heard() {
-        let why = || Failure::Ended("why".into());
-        let broken_off = || Err(Failure::NobodyReads);
+        let why = || Failure::Failed("why".into());
+        let broken_off = || Err(Failure::Silent);
         assert_eq!(told(vec![broken_off(), Err(why()), broken_off()]).unwrap_err(), why());
-        assert_eq!(told(vec![Ok(Seen::default())]).unwrap().len(), 1);
+        assert_eq!(told(vec![Ok(Observation::default())]).unwrap().len(), 1);
     }
 }

@@ -1,7 +1,8 @@
 //! What only history knows: when an event that is over had started, and all of an event that the server
 //! has forgotten, which it does an hour after the end.
 
-use super::{Api, Approval, Call, Event, HistoryRow, read_all};
+use super::{Api, Approval, Call, Event, HistoryRow};
+use crate::decode::decode_all;
 use crate::failure::Failure;
 
 /// The event with the time of its start.
@@ -22,7 +23,7 @@ pub fn owner(api: &Api, event_id: &str) -> Result<Option<String>, Failure> {
 }
 
 fn rows(api: &Api, event_id: &str) -> Result<Vec<HistoryRow>, Failure> {
-    read_all(&api.list(Call::to(&["history"]).with("event", Some(event_id)))?)
+    decode_all(&api.list(Call::api(&["history"]).with("event", Some(event_id)))?)
 }
 
 fn from_rows(id: &str, rows: &[HistoryRow]) -> Option<Event> {
@@ -62,7 +63,7 @@ fn api_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::timeline;
+    use crate::client::format_timeline;
     use serde_json::json;
 
     #[test]
@@ -77,8 +78,8 @@ mod tests {
             row(2, "started", None, None),
             row(3, "ended", Some("timed-out"), None),
         ];
-        let event = from_rows("E", &read_all(&rows).unwrap()).unwrap();
+        let event = from_rows("E", &decode_all(&rows).unwrap()).unwrap();
         let expected = "Scheduled 10:00:00 · approved by web_1 10:01:00 · Started 10:02:00 · TimedOut 10:03:00";
-        assert_eq!((event.kind.as_str(), timeline(&event).as_str()), ("Reboot", expected));
+        assert_eq!((event.kind.as_str(), format_timeline(&event).as_str()), ("Reboot", expected));
     }
 }

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 const FLAGS: [&str; 5] = ["--server", "--data", "--token", "--output", "-o"];
 
 /// The same words with the first command before these flags. Other flags there are for clap to complain of.
-pub fn commands_first(words: Vec<OsString>) -> Vec<OsString> {
+pub fn move_behind_command(words: Vec<OsString>) -> Vec<OsString> {
     let mut end = 1;
     while let Some(length) = words.get(end).and_then(|word| flag_length(word)) {
         end += length;
@@ -41,7 +41,7 @@ mod tests {
         let check = |typed: &str, expected: &str| {
             let words = typed.split(' ').map(OsString::from).collect();
             let ordered: Vec<String> =
-                commands_first(words).into_iter().map(|word| word.into_string().unwrap()).collect();
+                move_behind_command(words).into_iter().map(|word| word.into_string().unwrap()).collect();
             assert_eq!(ordered.join(" "), expected);
         };
         check("forewarn --server http://h:1 -o json vm list", "forewarn vm --server http://h:1 -o json list");

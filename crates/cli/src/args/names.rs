@@ -2,21 +2,21 @@
 
 /// A machine, a set, a service.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Named {
+pub struct ResourceName {
     /// Its name, or GROUP/NAME where several have it; a machine also by its vmId.
     #[arg(value_name = "NAME", required_unless_present = "name")]
-    place: Option<String>,
+    positional: Option<String>,
     /// The same as NAME.
-    #[arg(short, long, value_name = "NAME", conflicts_with = "place")]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "positional")]
     name: Option<String>,
     /// Its resource group (of a role instance: its cloud service).
     #[arg(short = 'g', long, value_name = "GROUP")]
     resource_group: Option<String>,
 }
 
-impl Named {
+impl ResourceName {
     pub fn name(&self) -> &str {
-        self.place.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
+        self.positional.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
     }
 
     /// The resource group and the name of something that is made.
@@ -41,21 +41,21 @@ impl Named {
 pub struct HostName {
     /// Its name.
     #[arg(value_name = "NAME", required_unless_present = "name")]
-    place: Option<String>,
+    positional: Option<String>,
     /// The same as NAME.
-    #[arg(short, long, value_name = "NAME", conflicts_with = "place")]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "positional")]
     name: Option<String>,
 }
 
 impl HostName {
     pub fn name(&self) -> &str {
-        self.place.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
+        self.positional.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
     }
 }
 
 /// Which ones a list shows.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Within {
+pub struct GroupFilter {
     /// Only those of this resource group.
     #[arg(short = 'g', long, value_name = "GROUP")]
     pub resource_group: Option<String>,

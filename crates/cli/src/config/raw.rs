@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Wrong;
+use super::ConfigError;
 
 /// One setting as one source gives it.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct RawSetting {
     /// As in the file: `driver.kind`.
     pub key: String,
-    pub place: Place,
-    pub values: Vec<Typed>,
+    pub origin: Origin,
+    pub values: Vec<RawValue>,
 }
 
 #[derive(Clone, Debug)]
-pub enum Typed {
+pub enum RawValue {
     Text(String),
     /// A table in a list of tables.
     Table(Vec<Field>),
@@ -34,34 +34,34 @@ pub struct Field {
 
 /// Where something was typed; displayed as the beginning of a sentence about it.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum Origin {
     File { path: PathBuf, line: usize, key: String },
     Environment(String),
     Flag(String),
 }
 
-impl Place {
+impl Origin {
     /// The same file, another line and key.
-    pub fn at(&self, new_line: usize, new_key: &str) -> Place {
+    pub fn at(&self, new_line: usize, new_key: &str) -> Origin {
         match self {
-            Place::File { path, .. } => Place::File { path: path.clone(), line: new_line, key: new_key.into() },
+            Origin::File { path, .. } => Origin::File { path: path.clone(), line: new_line, key: new_key.into() },
             other => other.clone(),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { path, line, key } => write!(f, "{}, line {line}: {key}", path.display()),
-            Place::Environment(name) => write!(f, "{name} in the environment"),
-            Place::Flag(name) => write!(f, "--{name}"),
+            Origin::File { path, line, key } => write!(f, "{}, line {line}: {key}", path.display()),
+            Origin::Environment(name) => write!(f, "{name} in the environment"),
+            Origin::Flag(name) => write!(f, "--{name}"),
         }
     }
 }
 
 /// Everything that a file sets, in its order.
-pub fn file(path: &Path, text: &str) -> Result<Vec<Given>, Wrong> {
+pub fn file(path: &Path, text: &str) -> Result<Vec<RawSetting>, ConfigError> {
     let source = Source { path, text };
     let document = DeTable::parse(text).map_err(|error| source.not_toml(&error))?;
     let mut given = Vec::new();
@@ -75,42 +75,42 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn table(&self, prefix: &str, table: &DeTable<'_>, given: &mut Vec<Given>) -> Result<(), Wrong> {
+    fn table(&self, prefix: &str, table: &DeTable<'_>, given: &mut Vec<RawSetting>) -> Result<(), ConfigError> {
         for (name, value) in table {
             let key = format!("{prefix}{}", name.get_ref());
             let line = self.line(name.span().start);
             match value.get_ref() {
                 // An empty table says nothing, but its name may be wrong.
                 DeValue::Table(inner) if inner.is_empty() => {
-                    given.push(Given { place: self.place(line, &key), key, values: Vec::new() });
+                    given.push(RawSetting { origin: self.origin(line, &key), key, values: Vec::new() });
                 }
                 DeValue::Table(inner) => self.table(&format!("{key}."), inner, given)?,
                 DeValue::Array(items) => {
                     let values = items.iter().map(|item| self.item(&key, item)).collect::<Result<_, _>>()?;
-                    given.push(Given { place: self.place(line, &key), key, values });
+                    given.push(RawSetting { origin: self.origin(line, &key), key, values });
                 }
                 _ => {
-                    let values = vec![Typed::Text(self.scalar(&key, value)?)];
-                    given.push(Given { place: self.place(line, &key), key, values });
+                    let values = vec![RawValue::Text(self.scalar(&key, value)?)];
+                    given.push(RawSetting { origin: self.origin(line, &key), key, values });
                 }
             }
         }
         Ok(())
     }
 
-    fn item(&self, key: &str, item: &Spanned<DeValue<'_>>) -> Result<Typed, Wrong> {
+    fn item(&self, key: &str, item: &Spanned<DeValue<'_>>) -> Result<RawValue, ConfigError> {
         let DeValue::Table(table) = item.get_ref() else {
-            return Ok(Typed::Text(self.scalar(key, item)?));
+            return Ok(RawValue::Text(self.scalar(key, item)?));
         };
         let field = |(name, value): (&Spanned<_>, _)| {
             let name_text = AsRef::<str>::as_ref(name.get_ref()).to_owned();
             let text = self.scalar(&format!("{key}.{name_text}"), value)?;
             Ok(Field { name: name_text, text, line: self.line(name.span().start) })
         };
-        Ok(Typed::Table(table.iter().map(field).collect::<Result<_, Wrong>>()?))
+        Ok(RawValue::Table(table.iter().map(field).collect::<Result<_, ConfigError>>()?))
     }
 
-    fn scalar(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<String, Wrong> {
+    fn scalar(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<String, ConfigError> {
         Ok(match value.get_ref() {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(number) => number.to_string(),
@@ -118,20 +118,20 @@ impl Source<'_> {
             DeValue::Boolean(value) => value.to_string(),
             DeValue::Datetime(time) => time.to_string(),
             DeValue::Array(_) | DeValue::Table(_) => {
-                let place = self.place(self.line(value.span().start), key);
-                return Err(Wrong(format!("{place} must be a single value, not a list or a table.")));
+                let origin = self.origin(self.line(value.span().start), key);
+                return Err(ConfigError(format!("{origin} expected be a single value, not a list or a table.")));
             }
         })
     }
 
-    fn not_toml(&self, error: &toml::de::Error) -> Wrong {
+    fn not_toml(&self, error: &toml::de::Error) -> ConfigError {
         let line = error.span().map_or(1, |span| self.line(span.start));
         let what = error.message().trim_end_matches('.').replace('\n', ", ");
-        Wrong(format!("{}, line {line}: this is not TOML: {what}.", self.path.display()))
+        ConfigError(format!("{}, line {line}: this is not TOML: {what}.", self.path.display()))
     }
 
-    fn place(&self, line: usize, key: &str) -> Place {
-        Place::File { path: self.path.into(), line, key: key.into() }
+    fn origin(&self, line: usize, key: &str) -> Origin {
+        Origin::File { path: self.path.into(), line, key: key.into() }
     }
 
     fn line(&self, offset: usize) -> usize {

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::words;
+use crate::parse;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
@@ -29,8 +29,8 @@ pub struct DetailArgs {
     #[arg(long, value_name = "SIZE", visible_alias = "vm-sku")]
     pub size: Option<String>,
     /// Its image: PUBLISHER:OFFER:SKU:VERSION.
-    #[arg(long, value_name = "URN", value_parser = words::image)]
-    pub image: Option<words::Image>,
+    #[arg(long, value_name = "URN", value_parser = parse::image)]
+    pub image: Option<parse::Image>,
     /// Linux or Windows.
     #[arg(long, value_name = "TYPE")]
     pub os_type: Option<String>,
@@ -45,18 +45,18 @@ pub struct DetailArgs {
     pub tags: Vec<String>,
 }
 
-/// What is approved without asking a machine.
+/// What is approved without operation a machine.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Automatic approval")]
 pub struct PolicyArgs {
     /// Restarts that a user asks for.
-    #[arg(long, value_name = "true|false", value_parser = words::yes_or_no, visible_alias = "enable-user-reboot-scheduled-events")]
+    #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no, visible_alias = "enable-user-reboot-scheduled-events")]
     pub approve_user_reboot: Option<bool>,
     /// Redeployments that a user asks for.
-    #[arg(long, value_name = "true|false", value_parser = words::yes_or_no, visible_alias = "enable-user-redeploy-scheduled-events")]
+    #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no, visible_alias = "enable-user-redeploy-scheduled-events")]
     pub approve_user_redeploy: Option<bool>,
     /// Everything while all machines of the group are down.
-    #[arg(long, value_name = "true|false", value_parser = words::yes_or_no)]
+    #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub approve_all_instances_down: Option<bool>,
 }
 
@@ -64,9 +64,9 @@ pub struct PolicyArgs {
 #[derive(Debug, clap::Args)]
 pub struct TerminateChange {
     /// Announce deletions, or delete at once and without notice.
-    #[arg(long, value_name = "true|false", value_parser = words::yes_or_no)]
+    #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub enable_terminate_notification: Option<bool>,
     /// How long before: 5 to 15 minutes, as a number or such as 7m30s.
-    #[arg(long, value_name = "MINUTES", value_parser = words::terminate_timeout, allow_hyphen_values = true)]
+    #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
 }

@@ -1,36 +1,36 @@
-//! What was seen of a handler in one case. Plain data, in the order of time.
+//! What was observed of a handler in one case. Plain data, in the order of time.
 
 use std::time::Duration;
 
 use super::marks::Mark;
 
 /// Since the handler was started.
-pub type At = Duration;
+pub type Elapsed = Duration;
 
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observation {
     pub requests: Vec<Request>,
     pub events: Vec<Event>,
-    pub marks: Vec<(At, Mark)>,
+    pub marks: Vec<(Elapsed, Mark)>,
     /// It ended by itself, and how.
-    pub exit: Option<(At, String)>,
+    pub exit: Option<(Elapsed, String)>,
     /// The scenario could not be played to its end, and why.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
     /// When nobody looked any more.
-    pub until: At,
+    pub until: Elapsed,
 }
 
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub at: At,
-    pub what: Asked,
+    pub at: Elapsed,
+    pub what: RequestKind,
     /// None: the connection was reset.
     pub status: Option<u16>,
     pub faulty: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestKind {
     Poll,
     Approve(Vec<String>),
     /// Instance metadata and the like.
@@ -43,9 +43,9 @@ pub struct Event {
     pub kind: String,
     /// Whether it is about the handler's machine.
     pub mine: bool,
-    pub appeared: At,
-    pub started: Option<At>,
-    pub ended: Option<At>,
+    pub appeared: Elapsed,
+    pub started: Option<Elapsed>,
+    pub ended: Option<Elapsed>,
     pub canceled: bool,
 }
 
@@ -56,13 +56,13 @@ impl Event {
     }
 }
 
-impl Seen {
+impl Observation {
     pub fn polls(&self) -> impl DoubleEndedIterator<Item = &Request> {
-        self.requests.iter().filter(|request| request.what == Asked::Poll)
+        self.requests.iter().filter(|request| request.what == RequestKind::Poll)
     }
 
     /// The first poll after a time that was answered properly.
-    pub fn poll_after(&self, at: At) -> Option<At> {
+    pub fn poll_after(&self, at: Elapsed) -> Option<Elapsed> {
         let good = |request: &&Request| matches!(request.status, Some(200 | 304)) && !request.faulty;
         self.polls().filter(good).map(|request| request.at).find(|poll| *poll >= at)
     }
@@ -70,7 +70,9 @@ impl Seen {
     /// Approvals that the server did not take, though nothing was wrong with the server.
     pub fn refused_approvals(&self) -> usize {
         let refused = |request: &&Request| {
-            matches!(request.what, Asked::Approve(_)) && !request.faulty && request.status.is_some_and(|it| it >= 400)
+            matches!(request.what, RequestKind::Approve(_))
+                && !request.faulty
+                && request.status.is_some_and(|it| it >= 400)
         };
         self.requests.iter().filter(refused).count()
     }
@@ -83,15 +85,15 @@ impl Seen {
     }
 
     /// When the handler approved an event, if it did.
-    pub fn approval(&self, id: &str) -> Option<At> {
+    pub fn approval(&self, id: &str) -> Option<Elapsed> {
         let names = |request: &&Request| match &request.what {
-            Asked::Approve(ids) => ids.iter().any(|it| it.eq_ignore_ascii_case(id)),
-            Asked::Poll | Asked::Other => false,
+            RequestKind::Approve(ids) => ids.iter().any(|it| it.eq_ignore_ascii_case(id)),
+            RequestKind::Poll | RequestKind::Other => false,
         };
         self.requests.iter().find(names).map(|request| request.at)
     }
 
-    pub fn mark_after(&self, mark: Mark, at: At) -> Option<At> {
+    pub fn mark_after(&self, mark: Mark, at: Elapsed) -> Option<Elapsed> {
         self.marks.iter().find(|(when, which)| *which == mark && *when >= at).map(|(when, _)| *when)
     }
 }

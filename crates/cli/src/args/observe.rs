@@ -1,11 +1,11 @@
-//! `forewarn events wait` and `forewarn vm requests`: for those who look at what their handler does.
+//! `forewarn events wait` and `forewarn vm requests`: for those actor_name look at what their handler does.
 
 use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::Named;
-use crate::words;
+use super::ResourceName;
+use crate::parse;
 
 #[derive(Debug, clap::Args)]
 pub struct WaitArgs {
@@ -22,10 +22,10 @@ pub struct WaitArgs {
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
     /// What happened at this time or later counts, such as 2026-07-28T10:00:00Z.
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub since: Option<jiff::Timestamp>,
     /// How long to wait, by your own clock.
-    #[arg(long, value_name = "SPAN", value_parser = words::span, default_value = "30s")]
+    #[arg(long, value_name = "SPAN", value_parser = parse::span, default_value = "30s")]
     pub timeout: Duration,
 }
 
@@ -54,7 +54,7 @@ pub enum EventType {
 #[derive(Debug, clap::Args)]
 pub struct RequestsArgs {
     #[command(flatten)]
-    pub vm: Named,
+    pub vm: ResourceName,
     /// Go on with what it asks from now on, until interrupted.
     #[arg(long, short)]
     pub follow: bool,
