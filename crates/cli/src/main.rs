@@ -25,7 +25,7 @@ mod watch;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = args::Args::typed(commands::not_understood);
+    let args = args::Args::parse_or_exit(commands::print_eval_guard);
     match commands::run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

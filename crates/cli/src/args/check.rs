@@ -1,4 +1,4 @@
-//! `forewarn check`.
+//! Arguments of `forewarn check`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,32 +9,35 @@ use super::Output;
 
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// What the handler is meant to approve: the events of its own machine, all that it sees, or none.
+    /// Events that the handler should approve.
     #[arg(long, value_name = "PROFILE", default_value = "own")]
     pub profile: Profile,
-    /// What the handler writes when it has prepared, or restored: prepared=REGEX, restored=REGEX.
+    /// Output line that shows preparation (prepared=REGEX) or restoration (restored=REGEX); repeatable.
     #[arg(long, value_name = "NAME=REGEX")]
     pub mark: Vec<String>,
-    /// Only this case; may be repeated.
+    /// Case to run; repeatable [default: all cases].
     #[arg(long, value_name = "CASE")]
     pub only: Vec<String>,
-    /// Write the report as JUnit XML to this file as well.
+    /// File to write a JUnit XML report to.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Show what the handler writes.
+    /// Print the output of the handler.
     #[arg(short, long)]
     pub verbose: bool,
-    /// A table for people, or JSON, YAML and the like for programs.
+    /// Output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,
-    /// The handler and its arguments, behind --.
+    /// Handler command and its arguments, after --.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
+    /// Events of its own machine, and no others.
     Own,
+    /// Every event that it sees.
     All,
+    /// No events.
     Never,
 }

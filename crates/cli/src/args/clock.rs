@@ -1,4 +1,4 @@
-//! `forewarn clock`.
+//! Arguments of `forewarn clock`.
 
 use clap::Subcommand;
 
@@ -6,17 +6,17 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {
-    /// Show what time it is for the server.
+    /// Show the server's time and the next scheduled change.
     Show,
-    /// Let time pass on a manual clock: 15m, 90s, 1h30m.
+    /// Advance a manual clock.
     Advance {
-        /// How long.
+        /// Time to advance by, such as 90s, 15m or 1h30m.
         #[arg(value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
         seconds: u64,
     },
-    /// Move a manual clock forward to a point in time.
+    /// Move a manual clock forward to a time.
     Set {
-        /// When, such as 2026-07-28T10:00:00Z.
+        /// Time to set, such as 2026-07-28T10:00:00Z.
         #[arg(value_name = "TIME", value_parser = parse::time)]
         time: jiff::Timestamp,
     },

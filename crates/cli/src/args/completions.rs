@@ -1,4 +1,4 @@
-//! `forewarn completions`.
+//! Arguments of `forewarn completions`.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum CompletionsCommand {
-    /// For ~/.local/share/bash-completion/completions/forewarn, or: source <(forewarn completions bash).
+    /// Print the completion script for bash.
     Bash,
-    /// For a file _forewarn in a directory of $fpath.
+    /// Print the completion script for zsh.
     Zsh,
-    /// For ~/.config/fish/completions/forewarn.fish.
+    /// Print the completion script for fish.
     Fish,
-    /// Write the manual pages of all commands into a directory.
+    /// Write the manual pages of all commands to a directory.
     Man {
-        /// The directory; it is made when it is not there.
+        /// Directory to write to; created if missing.
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },

@@ -1,11 +1,12 @@
-//! What the commands that talk to a server have in common: which server, how its answers are shown, how
-//! an operation is asked for.
+//! Options that the commands share: the server to talk to, the output format, and how operations are started.
+//!
+//! The help of a command does not list the connection options; `forewarn --help` and `forewarn help connection` do.
 
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-/// A group of commands that talk to a server.
+/// A command group whose commands talk to a server.
 #[derive(Debug, clap::Args)]
 pub struct Client<C: Subcommand> {
     #[command(flatten)]
@@ -16,31 +17,31 @@ pub struct Client<C: Subcommand> {
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Connection {
-    /// The server's management address.
+    /// Address of the server's management API.
     #[arg(
         long,
         global = true,
-        help_heading = "Connection",
+        help_heading = "Global options",
         env = "FOREWARN_SERVER",
         value_name = "URL",
         default_value = "http://127.0.0.1:8170"
     )]
     pub server: String,
-    /// The server's data directory, where the token is.
-    #[arg(long, global = true, help_heading = "Connection", env = "FOREWARN_DATA", value_name = "DIR")]
+    /// Data directory of the server, from which the token is read.
+    #[arg(long, global = true, help_heading = "Global options", env = "FOREWARN_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// The token itself, for a server on another machine.
+    /// Token to use instead of the one in the data directory.
     #[arg(
         long,
         global = true,
-        help_heading = "Connection",
+        help_heading = "Global options",
         env = "FOREWARN_TOKEN",
         value_name = "TOKEN",
         hide_env_values = true
     )]
     pub token: Option<String>,
-    /// Tables for people; JSON, YAML or lines with tabs for programs.
-    #[arg(short, long, global = true, help_heading = "Connection", value_name = "FORMAT", default_value = "table")]
+    /// Output format.
+    #[arg(short, long, global = true, help_heading = "Global options", value_name = "FORMAT", default_value = "table")]
     pub output: Output,
 }
 
@@ -52,13 +53,13 @@ pub enum Output {
     Tsv,
 }
 
-/// How an operation is asked for.
+/// Options of commands that start one operation.
 #[derive(Debug, clap::Args)]
 pub struct OperationArgs {
-    /// The id that the event shall have.
+    /// Event ID to use.
     #[arg(long, value_name = "ID")]
     pub event_id: Option<String>,
-    /// Do not wait for the end.
+    /// Return at once instead of waiting for the operation to finish.
     #[arg(long)]
     pub no_wait: bool,
 }

@@ -1,4 +1,4 @@
-//! Commands that work on a data directory of this machine: `forewarn token`, `export`, `import`.
+//! Arguments of commands that work on a local data directory: `forewarn token`, `export` and `import`.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use super::sign_in::IssueArgs;
 
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Print it.
+    /// Print the token of the management API.
     Show(DataArgs),
-    /// Make a new one; the old one is worth nothing from then on.
+    /// Replace the token; the old one stops working.
     Rotate(DataArgs),
-    /// Print a new one for somebody actor_name may do less, or not for ever.
+    /// Issue a token with a limited role and lifetime.
     Issue(IssueArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct DataArgs {
-    /// The server's data directory.
+    /// Data directory of the server.
     #[arg(long, env = "FOREWARN_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
@@ -27,7 +27,7 @@ pub struct DataArgs {
 pub struct ArchiveArgs {
     #[command(flatten)]
     pub data: DataArgs,
-    /// A file, or - for standard input or output.
+    /// File to write (export) or read (import); - is standard output or input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 }

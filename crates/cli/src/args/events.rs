@@ -1,53 +1,53 @@
-//! `forewarn events`.
+//! Arguments of `forewarn events` and `forewarn watch`.
 
 use clap::Subcommand;
 
 use super::Connection;
 
-/// `forewarn watch`, which is `forewarn events watch`.
+/// Arguments of `forewarn watch`, a shortcut for `forewarn events watch`.
 #[derive(Debug, clap::Args)]
 pub struct WatchArgs {
     #[command(flatten)]
     pub connection: Connection,
-    /// Lines, also in a terminal.
+    /// Print lines instead of opening the live view.
     #[arg(long)]
     pub lines: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum EventsCommand {
-    /// Events that are not over.
+    /// List events that have not finished.
     List {
-        /// Also those that ended within the last hour.
+        /// Include events that finished within the last hour.
         #[arg(long)]
         all: bool,
-        /// Only those of this machine.
+        /// Machine whose events to list.
         #[arg(long, value_name = "NAME")]
         vm: Option<String>,
     },
-    /// One event, with everything that is known of it.
+    /// Show the details of an event.
     Show {
-        /// The id of the event.
+        /// Event ID.
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// A live view in the terminal; elsewhere, what happens, line by line, until interrupted.
+    /// Watch events in a live view, or line by line when the output is not a terminal.
     Watch {
-        /// Lines, also in a terminal.
+        /// Print lines instead of opening the live view.
         #[arg(long)]
         lines: bool,
     },
-    /// Wait until an event has come so far.
+    /// Wait for an event to reach a status.
     Wait(super::WaitArgs),
-    /// Let events start now.
+    /// Approve events so that they start now.
     Approve {
-        /// The ids of events, all approved or none.
+        /// Event IDs; either all are approved or none.
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Call an event off.
+    /// Cancel an event.
     Cancel {
-        /// The id of the event.
+        /// Event ID.
         #[arg(value_name = "ID")]
         id: String,
     },

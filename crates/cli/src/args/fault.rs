@@ -1,4 +1,4 @@
-//! `forewarn fault`.
+//! Arguments of `forewarn fault`.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum FaultCommand {
-    /// Let requests at the metadata endpoint go wrong.
+    /// Add a fault to the metadata endpoint.
     Add(Box<FaultArgs>),
-    /// Faults that are there.
+    /// List active faults.
     List {
-        /// Only those that are for this machine alone.
+        /// Machine whose faults to list; faults for all machines are left out.
         #[arg(long, value_name = "NAME")]
         vm: Option<String>,
     },
-    /// One fault.
+    /// Show a fault.
     Show {
-        /// The number of the fault.
+        /// Fault ID.
         #[arg(value_name = "ID", value_parser = parse::ordinal)]
         id: u64,
     },
-    /// End faults.
+    /// Clear faults.
     Clear(ClearArgs),
 }
 
-/// Faults that have nothing to do with a status.
+/// Fault kinds that take no status code, by argument name.
 const WITHOUT_STATUS: [&str; 8] = [
     "delay",
     "reset",
@@ -40,60 +40,60 @@ const WITHOUT_STATUS: [&str; 8] = [
 
 #[derive(Debug, clap::Args)]
 pub struct FaultArgs {
-    /// The machine whose requests go wrong; without it those of all machines.
+    /// Machine whose requests are affected [default: all machines].
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
     #[command(flatten)]
     pub kind: FaultKindArgs,
-    /// What Retry-After says, with --status 429 or 503 only; 1s without it.
+    /// Value of the Retry-After header, with --status 429 or 503 [default: 1s].
     #[arg(long, value_name = "SPAN", value_parser = parse::retry_after, conflicts_with_all = WITHOUT_STATUS)]
     pub retry_after: Option<u64>,
-    /// For so many requests.
+    /// Number of requests affected; then the fault ends.
     #[arg(long, value_name = "N", value_parser = parse::at_least_one)]
     pub count: Option<u32>,
-    /// For so long, on the server's clock.
+    /// Time after which the fault ends, on the server's clock.
     #[arg(long = "for", value_name = "SPAN", value_parser = parse::whole_seconds)]
     pub seconds: Option<u64>,
-    /// For so many of a hundred requests, evenly spread.
+    /// Percentage of requests affected, evenly spread.
     #[arg(long, value_name = "N", value_parser = parse::percent)]
     pub percent: Option<u8>,
-    /// Only for requests with this method.
+    /// HTTP method of the requests affected.
     #[arg(long, value_name = "METHOD", ignore_case = true)]
     pub method: Option<FaultMethod>,
-    /// Only for requests to /metadata/scheduledevents.
+    /// Affect only requests to /metadata/scheduledevents.
     #[arg(long)]
     pub documents_only: bool,
 }
 
-/// What goes wrong.
+/// The kind of fault; exactly one is required.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct FaultKindArgs {
-    /// Answer with this status: 429, 410, 500 or 503.
+    /// Answer with an HTTP status.
     #[arg(long, value_name = "CODE")]
     pub status: Option<FaultStatus>,
-    /// Answer so much later, 300s at the most.
+    /// Delay the answer, by at most 300s.
     #[arg(long, value_name = "SPAN", value_parser = parse::delay)]
     pub delay: Option<Duration>,
-    /// Reset the connection instead of an answer.
+    /// Reset the connection instead of answering.
     #[arg(long)]
     pub reset: bool,
-    /// Let the answer break off before its end.
+    /// Truncate the answer.
     #[arg(long)]
     pub truncated: bool,
-    /// Answer with what is no JSON.
+    /// Answer with invalid JSON.
     #[arg(long)]
     pub malformed: bool,
-    /// Let the first GET of the document take so long, and those that come meanwhile.
+    /// Delay the first GET of the document, and all others that arrive meanwhile.
     #[arg(long, value_name = "SPAN", value_parser = parse::delay)]
     pub slow_first_call: Option<Duration>,
-    /// Let the incarnation begin again with 1.
+    /// Restart DocumentIncarnation at 1.
     #[arg(long)]
     pub incarnation_restart: bool,
-    /// Show no events, although they are there.
+    /// Hide all events.
     #[arg(long)]
     pub events_vanish: bool,
-    /// Show events of a type that nobody knows.
+    /// Show events with an unknown EventType.
     #[arg(long)]
     pub unknown_type: bool,
 }
@@ -120,13 +120,13 @@ pub enum FaultMethod {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct ClearArgs {
-    /// The number of the fault.
+    /// ID of the fault to clear.
     #[arg(value_name = "ID", value_parser = parse::ordinal)]
     pub id: Option<u64>,
-    /// All faults that are for this machine alone.
+    /// Machine whose faults to clear; faults for all machines stay.
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
-    /// All faults.
+    /// Clear all faults.
     #[arg(long)]
     pub all: bool,
 }

@@ -1,12 +1,24 @@
-//! The flags of the connection belong to the command behind them, wherever it is typed: `forewarn --server URL vm
-//! list` is `forewarn vm --server URL list`.
+//! Global options: the connection options can be given before the command as well as after it.
+//!
+//! `forewarn --server URL vm list` is parsed as `forewarn vm --server URL list`, so that commands without a
+//! connection reject these options with the usual error.
 
 use std::ffi::{OsStr, OsString};
 
-/// Flags of [`Connection`](super::Connection), each with a value.
+use clap::{Arg, Args as _, Command};
+
+use super::Connection;
+
+/// Flags of [`Connection`], each with a value.
 const FLAGS: [&str; 5] = ["--server", "--data", "--token", "--output", "-o"];
 
-/// The same words with the first command before these flags. Other flags there are for clap to complain of.
+/// The connection options as options of the root command, which lists them in its help.
+pub fn listed() -> Vec<Arg> {
+    let command = Connection::augment_args(Command::new("forewarn"));
+    command.get_arguments().map(|arg| arg.clone().global(false)).collect()
+}
+
+/// Moves the connection options behind the command. Other flags stay in place and are rejected by clap.
 pub fn move_behind_command(words: Vec<OsString>) -> Vec<OsString> {
     let mut end = 1;
     while let Some(length) = words.get(end).and_then(|word| flag_length(word)) {
@@ -21,7 +33,7 @@ pub fn move_behind_command(words: Vec<OsString>) -> Vec<OsString> {
     ordered
 }
 
-/// How many words the flag takes that begins here, with its value.
+/// The number of words that a connection option takes, including its value.
 fn flag_length(word: &OsStr) -> Option<usize> {
     let word = word.to_str()?;
     if FLAGS.contains(&word) {
@@ -37,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_before_the_command_go_behind_it() {
+    fn options_before_the_command_move_behind_it() {
         let check = |typed: &str, expected: &str| {
             let words = typed.split(' ').map(OsString::from).collect();
             let ordered: Vec<String> =

@@ -1,4 +1,4 @@
-//! `forewarn availability-set` and `forewarn cloud-service`: groups whose machines are added one by one.
+//! Arguments of `forewarn availability-set` and `forewarn cloud-service`.
 
 use clap::Subcommand;
 
@@ -8,20 +8,20 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum GroupCommand {
-    /// All of them.
+    /// List them, optionally of one resource group.
     List(GroupFilter),
-    /// One of them.
+    /// Show the details of one.
     Show(ResourceName),
-    /// Make one; machines are put into it when they are created.
+    /// Create one; machines join it when they are created.
     Create(CreateGroupArgs),
-    /// Change what is approved without operation; the rest stays.
+    /// Change which events are approved automatically.
     Update {
         #[command(flatten)]
         group: ResourceName,
         #[command(flatten)]
         policy: PolicyArgs,
     },
-    /// Delete it and its machines, with notice where they have it.
+    /// Delete one and its machines, after their notice period.
     Delete {
         #[command(flatten)]
         group: ResourceName,
@@ -34,10 +34,10 @@ pub enum GroupCommand {
 pub struct CreateGroupArgs {
     #[command(flatten)]
     pub group: ResourceName,
-    /// How many update domains.
+    /// Number of update domains.
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
-    /// How many fault domains.
+    /// Number of fault domains.
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `forewarn history`.
+//! Arguments of `forewarn history`.
 
 use clap::builder::PossibleValuesParser;
 use forewarn_api::HISTORY_KINDS;
@@ -10,25 +10,25 @@ use crate::parse;
 pub struct HistoryArgs {
     #[command(flatten)]
     pub connection: Connection,
-    /// Only of this machine: its name, group/name or vmId. A name alone finds one that is gone, too.
+    /// Machine to show: NAME, GROUP/NAME or vmId; NAME also finds deleted machines.
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
-    /// Only of the event with this id.
+    /// ID of the event to show.
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
-    /// Only of the operation with this id.
+    /// ID of the operation to show.
     #[arg(long, value_name = "ID")]
     pub operation: Option<String>,
-    /// Only this kind; may be repeated.
+    /// Kind of entry to show; repeatable.
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(HISTORY_KINDS))]
     pub kinds: Vec<String>,
-    /// Not before this time, such as 2026-07-28T10:00:00Z.
+    /// Earliest time to show, such as 2026-07-28T10:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub since: Option<jiff::Timestamp>,
-    /// Before this time.
+    /// Time before which entries are shown.
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub until: Option<jiff::Timestamp>,
-    /// The newest so many.
+    /// Number of entries to show, newest first.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = |text: &str| parse::number(text, 1, 1000))]
     pub limit: u32,
 }

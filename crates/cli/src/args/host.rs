@@ -1,4 +1,4 @@
-//! `forewarn host`.
+//! Arguments of `forewarn host`.
 
 use clap::Subcommand;
 
@@ -7,15 +7,15 @@ use super::vm::FailureArgs;
 
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
-    /// All hosts.
+    /// List hosts and their machines.
     List,
-    /// One host and the machines on it.
+    /// Show a host and its machines.
     Show(HostName),
-    /// Add a host; nothing happens when it is there.
+    /// Create a host; does nothing if the host exists.
     Create(HostName),
-    /// Remove a host that no machine is on.
+    /// Delete a host that has no machines.
     Delete(HostName),
-    /// It breaks: no notice, events for all machines on it appear as Started.
+    /// Simulate a host failure: every machine on the host gets a Started event without notice.
     #[command(visible_alias = "hardware-failure")]
     Fail {
         #[command(flatten)]

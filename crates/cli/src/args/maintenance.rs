@@ -1,4 +1,4 @@
-//! `forewarn maintenance`.
+//! Arguments of `forewarn maintenance`.
 
 use clap::{Subcommand, ValueEnum};
 
@@ -7,7 +7,7 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum MaintenanceCommand {
-    /// Maintain a machine, a host or a whole group.
+    /// Start maintenance of machines, a host or a group.
     Start(Box<MaintenanceArgs>),
 }
 
@@ -15,22 +15,22 @@ pub enum MaintenanceCommand {
 pub struct MaintenanceArgs {
     #[command(flatten)]
     pub target: TargetArgs,
-    /// What is done to the machines.
+    /// Event type.
     #[arg(long = "type", value_name = "TYPE", default_value = "Freeze", ignore_case = true)]
     pub kind: MaintenanceType,
-    /// Why; decides what machines are told.
+    /// Cause, which determines the description that machines see.
     #[arg(long, value_name = "CAUSE", ignore_case = true)]
     pub cause: Option<MaintenanceCause>,
-    /// When, such as 2026-07-28T10:00:00Z; without it as soon as the notice is over.
+    /// Time to start, such as 2026-07-28T10:00:00Z [default: after the notice period].
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub at: Option<jiff::Timestamp>,
-    /// More notice than the least one: 1h, or a number of seconds.
+    /// Notice period, at least the minimum of the event type; such as 1h.
     #[arg(long, value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub notice: Option<u64>,
-    /// How long machines are told that it will take: 15m, or a number of seconds.
+    /// Expected duration that machines see, such as 15m.
     #[arg(long, value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub duration: Option<u64>,
-    /// What machines are told about it.
+    /// Description that machines see.
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
     #[command(flatten)]
@@ -40,14 +40,13 @@ pub struct MaintenanceArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct TargetArgs {
-    /// A machine: a name, or GROUP/NAME where several have it, or a vmId. May be repeated: then one update domain
-    /// after the other.
+    /// Machine: NAME, GROUP/NAME or vmId; repeatable, then one update domain after the other.
     #[arg(long, value_name = "NAME")]
     pub vm: Vec<String>,
-    /// A host, with all machines on it.
+    /// Host, with all its machines.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// An availability set, cloud service or scale set, one update domain after the other.
+    /// Availability set, cloud service or scale set, one update domain after the other.
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
 }

@@ -7,6 +7,7 @@ mod completions;
 mod connection;
 mod data;
 mod events;
+mod examples;
 mod fault;
 mod global_options;
 mod group;
@@ -22,6 +23,7 @@ mod run;
 mod scenario;
 mod serve;
 mod sign_in;
+mod topics;
 mod vm;
 mod vmss;
 mod webhook;
@@ -50,138 +52,137 @@ pub use run::{CompanionArgs, RunArgs, RunOptions, Verbosity};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
 pub use sign_in::{AzArgs, CaCommand, IssueArgs};
+pub use topics::{EXIT_CODES, topic};
 pub use vm::{CreateVmArgs, FailureArgs, IdentityCommand, UpdateVmArgs, VmCommand, VmOperationArgs};
 pub use vmss::{CreateSetArgs, InstanceOperationArgs, InstancePowerArgs, NoWaitArgs, UpdateSetArgs, VmssCommand};
 pub use webhook::{CreateWebhookArgs, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand, WebhookName};
 
-const EXIT_CODES: &str = "Exit codes:
-    0  done
-    1  refused or failed
-    2  the command line or the configuration is wrong
-    3  the server cannot be reached
-    4  the operation that was waited for failed or was cancelled
-    5  what was waited for did not come true in time
-    6  what was waited for cannot come true any more
-  130  ended by Ctrl-C; an operation that was waited for goes on";
-
-const SERVE_EXIT_CODES: &str = "Exit codes:
-  0  stopped by SIGTERM or Ctrl-C
-  1  refused or failed
-  2  the command line or the configuration is wrong";
-
-const RUN_EXIT_CODES: &str = "Exit codes:
-  the program's own, and
-    2  the command line is wrong
-  125  the program was not run: no network of its own, no server, no such machine
-  126  the program cannot be run
-  127  there is no such program";
-
-/// The flags of the connection are the commands' own; see [`global_options`].
-const USAGE: &str = "forewarn [--server URL] [--data DIR] [--token TOKEN] [-o FORMAT] <COMMAND>";
-
 /// Scheduled Events for any fleet of virtual machines.
 #[derive(Debug, Parser)]
-#[command(name = "forewarn", version, disable_help_subcommand = true, override_usage = USAGE)]
+#[command(name = "forewarn", version, disable_help_subcommand = true)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Args {
-    /// What was typed; help ends the process, and so do complaints, which `complained` may hear of before.
-    pub fn typed(complained: impl Fn(&[OsString])) -> Args {
-        let mut command = described();
+    /// Parses the arguments of this process. Prints help or a usage error and exits if there is nothing to run;
+    /// `on_usage_error` is called before that.
+    pub fn parse_or_exit(on_usage_error: impl Fn(&[OsString])) -> Args {
+        let mut command = command_line();
         let words = global_options::move_behind_command(std::env::args_os().collect());
-        let end = |error: clap::Error| -> Args {
+        let exit = |error: clap::Error| -> Args {
             if error.use_stderr() {
-                complained(&words);
+                on_usage_error(&words);
             }
             error.exit()
         };
         match command.try_get_matches_from_mut(&words) {
-            Ok(matches) => Args::from_arg_matches(&matches).unwrap_or_else(|error| end(error.format(&mut command))),
-            Err(error) => end(error),
+            Ok(matches) => Args::from_arg_matches(&matches).unwrap_or_else(|error| exit(error.format(&mut command))),
+            Err(error) => exit(error),
         }
     }
 }
 
-/// The whole command line, with the exit codes in the help of every command.
-pub fn described() -> clap::Command {
-    let command = with_exit_codes(Args::command());
-    // Nouns may have a verb of that name.
-    command.mut_subcommand("run", |run| run.after_help(RUN_EXIT_CODES))
+/// The whole command line, as it is parsed and as its help shows it.
+pub fn command_line() -> clap::Command {
+    let command = complete_command_line().mut_subcommands(hide_connection);
+    examples::add_to(command).after_help(topics::LIST)
 }
 
-fn with_exit_codes(command: clap::Command) -> clap::Command {
-    let codes = if command.get_name() == "serve" { SERVE_EXIT_CODES } else { EXIT_CODES };
-    command.after_help(codes).mut_subcommands(with_exit_codes)
+/// The same with the connection options of every command visible, for shell completion.
+pub fn complete_command_line() -> clap::Command {
+    let command = Args::command().args(global_options::listed());
+    let command = command.mut_subcommand("availability-set", |set| describe_group(set, "availability set"));
+    command.mut_subcommand("cloud-service", |service| describe_group(service, "cloud service"))
+}
+
+/// Connection options are described once, in `forewarn --help` and in a help topic.
+fn hide_connection(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg });
+    command.mut_subcommands(hide_connection)
+}
+
+/// Availability sets and cloud services share their arguments, but each has help texts of its own.
+fn describe_group(command: clap::Command, noun: &str) -> clap::Command {
+    let about = |verb: &str| match verb {
+        "list" => format!("List {noun}s"),
+        "show" => format!("Show the details of a {noun}"),
+        "create" => format!("Create a {noun}; machines join when they are created"),
+        "update" => format!("Change which events of a {noun} are approved automatically"),
+        _ => format!("Delete a {noun} and its machines, after their notice period"),
+    };
+    command.mut_subcommands(|verb| {
+        let text = about(verb.get_name()).replace("a availability", "an availability");
+        verb.about(text)
+    })
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the server.
     Serve(ServeArgs),
-    /// Run a program as a machine: in a network of its own, in which http://169.254.169.254 is forewarn.
+    /// Run a program as a machine, with the metadata endpoint at http://169.254.169.254.
     Run(Box<RunArgs>),
-    /// The process beside such a program.
+    /// Run the companion process of `forewarn run`.
     #[command(hide = true)]
     RunCompanion(Box<CompanionArgs>),
     /// Open the portal in a browser.
     Portal(PortalArgs),
-    /// The live view of events; the same as events watch.
+    /// Watch events in a live view; the same as `events watch`.
     Watch(WatchArgs),
-    /// See, approve and cancel events.
+    /// List, watch, approve and cancel events.
     Events(Client<EventsCommand>),
-    /// Announce and carry out maintenance.
+    /// Schedule maintenance.
     Maintenance(Client<MaintenanceCommand>),
-    /// See machines and do things to them.
+    /// Manage machines.
     Vm(Client<VmCommand>),
-    /// Scale sets, and what is done to their instances.
+    /// Manage scale sets and their instances.
     Vmss(Client<VmssCommand>),
-    /// Availability sets.
+    /// Manage availability sets.
     AvailabilitySet(Client<GroupCommand>),
-    /// Cloud services.
+    /// Manage cloud services.
     CloudService(Client<GroupCommand>),
-    /// Hosts, and what happens to all machines on one.
+    /// Manage hosts and simulate host failures.
     Host(Client<HostCommand>),
-    /// What became of something that was asked for.
+    /// Show, wait for or cancel operations.
     Operation(Client<OperationCommand>),
-    /// Let the metadata endpoint answer wrongly, to see what a handler makes of it.
+    /// Inject faults into the metadata endpoint.
     Fault(Client<FaultCommand>),
-    /// Programs that are told what happens to events.
+    /// Manage webhooks.
     Webhook(Client<WebhookCommand>),
-    /// What happened.
+    /// Show the history of events and management actions.
     History(HistoryArgs),
-    /// Put a handler through scenarios and faults, and judge what it does.
+    /// Check a handler against scenarios and faults.
     Check(CheckArgs),
-    /// Run a time line of events, and what is expected of it.
+    /// Run scripted event timelines on the server.
     Scenario(Client<ScenarioCommand>),
-    /// The server's clock.
+    /// Show or move the server's clock.
     Clock(Client<ClockCommand>),
-    /// The token of the management API, in the data directory of this machine.
+    /// Show, rotate or issue tokens for the management API.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Let the Azure CLI speak to the server.
+    /// Configure the Azure CLI for this server, or run it.
     ///
-    /// Makes a configuration directory for it and prints lines for the shell: eval "$(forewarn az)". With -- and
-    /// arguments it runs az with them at once: forewarn az -- vmss list. ~/.azure is left alone.
+    /// Creates a configuration directory for the Azure CLI and prints shell commands that select it. With -- and
+    /// arguments, runs az with that configuration instead. ~/.azure is not changed.
     Az(AzArgs),
-    /// The authority that the server's certificate for https is from.
+    /// Show the certificate authority of the server.
     Ca(Client<CaCommand>),
-    /// Write everything that a stopped server has stored to a file.
+    /// Export the data of a stopped server to a file.
     Export(ArchiveArgs),
-    /// Fill an empty data directory from such a file.
+    /// Import an exported file into an empty data directory.
     Import(ArchiveArgs),
-    /// Completion for a shell, and manual pages.
+    /// Generate shell completions and manual pages.
     #[command(subcommand)]
     Completions(CompletionsCommand),
-    /// The help of a command: forewarn help vm restart.
+    /// Print the help of a command or a topic.
     Help {
-        /// A command; without it the help of all.
-        #[arg(value_name = "COMMAND")]
+        /// Command, or a topic: connection, exit-codes.
+        #[arg(value_name = "COMMAND|TOPIC")]
         words: Vec<String>,
     },
-    /// The version of this program.
+    /// Print the version.
     Version,
 }
 
@@ -191,22 +192,38 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        described().debug_assert();
+        command_line().debug_assert();
+        complete_command_line().debug_assert();
     }
 
     #[test]
-    fn everything_is_described_in_the_help_of_every_command() {
-        let mut command = described();
+    fn every_command_and_argument_has_help_and_every_command_has_examples() {
+        let mut command = command_line();
         command.build();
-        check_help(&command);
+        command.get_subcommands().for_each(check_help);
     }
 
     fn check_help(command: &clap::Command) {
         let name = command.get_bin_name().unwrap_or_default();
-        assert!(command.get_about().is_some() && command.get_after_help().is_some(), "{name}");
+        assert!(command.get_about().is_some(), "{name}");
+        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(command.is_hide_set() || after.starts_with("Examples:\n"), "{name} has no examples");
         for arg in command.get_arguments() {
             assert!(arg.get_help().is_some(), "{name} {arg}");
         }
         command.get_subcommands().for_each(check_help);
+    }
+
+    #[test]
+    fn connection_options_are_listed_by_the_root_and_not_by_its_commands() {
+        let help = |words: &[&str]| {
+            let words = ["forewarn"].iter().chain(words).chain(&["--help"]);
+            command_line().try_get_matches_from(words).unwrap_err().to_string()
+        };
+        for option in ["--server", "--data", "--token", "--output"] {
+            assert!(help(&[]).contains(option), "{option}");
+            assert!(topic("connection").unwrap().contains(option), "{option}");
+            assert!(!help(&["vm", "restart"]).contains(option), "{option}");
+        }
     }
 }

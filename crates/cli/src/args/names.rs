@@ -1,15 +1,15 @@
-//! Which one is meant: `NAME`, or `-n NAME`, with `-g GROUP` where several have the name.
+//! Names of resources: `NAME`, or `-n NAME -g GROUP` as with the Azure CLI.
 
-/// A machine, a set, a service.
+/// The name of a machine, a set or a service.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ResourceName {
-    /// Its name, or GROUP/NAME where several have it; a machine also by its vmId.
+    /// NAME or GROUP/NAME; for a machine also its vmId.
     #[arg(value_name = "NAME", required_unless_present = "name")]
     positional: Option<String>,
-    /// The same as NAME.
+    /// Name, as an option.
     #[arg(short, long, value_name = "NAME", conflicts_with = "positional")]
     name: Option<String>,
-    /// Its resource group (of a role instance: its cloud service).
+    /// Resource group, or the cloud service of a role instance.
     #[arg(short = 'g', long, value_name = "GROUP")]
     resource_group: Option<String>,
 }
@@ -19,7 +19,7 @@ impl ResourceName {
         self.positional.as_ref().or(self.name.as_ref()).map_or("", String::as_str)
     }
 
-    /// The resource group and the name of something that is made.
+    /// The resource group and the name of a new resource.
     pub fn parts(&self) -> (Option<&str>, &str) {
         match (&self.resource_group, self.name().split_once('/')) {
             (None, Some((group, name))) => (Some(group), name),
@@ -27,7 +27,7 @@ impl ResourceName {
         }
     }
 
-    /// As one word, which is one segment of the API's paths.
+    /// The name as one segment of an API path.
     pub fn segment(&self) -> String {
         match &self.resource_group {
             Some(group) => format!("{group}/{}", self.name()),
@@ -36,13 +36,13 @@ impl ResourceName {
     }
 }
 
-/// A host; it is in no resource group.
+/// The name of a host. Hosts belong to no resource group.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HostName {
-    /// Its name.
+    /// Host name.
     #[arg(value_name = "NAME", required_unless_present = "name")]
     positional: Option<String>,
-    /// The same as NAME.
+    /// Host name, as an option.
     #[arg(short, long, value_name = "NAME", conflicts_with = "positional")]
     name: Option<String>,
 }
@@ -53,10 +53,10 @@ impl HostName {
     }
 }
 
-/// Which ones a list shows.
+/// Filter for lists.
 #[derive(Clone, Debug, clap::Args)]
 pub struct GroupFilter {
-    /// Only those of this resource group.
+    /// Resource group to list.
     #[arg(short = 'g', long, value_name = "GROUP")]
     pub resource_group: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `forewarn events wait` and `forewarn vm requests`: for those actor_name look at what their handler does.
+//! Arguments of `forewarn events wait` and `forewarn vm requests`, which show how a handler behaves.
 
 use std::time::Duration;
 
@@ -9,35 +9,35 @@ use crate::parse;
 
 #[derive(Debug, clap::Args)]
 pub struct WaitArgs {
-    /// How far the event shall have come.
+    /// Status to wait for.
     #[arg(long, value_name = "STATUS", ignore_case = true)]
     pub status: WaitStatus,
-    /// An event of this machine.
+    /// Machine of the event.
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
-    /// An event of this type.
+    /// Type of the event.
     #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
     pub kind: Option<EventType>,
-    /// The event with this id, also when it is over already.
+    /// ID of the event; an event that has finished counts too.
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
-    /// What happened at this time or later counts, such as 2026-07-28T10:00:00Z.
+    /// Time from which changes count, such as 2026-07-28T10:00:00Z [default: now].
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub since: Option<jiff::Timestamp>,
-    /// How long to wait, by your own clock.
+    /// Maximum time to wait, on the local clock.
     #[arg(long, value_name = "SPAN", value_parser = parse::span, default_value = "30s")]
     pub timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WaitStatus {
-    /// It has appeared.
+    /// The event has been announced.
     Scheduled,
-    /// Somebody said that it may start.
+    /// The event has been approved.
     Approved,
-    /// It has started.
+    /// The event has started.
     Started,
-    /// It is over, however it ended.
+    /// The event has finished, with any outcome.
     Gone,
 }
 
@@ -55,7 +55,7 @@ pub enum EventType {
 pub struct RequestsArgs {
     #[command(flatten)]
     pub vm: ResourceName,
-    /// Go on with what it asks from now on, until interrupted.
+    /// Keep printing new requests until interrupted.
     #[arg(long, short)]
     pub follow: bool,
 }

@@ -1,26 +1,26 @@
-//! `forewarn operation`.
+//! Arguments of `forewarn operation`.
 
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum OperationCommand {
-    /// Operations of the last hour, and those that are not over.
+    /// List running operations and those of the last hour.
     List,
-    /// Show what became of it.
+    /// Show the state and result of an operation.
     Show {
-        /// The id of the operation, or of an event of it.
+        /// ID of the operation or of one of its events.
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Wait for its end.
+    /// Wait for an operation to finish.
     Wait {
-        /// The id of the operation, or of an event of it.
+        /// ID of the operation or of one of its events.
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Call off what has not started yet.
+    /// Cancel the events of an operation that have not started.
     Cancel {
-        /// The id of the operation, or of an event of it.
+        /// ID of the operation or of one of its events.
         #[arg(value_name = "ID")]
         id: String,
     },

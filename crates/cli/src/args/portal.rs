@@ -1,4 +1,4 @@
-//! `forewarn portal`.
+//! Arguments of `forewarn portal`.
 
 use super::connection::Connection;
 
@@ -6,7 +6,7 @@ use super::connection::Connection;
 pub struct PortalArgs {
     #[command(flatten)]
     pub connection: Connection,
-    /// Only print the link.
+    /// Print the sign-in link instead of opening a browser.
     #[arg(long)]
     pub print: bool,
 }

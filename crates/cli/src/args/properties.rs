@@ -1,4 +1,4 @@
-//! What machines and sets can be given: domains are beside them, here is what they have in common.
+//! Options that machines and scale sets have in common.
 
 use clap::ValueEnum;
 
@@ -18,55 +18,55 @@ pub enum EvictionPolicy {
     Delete,
 }
 
-/// What the guest is told about itself, and its tags.
+/// Instance metadata and tags.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Description")]
+#[command(next_help_heading = "Instance metadata")]
 pub struct DetailArgs {
-    /// Where it is.
+    /// Azure location, such as westeurope.
     #[arg(short, long, value_name = "PLACE")]
     pub location: Option<String>,
-    /// Its size, such as Standard_D2s_v3.
+    /// VM size, such as Standard_D2s_v3.
     #[arg(long, value_name = "SIZE", visible_alias = "vm-sku")]
     pub size: Option<String>,
-    /// Its image: PUBLISHER:OFFER:SKU:VERSION.
+    /// Image, as PUBLISHER:OFFER:SKU:VERSION.
     #[arg(long, value_name = "URN", value_parser = parse::image)]
     pub image: Option<parse::Image>,
-    /// Linux or Windows.
+    /// Operating system: Linux or Windows.
     #[arg(long, value_name = "TYPE")]
     pub os_type: Option<String>,
-    /// The name that it calls itself.
+    /// Host name inside the guest.
     #[arg(long, value_name = "NAME")]
     pub computer_name: Option<String>,
-    /// A tag; may be repeated.
+    /// Tag; repeatable.
     #[arg(long = "tag", value_name = "NAME=VALUE")]
     pub tag: Vec<String>,
-    /// Several tags.
+    /// Tags, several at once.
     #[arg(long, value_name = "NAME=VALUE", num_args = 1..)]
     pub tags: Vec<String>,
 }
 
-/// What is approved without operation a machine.
+/// Events that are approved automatically.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Automatic approval")]
 pub struct PolicyArgs {
-    /// Restarts that a user asks for.
+    /// Approve restarts requested by a user.
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no, visible_alias = "enable-user-reboot-scheduled-events")]
     pub approve_user_reboot: Option<bool>,
-    /// Redeployments that a user asks for.
+    /// Approve redeployments requested by a user.
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no, visible_alias = "enable-user-redeploy-scheduled-events")]
     pub approve_user_redeploy: Option<bool>,
-    /// Everything while all machines of the group are down.
+    /// Approve all events while every machine of the group is down.
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub approve_all_instances_down: Option<bool>,
 }
 
-/// How deletions are announced, for something that is there.
+/// Changes of the terminate notification of an existing machine or set.
 #[derive(Debug, clap::Args)]
 pub struct TerminateChange {
-    /// Announce deletions, or delete at once and without notice.
+    /// Enable the terminate notification; without one, deletions happen at once.
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub enable_terminate_notification: Option<bool>,
-    /// How long before: 5 to 15 minutes, as a number or such as 7m30s.
+    /// Notice period for deletions: 5 to 15 minutes, as a number or such as 7m30s.
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
 }

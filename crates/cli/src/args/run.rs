@@ -1,4 +1,4 @@
-//! What is typed at `forewarn run`.
+//! Arguments of `forewarn run`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::serve::{flag, given};
 use crate::config::{RawSetting, RawValue, SETTINGS, Setting};
 use crate::parse;
 
-/// Settings of `serve` that make sense for a server that is thrown away.
+/// Flags of `serve` that also apply to a temporary server.
 const SERVER_FLAGS: &[&str] = &[
     "management",
     "clock",
@@ -31,17 +31,17 @@ const SERVER_FLAGS: &[&str] = &[
     "log-level",
 ];
 
-/// Each is a listener inside and one of the files that are handed over.
+/// Limit of `--reach`: each port is a listener in the namespace and a file descriptor to pass.
 const REACH_MAX: usize = 64;
 
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub options: RunOptions,
-    /// Say nothing on standard error.
+    /// Print nothing on standard error.
     #[arg(short, long)]
     quiet: bool,
-    /// The program and its arguments, behind --.
+    /// Program and its arguments, after --.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -58,12 +58,12 @@ impl RunArgs {
     }
 }
 
-/// What the process beside the program is started with.
+/// Arguments of the companion process.
 #[derive(Debug, clap::Args)]
 pub struct CompanionArgs {
     #[command(flatten)]
     pub options: RunOptions,
-    /// It has no parent any more.
+    /// Set once the companion is detached from its parent.
     #[arg(long)]
     pub detached: bool,
 }
@@ -82,28 +82,28 @@ pub struct RunOptions {
 
 #[derive(Debug, clap::Args)]
 struct RunFlags {
-    /// Which machine the program is; without it the one that is called like this computer.
+    /// Machine that the program runs as [default: this host's name].
     #[arg(long, value_name = "NAME")]
     vm: Option<String>,
-    /// Let the program reach this port of 127.0.0.1 outside, at the same address; may be repeated.
+    /// Port on 127.0.0.1 to make reachable for the program; repeatable.
     #[arg(long, value_name = "PORT", value_parser = parse::port)]
     reach: Vec<u16>,
-    /// Announce an event before the program starts, with the notice that its type has; a Terminate has five minutes.
+    /// Event to schedule before the program starts, with the notice period of its type (5 minutes for Terminate).
     #[arg(long, value_name = "TYPE", ignore_case = true)]
     schedule: Option<EventType>,
-    /// The management address of a server that runs; without it one is started for the program.
-    #[arg(long, help_heading = "A server that runs", env = "FOREWARN_SERVER", value_name = "URL")]
+    /// Address of the management API [default: start a temporary server].
+    #[arg(long, help_heading = "Existing server", env = "FOREWARN_SERVER", value_name = "URL")]
     server: Option<String>,
-    /// Where that server's machines ask; without it the server is asked.
-    #[arg(long, help_heading = "A server that runs", value_name = "URL", requires = "server")]
+    /// Address of the metadata endpoint [default: as reported by the server].
+    #[arg(long, help_heading = "Existing server", value_name = "URL", requires = "server")]
     metadata: Option<String>,
-    /// That server's data directory, where the token is.
-    #[arg(long, help_heading = "A server that runs", env = "FOREWARN_DATA", value_name = "DIR")]
+    /// Data directory of the server, from which the token is read.
+    #[arg(long, help_heading = "Existing server", env = "FOREWARN_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The token itself.
+    /// Token to use instead of the one in the data directory.
     #[arg(
         long,
-        help_heading = "A server that runs",
+        help_heading = "Existing server",
         env = "FOREWARN_TOKEN",
         value_name = "TOKEN",
         hide_env_values = true
@@ -115,18 +115,19 @@ fn server_settings() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(|setting| SERVER_FLAGS.contains(&setting.flag))
 }
 
-/// As for `serve`, but for what is otherwise when nothing is said.
+/// The flag of `serve`, with the defaults of a temporary server.
 fn argument(setting: &'static Setting) -> Arg {
     match setting.flag {
-        "management" => flag(setting).help("Where its management API is [default: a free port of 127.0.0.1]"),
-        "log-level" => flag(setting).help("What it logs on standard error [default: error]"),
+        "management" => flag(setting)
+            .help("Address of the management API, metrics and health checks [default: a free port on 127.0.0.1]"),
+        "log-level" => flag(setting).help("Log level [default: error]"),
         _ => flag(setting),
     }
 }
 
 impl clap::Args for RunOptions {
     fn augment_args(command: Command) -> Command {
-        let flags = server_settings().map(|setting| argument(setting).help_heading("The server that is started"));
+        let flags = server_settings().map(|setting| argument(setting).help_heading("Temporary server"));
         RunFlags::augment_args(command).args(flags)
     }
 
@@ -139,7 +140,7 @@ impl FromArgMatches for RunOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let RunFlags { vm, reach, schedule, server, metadata, data, token } = RunFlags::from_arg_matches(matches)?;
         if reach.len() > REACH_MAX {
-            let message = format!("--reach may be given {REACH_MAX} times.\n");
+            let message = format!("--reach can be given at most {REACH_MAX} times\n");
             return Err(clap::Error::raw(clap::error::ErrorKind::TooManyValues, message));
         }
         let flags = server_settings().filter_map(|setting| given(setting, matches)).collect();
@@ -154,13 +155,13 @@ impl FromArgMatches for RunOptions {
 }
 
 impl RunOptions {
-    /// The same as words of a command line, but for the token.
+    /// The options as command-line arguments, except for the token.
     pub fn words(&self) -> Vec<OsString> {
         let word = |flag: &str, text: &str| OsString::from(format!("--{flag}={text}"));
         let mut words: Vec<OsString> = self.vm.iter().map(|name| word("vm", name)).collect();
         words.extend(self.reach.iter().map(|port| word("reach", &port.to_string())));
         words.extend(self.schedule.iter().map(|kind| word("schedule", &format!("{kind:?}"))));
-        // Said also when it is empty, so that the environment does not say otherwise.
+        // Passed even when empty, to override FOREWARN_SERVER in the environment.
         words.push(word("server", self.server.as_deref().unwrap_or_default()));
         words.extend(self.metadata.iter().map(|url| word("metadata", url)));
         words.extend(self.data.iter().flat_map(|data| ["--data".into(), data.clone().into_os_string()]));

@@ -1,4 +1,4 @@
-//! `forewarn scenario`.
+//! Arguments of `forewarn scenario`.
 
 use clap::Subcommand;
 
@@ -6,34 +6,34 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum ScenarioCommand {
-    /// The scenarios that come with the program.
+    /// List the built-in scenarios.
     List,
-    /// Show the file of one of them, to begin your own with.
+    /// Print the file of a built-in scenario.
     Show {
-        /// The name of a scenario.
+        /// Name of the scenario.
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Run a scenario on the server, step by step.
+    /// Run a scenario on the server.
     Run {
-        /// The name of a scenario that comes with the program, or a file.
+        /// Name of a built-in scenario, or a file.
         #[arg(value_name = "NAME|FILE")]
         scenario: String,
-        /// The machine that takes the place of the scenario's own.
+        /// Machine to use instead of the scenario's own.
         #[arg(long, value_name = "NAME")]
         vm: Option<String>,
-        /// Wait until a handler asks for that machine's document, instead of pretending that it did.
+        /// Wait for a handler to poll the machine's document instead of simulating a poll.
         #[arg(long)]
         handler: bool,
-        /// Do not wait for the end.
+        /// Return at once instead of waiting for the run to finish.
         #[arg(long)]
         no_wait: bool,
     },
-    /// The runs of this server, those that ended lately included.
+    /// List running and recent scenario runs.
     Runs,
-    /// Stop a run.
+    /// Stop a scenario run.
     Stop {
-        /// The number of the run.
+        /// Run ID.
         #[arg(value_name = "RUN", value_parser = parse::ordinal)]
         run: u64,
     },

@@ -1,4 +1,4 @@
-//! The flags of `forewarn serve`, made from the table of settings.
+//! Flags of `forewarn serve`, generated from the table of settings.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct ServeArgs {
 }
 
 const ABOUT: &str = "Run the server.\n\n\
-    Flags win over the environment (FOREWARN_NOTICE_SCALE for --notice-scale and so on), the environment over the file.";
+    Flags override environment variables (FOREWARN_NOTICE_SCALE for --notice-scale), which override the configuration file.";
 
 impl clap::Args for ServeArgs {
     fn augment_args(command: Command) -> Command {
@@ -23,11 +23,11 @@ impl clap::Args for ServeArgs {
             .value_name("FILE")
             .env("FOREWARN_CONFIG")
             .value_parser(value_parser!(PathBuf))
-            .help("Read this file; without it, forewarn.toml in the data directory when there is one");
+            .help("Configuration file [default: forewarn.toml in the data directory, if present]");
         let print = Arg::new("print-config")
             .long("print-config")
             .action(ArgAction::SetTrue)
-            .help("Show the resolved configuration and end");
+            .help("Print the effective configuration and exit");
         command.long_about(ABOUT).arg(config).arg(print).args(SETTINGS.iter().map(flag))
     }
 
@@ -39,7 +39,7 @@ impl clap::Args for ServeArgs {
 pub(super) fn flag(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.flag).long(setting.flag).help(format!("{}{}", setting.help, default_text(setting)));
     match setting.shape {
-        // What begins with a dash and a digit is a value that is out of range, not a flag.
+        // `-1` is a value that is out of range, not a flag.
         Shape::One => arg.value_name(setting.value_name).allow_negative_numbers(true),
         Shape::Many => arg.value_name(setting.value_name).action(ArgAction::Append).allow_hyphen_values(true),
         Shape::Switch => {
@@ -48,7 +48,7 @@ pub(super) fn flag(setting: &'static Setting) -> Arg {
     }
 }
 
-/// Clap must not know defaults: what it fills in would win over the environment and the file.
+/// Defaults are only text: a default known to clap would override the environment and the file.
 fn default_text(setting: &Setting) -> String {
     match (setting.show)(&Choices::default()) {
         Some(toml::Value::String(text)) => format!(" [default: {text}]"),

@@ -1,4 +1,4 @@
-//! The commands about signing in, as they were typed.
+//! Arguments of `forewarn az`, `forewarn ca` and `forewarn token issue`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use super::data::DataArgs;
 pub struct AzArgs {
     #[command(flatten)]
     pub connection: Connection,
-    /// The configuration directory; without it `azure` in the data directory, or, for a server that keeps nothing, one in
-    /// $XDG_RUNTIME_DIR or ~/.cache.
+    /// Configuration directory for az [default: azure in the data directory, or a directory below $XDG_RUNTIME_DIR or
+    /// ~/.cache if the server has none].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// What az may do.
+    /// Role that az signs in with.
     #[arg(long, value_name = "ROLE", default_value = "owner", value_parser = role())]
     pub role: Role,
-    /// Run az with these.
+    /// Arguments for az, after --.
     #[arg(last = true, value_name = "ARGS")]
     pub az: Vec<OsString>,
 }
@@ -30,20 +30,20 @@ pub struct AzArgs {
 pub struct IssueArgs {
     #[command(flatten)]
     pub data: DataArgs,
-    /// What its holder may do: look; also approve, cancel, restart and maintain; or everything.
+    /// Role of the token: read only; also approve, cancel, restart and maintain; or everything.
     #[arg(long, value_name = "ROLE", value_parser = role())]
     pub role: Role,
-    /// How long it is good for; it cannot be called back.
+    /// Lifetime in hours; a token cannot be revoked.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = hours)]
     pub hours: i64,
-    /// Who its holder is in the history; without it the role.
+    /// Name of the holder in the history [default: the role].
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum CaCommand {
-    /// Print its certificate, for programs that shall trust the server.
+    /// Print the certificate of the authority, for programs that must trust the server.
     Show,
 }
 
@@ -52,7 +52,7 @@ fn hours(text: &str) -> Result<i64, String> {
     text.parse().ok().filter(fits).ok_or_else(|| format!("a whole number from 1 to {TOKEN_HOURS_MAX}"))
 }
 
-/// One of the words for roles.
+/// Parses the name of a role.
 pub(super) fn role() -> impl TypedValueParser<Value = Role> {
     let words = PossibleValuesParser::new(Role::ALL.map(Role::word));
     words.map(|word| Role::parse(&word).expect("only words of roles are taken"))

@@ -1,4 +1,4 @@
-//! `forewarn vm`.
+//! Arguments of `forewarn vm`.
 
 use clap::{Subcommand, ValueEnum};
 use forewarn_access::Role;
@@ -9,61 +9,61 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {
-    /// All machines.
+    /// List machines.
     List(GroupFilter),
-    /// One machine, with everything that is known of it.
+    /// Show the details of a machine.
     Show(ResourceName),
-    /// Add a machine.
+    /// Create a machine.
     #[command(visible_alias = "register")]
     Create(Box<CreateVmArgs>),
-    /// Change what is given; the rest stays.
+    /// Change a machine; options that are not given keep their values.
     Update(Box<UpdateVmArgs>),
-    /// Its identity, with which it gets tokens for this API from its metadata endpoint.
+    /// Manage the identity of a machine, which lets it get tokens for this API.
     #[command(subcommand)]
     Identity(IdentityCommand),
-    /// What it asked of the metadata endpoint lately, and how often it polls.
+    /// Show a machine's recent requests to the metadata endpoint and how often it polls.
     Requests(super::RequestsArgs),
-    /// Restart it, after the notice.
+    /// Restart a machine after its notice period.
     Restart(VmOperationArgs),
-    /// Move it to another host, after the notice.
+    /// Redeploy a machine to another host after its notice period.
     Redeploy(VmOperationArgs),
-    /// Do now the maintenance that it would get later: it moves to another host, after the notice.
+    /// Perform pending maintenance now: redeploy a machine after its notice period.
     PerformMaintenance(VmOperationArgs),
     /// Evict a Spot machine.
     #[command(visible_alias = "evict")]
     SimulateEviction(VmOperationArgs),
-    /// Its hardware breaks: no notice, the event appears as Started.
+    /// Simulate a hardware failure: the machine gets a Started event without notice.
     #[command(visible_alias = "hardware-failure")]
     Fail(FailVmArgs),
-    /// Delete it; at once and without notice unless it has a terminate notification.
+    /// Delete a machine, with notice only if it has a terminate notification.
     Delete(VmOperationArgs),
-    /// Switch it on.
+    /// Start a machine.
     Start(ResourceName),
-    /// Switch it off.
+    /// Stop a machine.
     Stop {
         #[command(flatten)]
         vm: ResourceName,
-        /// And give up its place on its host.
+        /// Also release its host.
         #[arg(long)]
         deallocate: bool,
     },
-    /// Switch it off and give up its place on its host.
+    /// Stop a machine and release its host.
     Deallocate(ResourceName),
 }
 
 #[derive(Debug, Subcommand)]
 pub enum IdentityCommand {
-    /// Who its tokens say that it is, and what they let it do.
+    /// Show the identity and role of a machine.
     Show(ResourceName),
-    /// Give it one, or another role.
+    /// Assign an identity to a machine, or change its role.
     Assign {
         #[command(flatten)]
         vm: ResourceName,
-        /// What its tokens let it do.
+        /// Role of the identity.
         #[arg(long, value_name = "ROLE", default_value = "reader", value_parser = super::sign_in::role())]
         role: Role,
     },
-    /// Take it away.
+    /// Remove the identity of a machine.
     Remove(ResourceName),
 }
 
@@ -85,7 +85,7 @@ pub struct FailVmArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct FailureArgs {
-    /// Whether the machines restart where they are or elsewhere.
+    /// Event type: Reboot on the same host, or Redeploy to another.
     #[arg(long = "type", value_name = "TYPE", default_value = "Reboot", ignore_case = true)]
     pub kind: FailureType,
     #[command(flatten)]
@@ -99,25 +99,25 @@ pub enum FailureType {
     Redeploy,
 }
 
-/// Where a machine is and asks from, when it is made and later.
+/// Addresses and placement of a machine.
 #[derive(Debug, clap::Args)]
 pub struct PlacementArgs {
-    /// Where it asks from, instead of what it had; may be repeated. A new machine without it gets one from the pool.
+    /// Address of the machine, replacing its previous ones; repeatable [default for a new machine: one from the pool].
     #[arg(long = "address", value_name = "[NETWORK=]IP")]
     pub addresses: Vec<String>,
-    /// It is known by its listener or its path.
+    /// Assign no address; the machine is identified by its listener or path.
     #[arg(long, conflicts_with = "addresses")]
     pub no_address: bool,
-    /// The host that it is on; "" for none that is known.
+    /// Host of the machine; "" removes it.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// Its update domain; a new machine without it gets the next in turn.
+    /// Update domain [default for a new machine: the next one].
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true)]
     pub update_domain: Option<u32>,
-    /// Its fault domain; a new machine without it gets the next in turn.
+    /// Fault domain [default for a new machine: the next one].
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain")]
     pub fault_domain: Option<u32>,
-    /// Its availability zone; "" for none.
+    /// Availability zone; "" removes it.
     #[arg(short, long, value_name = "ZONE")]
     pub zone: Option<String>,
 }
@@ -128,31 +128,31 @@ pub struct CreateVmArgs {
     pub vm: ResourceName,
     #[command(flatten)]
     pub placement: PlacementArgs,
-    /// The id by which it knows itself; without it a new one.
+    /// vmId of the machine [default: a new one].
     #[arg(long, value_name = "ID")]
     pub vm_id: Option<String>,
-    /// The availability set that it belongs to.
+    /// Availability set to join.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["cloud_service", "vmss"])]
     pub availability_set: Option<String>,
-    /// The scale set, with flexible orchestration, that it becomes an instance of.
+    /// Scale set with flexible orchestration to join.
     #[arg(long, value_name = "NAME", conflicts_with = "cloud_service")]
     pub vmss: Option<String>,
-    /// The cloud service that it belongs to; its name is ROLE_IN_NUMBER then.
+    /// Cloud service to join; the machine is then named ROLE_IN_NUMBER.
     #[arg(long, value_name = "NAME")]
     pub cloud_service: Option<String>,
-    /// Spot machines may be evicted.
+    /// Priority; Spot machines can be evicted.
     #[arg(long, value_name = "PRIORITY", ignore_case = true)]
     pub priority: Option<Priority>,
-    /// The same as --priority Spot.
+    /// Create a Spot machine; the same as --priority Spot.
     #[arg(long, conflicts_with = "priority")]
     pub spot: bool,
-    /// What an eviction does to it.
+    /// Effect of an eviction.
     #[arg(long, value_name = "POLICY", ignore_case = true)]
     pub eviction_policy: Option<EvictionPolicy>,
-    /// Announce its deletion so long before, 5 to 15 minutes, as a number or such as 7m30s; without it, it is deleted at once, without notice.
+    /// Notice period for deletion: 5 to 15 minutes, as a number or such as 7m30s [default: no notice].
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
-    /// The same as a span of time; a bare number is seconds.
+    /// Notice period for deletion as a duration; a plain number is seconds.
     #[arg(
         long,
         hide = true,
@@ -174,7 +174,7 @@ pub struct UpdateVmArgs {
     pub vm: ResourceName,
     #[command(flatten)]
     pub placement: PlacementArgs,
-    /// An instance of a scale set: scale-in leaves it alone.
+    /// Protect a scale set instance from scale-in.
     #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
     pub protect_from_scale_in: Option<bool>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `forewarn vmss`: scale sets.
+//! Arguments of `forewarn vmss`.
 
 use clap::{Subcommand, ValueEnum};
 
@@ -8,41 +8,41 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum VmssCommand {
-    /// All scale sets.
+    /// List scale sets.
     List(GroupFilter),
-    /// One scale set.
+    /// Show the details of a scale set.
     Show(ResourceName),
-    /// Make a scale set and its instances.
+    /// Create a scale set and its instances.
     Create(Box<CreateSetArgs>),
-    /// Change the model, the upgrade mode or what is approved; the rest stays.
+    /// Change the model, upgrade mode or automatic approval of a scale set.
     Update(Box<UpdateSetArgs>),
-    /// Make or delete instances until there are so many.
+    /// Scale a set to a number of instances.
     Scale {
         #[command(flatten)]
         set: ResourceName,
-        /// How many instances there shall be.
+        /// Number of instances to scale to.
         #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true)]
         new_capacity: u32,
         #[command(flatten)]
         waiting: NoWaitArgs,
     },
-    /// Delete the set and its instances, with notice where they have it.
+    /// Delete a scale set and its instances, after their notice period.
     Delete {
         #[command(flatten)]
         set: ResourceName,
         #[command(flatten)]
         operation: OperationArgs,
     },
-    /// The instances of a set.
+    /// List the instances of a scale set.
     ListInstances(ResourceName),
-    /// Bring instances to the latest model; all of them unless ids are given.
+    /// Update instances to the latest model; all of them unless IDs are given.
     UpdateInstances {
         #[command(flatten)]
         set: ResourceName,
         #[command(flatten)]
         instances: OptionalInstances,
     },
-    /// Delete instances, with notice where they have it.
+    /// Delete instances after their notice period.
     DeleteInstances {
         #[command(flatten)]
         set: ResourceName,
@@ -51,11 +51,11 @@ pub enum VmssCommand {
         #[command(flatten)]
         operation: OperationArgs,
     },
-    /// Restart instances, after the notice; all of them unless ids are given.
+    /// Restart instances after their notice period; all of them unless IDs are given.
     Restart(InstanceOperationArgs),
-    /// Move instances to other hosts, after the notice; all of them unless ids are given.
+    /// Redeploy instances to other hosts after their notice period; all of them unless IDs are given.
     Redeploy(InstanceOperationArgs),
-    /// Do now the maintenance that instances would get later; all of them unless ids are given.
+    /// Perform pending maintenance of instances now; all of them unless IDs are given.
     PerformMaintenance(InstanceOperationArgs),
     /// Evict Spot instances.
     SimulateEviction {
@@ -66,11 +66,11 @@ pub enum VmssCommand {
         #[command(flatten)]
         waiting: NoWaitArgs,
     },
-    /// Switch instances on; all of them unless ids are given.
+    /// Start instances; all of them unless IDs are given.
     Start(InstancePowerArgs),
-    /// Switch instances off; all of them unless ids are given.
+    /// Stop instances; all of them unless IDs are given.
     Stop(InstancePowerArgs),
-    /// Switch instances off and give up their places; all of them unless ids are given.
+    /// Stop instances and release their hosts; all of them unless IDs are given.
     Deallocate(InstancePowerArgs),
 }
 
@@ -94,22 +94,22 @@ pub struct InstancePowerArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct Instances {
-    /// Instances by their ids or names; `*` for all.
+    /// IDs or names of instances; * selects all.
     #[arg(long = "instance-ids", visible_alias = "instance-id", value_name = "ID", num_args = 1.., required = true)]
     pub ids: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct OptionalInstances {
-    /// Instances by their ids or names; `*` for all.
+    /// IDs or names of instances; * selects all.
     #[arg(long = "instance-ids", visible_alias = "instance-id", value_name = "ID", num_args = 1..)]
     pub ids: Vec<String>,
 }
 
-/// How several operations are asked for.
+/// Options of commands that can start several operations.
 #[derive(Debug, clap::Args)]
 pub struct NoWaitArgs {
-    /// Do not wait for the end.
+    /// Return at once instead of waiting for the operations to finish.
     #[arg(long)]
     pub no_wait: bool,
 }
@@ -118,34 +118,34 @@ pub struct NoWaitArgs {
 pub struct CreateSetArgs {
     #[command(flatten)]
     pub set: ResourceName,
-    /// How many instances.
+    /// Number of instances.
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, default_value_t = 2)]
     pub instance_count: u32,
-    /// Flexible: instances are machines of their own, one document for all. Uniform: numbered, in placement groups.
+    /// Orchestration mode.
     #[arg(long, value_name = "MODE", default_value = "Flexible", ignore_case = true)]
     pub orchestration_mode: Orchestration,
-    /// How a changed model reaches instances.
+    /// How instances receive a changed model.
     #[arg(long, value_name = "MODE", default_value = "Manual", ignore_case = true)]
     pub upgrade_policy_mode: UpgradeMode,
-    /// Spot instances may be evicted.
+    /// Priority; Spot instances can be evicted.
     #[arg(long, value_name = "PRIORITY", ignore_case = true)]
     pub priority: Option<Priority>,
-    /// What an eviction does to an instance.
+    /// Effect of an eviction.
     #[arg(long, value_name = "POLICY", ignore_case = true)]
     pub eviction_policy: Option<EvictionPolicy>,
-    /// Announce deletions so long before: 5 to 15 minutes, as a number or such as 7m30s.
+    /// Notice period for deletions: 5 to 15 minutes, as a number or such as 7m30s [default: no notice].
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
-    /// The zones that instances are spread over.
+    /// Zones to spread instances over.
     #[arg(short, long, value_name = "ZONE", num_args = 1..)]
     pub zones: Vec<String>,
-    /// How many update domains.
+    /// Number of update domains.
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
-    /// How many fault domains.
+    /// Number of fault domains.
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
-    /// Of a Uniform set: the most instances of one placement group, or none for no limit; without it 100.
+    /// Maximum number of instances in one placement group of a Uniform set, or none for no limit [default: 100].
     #[arg(long, value_name = "N|none", value_parser = parse::number_or_none)]
     pub placement_group_max: Option<parse::Limit>,
     #[command(flatten)]
@@ -158,13 +158,13 @@ pub struct CreateSetArgs {
 pub struct UpdateSetArgs {
     #[command(flatten)]
     pub set: ResourceName,
-    /// How a changed model reaches instances.
+    /// How instances receive a changed model.
     #[arg(long, value_name = "MODE", ignore_case = true)]
     pub upgrade_policy_mode: Option<UpgradeMode>,
-    /// Spot instances may be evicted.
+    /// Priority; Spot instances can be evicted.
     #[arg(long, value_name = "PRIORITY", ignore_case = true)]
     pub priority: Option<Priority>,
-    /// What an eviction does to an instance.
+    /// Effect of an eviction.
     #[arg(long, value_name = "POLICY", ignore_case = true)]
     pub eviction_policy: Option<EvictionPolicy>,
     #[command(flatten)]
@@ -178,14 +178,19 @@ pub struct UpdateSetArgs {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Orchestration {
+    /// Instances are individual machines that share one document.
     Flexible,
+    /// Instances are numbered and split into placement groups.
     Uniform,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum UpgradeMode {
+    /// By `forewarn vmss update-instances`.
     Manual,
+    /// At once.
     Automatic,
+    /// In batches.
     Rolling,
 }

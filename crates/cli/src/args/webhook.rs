@@ -1,4 +1,4 @@
-//! `forewarn webhook`.
+//! Arguments of `forewarn webhook`.
 
 use std::path::PathBuf;
 
@@ -8,27 +8,27 @@ use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {
-    /// Let a program be told what happens to events.
+    /// Create a webhook.
     Create(Box<CreateWebhookArgs>),
-    /// Web hooks, and how they fare.
+    /// List webhooks and their delivery state.
     List,
-    /// One web hook, and how it fares.
+    /// Show a webhook and its delivery state.
     Show(WebhookName),
-    /// Change a web hook; what is not given stays.
+    /// Change a webhook; options that are not given keep their values.
     Update(Box<UpdateWebhookArgs>),
-    /// Delete a web hook.
+    /// Delete a webhook.
     Delete(WebhookName),
-    /// Send a message that is about nothing, and say what the receiver answers.
+    /// Send a test message and print the receiver's answer.
     Test(WebhookName),
-    /// The last messages that were given up, and why.
+    /// List the last undelivered messages and the reasons.
     GivenUp(WebhookName),
-    /// Send messages again that were given up, each once; all of them, unless some are named.
+    /// Resend undelivered messages once; all of them unless IDs are given.
     Resend(ResendArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct WebhookName {
-    /// The name of the web hook.
+    /// Webhook name.
     #[arg(value_name = "NAME")]
     pub name: String,
 }
@@ -37,7 +37,7 @@ pub struct WebhookName {
 pub struct ResendArgs {
     #[command(flatten)]
     pub webhook: WebhookName,
-    /// Only this message, as `webhook given-up` names it; may be given several times.
+    /// ID of a message, as listed by `webhook given-up`; repeatable.
     #[arg(long = "id", value_name = "ID")]
     pub ids: Vec<String>,
 }
@@ -46,12 +46,12 @@ pub struct ResendArgs {
 pub struct CreateWebhookArgs {
     #[command(flatten)]
     pub webhook: WebhookName,
-    /// Where deliveries go: http or https.
+    /// URL to deliver to: http or https.
     #[arg(long)]
     pub url: String,
     #[command(flatten)]
     pub filter: WebhookArgs,
-    /// Send nothing until it is switched on with `webhook update --enabled true`.
+    /// Create the webhook disabled; `webhook update --enabled true` enables it.
     #[arg(long)]
     pub disabled: bool,
 }
@@ -60,37 +60,37 @@ pub struct CreateWebhookArgs {
 pub struct UpdateWebhookArgs {
     #[command(flatten)]
     pub webhook: WebhookName,
-    /// Where deliveries go from now on.
+    /// URL to deliver to: http or https.
     #[arg(long)]
     pub url: Option<String>,
     #[command(flatten)]
     pub filter: WebhookArgs,
-    /// Whether anything is sent. What happens meanwhile is sent later.
+    /// Enable or disable deliveries; messages queue up meanwhile.
     #[arg(long, value_name = "TRUE|FALSE")]
     pub enabled: Option<bool>,
-    /// Make another secret, and show it.
+    /// Generate a new secret and print it.
     #[arg(long, conflicts_with = "secret_file")]
     pub new_secret: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct WebhookArgs {
-    /// Only events of this type; may be given several times.
+    /// Event type to deliver; repeatable [default: all].
     #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
     pub types: Vec<WebhookType>,
-    /// Only when an event gets there; may be given several times.
+    /// Event status to deliver; repeatable [default: all].
     #[arg(long = "status", value_name = "STATUS", ignore_case = true)]
     pub statuses: Vec<WebhookStatus>,
-    /// Only events of machines of this name; may be given several times.
+    /// Machine whose events to deliver; repeatable [default: all].
     #[arg(long = "vm", value_name = "NAME")]
     pub machines: Vec<String>,
-    /// Only events in this resource group; may be given several times.
+    /// Resource group whose events to deliver; repeatable [default: all].
     #[arg(long = "resource-group", short = 'g', value_name = "NAME")]
     pub resource_groups: Vec<String>,
-    /// A file with the secret that deliveries are signed with, whsec_ and Base64. Without it one is made and shown once.
+    /// File with the signing secret, as whsec_ and Base64 [default: a new secret, printed once].
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
-    /// Give up what has become older than this and cannot be delivered; a day without it, a week at the most.
+    /// Time to keep retrying a message: at most 7d [default: 1d].
     #[arg(long, value_name = "SPAN", value_parser = parse::retry_for)]
     pub retry_for: Option<u64>,
 }

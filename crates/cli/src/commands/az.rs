@@ -70,7 +70,7 @@ fn stop_lines() -> String {
 }
 
 /// The same where what was typed is not understood.
-pub fn not_understood(words: &[OsString]) {
+pub fn print_eval_guard(words: &[OsString]) {
     let runs_az = words.iter().any(|word| word == "--");
     if words.get(1).is_some_and(|word| word == "az") && !runs_az && !io::stdout().is_terminal() {
         // The complaint is next, and says more.

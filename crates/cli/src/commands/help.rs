@@ -1,15 +1,20 @@
-//! `forewarn help`: what `--help` says, for those actor_name ask the other way round.
+//! `forewarn help`: prints the help of a command, as `--help` does, or a help topic.
 
-use crate::args::described;
+use crate::args::{command_line, topic};
 use crate::failure::Failure;
 use crate::output;
 
 pub fn run(words: &[String]) -> Result<(), Failure> {
-    let typed = ["forewarn"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
-    match described().try_get_matches_from(typed) {
-        Err(answer) if !answer.use_stderr() => output::print_line(answer.to_string().trim_end()),
-        // There is no such command, and clap knows which was meant.
-        Err(complaint) => complaint.exit(),
+    if let [word] = words
+        && let Some(text) = topic(word)
+    {
+        return output::print_line(text);
+    }
+    let arguments = ["forewarn"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
+    match command_line().try_get_matches_from(arguments) {
+        Err(help) if !help.use_stderr() => output::print_line(help.to_string().trim_end()),
+        // The command is unknown; clap suggests the closest one.
+        Err(error) => error.exit(),
         Ok(_) => Ok(()),
     }
 }

@@ -23,7 +23,7 @@ mod vmss;
 mod wait;
 mod webhook;
 
-pub use az::not_understood;
+pub use az::print_eval_guard;
 use serde_json::Value;
 
 use crate::args::{Client, Command, GroupFilter, NoWaitArgs, OperationArgs, Output};
