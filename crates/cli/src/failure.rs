@@ -1,25 +1,24 @@
-//! How a command ends when it does not end well: a sentence or two, and an exit code.
+//! The ways in which a command can fail, each with a message and an exit code.
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The server, or this machine, said no.
+    /// The server or the local system refused or failed.
     Refused(String),
-    /// What was typed or configured is wrong.
+    /// The arguments or the configuration are invalid.
     Usage(String),
     Unreachable(String),
-    /// What was waited for ended otherwise than wished.
+    /// An operation, a scenario or a check ended without success.
     Failed(String),
-    /// What was waited for did not come true in time.
     TimedOut(String),
-    /// What was waited for cannot come true any more.
+    /// The awaited status can no longer be reached.
     Missed(String),
-    /// Nobody reads our output any more: `forewarn history | head`.
+    /// Nothing to report, for example because the reader of a pipe is gone: `forewarn history | head`.
     Silent,
-    /// A program was to be run, and was not; with an exit code that programs seldom use themselves.
+    /// A program could not be run; with the exit code that shells use for it.
     NotRun(u8, String),
 }
 
-/// As `env`, `timeout` and shells count.
+/// Exit codes of [`Failure::NotRun`], as used by `env`, `timeout` and shells.
 pub const NOT_RUN: u8 = 125;
 pub const CANNOT_RUN: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
@@ -53,9 +52,9 @@ impl Failure {
 }
 
 impl Failure {
-    /// The same with one sentence more.
-    pub fn and(self, more: &str) -> Failure {
-        let longer = |text: String| format!("{text} {more}");
+    /// Appends advice to the message.
+    pub fn with_advice(self, advice: &str) -> Failure {
+        let longer = |text: String| format!("{text}; {advice}");
         match self {
             Failure::Refused(text) => Failure::Refused(longer(text)),
             Failure::Usage(text) => Failure::Usage(longer(text)),
@@ -69,20 +68,8 @@ impl Failure {
     }
 }
 
-/// An error's words as a sentence for people. Paths and names of files stay as they are.
-pub fn sentence(words: &str) -> String {
-    let first = words.split_whitespace().next().unwrap_or_default().trim_end_matches(['.', ',', ':']);
-    let mut letters = words.chars();
-    let text: String = if first.contains(['/', '.']) {
-        words.into()
-    } else {
-        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
-    };
-    if text.ends_with('.') { text } else { format!("{text}.") }
-}
-
-/// What the system says of an error, without the number that it has there: `(os error 2)`.
-pub fn without_numbers(words: &str) -> String {
+/// Removes the codes of system errors, such as `(os error 2)`, from a message.
+pub fn strip_os_codes(words: &str) -> String {
     let mut parts = words.split(" (os error ");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| match part.split_once(')') {
@@ -96,27 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_numbers_are_left_out() {
+    fn os_error_codes_are_removed() {
         for (words, expected) in [
             ("x: No such file (os error 2). Do y.", "x: No such file. Do y."),
             ("a (os error 1) b (os error 22)", "a b"),
             ("a (os error x)", "a (os error x)"),
             ("plain", "plain"),
         ] {
-            assert_eq!(without_numbers(words), expected);
-        }
-    }
-
-    #[test]
-    fn sentences_begin_with_a_capital_unless_with_a_path() {
-        for (words, expected) in [
-            ("no room", "No room."),
-            ("is it over.", "Is it over."),
-            ("data/forewarn.db is locked", "data/forewarn.db is locked."),
-            ("forewarn.db: no such file", "forewarn.db: no such file."),
-            ("failed.", "Failed."),
-        ] {
-            assert_eq!(sentence(words), expected);
+            assert_eq!(strip_os_codes(words), expected);
         }
     }
 }

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                output::print_stderr(&format!("forewarn: {}", failure::without_numbers(message)));
+                output::print_stderr(&format!("forewarn: {}", failure::strip_os_codes(message)));
             }
             ExitCode::from(failure.exit_code())
         }

@@ -50,7 +50,7 @@ pub fn number_or_none(text: &str) -> Result<Limit, String> {
 
 /// A point in time, RFC 3339 with its offset.
 pub fn time(text: &str) -> Result<jiff::Timestamp, String> {
-    text.parse().map_err(|_| "a point in time such as 2026-07-28T10:00:00Z".into())
+    text.parse().map_err(|_| "a time such as 2026-07-28T10:00:00Z".into())
 }
 
 pub fn socket(text: &str) -> Result<SocketAddr, String> {
@@ -94,7 +94,7 @@ pub fn at_least_one(text: &str) -> Result<u32, String> {
 
 /// The number that something was given when it was made.
 pub fn ordinal(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "its number, such as 3".into())
+    text.parse().map_err(|_| "a number such as 3".into())
 }
 
 pub fn percent(text: &str) -> Result<u8, String> {
@@ -111,7 +111,7 @@ pub fn delay(text: &str) -> Result<Duration, String> {
     span(text)
         .ok()
         .filter(|span| *span <= DELAY_MAX)
-        .ok_or_else(|| format!("a span of time up to {most}s, such as 2s or 250ms"))
+        .ok_or_else(|| format!("a duration of up to {most}s, such as 2s or 250ms"))
 }
 
 pub fn retry_after(text: &str) -> Result<u64, String> {

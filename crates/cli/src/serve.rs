@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::ServeArgs;
 use crate::config::{self, Choices, LogFormat, ResolvedConfig, Sources};
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 use crate::network::LinkLocal;
 use crate::output;
 
@@ -28,7 +28,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     log_to_stderr(&resolved.choices);
     mention(&resolved);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
+    let runtime = runtime.map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
     let result = runtime.block_on(serve(config, resolved.choices.link_local));
     runtime.shutdown_background();
     result
@@ -52,10 +52,10 @@ pub fn log_to_stderr(choices: &Choices) {
 
 fn mention(resolved: &ResolvedConfig) {
     if let Some(path) = &resolved.file {
-        tracing::info!(file = %path.display(), "configuration is read");
+        tracing::info!(file = %path.display(), "read the configuration file");
     }
     for name in &resolved.unknown_variables {
-        tracing::warn!(%name, "this environment variable is not a setting and is left alone");
+        tracing::warn!(%name, "ignoring an unknown environment variable");
     }
 }
 
@@ -69,18 +69,18 @@ async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     announce(&running, &config);
     let result = tokio::select! {
         () = signals.next() => Ok(()),
-        () = running.failed() => Err(Failure::Refused("The writer has ended, so nothing can be changed. The log says why; start again.".into())),
+        () = running.failed() => Err(Failure::Refused("the writer has stopped, so no changes are possible: see the log for the reason, then restart the server".into())),
     };
     tracing::info!("stopping");
     tokio::select! {
-        stopped = timeout(STOP_MAX, running.stop()) => if stopped.is_err() { tracing::warn!("not everything ended in time") },
-        () = signals.next() => tracing::warn!("told twice: ending at once"),
+        stopped = timeout(STOP_MAX, running.stop()) => if stopped.is_err() { tracing::warn!("the shutdown timed out") },
+        () = signals.next() => tracing::warn!("received a second signal: exiting at once"),
     }
     result
 }
 
 fn not_started(error: &anyhow::Error) -> Failure {
-    Failure::Refused(sentence(&format!("{error:#}")))
+    Failure::Refused(format!("{error:#}"))
 }
 
 /// SIGTERM and Ctrl-C.
@@ -92,7 +92,7 @@ struct Signals {
 impl Signals {
     fn new() -> Result<Signals, Failure> {
         let listen =
-            |kind| signal(kind).map_err(|error| Failure::Refused(format!("Signals cannot be received: {error}.")));
+            |kind| signal(kind).map_err(|error| Failure::Refused(format!("cannot install signal handlers: {error}")));
         Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 

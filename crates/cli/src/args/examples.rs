@@ -13,7 +13,7 @@ pub fn add_to(root: Command) -> Command {
 fn add_below(parent: &str, command: Command) -> Command {
     let path =
         if parent.is_empty() { command.get_name().to_owned() } else { format!("{parent} {}", command.get_name()) };
-    let text = EXAMPLES.iter().find(|(name, _)| *name == path).map(|(_, examples)| render(examples));
+    let text = EXAMPLES.iter().find(|(name, _)| *name == path).map(|(path, examples)| render(path, examples));
     let command = command.mut_subcommands(|below| add_below(&path, below));
     match text {
         Some(text) => command.after_help(text),
@@ -21,13 +21,20 @@ fn add_below(parent: &str, command: Command) -> Command {
     }
 }
 
-fn render(examples: Examples) -> String {
+fn render(path: &str, examples: Examples) -> String {
+    let group = path.split(' ').next().unwrap_or_default();
+    let see_also = if WITHOUT_CONNECTION.contains(&group) { SEE_EXIT_CODES } else { SEE_BOTH };
     let lines = examples.iter().map(|(comment, arguments)| format!("  # {comment}\n  forewarn {arguments}\n"));
-    format!("Examples:\n{}\n{SEE_ALSO}", lines.collect::<Vec<_>>().join("\n"))
+    format!("Examples:\n{}\n{see_also}", lines.collect::<Vec<_>>().join("\n"))
 }
 
-const SEE_ALSO: &str =
+/// Commands that do not take the connection options.
+const WITHOUT_CONNECTION: [&str; 9] =
+    ["serve", "run", "check", "token", "export", "import", "completions", "help", "version"];
+
+const SEE_BOTH: &str =
     "See `forewarn help connection` for global options and `forewarn help exit-codes` for exit codes.";
+const SEE_EXIT_CODES: &str = "See `forewarn help exit-codes` for exit codes.";
 
 #[rustfmt::skip]
 const EXAMPLES: &[(&str, Examples)] = &[

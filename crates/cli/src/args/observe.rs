@@ -21,7 +21,7 @@ pub struct WaitArgs {
     /// ID of the event; an event that has finished counts too.
     #[arg(long, value_name = "ID")]
     pub event: Option<String>,
-    /// Time from which changes count, such as 2026-07-28T10:00:00Z [default: now].
+    /// Time from which changes count, such as 2026-07-28T10:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub since: Option<jiff::Timestamp>,
     /// Maximum time to wait, on the local clock.

@@ -121,7 +121,7 @@ pub struct CreateSetArgs {
     /// Number of instances.
     #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, default_value_t = 2)]
     pub instance_count: u32,
-    /// Orchestration mode.
+    /// Orchestration mode: individual machines that share one document, or numbered instances in placement groups.
     #[arg(long, value_name = "MODE", default_value = "Flexible", ignore_case = true)]
     pub orchestration_mode: Orchestration,
     /// How instances receive a changed model.
@@ -178,19 +178,14 @@ pub struct UpdateSetArgs {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Orchestration {
-    /// Instances are individual machines that share one document.
     Flexible,
-    /// Instances are numbered and split into placement groups.
     Uniform,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum UpgradeMode {
-    /// By `forewarn vmss update-instances`.
     Manual,
-    /// At once.
     Automatic,
-    /// In batches.
     Rolling,
 }

@@ -21,7 +21,7 @@ use super::marks::{Mark, Marks};
 use super::observation::{Elapsed, Event, Observation, Request, RequestKind};
 use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 
 /// A handler that has asked for nothing by then will not.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ const STARTING_MAX: usize = 4;
 const REFUSED_MAX: usize = 3;
 
 /// What a handler does.
-const REMEDY: &str = "A handler asks http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01 with the header Metadata: true";
+const REMEDY: &str = "handlers must poll http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01 with the header Metadata: true";
 
 /// How long nothing happens in the case in which nothing happens: a gap that is too long shows itself.
 const IDLE: Duration = Duration::from_secs(33);
@@ -49,7 +49,7 @@ const IMPACT: Duration = Duration::from_secs(3 * 60);
 
 pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Observation>, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Refused(format!("No threads can be started: {error}.")))?;
+    let runtime = runtime.map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
     let context = CheckContext {
         command: args.command.clone(),
         marks: marks.clone(),
@@ -59,14 +59,14 @@ pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Observ
     };
     let results: Vec<Result<Observation, Failure>> = thread::scope(|scope| {
         let threads: Vec<_> =
-            cases.iter().map(|case| scope.spawn(|| CaseRun::open(case, &context, &runtime)?.play())).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(broken()))).collect()
+            cases.iter().map(|case| scope.spawn(|| CaseRun::open(case, &context, &runtime)?.run())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(internal_error()))).collect()
     });
-    told(results)
+    collect(results)
 }
 
 /// Cases that were broken off because of another say nothing; that one does.
-fn told(results: Vec<Result<Observation, Failure>>) -> Result<Vec<Observation>, Failure> {
+fn collect(results: Vec<Result<Observation, Failure>>) -> Result<Vec<Observation>, Failure> {
     let speaks = |result: &Result<Observation, Failure>| matches!(result, Err(failure) if failure.message().is_some());
     let mut results = results;
     match results.iter().position(speaks) {
@@ -75,8 +75,8 @@ fn told(results: Vec<Result<Observation, Failure>>) -> Result<Vec<Observation>, 
     }
 }
 
-fn broken() -> Failure {
-    Failure::Refused("A case has broken off. This is a fault of forewarn: please report it.".into())
+fn internal_error() -> Failure {
+    Failure::Refused("a case ended unexpectedly; this is a bug in forewarn, please report it".into())
 }
 
 struct CaseRun<'a> {
@@ -94,8 +94,8 @@ struct CaseRun<'a> {
 impl<'a> CaseRun<'a> {
     fn open(case: &'a Case, context: &'a CheckContext, runtime: &'a Runtime) -> Result<CaseRun<'a>, Failure> {
         let running = runtime.block_on(forewarn_server::start(config(case)));
-        let running = running.map_err(|error| Failure::Refused(sentence(&format!("{error:#}"))))?;
-        let Some(BoundAddress::Tcp(metadata)) = running.metadata.first().cloned() else { return Err(broken()) };
+        let running = running.map_err(|error| Failure::Refused(format!("{error:#}")))?;
+        let Some(BoundAddress::Tcp(metadata)) = running.metadata.first().cloned() else { return Err(internal_error()) };
         let server = format!("http://{}", running.management);
         let connection = Connection { server: server.clone(), data: None, token: None, output: Output::Json };
         Ok(CaseRun {
@@ -111,7 +111,7 @@ impl<'a> CaseRun<'a> {
         })
     }
 
-    fn play(mut self) -> Result<Observation, Failure> {
+    fn run(mut self) -> Result<Observation, Failure> {
         let run = self.begin()?;
         let machine = self.subject()?;
         let permit = self.context.starting.enter();
@@ -119,7 +119,7 @@ impl<'a> CaseRun<'a> {
         let mut watch = Monitor { machine, begun: self.engine.now(), next: 0, observed: Observation::default() };
         let result = self.watch(run, &mut handler, &mut watch, permit);
         handler.end();
-        watch.look(&self.endpoint);
+        watch.record_requests(&self.endpoint);
         watch.observed.until = self.engine.now().since(watch.begun);
         watch.observed.marks = handler.marks(watch.begun);
         watch.observed.events = self.events(watch.begun)?;
@@ -136,7 +136,7 @@ impl<'a> CaseRun<'a> {
             return Ok(None);
         };
         let begun = self.api.post(&Call::api(&["scenario-runs"]), &json!({ "scenario": scenario, "handler": true }))?;
-        begun["id"].as_u64().map(Some).ok_or_else(broken)
+        begun["id"].as_u64().map(Some).ok_or_else(internal_error)
     }
 
     /// The scenario makes the machine as its first act.
@@ -147,7 +147,7 @@ impl<'a> CaseRun<'a> {
                 return Ok(id);
             }
             if Instant::now() > until {
-                return Err(broken());
+                return Err(internal_error());
             }
             thread::sleep(LOOK);
         }
@@ -165,7 +165,7 @@ impl<'a> CaseRun<'a> {
         let begun = Instant::now();
         let mut over: Option<(Instant, Elapsed)> = None;
         loop {
-            watch.look(&self.endpoint);
+            watch.record_requests(&self.endpoint);
             watch.observed.exit = handler.exit(watch.begun);
             if self.context.aborted.load(Ordering::Relaxed) {
                 return Err(Failure::Silent);
@@ -179,13 +179,13 @@ impl<'a> CaseRun<'a> {
                 watch.observed.all_refused().filter(|(_, n)| *n >= REFUSED_MAX && begun.elapsed() > FIRST_REQUEST_MAX)
             {
                 watch.observed.error =
-                    Some(format!("all {count} requests for the document were refused with {status}. {REMEDY}"));
+                    Some(format!("all {count} requests for the document were refused with {status}; {REMEDY}"));
                 return Ok(());
             }
             if !watch.observed.requests.is_empty() {
                 drop(permit.take());
             }
-            if over.is_none() && self.is_over(run, begun, watch)? {
+            if over.is_none() && self.has_finished(run, begun, watch)? {
                 let last = self.events(watch.begun)?.iter().filter_map(|event| event.ended).max();
                 over = Some((Instant::now(), last.unwrap_or_default()));
             }
@@ -204,14 +204,14 @@ impl<'a> CaseRun<'a> {
             return Failure::Silent;
         }
         let how = match &watch.observed.exit {
-            Some((_, how)) => format!("The handler ended ({how}) before it asked for anything"),
-            None => format!("No request came within {} seconds", FIRST_REQUEST_MAX.as_secs()),
+            Some((_, how)) => format!("the handler exited ({how}) before it sent a request"),
+            None => format!("no request within {} seconds", FIRST_REQUEST_MAX.as_secs()),
         };
-        let last = handler.last_line().map_or_else(String::new, |line| format!(" The last that it wrote: {line}"));
-        Failure::Failed(format!("{how}. {REMEDY}.{last}"))
+        let last = handler.last_line().map_or_else(String::new, |line| format!("; last output: {line}"));
+        Failure::Failed(format!("{how}; {REMEDY}{last}"))
     }
 
-    fn is_over(&self, run: Option<u64>, begun: Instant, watch: &mut Monitor) -> Result<bool, Failure> {
+    fn has_finished(&self, run: Option<u64>, begun: Instant, watch: &mut Monitor) -> Result<bool, Failure> {
         let Some(run) = run else { return Ok(begun.elapsed() > IDLE) };
         let run = self.api.get(&Call::api(&["scenario-runs", &run.to_string()]))?;
         match run["state"].as_str() {
@@ -219,7 +219,7 @@ impl<'a> CaseRun<'a> {
             Some("Passed") => Ok(true),
             _ => {
                 let reason = run["reason"].as_str().unwrap_or_default();
-                watch.observed.error = Some(format!("the scenario could not be played to its end: {reason}"));
+                watch.observed.error = Some(format!("the scenario failed: {reason}"));
                 Ok(true)
             }
         }
@@ -241,7 +241,7 @@ impl<'a> CaseRun<'a> {
 
     fn events(&self, begun: Timestamp) -> Result<Vec<Event>, Failure> {
         let rows = self.runtime.block_on(self.engine.history(HistoryQuery::default()));
-        let rows = rows.map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
+        let rows = rows.map_err(|error| Failure::Refused(error.to_string()))?;
         Ok(events(&rows, self.case.subject, begun))
     }
 }
@@ -283,7 +283,7 @@ struct Monitor {
 }
 
 impl Monitor {
-    fn look(&mut self, endpoint: &EndpointState) {
+    fn record_requests(&mut self, endpoint: &EndpointState) {
         for request in endpoint.requests.log_of(self.machine, self.next).requests {
             self.next = request.number;
             if request.path == ASKED_BY_RUN {
@@ -377,7 +377,7 @@ mod tests {
     fn the_case_that_knows_why_nothing_can_be_said_is_heard() {
         let why = || Failure::Failed("why".into());
         let broken_off = || Err(Failure::Silent);
-        assert_eq!(told(vec![broken_off(), Err(why()), broken_off()]).unwrap_err(), why());
-        assert_eq!(told(vec![Ok(Observation::default())]).unwrap().len(), 1);
+        assert_eq!(collect(vec![broken_off(), Err(why()), broken_off()]).unwrap_err(), why());
+        assert_eq!(collect(vec![Ok(Observation::default())]).unwrap().len(), 1);
     }
 }

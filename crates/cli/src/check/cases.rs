@@ -3,7 +3,7 @@
 use forewarn_api_types::nearest::unknown;
 
 use crate::args::Profile;
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 
 /// One case: a scenario that ships, or, without one, some time in which nothing happens.
 #[derive(Clone, Copy, Debug)]
@@ -69,13 +69,13 @@ pub const ALL: &[Case] = &[
 pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
     if let Some(stranger) = names.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(Failure::Usage(sentence(&unknown("case", stranger, &known))));
+        return Err(Failure::Usage(unknown("case", stranger, &known)));
     }
     let fits = |case: &&Case| case.profile.is_none_or(|only| only == profile);
     let named = |case: &&Case| names.iter().any(|name| name == case.name);
     if let Some(other) = ALL.iter().filter(named).find(|case| !fits(case)) {
-        let why = "is about handlers that approve their own events. Leave --profile out, or the case";
-        return Err(Failure::Usage(format!("The case '{}' {why}.", other.name)));
+        let why = "applies only to handlers that approve their own events: remove it, or --profile";
+        return Err(Failure::Usage(format!("case '{}' {why}", other.name)));
     }
     Ok(ALL.iter().filter(|case| fits(case) && (names.is_empty() || named(case))).copied().collect())
 }
@@ -113,7 +113,7 @@ mod tests {
     fn an_unknown_case_is_named_with_the_one_that_was_meant() {
         let select = |names: &[String]| select(names, Profile::Own);
         let Err(Failure::Usage(message)) = select(&["evicton".into()]) else { panic!("it is not known") };
-        assert!(message.starts_with("There is no case 'evicton'. Did you mean 'eviction'?"), "{message}");
+        assert!(message.starts_with("there is no case 'evicton'. Did you mean 'eviction'?"), "{message}");
         assert_eq!(select(&["reset".into(), "gone".into()]).unwrap().len(), 2);
     }
 }

@@ -43,7 +43,7 @@ impl Handler {
         command.args(&context.command).env_remove("FOREWARN_DATA").env_remove("FOREWARN_TOKEN");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let child = command.spawn();
-        let mut child = child.map_err(|error| Failure::Refused(format!("The handler cannot be started: {error}.")))?;
+        let mut child = child.map_err(|error| Failure::Refused(format!("cannot start the handler: {error}")))?;
         let written = Arc::new(Mutex::default());
         let said = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
         let mut readers = Vec::new();
@@ -153,6 +153,6 @@ fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "somehow".into(),
+        (None, None) => "unknown status".into(),
     }
 }

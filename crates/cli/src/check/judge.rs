@@ -52,7 +52,7 @@ impl Verdict {
 
 pub fn judge(case: &Case, observed: &Observation, profile: Profile, marks: &Marks) -> Verdict {
     let mut judge = Judge { case, observed, profile, marks, findings: Vec::new() };
-    judge.all();
+    judge.check_all();
     Verdict { case: case.name, numbers: numbers(observed, profile), findings: judge.findings }
 }
 
@@ -85,32 +85,32 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn all(&mut self) {
+    fn check_all(&mut self) {
         if let Some(error) = &self.observed.error {
-            return self.say(Severity::Bad, error.clone());
+            return self.add(Severity::Bad, error.clone());
         }
         if self.observed.polls().next().is_none() {
-            return self.say(Severity::Bad, "asked for nothing");
+            return self.add(Severity::Bad, "sent no requests");
         }
         if self.case.scenario.is_some() && self.observed.events.is_empty() && self.observed.exit.is_none() {
-            self.say(Severity::Bad, "was shown no event, because it never got a document");
+            self.add(Severity::Bad, "saw no event because it never received a document");
         }
-        self.going_on();
-        self.pace();
+        self.check_survival();
+        self.check_polling();
         for event in &self.observed.events {
-            self.approval(event);
-            self.preparation(event);
-            self.end(event);
+            self.check_approval(event);
+            self.check_preparation(event);
+            self.check_end(event);
         }
     }
 
     /// Whether it was there to the end, whatever it was answered.
-    fn going_on(&mut self) {
+    fn check_survival(&mut self) {
         if let Some((at, how)) = &self.observed.exit {
             let gone =
                 self.observed.events.iter().any(|event| event.mine && event.ended.is_some_and(|ended| ended <= *at));
             if !(self.case.ends_machine && gone) {
-                self.say(Severity::Bad, format!("ended by itself ({how}) after {}", secs(*at)));
+                self.add(Severity::Bad, format!("exited ({how}) after {}", secs(*at)));
             }
         }
         let Some(last) = self.observed.requests.iter().rev().find(|request| request.faulty).map(|request| request.at)
@@ -118,91 +118,88 @@ impl Judge<'_> {
             return;
         };
         match self.observed.poll_after(last) {
-            Some(_) => self.say(Severity::Good, "kept going after wrong answers"),
-            None => self.say(Severity::Bad, "stopped operation after wrong answers"),
+            Some(_) => self.add(Severity::Good, "kept polling after faulty responses"),
+            None => self.add(Severity::Bad, "stopped operation after wrong answers"),
         }
     }
 
-    fn pace(&mut self) {
+    fn check_polling(&mut self) {
         let polls: Vec<Elapsed> = self.observed.polls().map(|poll| poll.at).collect();
-        let end = if self.case.ends_machine { self.over().unwrap_or(self.observed.until) } else { self.observed.until };
+        let end =
+            if self.case.ends_machine { self.last_end().unwrap_or(self.observed.until) } else { self.observed.until };
         let ends = polls.iter().skip(1).copied().chain([end]);
         let longest = polls.iter().zip(ends).map(|(from, to)| to.saturating_sub(*from)).max().unwrap_or_default();
         if longest > GAP_MAX {
-            self.say(
+            self.add(
                 Severity::Bad,
-                format!(
-                    "asked for nothing for {}, longer than the notice of a Preempt ({})",
-                    secs(longest),
-                    secs(GAP_MAX)
-                ),
+                format!("did not poll for {}, longer than the notice of a Preempt ({})", secs(longest), secs(GAP_MAX)),
             );
         }
     }
 
     /// When the last event of its own was over.
-    fn over(&self) -> Option<Elapsed> {
+    fn last_end(&self) -> Option<Elapsed> {
         self.observed.events.iter().filter(|event| event.mine).filter_map(|event| event.ended).max()
     }
 
-    fn approval(&mut self, event: &Event) {
+    fn check_approval(&mut self, event: &Event) {
         let whose = if event.mine { "its own" } else { "another machine's" };
         let kind = &event.kind;
         let refused = self.observed.refused_approvals();
         match (self.observed.approval(&event.id), is_approval_expected(self.profile, event.mine), event.had_notice()) {
             (Some(at), _, _) if event.started.is_some_and(|started| started < at) => {
                 let severity = if self.profile == Profile::Never { Severity::Bad } else { Severity::Remark };
-                self.say(severity, format!("approved {whose} {kind} when it had Started already"));
+                self.add(severity, format!("approved {whose} {kind} after it had started"));
             }
             (Some(at), true, _) => {
-                self.say(
+                self.add(
                     Severity::Good,
                     format!("approved {whose} {kind} after {}", secs(at.saturating_sub(event.appeared))),
                 );
             }
-            (Some(_), false, _) => self.say(Severity::Bad, format!("approved {whose} {kind}")),
+            (Some(_), false, _) => self.add(Severity::Bad, format!("approved {whose} {kind}")),
             (None, true, true) if refused > 0 => {
-                self.say(Severity::Bad, format!("did not approve {whose} {kind}: {refused} POSTs were refused"));
+                self.add(Severity::Bad, format!("did not approve {whose} {kind}: {refused} POSTs were refused"));
             }
-            (None, true, true) => self.say(Severity::Bad, format!("did not approve {whose} {kind}")),
-            (None, true, false) => self.say(Severity::Good, format!("had no notice of {whose} {kind}")),
-            (None, false, _) => self.say(Severity::Good, format!("left {whose} {kind} alone")),
+            (None, true, true) => self.add(Severity::Bad, format!("did not approve {whose} {kind}")),
+            (None, true, false) => self.add(Severity::Good, format!("had no notice of {whose} {kind}")),
+            (None, false, _) => self.add(Severity::Good, format!("left {whose} {kind} alone")),
         }
     }
 
-    fn preparation(&mut self, event: &Event) {
+    fn check_preparation(&mut self, event: &Event) {
         if !event.mine || !event.had_notice() || self.profile == Profile::Never {
             return;
         }
         let Some(approved) = self.observed.approval(&event.id) else { return };
         match (&self.marks.prepared, self.observed.mark_after(Mark::Prepared, event.appeared)) {
-            (None, _) => self.say(Severity::NotObserved, "preparation before approval"),
+            (None, _) => self.add(Severity::NotObserved, "preparation before approval"),
             (Some(_), Some(at)) if at <= approved + MARK_LATE_MAX => {
-                self.say(Severity::Good, "prepared before it approved");
+                self.add(Severity::Good, "prepared before approving");
             }
-            (Some(_), Some(_)) => self.say(Severity::Bad, "approved before it had prepared"),
-            (Some(_), None) => self.say(Severity::Bad, "approved and did not prepare"),
+            (Some(_), Some(_)) => self.add(Severity::Bad, "approved before preparing"),
+            (Some(_), None) => self.add(Severity::Bad, "approved without preparing"),
         }
     }
 
     /// Whether it noticed that the event was over, or called off.
-    fn end(&mut self, event: &Event) {
+    fn check_end(&mut self, event: &Event) {
         let Some(ended) = event.ended.filter(|_| !self.case.ends_machine) else { return };
         let what = if event.canceled { "the cancellation" } else { "the end" };
         if self.observed.poll_after(ended).is_none() {
-            return self.say(Severity::Bad, format!("did not ask again, so it missed {what}"));
+            return self.add(Severity::Bad, format!("stopped polling and missed {what}"));
         }
         if !event.mine {
             return;
         }
         match (&self.marks.restored, self.observed.mark_after(Mark::Restored, ended)) {
-            (None, _) => self.say(Severity::NotObserved, format!("restoring after {what}")),
-            (Some(_), Some(_)) => self.say(Severity::Good, format!("noticed {what} and restored")),
-            (Some(_), None) => self.say(Severity::Bad, format!("did not restore after {what}")),
+            (None, _) => self.add(Severity::NotObserved, format!("restoring after {what}")),
+            (Some(_), Some(_)) => self.add(Severity::Good, format!("noticed {what} and restored")),
+            (Some(_), None) => self.add(Severity::Bad, format!("did not restore after {what}")),
         }
     }
 
-    fn say(&mut self, severity: Severity, text: impl Into<String>) {
+    fn add(&mut self, severity: Severity, text: impl Into<String>) {
         self.findings.push(Finding { severity, text: text.into() });
     }
 }

@@ -26,14 +26,14 @@ impl Marks {
                 "restored" => &mut marks.restored,
                 _ => {
                     return Err(Failure::Usage(format!(
-                        "--mark is '{word}', but must be prepared=REGEX or restored=REGEX."
+                        "invalid value '{word}' for --mark: use prepared=REGEX or restored=REGEX"
                     )));
                 }
             };
             let regex = Regex::new(text).map_err(|error| {
                 let reason = error.to_string();
                 let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                Failure::Usage(format!("--mark {name}: '{text}' is no regular expression: {reason}."))
+                Failure::Usage(format!("invalid regular expression '{text}' for --mark {name}: {reason}"))
             })?;
             *place = Some(regex);
         }
@@ -60,7 +60,7 @@ mod tests {
         let marks = Marks::typed(&["prepared=^drain(ed|ing)".into(), "restored=back".into()]).unwrap();
         assert_eq!(marks.of("drained web_0, back soon"), [Mark::Prepared, Mark::Restored]);
         assert_eq!(marks.of("not drained"), []);
-        for (word, part) in [("perpared=x", "must be prepared=REGEX"), ("prepared=(", "no regular expression")] {
+        for (word, part) in [("perpared=x", "use prepared=REGEX"), ("prepared=(", "invalid regular expression")] {
             let Err(Failure::Usage(message)) = Marks::typed(&[word.into()]) else { panic!("{word} is wrong") };
             assert!(message.contains(part), "{message}");
         }

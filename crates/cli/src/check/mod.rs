@@ -40,12 +40,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         .collect();
     if let Some(file) = &args.junit {
         let written = std::fs::write(file, report::junit(&verdicts));
-        written.map_err(|error| Failure::Refused(format!("{} cannot be written: {error}.", file.display())))?;
+        written.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))?;
     }
     report::show(&verdicts, args.output)?;
     match verdicts.iter().filter(|verdict| !verdict.passed()).count() {
         0 => Ok(()),
-        failed => Err(Failure::Failed(format!("{failed} of {} cases failed.", verdicts.len()))),
+        failed => Err(Failure::Failed(format!("{failed} of {} cases failed", verdicts.len()))),
     }
 }
 

@@ -29,7 +29,7 @@ fn not_observed(verdicts: &[Verdict]) -> Option<String> {
             texts.push(&finding.text);
         }
     }
-    let how = "Say what your handler writes then, with --mark prepared=REGEX and --mark restored=REGEX.";
+    let how = "Use --mark prepared=REGEX and --mark restored=REGEX to match the output of the handler.";
     (!texts.is_empty()).then(|| format!("Not observed: {}. {how}", texts.join("; ")))
 }
 
@@ -170,7 +170,7 @@ mod tests {
         let verdicts = [verdict("idle"), verdict("reset")];
         assert_eq!(summary(&verdicts[0]), "");
         let told = not_observed(&verdicts).unwrap();
-        assert!(told.starts_with("Not observed: a; b. Say what"), "{told}");
+        assert!(told.starts_with("Not observed: a; b. Use --mark"), "{told}");
         assert_eq!(not_observed(&[]), None);
     }
 }

@@ -12,7 +12,7 @@ use ureq::{Agent, Body};
 use super::suggest;
 use crate::args::Connection;
 use crate::config::data_directory;
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -158,7 +158,7 @@ impl Api {
     pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
         let response = self.run(&Method::GET, &Call::api(&["changes"]).with("after", after), None)?;
         if response.status() != StatusCode::OK {
-            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.unexpected("no stream")));
+            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.unexpected("no event stream")));
         }
         Ok(response.into_body().into_reader())
     }
@@ -190,7 +190,7 @@ impl Api {
         match value {
             Some(value) if status.is_success() => Ok(value),
             Some(value) => Err(self.refusal(status, &value, path)),
-            None => Err(self.unexpected(&format!("{status} and no JSON"))),
+            None => Err(self.unexpected(&format!("{status} without JSON"))),
         }
     }
 
@@ -204,45 +204,42 @@ impl Api {
                 let question = suggest::did_you_mean(self, path, body).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
             }
-            None => self.unexpected(&format!("{status} without a reason")),
+            None => self.unexpected(&format!("{status} without an error message")),
         }
     }
 
     fn auth_error(&self) -> String {
         let what = match (&self.token_source, &self.token) {
-            (TokenSource::Typed, _) => "does not take the token that was given with --token or FOREWARN_TOKEN".into(),
-            (TokenSource::File(file), Some(_)) => format!("does not take the token in {}", file.display()),
-            (TokenSource::File(file), None) => format!("wants a token, and there is none in {}", file.display()),
+            (TokenSource::Typed, _) => "rejected the token from --token or FOREWARN_TOKEN".into(),
+            (TokenSource::File(file), Some(_)) => format!("rejected the token in {}", file.display()),
+            (TokenSource::File(file), None) => format!("requires a token, but none was found in {}", file.display()),
             (TokenSource::Unreadable(file, error), _) => {
-                format!("wants a token, and {} cannot be read: {error}", file.display())
+                format!("requires a token, but {} cannot be read: {error}", file.display())
             }
-            (TokenSource::Nowhere, _) => "wants a token".into(),
+            (TokenSource::Nowhere, _) => "requires a token".into(),
         };
         format!(
-            "The server at {} {what}. The token is in the file `token` of the server's data directory: name that \
-             with --data DIR or FOREWARN_DATA, or give the token itself with --token or FOREWARN_TOKEN.",
+            "the server at {} {what}; set --data (FOREWARN_DATA) to the server's data directory, or --token \
+             (FOREWARN_TOKEN) to a token",
             self.server
         )
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Failure {
         Failure::Unreachable(format!(
-            "The server at {} cannot be reached: {}. Start one with `forewarn serve`, or name another with --server or FOREWARN_SERVER.",
+            "cannot reach the server at {}: {}; start one with `forewarn serve`, or set --server or FOREWARN_SERVER",
             self.server,
             describe_error(error)
         ))
     }
 
     fn bad_request(&self, error: &ureq::http::Error) -> Failure {
-        Failure::Usage(format!(
-            "No request can be made for {}: {error}. OperationView at --server and the token.",
-            self.server
-        ))
+        Failure::Usage(format!("cannot build a request for {}: {error}; check --server and the token", self.server))
     }
 
     fn unexpected(&self, what: &str) -> Failure {
         Failure::Refused(format!(
-            "The answer of {} is not understood: {what}. Is that the management address of a forewarn server?",
+            "unexpected answer from {}: {what}; check that --server is the management address of a forewarn server",
             self.server
         ))
     }
@@ -251,10 +248,10 @@ impl Api {
 /// Why there was no answer.
 fn describe_error(error: &ureq::Error) -> String {
     match error {
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nobody listens there".into(),
+        ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "connection refused".into(),
         ureq::Error::Io(error) => error.to_string(),
-        ureq::Error::Timeout(_) => "no answer came in time".into(),
-        ureq::Error::HostNotFound => "there is no computer of that name".into(),
+        ureq::Error::Timeout(_) => "timed out".into(),
+        ureq::Error::HostNotFound => "unknown host".into(),
         other => other.to_string(),
     }
 }
@@ -265,8 +262,8 @@ fn cli_message(message: &str) -> String {
     match rest.split_once(": ") {
         // What quotes the value needs no name of a field that nobody typed.
         Some((_, what)) if what.starts_with('\'') => what.to_owned(),
-        Some((field, what)) if !field.contains(' ') => format!("The field '{field}': {what}"),
-        Some(_) | None => sentence(rest),
+        Some((field, what)) if !field.contains(' ') => format!("field '{field}': {what}"),
+        Some(_) | None => rest.to_owned(),
     }
 }
 
@@ -291,8 +288,8 @@ fn server_url(text: &str) -> Result<String, Failure> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let host = with_scheme.strip_prefix("http://").filter(|host| !host.is_empty());
     if host.is_none() {
-        let must = "an address such as http://127.0.0.1:8170 (https is for other programs)";
-        return Err(Failure::Usage(format!("--server is {text:?}, but must be {must}.")));
+        let expected = "use an address such as http://127.0.0.1:8170; https is not supported";
+        return Err(Failure::Usage(format!("invalid server address {text:?}: {expected}")));
     }
     Ok(with_scheme.trim_end_matches('/').to_owned())
 }
@@ -314,10 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_hears_of_a_body_that_they_did_not_write() {
+    fn messages_about_a_request_body_do_not_mention_the_body() {
         for (said, told) in [
             ("The body: name: 'a b' is not a name. Write letters.", "'a b' is not a name. Write letters."),
-            ("The body: count: there must be a number here.", "The field 'count': there must be a number here."),
+            ("The body: count: there must be a number here.", "field 'count': there must be a number here."),
             ("There is no machine 'x'.", "There is no machine 'x'."),
         ] {
             assert_eq!(cli_message(said), told);

@@ -189,7 +189,7 @@ impl OperationView {
         let open = self.events.values().find(|event| event.ended.is_none());
         let what = match (open, self.operation.resume) {
             (Some(event), _) => format!("{}{}", describe(&event.kind, &event.resources), self.progress(event)),
-            (None, Some(resume)) => format!("The next update domain is due at {}", format_time(resume)),
+            (None, Some(resume)) => format!("Next update domain at {}", format_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
         format!("{what} (Ctrl-C: stop waiting)")
@@ -202,7 +202,7 @@ impl OperationView {
             return approved.map_or(" is Started".into(), |approved| format!(" is Started, {approved}"));
         }
         let left = match self.now() {
-            Some(now) if now.duration_since(event.not_before) > LATE => "waits for another event to end".into(),
+            Some(now) if now.duration_since(event.not_before) > LATE => "waiting for another event to finish".into(),
             Some(now) => format!("{} left", time_left(event.not_before, now)),
             None => describe_status(event),
         };
@@ -216,7 +216,7 @@ impl OperationView {
 
     fn lines(&self, labels: Labels) -> Vec<String> {
         match (self.events.len(), labels) {
-            (0, _) => vec![format!("{} is over: {}.", self.subject(), self.operation.state)],
+            (0, _) => vec![format!("{} finished: {}.", self.subject(), self.operation.state)],
             (1, Labels::WhereSeveral) => self.events.values().map(format_timeline).collect(),
             (_, Labels::WhereSeveral | Labels::Always) => {
                 let line =
@@ -231,9 +231,11 @@ impl OperationView {
         match (self.operation.state.as_str(), because) {
             ("Succeeded", _) => Ok(()),
             ("Canceled", by) => {
-                Err(Failure::Failed(format!("{} was cancelled{}.", self.subject(), phrase(" by ", by))))
+                Err(Failure::Failed(format!("operation canceled{}: {}", phrase(" by ", by), self.subject())))
             }
-            (_, because) => Err(Failure::Failed(format!("{} failed{}.", self.subject(), phrase(": ", because)))),
+            (_, because) => {
+                Err(Failure::Failed(format!("operation failed: {}{}", self.subject(), phrase(": ", because))))
+            }
         }
     }
 
@@ -256,7 +258,7 @@ fn introduce(event: &Event) -> String {
 fn describe_state(state: &str) -> String {
     match state {
         "Running" => "is running".into(),
-        "Canceled" => "was cancelled".into(),
+        "Canceled" => "was canceled".into(),
         over => format!("has {}", over.to_lowercase()),
     }
 }
@@ -265,7 +267,7 @@ fn describe_status(event: &Event) -> String {
     match event.status.as_str() {
         "Scheduled" => format!("Scheduled, NotBefore {}", format_time(event.not_before)),
         other if event.shown => event.outcome.clone().unwrap_or_else(|| other.to_owned()),
-        other => format!("{} (no machine listens, so none was told)", event.outcome.as_deref().unwrap_or(other)),
+        other => format!("{} (no handler connected)", event.outcome.as_deref().unwrap_or(other)),
     }
 }
 
@@ -290,7 +292,7 @@ mod tests {
         let nothing = serde_json::json!({});
         check("2026-07-28T10:00:28Z", nothing.clone(), ": 14:32 left");
         check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left");
-        check("2026-07-28T10:15:30Z", nothing, ": waits for another event to end");
+        check("2026-07-28T10:15:30Z", nothing, ": waiting for another event to finish");
         check("2026-07-28T10:15:30Z", serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
         let approval = serde_json::json!({"by": "guest:web_1", "at": "2026-07-28T10:00:12Z"});
         check("2026-07-28T10:00:28Z", serde_json::json!({"approval": approval}), ": 14:32 left, approved by web_1");
@@ -301,6 +303,6 @@ mod tests {
     #[test]
     fn states_are_said_in_english() {
         let said = ["Running", "Succeeded", "Failed", "Canceled"].map(describe_state);
-        assert_eq!(said, ["is running", "has succeeded", "has failed", "was cancelled"]);
+        assert_eq!(said, ["is running", "has succeeded", "has failed", "was canceled"]);
     }
 }

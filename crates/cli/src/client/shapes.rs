@@ -211,7 +211,7 @@ impl Clock {
     pub fn advice(&self) -> Option<String> {
         let next = self.next().and_then(|(at, _)| Duration::try_from(at.duration_since(self.now)).ok());
         let span = next.filter(|span| !span.is_zero()).map_or("15m".into(), |span| span_text(whole_secs(span)));
-        self.is_manual().then(|| format!("The clock stands still; `forewarn clock advance {span}` lets time pass."))
+        self.is_manual().then(|| format!("The clock is manual: run `forewarn clock advance {span}` to let time pass."))
     }
 
     /// The server's time, when this was seen then. A manual clock stands still while nobody advances it.

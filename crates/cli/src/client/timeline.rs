@@ -21,7 +21,7 @@ pub fn format_timeline(event: &Event) -> String {
     if let Some(ended) = event.ended {
         steps.add(&ending(event), ended);
     }
-    let unseen = if event.shown { "" } else { " (no machine listens, so none was told)" };
+    let unseen = if event.shown { "" } else { " (no handler connected)" };
     format!("{}{unseen}", escape(&steps.words.join(" · ")))
 }
 
@@ -101,12 +101,12 @@ pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
         ("status", event.outcome.clone().unwrap_or_else(|| event.status.clone())),
         ("machines", event.resources.join(", ")),
         ("not before", format_time(event.not_before)),
-        ("life", format_timeline(event)),
+        ("timeline", format_timeline(event)),
     ];
     facts.extend(Some(("source", event.source.clone())));
     facts.extend(Some(("cause", event.cause.clone())));
-    facts.extend(duration.map(|seconds| ("takes", format!("{seconds} s"))));
-    facts.extend(Some(("told", event.description.clone())));
+    facts.extend(duration.map(|seconds| ("duration", format!("{seconds} s"))));
+    facts.extend(Some(("description", event.description.clone())));
     facts.extend(event.operations.iter().map(|id| ("operation", id.clone())));
     facts.retain(|(_, text)| !text.is_empty());
     facts
@@ -142,7 +142,7 @@ mod tests {
         );
         check(
             json!({"shown": false, "started": "2026-07-28T10:00:00Z", "ended": "2026-07-28T10:01:00Z", "outcome": "Completed"}),
-            "Started 10:00:00 · Completed 10:01:00 (no machine listens, so none was told)",
+            "Started 10:00:00 · Completed 10:01:00 (no handler connected)",
         );
     }
 

@@ -11,7 +11,7 @@ use forewarn_store::{SqliteStore, StoreError};
 
 use crate::args::ArchiveArgs;
 use crate::config::data_directory;
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 use crate::output;
 
 const DATABASE: &str = "forewarn.db";
@@ -22,11 +22,11 @@ const IN_USE: &str = "uses the data directory";
 pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     let directory = data_directory(args.data.data)?;
     if !directory.join(DATABASE).exists() {
-        let what = format!("There is no store in {}. Name the data directory with --data DIR.", directory.display());
+        let what = format!("no data found in {}: set --data to the server's data directory", directory.display());
         return Err(Failure::Refused(what));
     }
     if !is_dash(&args.file) && fs::symlink_metadata(&args.file).is_ok() {
-        let what = format!("{} is there already and is not overwritten. Choose another name.", args.file.display());
+        let what = format!("{} already exists: choose another file name", args.file.display());
         return Err(Failure::Refused(what));
     }
     let mut store = open(&directory)?;
@@ -35,7 +35,7 @@ pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     } else {
         export_to_file(&mut store, &args.file)?
     };
-    output::print_stderr(&format!("Exported {}.", counted(summary)));
+    output::print_stderr(&format!("Exported {}", counted(summary)));
     Ok(())
 }
 
@@ -50,7 +50,7 @@ fn export_to_file(store: &mut SqliteStore, file: &Path) -> Result<Summary, Failu
 }
 
 fn write_whole(store: &mut SqliteStore, beside: &Path, file: &Path) -> Result<Summary, Failure> {
-    let no_file = |error: io::Error| Failure::Refused(format!("{} cannot be written: {error}.", file.display()));
+    let no_file = |error: io::Error| Failure::Refused(format!("cannot write {}: {error}", file.display()));
     let mut out = BufWriter::new(private_file(beside).map_err(no_file)?);
     let summary = archive::export(store, &mut out).map_err(refused)?;
     out.flush().and_then(|()| out.get_ref().sync_all()).and_then(|()| fs::rename(beside, file)).map_err(no_file)?;
@@ -67,11 +67,11 @@ pub fn import(args: ArchiveArgs) -> Result<(), Failure> {
         archive::import(BufReader::new(io::stdin().lock()), &mut open(&directory)?)
     } else {
         let input = File::open(&args.file)
-            .map_err(|error| Failure::Refused(format!("{} cannot be read: {error}.", args.file.display())))?;
+            .map_err(|error| Failure::Refused(format!("cannot read {}: {error}", args.file.display())))?;
         archive::import(BufReader::new(input), &mut open(&directory)?)
     };
     let summary = summary.map_err(refused)?;
-    output::print_stderr(&format!("Imported {} into {}.", counted(summary), directory.display()));
+    output::print_stderr(&format!("Imported {} into {}", counted(summary), directory.display()));
     Ok(())
 }
 
@@ -83,7 +83,7 @@ fn open(directory: &Path) -> Result<SqliteStore, Failure> {
     SqliteStore::open(directory).map_err(|error| match &error {
         // The store's own advice, another directory, is for a second server.
         StoreError::Message(text) if text.contains(IN_USE) => {
-            Failure::Refused(format!("The server that uses {} must be stopped first.", directory.display()))
+            Failure::Refused(format!("a server is using {}: stop it first", directory.display()))
         }
         _ => refused(error),
     })
@@ -92,8 +92,8 @@ fn open(directory: &Path) -> Result<SqliteStore, Failure> {
 fn counted(summary: Summary) -> String {
     let Summary { records, attachments, history } = summary;
     match attachments {
-        0 => format!("{records} records and {history} rows of history"),
-        _ => format!("{records} records, {attachments} attachments and {history} rows of history"),
+        0 => format!("{records} records and {history} history rows"),
+        _ => format!("{records} records, {attachments} attachments and {history} history rows"),
     }
 }
 
@@ -105,5 +105,5 @@ fn refused(error: StoreError) -> Failure {
         text += &format!(": {cause}");
         source = cause.source();
     }
-    Failure::Refused(sentence(&text))
+    Failure::Refused(text)
 }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::args::{AzArgs, CaCommand};
 use crate::client::{Api, Call};
 use crate::config::data_directory;
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 use crate::output;
 
 /// What the cloud is called in the Azure CLI.
@@ -59,8 +59,8 @@ fn stop_eval(failure: Failure) -> Failure {
     if io::stdout().is_terminal() {
         return failure;
     }
-    let told = failure.and(
-        "AZURE_CONFIG_DIR is set to nowhere, so that az does not speak to Azure instead; `unset AZURE_CONFIG_DIR` ends that.",
+    let told = failure.with_advice(
+        "AZURE_CONFIG_DIR is set to an invalid path so that az cannot reach Azure by accident; `unset AZURE_CONFIG_DIR` undoes this",
     );
     output::print_line(&stop_lines()).err().unwrap_or(told)
 }
@@ -83,7 +83,7 @@ fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     let data = data_directory(args.connection.data.clone())?;
     let api = Api::new(&args.connection)?;
     let server = Server::ask(&api)?;
-    let kept = client_in(&data, args.role).map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
+    let kept = client_in(&data, args.role).map_err(|error| Failure::Refused(error.to_string()))?;
     let kept = kept.filter(|(tenant, _)| *tenant == server.tenant);
     let kept = kept.map(|(_, client)| (client.client_id, client.secret));
     let dir = match (&args.dir, &kept) {
@@ -96,7 +96,7 @@ fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     write_all(&dir, &server, &account)?;
     if args.dir.is_none() && !dir.starts_with(std::path::absolute(&data).unwrap_or(data)) {
         output::print_stderr(&format!(
-            "The data directory is not this server's, so what az needs is in {}. Throw it away with the server.",
+            "The data directory belongs to another server, so the az configuration is in {}. Delete it with the server.",
             dir.display()
         ));
     }
@@ -108,9 +108,7 @@ fn beside(server: &Server) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     let base = absolute("XDG_RUNTIME_DIR").or_else(cache).ok_or_else(|| {
-        Failure::Usage(
-            "Neither XDG_RUNTIME_DIR nor HOME says where files may be. Choose a place with --dir DIR.".into(),
-        )
+        Failure::Usage("neither XDG_RUNTIME_DIR nor HOME is set: choose a directory with --dir".into())
     })?;
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let address: String = server.https.trim_start_matches("https://").chars().map(plain).collect();
@@ -121,10 +119,9 @@ fn run_az(args: &AzArgs, variables: Variables) -> Result<(), Failure> {
     let error = Command::new("az").args(&args.az).envs(variables).exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => Failure::Refused(
-            "There is no program `az` in PATH. Install the Azure CLI (for example with `pip install azure-cli`), and try again."
-                .into(),
+            "az not found in PATH: install the Azure CLI, for example with `pip install azure-cli`".into(),
         ),
-        _ => Failure::Refused(format!("`az` cannot be run: {error}.")),
+        _ => Failure::Refused(format!("cannot run az: {error}")),
     })
 }
 
@@ -139,7 +136,7 @@ fn authority(api: &Api) -> Result<Option<String>, Failure> {
 
 fn no_authority() -> Failure {
     Failure::Refused(
-        "The server has no authority of its own: it has no https listener, or shows a certificate that was given to it.".into(),
+        "the server has no certificate authority: it has no https listener, or uses a certificate of its own".into(),
     )
 }
 
@@ -154,7 +151,7 @@ struct Server {
 impl Server {
     fn ask(api: &Api) -> Result<Server, Failure> {
         let strange =
-            || Failure::Refused("The server does not say where its https listener is. Is it an older one?".into());
+            || Failure::Refused("the server does not report an https address: it may be an older version".into());
         let text = api.text(&Call::path("/metadata/endpoints"))?.ok_or_else(strange)?;
         let endpoints: Value = serde_json::from_str(&text).map_err(|_| strange())?;
         let field = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(strange);
@@ -185,7 +182,7 @@ impl Account {
         let (client, secret) = kept.unwrap_or_else(|| (role.word().to_owned(), "none".to_owned()));
         if !api.can_sign_in(&client, &secret)? {
             return Err(Failure::Refused(format!(
-                "The server does not know the {} whose secret is in {}. Name the server's data directory with --data DIR.",
+                "the server rejected the {} secret in {}: set --data to the server's data directory",
                 role.word(),
                 data.display()
             )));
@@ -313,7 +310,7 @@ fn write(dir: &Path, name: &str, text: &str) -> Result<Written, Failure> {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::Refused(format!("{} cannot be written: {error}. Choose another place with --dir DIR.", path.display()))
+    Failure::Refused(format!("cannot write {}: {error}; choose another directory with --dir", path.display()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub fn object(fields: &[(&str, Value)]) -> Value {
 /// A change that changes nothing is a slip.
 pub fn something(body: Value, command: &str) -> Result<Value, Failure> {
     if body.as_object().is_some_and(Map::is_empty) {
-        let what = format!("Nothing to change is given. See `forewarn {command} --help` for what can be.");
+        let what = format!("nothing to change: see `forewarn {command} --help` for the options");
         return Err(Failure::Usage(what));
     }
     Ok(body)
@@ -42,7 +42,8 @@ pub fn terminate_notification(timeout: &str) -> Value {
 pub fn terminate_change(change: &TerminateChange) -> Result<Option<Value>, Failure> {
     match (change.enable_terminate_notification, change.terminate_notification_time.as_deref()) {
         (Some(false), Some(_)) => Err(Failure::Usage(
-            "--enable-terminate-notification false and --terminate-notification-time contradict each other.".into(),
+            "--enable-terminate-notification false conflicts with --terminate-notification-time: remove one of them"
+                .into(),
         )),
         (Some(false), None) => Ok(Some(Value::Null)),
         (Some(true) | None, Some(timeout)) => Ok(Some(terminate_notification(timeout))),
@@ -79,9 +80,7 @@ pub fn tags(args: &DetailArgs) -> Result<Value, Failure> {
         Some((name.to_owned(), json!(value)))
     };
     let pairs: Option<Map<String, Value>> = args.tag.iter().chain(&args.tags).map(pair).collect();
-    pairs
-        .map(|pairs| or_null(Value::Object(pairs)))
-        .ok_or_else(|| Failure::Usage("A tag is written NAME=VALUE.".into()))
+    pairs.map(|pairs| or_null(Value::Object(pairs))).ok_or_else(|| Failure::Usage("invalid tag: use NAME=VALUE".into()))
 }
 
 fn or_null(value: Value) -> Value {

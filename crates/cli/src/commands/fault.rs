@@ -60,7 +60,7 @@ fn check_retry_after(args: &FaultArgs) -> Result<(), Failure> {
     match (args.kind.status, args.retry_after) {
         (Some(status @ (FaultStatus::Gone | FaultStatus::InternalServerError)), Some(_)) => {
             Err(Failure::Usage(format!(
-                "--retry-after goes with --status 429 and 503; a {} says nothing of when to come back. Leave one of them out.",
+                "--retry-after cannot be used with --status {}: only 429 and 503 have a Retry-After header",
                 code(status)
             )))
         }
@@ -123,7 +123,7 @@ fn code(status: FaultStatus) -> u16 {
 fn added(value: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(value, output, |fault: &Fault| {
         let whose = fault.whose("all machines");
-        sentence(format!("Fault {}: {} for {whose}, {}.", fault.id, fault.what(), fault.life()))
+        sentence(format!("Added fault {}: {} for {whose}, {}", fault.id, fault.what(), fault.life()))
     })
 }
 
@@ -137,10 +137,10 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
     };
     output::print_answer(Answer::Many(&cleared), output, |faults: &[Fault]| {
         if faults.is_empty() {
-            return output::print_line("There were no faults.");
+            return output::print_line("There are no faults to clear.");
         }
         faults.iter().try_for_each(|fault| {
-            let text = format!("Fault {} is cleared: {}, met {}.", fault.id, fault.what(), times(fault.met));
+            let text = format!("Cleared fault {}: {}, applied {}", fault.id, fault.what(), times(fault.met));
             output::print_line(&output::escape(&text))
         })
     })

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bodies::{object, policy, something};
+use super::vm::yes_or_no;
 use super::{follow, sentence, within};
 use crate::args::{CreateGroupArgs, GroupCommand, Output};
 use crate::client::{Api, Call, Group};
@@ -30,10 +31,10 @@ impl Kind {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn noun(self) -> &'static str {
         match self {
-            Kind::AvailabilitySet => "Availability set",
-            Kind::CloudService => "Cloud service",
+            Kind::AvailabilitySet => "availability set",
+            Kind::CloudService => "cloud service",
         }
     }
 }
@@ -43,7 +44,7 @@ pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Res
         GroupCommand::List(filter) => {
             let values = within(api.list(Call::api(&[kind.path()]))?, filter);
             if values.is_empty() && output == Output::Table {
-                return output::print_line(&format!("There are no {}s.", kind.words().to_lowercase()));
+                return output::print_line(&format!("There are no {}s.", kind.noun()));
             }
             output::print_list::<Group>(&values, output)
         }
@@ -53,11 +54,11 @@ pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Res
             })
         }
         GroupCommand::Create(args) => {
-            told(&api.post(&Call::api(&[kind.path()]), &body(args))?, kind, "created", output)
+            told(&api.post(&Call::api(&[kind.path()]), &body(args))?, kind, "Created", output)
         }
         GroupCommand::Update { group, policy: given } => {
             let body = something(object(&[("policy", policy(given))]), kind.update_command())?;
-            told(&api.patch(&Call::api(&[kind.path(), &group.segment()]), &body)?, kind, "changed", output)
+            told(&api.patch(&Call::api(&[kind.path(), &group.segment()]), &body)?, kind, "Updated", output)
         }
         GroupCommand::Delete { group, operation } => {
             let call = Call::api(&[kind.path(), &group.segment()]).with("eventId", operation.event_id.as_ref());
@@ -67,7 +68,7 @@ pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Res
 }
 
 fn told(value: &Value, kind: Kind, done: &str, output: Output) -> Result<(), Failure> {
-    let words = |group: &Group| sentence(format!("{} {} is {done}.", kind.words(), group.name));
+    let words = |group: &Group| sentence(format!("{done} {} {}", kind.noun(), group.name));
     output::print_one(value, output, words)
 }
 
@@ -88,41 +89,41 @@ pub fn facts(group: &Group) -> Vec<(&'static str, String)> {
         ("name", group.name.clone()),
         ("resource group", group.resource_group.clone()),
         ("machines", group.machines.to_string()),
-        ("listens", listens(group).into()),
+        ("handler", if has_handler(group) { "connected" } else { "not connected" }.into()),
         ("domains", format!("{} update, {} fault", group.update_domains, group.fault_domains)),
-        ("approved unasked", approved_unasked(group)),
+        ("auto-approved", describe_policy(group)),
     ];
     if group.leaving {
-        facts.push(("leaving", "it is being deleted".into()));
+        facts.push(("state", "being deleted".into()));
     }
     facts
 }
 
-pub fn listens(group: &Group) -> &'static str {
-    if group.scopes.iter().any(|scope| scope.listening) { "yes" } else { "no" }
+pub fn has_handler(group: &Group) -> bool {
+    group.scopes.iter().any(|scope| scope.listening)
 }
 
-fn approved_unasked(group: &Group) -> String {
+fn describe_policy(group: &Group) -> String {
     let words = [
         (group.policy.approve_user_reboot, "user restarts"),
         (group.policy.approve_user_redeploy, "user redeployments"),
-        (group.policy.approve_all_instances_down, "everything while all machines are down"),
+        (group.policy.approve_all_instances_down, "all events while every machine is down"),
     ];
     let approved: Vec<&str> = words.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect();
-    if approved.is_empty() { "nothing".into() } else { approved.join(", ") }
+    if approved.is_empty() { "none".into() } else { approved.join(", ") }
 }
 
 impl TableRow for Group {
     const HEADER: &'static [&'static str] =
         &["NAME", "RESOURCE GROUP", "MACHINES", "LISTENS", "UPDATE DOMAINS", "FAULT DOMAINS"];
-    const EMPTY: &'static str = "There are none.";
+    const EMPTY: &'static str = "There are no groups.";
 
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(&self.name),
             Cell::new(&self.resource_group),
             Cell::new(self.machines.to_string()),
-            Cell::new(listens(self)),
+            Cell::new(yes_or_no(has_handler(self))),
             Cell::new(self.update_domains.to_string()),
             Cell::new(self.fault_domains.to_string()),
         ]

@@ -19,7 +19,7 @@ pub fn run(api: &Api, args: &HistoryArgs) -> Result<(), Failure> {
     let answer = api.get(&call)?;
     let values = answer["value"].as_array().cloned().unwrap_or_default();
     if values.is_empty() && is_filtered(args) && args.connection.output == Output::Table {
-        return output::print_line("Nothing matches.");
+        return output::print_line("There are no matching entries.");
     }
     output::print_list::<HistoryRow>(&values, args.connection.output)
 }
@@ -31,7 +31,7 @@ fn is_filtered(args: &HistoryArgs) -> bool {
 
 impl TableRow for HistoryRow {
     const HEADER: &'static [&'static str] = &["TIME", "WHAT", "MACHINES", "BY", "EVENT"];
-    const EMPTY: &'static str = "Nothing has happened.";
+    const EMPTY: &'static str = "There is no history.";
 
     fn cells(&self) -> Vec<Cell> {
         vec![

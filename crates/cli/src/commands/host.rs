@@ -16,11 +16,11 @@ pub fn run(api: &Api, command: &HostCommand, output: Output) -> Result<(), Failu
             output::format_fields(&[("name", host.name.clone()), ("machines", host.machines.join(", "))])
         }),
         HostCommand::Create(host) => output::print_one(&api.put(&one(host), &json!({}))?, output, |host: &Host| {
-            sentence(format!("Host {} is registered.", host.name))
+            sentence(format!("Created host {}", host.name))
         }),
         HostCommand::Delete(host) => {
             api.delete(&one(host))?;
-            output::print_stderr(&output::escape(&format!("Host {} is removed.", host.name())));
+            output::print_stderr(&output::escape(&format!("Deleted host {}", host.name())));
             Ok(())
         }
         HostCommand::Fail { host, failure } => {

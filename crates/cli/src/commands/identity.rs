@@ -23,12 +23,12 @@ pub fn run(api: &Api, command: &IdentityCommand, output: Output) -> Result<(), F
         IdentityCommand::Assign { vm, role } => {
             let value = api.put(&identity(vm), &json!({ "role": role.word() }))?;
             output::print_one(&value, output, |given: &Identity| {
-                sentence(format!("{} has an identity, with the role {}.", vm.name(), given.role))
+                sentence(format!("Assigned an identity with the role {} to {}", given.role, vm.name()))
             })
         }
         IdentityCommand::Remove(vm) => {
             api.delete(&identity(vm))?;
-            output::print_line(&output::escape(&format!("{} has no identity any more.", vm.name())))
+            output::print_line(&output::escape(&format!("Removed the identity of {}", vm.name())))
         }
     }
 }

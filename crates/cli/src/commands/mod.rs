@@ -101,7 +101,7 @@ fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
     let (Some(chosen), Some(joined)) = (chosen, operation.events.first()) else { return };
     if !operation.events.iter().any(|part| part.id.eq_ignore_ascii_case(chosen)) {
         output::print_stderr(&output::escape(&format!(
-            "The request joins event {}; the id {chosen} was not used.",
+            "Joined existing event {}; event ID {chosen} is not used",
             joined.id
         )));
     }

@@ -66,13 +66,13 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("operation", operation.id.clone()),
         ("what", describe(operation_noun(&operation.kind), &operation.machines)),
-        ("by", operation.by.clone()),
+        ("requested by", operation.by.clone()),
         ("state", because.map_or(operation.state.clone(), |text| format!("{} ({text})", operation.state))),
     ];
     lines.extend(target.map(|text| ("target", text)));
     lines.extend(operation.event_type.clone().map(|text| ("type", text)));
-    lines.extend(operation.asked.map(|at| ("asked", format_time(at))));
-    lines.extend(operation.ended.map(|at| ("ended", format_time(at))));
+    lines.extend(operation.asked.map(|at| ("requested", format_time(at))));
+    lines.extend(operation.ended.map(|at| ("finished", format_time(at))));
     lines.extend(operation.events.iter().map(|part| ("event", part.id.clone())));
     lines
 }

@@ -18,7 +18,7 @@ pub fn run(args: &PortalArgs) -> Result<(), Failure> {
     let path = answer["path"].as_str().unwrap_or("/");
     let link = format!("{}{path}", api.server());
     if !args.print && is_opened(&link) {
-        output::print_stderr("The portal is opened in a browser.");
+        output::print_stderr("Opened the portal in a browser");
         return Ok(());
     }
     output::print_line(&link)

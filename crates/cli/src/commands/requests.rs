@@ -88,7 +88,7 @@ fn requests(answer: &Value) -> Result<Vec<Request>, Failure> {
 
 impl TableRow for Request {
     const HEADER: &'static [&'static str] = &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"];
-    const EMPTY: &'static str = "This machine has not asked since the server started.";
+    const EMPTY: &'static str = "The machine has sent no requests since the server started.";
 
     fn cells(&self) -> Vec<Cell> {
         vec![

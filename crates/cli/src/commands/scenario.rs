@@ -10,7 +10,7 @@ use super::bodies::object;
 use crate::args::{Output, ScenarioCommand};
 use crate::client::{self, Api, Call};
 use crate::decode::decode;
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 use crate::output::{self, Cell, Color, TableRow};
 
 /// How long the server may hold a question about a run. Below the time-out of an answer.
@@ -57,7 +57,7 @@ pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), F
         ScenarioCommand::Runs => runs(api, output),
         ScenarioCommand::Stop { run } => {
             api.delete(&Call::api(&["scenario-runs", &run.to_string()]))?;
-            output::print_line(&format!("Run {run} is stopped."))
+            output::print_line(&format!("Stopped run {run}"))
         }
     }
 }
@@ -95,9 +95,9 @@ fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
     if !looks_like_file && !path.is_file() {
         return Ok(object(&[("scenario", json!(scenario)), ("subject", json!(vm))]));
     }
-    let text = fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{scenario}: {error}.")))?;
+    let text = fs::read_to_string(path).map_err(|error| Failure::Usage(format!("cannot read {scenario}: {error}")))?;
     forewarn_api::scenario::Scenario::parse(&text)
-        .map_err(|problem| Failure::Usage(format!("{scenario}: {problem}.")))?;
+        .map_err(|problem| Failure::Usage(format!("{scenario}: {problem}")))?;
     let name: String = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_.()-".contains(c)) && name.len() <= 128;
     let name = if plain && !name.is_empty() { Some(name) } else { None };
@@ -106,7 +106,7 @@ fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
 
 fn asked(begun: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(begun, output, |run: &Run| {
-        vec![format!("Run {} of '{}' has begun.", run.id, output::escape(&run.title))]
+        vec![format!("Started run {} of '{}'", run.id, output::escape(&run.title))]
     })
 }
 
@@ -146,9 +146,9 @@ fn finish(run: &Run, value: &Value, output: Output) -> Result<(), Failure> {
     match (run.state.as_str(), failed) {
         ("Passed", _) if output == Output::Table => output::print_line(&format!("'{title}' passed.")),
         ("Passed", _) => Ok(()),
-        ("Stopped", _) => Err(Failure::Failed(format!("'{title}' was stopped."))),
-        (_, Some(step)) => Err(Failure::Failed(format!("'{title}' failed at line {}: {reason}.", step.line))),
-        (_, None) => Err(Failure::Failed(format!("'{title}' failed before its first step: {}", sentence(&reason)))),
+        ("Stopped", _) => Err(Failure::Failed(format!("'{title}' was stopped"))),
+        (_, Some(step)) => Err(Failure::Failed(format!("'{title}' failed at line {}: {reason}", step.line))),
+        (_, None) => Err(Failure::Failed(format!("'{title}' failed before its first step: {}", reason))),
     }
 }
 
@@ -159,7 +159,7 @@ fn runs(api: &Api, output: Output) -> Result<(), Failure> {
 
 impl TableRow for Run {
     const HEADER: &'static [&'static str] = &["RUN", "SCENARIO", "STATE", "STEPS", "STARTED"];
-    const EMPTY: &'static str = "Nothing was run.";
+    const EMPTY: &'static str = "There are no scenario runs.";
 
     fn cells(&self) -> Vec<Cell> {
         let color = match self.state.as_str() {

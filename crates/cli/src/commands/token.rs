@@ -7,7 +7,7 @@ use forewarn_access::{AUDIENCE, SIGNING_KEY_FILE, SignIn, Subject, TOKEN_FILE, r
 
 use crate::args::{IssueArgs, TokenCommand};
 use crate::config::data_directory;
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 use crate::output;
 
 pub fn run(command: TokenCommand) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub fn run(command: TokenCommand) -> Result<(), Failure> {
 fn show(file: &Path) -> Result<(), Failure> {
     let token = fs::read_to_string(file).map_err(|error| {
         Failure::Refused(format!(
-            "{} cannot be read: {error}. `forewarn serve` makes it at its first start; name its data directory with --data DIR.",
+            "cannot read {}: {error}; `forewarn serve` creates it on its first start, so set --data to the server's data directory",
             file.display()
         ))
     })?;
@@ -33,14 +33,14 @@ fn issue(directory: &Path, args: &IssueArgs) -> Result<(), Failure> {
     let key = directory.join(SIGNING_KEY_FILE);
     if !key.exists() {
         return Err(Failure::Refused(format!(
-            "There is no {}. `forewarn serve` makes it at its first start; name its data directory with --data DIR.",
+            "{} not found: `forewarn serve` creates it on its first start, so set --data to the server's data directory",
             key.display()
         )));
     }
     let role = args.role;
     let name = args.name.as_deref().unwrap_or(role.word());
     check_name(name)?;
-    let sign_in = SignIn::in_directory(directory).map_err(|error| Failure::Refused(sentence(&error.to_string())))?;
+    let sign_in = SignIn::in_directory(directory).map_err(|error| Failure::Refused(error.to_string()))?;
     let subject = Subject { name: name.into(), client_id: name.into(), object_id: name.into(), role };
     let now = jiff::Timestamp::now().as_second();
     output::print_line(&sign_in.issue(&subject, AUDIENCE, now, args.hours * 3600).token)
@@ -50,18 +50,16 @@ fn issue(directory: &Path, args: &IssueArgs) -> Result<(), Failure> {
 fn check_name(name: &str) -> Result<(), Failure> {
     let good = (1..=64).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte));
-    let must = "1 to 64 letters, digits, '.', '_', '@' or '-'";
-    if good { Ok(()) } else { Err(Failure::Usage(format!("--name is {name:?}, but must be {must}."))) }
+    let expected = "1 to 64 letters, digits, '.', '_', '@' or '-'";
+    if good { Ok(()) } else { Err(Failure::Usage(format!("invalid name {name:?}: use {expected}"))) }
 }
 
 fn rotate(directory: &Path) -> Result<(), Failure> {
     let file = directory.join(TOKEN_FILE);
     rotate_token(directory).map_err(|error| {
         let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-        Failure::Refused(format!(
-            "No new token is made, {error}{cause}. Name the server's data directory with --data DIR."
-        ))
+        Failure::Refused(format!("cannot rotate the token: {error}{cause}; set --data to the server's data directory"))
     })?;
-    output::print_stderr(&format!("A new token is in {}.", file.display()));
+    output::print_stderr(&format!("Wrote a new token to {}", file.display()));
     Ok(())
 }

@@ -22,7 +22,7 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
         }
         VmCommand::Update(args) => {
             let value = api.patch(&machine(&args.vm), &change(args)?)?;
-            output::print_one(&value, output, |machine: &Machine| sentence(format!("{} is changed.", machine.name)))
+            output::print_one(&value, output, |machine: &Machine| sentence(format!("Updated machine {}", machine.name)))
         }
         VmCommand::Identity(command) => super::identity::run(api, command, output),
         VmCommand::Requests(args) => super::requests::run(api, args, output),
@@ -52,7 +52,7 @@ pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Re
 /// The power switch of the machine that a path names so.
 pub fn power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
     let value = api.post(&Call::api(&["machines", segment, action]), &json!({}))?;
-    let words = |machine: &Machine| sentence(format!("{} is {}.", machine.name, machine.power.to_lowercase()));
+    let words = |machine: &Machine| sentence(format!("{} is {}", machine.name, machine.power.to_lowercase()));
     output::print_one(&value, output, words)
 }
 
@@ -112,7 +112,7 @@ fn address_text(machine: &Machine) -> String {
 fn registered(machine: &Machine) -> String {
     let addresses = address_text(machine);
     let at = if addresses.is_empty() { String::new() } else { format!(" at {addresses}") };
-    format!("{} is registered{at}.", machine.name)
+    format!("Created machine {}{at}", machine.name)
 }
 
 fn facts(machine: &Machine) -> Vec<String> {
@@ -127,14 +127,14 @@ fn facts(machine: &Machine) -> Vec<String> {
     facts.extend(machine.latest_model_applied.map(|latest| ("latest model", yes_or_no(latest))));
     facts.extend([
         ("power", power_text(machine)),
-        ("listens", yes_or_no(machine.listening)),
+        ("handler", if machine.listening { "connected" } else { "not connected" }.into()),
         ("domains", format!("update {}, fault {}", machine.update_domain, machine.fault_domain)),
     ]);
     facts.extend(machine.zone.clone().map(|zone| ("zone", zone)));
     facts.extend(machine.host.clone().map(|host| ("host", host)));
     facts.extend(Some(("addresses", address_text(machine))).filter(|(_, text)| !text.is_empty()));
     let notice = machine.terminate_notification.as_ref().map(|notice| notice.not_before_timeout.clone());
-    facts.push(("deletion", notice.map_or("without notice".into(), |notice| format!("announced {notice} before"))));
+    facts.push(("deletion notice", notice.unwrap_or_else(|| "none".into())));
     if machine.protected {
         facts.push(("protected", "from scale-in".into()));
     }

@@ -5,7 +5,7 @@ mod instances;
 use serde_json::{Value, json};
 
 use super::bodies::{details, object, policy, something, tags, terminate_change, terminate_notification};
-use super::group::{facts, listens};
+use super::group::{facts, has_handler};
 use super::{follow, sentence, vm, within};
 use crate::args::NoWaitArgs;
 use crate::args::{
@@ -58,14 +58,14 @@ fn one(set: &ResourceName) -> Call {
 
 fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure> {
     let changed: ScaleSetChanged = decode(&api.patch(&one(&args.set), &change(args)?)?)?;
-    let words = |set: &ScaleSet| sentence(format!("Scale set {} is changed{}.", set.group.name, reaches(set)));
+    let words = |set: &ScaleSet| sentence(format!("Updated scale set {}{}", set.group.name, reaches(set)));
     output::print_one(&changed.scale_set, output, words)
 }
 
 /// A new model is worth nothing to instances that do not get it.
 fn reaches(set: &ScaleSet) -> &'static str {
     match set.upgrade_mode.as_str() {
-        "Manual" => "; instances get a new model with `forewarn vmss update-instances`",
+        "Manual" => "; run `forewarn vmss update-instances` to update its instances",
         _ => "",
     }
 }
@@ -87,14 +87,14 @@ fn scaled(changed: &ScaleSetChanged) -> Result<String, Failure> {
     let set: ScaleSet = decode(&changed.scale_set)?;
     let part = |words: &str, names: &[String]| match names {
         [] => String::new(),
-        names => format!(", {words} {}", client::join_few(names)),
+        names => format!("; {words} {}", client::join_few(names)),
     };
     let name = &set.group.name;
     Ok(format!(
-        "Scale set {name} has a capacity of {}{}{}.",
+        "Scaled {name} to {}{}{}",
         set.capacity,
-        part("made", &changed.added),
-        part("is deleting", &changed.removing)
+        part("created", &changed.added),
+        part("deleting", &changed.removing)
     ))
 }
 
@@ -102,10 +102,9 @@ fn upgrade(api: &Api, set: &ResourceName, ids: &[String], output: Output) -> Res
     let chosen = instances::named(api, set, ids)?;
     let body = json!({ "instances": instances::vm_ids(&chosen) });
     let value = api.post(&Call::api(&["scale-sets", &set.segment(), "upgrade"]), &body)?;
-    let which = if chosen.is_empty() { "All instances".into() } else { client::join_few(&instances::names(&chosen)) };
-    let verb = if chosen.len() == 1 { "has" } else { "have" };
+    let which = if chosen.is_empty() { "all instances".into() } else { client::join_few(&instances::names(&chosen)) };
     output::print_one(&value, output, |set: &ScaleSet| {
-        sentence(format!("{which} of {} {verb} the latest model.", set.group.name))
+        sentence(format!("Updated {which} of {} to the latest model", set.group.name))
     })
 }
 
@@ -186,8 +185,8 @@ fn change(args: &UpdateSetArgs) -> Result<Value, Failure> {
 }
 
 fn created(set: &ScaleSet) -> String {
-    let count = if set.capacity == 1 { "one instance".into() } else { format!("{} instances", set.capacity) };
-    format!("Scale set {} is created with {count}.", set.group.name)
+    let count = if set.capacity == 1 { "1 instance".into() } else { format!("{} instances", set.capacity) };
+    format!("Created scale set {} with {count}", set.group.name)
 }
 
 fn notice(set: &ScaleSet) -> String {
@@ -203,7 +202,7 @@ fn set_facts(set: &ScaleSet) -> Vec<String> {
         ("orchestration", set.orchestration.clone()),
         ("upgrade mode", set.upgrade_mode.clone()),
         ("priority", set.model.priority.clone()),
-        ("deletions", notice.map_or("without notice".into(), |text| format!("announced {text} before"))),
+        ("deletion notice", notice.unwrap_or_else(|| "none".into())),
         ("model", format!("version {}", set.model_version)),
     ]);
     output::format_fields(&facts)
@@ -224,7 +223,7 @@ impl TableRow for ScaleSet {
             Cell::new(&self.upgrade_mode),
             Cell::new(&self.model.priority),
             Cell::new(notice(self)),
-            Cell::new(listens(&self.group)),
+            Cell::new(vm::yes_or_no(has_handler(&self.group))),
         ]
     }
 }

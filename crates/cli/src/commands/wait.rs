@@ -22,7 +22,7 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
         let left = args.timeout.saturating_sub(begun.elapsed());
         status_line.show(&format!(
             "NoWaitArgs until {}, {} left (Ctrl-C: stop)",
-            wish(args),
+            describe_condition(args),
             span_text(whole_secs(left))
         ));
         let answer = api.get(&call(args, left.min(ONE_REQUEST), after))?;
@@ -50,8 +50,8 @@ fn timed_out(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Resu
         WaitStatus::Started | WaitStatus::Gone => decode::<Clock>(&api.get(&Call::api(&["clock"]))?)?.advice(),
         WaitStatus::Scheduled | WaitStatus::Approved => None,
     };
-    let advice = advice.map_or(String::new(), |advice| format!(" {advice}"));
-    let text = format!("{} within {}.{advice}", complaint(args), span_text(args.timeout));
+    let advice = advice.map_or(String::new(), |advice| format!(". {advice}"));
+    let text = format!("timed out after {}: {}{advice}", span_text(args.timeout), describe_timeout(args));
     Ok(Failure::TimedOut(output::escape(&text)))
 }
 
@@ -59,8 +59,8 @@ fn missed(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Result<
     if is_for_programs(output) {
         output::print_value(answer, output)?;
     }
-    let (_, did_not) = deeds(args.status);
-    let text = format!("{}. It is over and {did_not}.", told(api, answer)?);
+    let (_, did_not) = status_verbs(args.status);
+    let text = format!("the event finished and {did_not}: {}", describe_event(api, answer)?);
     Ok(Failure::Missed(output::escape(&text)))
 }
 
@@ -79,11 +79,11 @@ fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
     if is_for_programs(output) {
         return output::print_value(answer, output);
     }
-    output::print_line(&output::escape(&told(api, answer)?))
+    output::print_line(&output::escape(&describe_event(api, answer)?))
 }
 
 /// `602D…: Reboot of web_0, Scheduled 10:05:00 · Canceled by owner 10:06:00`.
-fn told(api: &Api, answer: &Value) -> Result<String, Failure> {
+fn describe_event(api: &Api, answer: &Value) -> Result<String, Failure> {
     let id = answer["id"].as_str().unwrap_or_default();
     let event = match &answer["event"] {
         Value::Null => event_history::event(api, id)?,
@@ -109,7 +109,7 @@ fn status_word(status: WaitStatus) -> &'static str {
 }
 
 /// `a Reboot of web_0 is approved`.
-fn wish(args: &WaitArgs) -> String {
+fn describe_condition(args: &WaitArgs) -> String {
     let what = match (&args.event, args.kind) {
         (Some(id), _) => format!("event {id}"),
         (None, Some(kind)) => format!("a {kind:?}"),
@@ -120,7 +120,7 @@ fn wish(args: &WaitArgs) -> String {
 }
 
 /// What an event did, and what it did not.
-fn deeds(status: WaitStatus) -> (&'static str, &'static str) {
+fn status_verbs(status: WaitStatus) -> (&'static str, &'static str) {
     match status {
         WaitStatus::Scheduled => ("appeared", "did not appear"),
         WaitStatus::Approved => ("was approved", "was not approved"),
@@ -129,13 +129,13 @@ fn deeds(status: WaitStatus) -> (&'static str, &'static str) {
     }
 }
 
-/// `No Reboot of web_0 was approved`.
-fn complaint(args: &WaitArgs) -> String {
+/// `no Reboot of web_0 was approved`.
+fn describe_timeout(args: &WaitArgs) -> String {
     let of = args.vm.as_ref().map_or(String::new(), |vm| format!(" of {vm}"));
-    let (did, did_not) = deeds(args.status);
+    let (did, did_not) = status_verbs(args.status);
     match (&args.event, args.kind) {
-        (Some(id), _) => format!("Event {id}{of} {did_not}"),
-        (None, Some(kind)) => format!("No {kind:?}{of} {did}"),
-        (None, None) => format!("No event{of} {did}"),
+        (Some(id), _) => format!("event {id}{of} {did_not}"),
+        (None, Some(kind)) => format!("no {kind:?}{of} {did}"),
+        (None, None) => format!("no event{of} {did}"),
     }
 }

@@ -12,7 +12,7 @@ use super::sentence;
 use crate::args::{CreateWebhookArgs, Output, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand, WebhookName};
 use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
-use crate::failure::Failure;
+use crate::failure::{Failure, strip_os_codes};
 use crate::output::{self, Cell, Color, TableRow};
 use crate::parse::span_text;
 
@@ -41,11 +41,11 @@ struct State {
     behind: u64,
     failures: u64,
     last_success: Option<Timestamp>,
-    last_failure: Option<Trouble>,
+    last_failure: Option<LastFailure>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Trouble {
+struct LastFailure {
     at: Timestamp,
     message: String,
 }
@@ -69,7 +69,7 @@ struct Resent {
 }
 
 #[derive(Debug, Deserialize)]
-struct Trial {
+struct TestResult {
     delivered: bool,
     message: String,
 }
@@ -79,7 +79,7 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
         WebhookCommand::Create(args) => {
             let made = api.post(&Call::api(&["webhooks"]), &new_webhook(args)?)?;
             warn_of_unknown(api, &args.filter.machines);
-            output::print_one(&made, output, |webhook: &Webhook| webhook.told("is told from now on"))
+            output::print_one(&made, output, |webhook: &Webhook| webhook.describe_change("Created"))
         }
         WebhookCommand::List => {
             let page = api.get(&Call::api(&["webhooks"]))?;
@@ -90,12 +90,12 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
             let body = something(changed(args)?, "webhook update")?;
             let changed = api.patch(&one(&args.webhook, None), &body)?;
             warn_of_unknown(api, &args.filter.machines);
-            output::print_one(&changed, output, |webhook: &Webhook| webhook.told("is changed"))
+            output::print_one(&changed, output, |webhook: &Webhook| webhook.describe_change("Updated"))
         }
         WebhookCommand::Delete(which) => {
             api.delete(&one(which, None))?;
             match output {
-                Output::Table => output::print_line(&output::escape(&format!("Web hook {} is deleted.", which.name))),
+                Output::Table => output::print_line(&output::escape(&format!("Deleted webhook {}", which.name))),
                 Output::Json | Output::Yaml | Output::Tsv => Ok(()),
             }
         }
@@ -113,9 +113,9 @@ fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
     let list = format!("`forewarn webhook given-up {}`", args.webhook.name);
     output::print_one(&answer, output, |resent: &Resent| {
         sentence(match resent.messages {
-            0 => "There is nothing to send again.".to_owned(),
-            1 => format!("1 message is sent again. If it is not taken, it stays in {list}."),
-            count => format!("{count} messages are sent again. What is not taken stays in {list}."),
+            0 => "There are no messages to resend.".to_owned(),
+            1 => format!("Resending 1 message; it stays in {list} if delivery fails"),
+            count => format!("Resending {count} messages; those that fail stay in {list}"),
         })
     })
 }
@@ -125,7 +125,7 @@ fn warn_of_unknown(api: &Api, machines: &[String]) {
     for name in machines {
         let page = api.get(&Call::api(&["machines"]).with("name", Some(name)).with("limit", Some(1)));
         if page.is_ok_and(|page| page["value"].as_array().is_some_and(Vec::is_empty)) {
-            let warning = format!("There is no machine named '{name}'. Nothing is told of it until there is one.");
+            let warning = format!("warning: no machine is named '{name}' yet");
             output::print_stderr(&output::escape(&warning));
         }
     }
@@ -140,11 +140,11 @@ fn one<'a>(which: &'a WebhookName, verb: Option<&'a str>) -> Call {
 /// A receiver that does not take it is a failure of this command.
 fn test(api: &Api, which: &WebhookName, output: Output) -> Result<(), Failure> {
     let answer = api.post(&one(which, Some("test")), &json!({}))?;
-    let trial: Trial = decode(&answer)?;
-    if !trial.delivered {
-        return Err(Failure::Refused(format!("Not delivered. {}", output::escape(&trial.message))));
+    let result: TestResult = decode(&answer)?;
+    if !result.delivered {
+        return Err(Failure::Refused(format!("not delivered: {}", output::escape(&result.message))));
     }
-    output::print_one(&answer, output, |trial: &Trial| sentence(format!("Delivered. {}", trial.message)))
+    output::print_one(&answer, output, |result: &TestResult| sentence(format!("Delivered. {}", result.message)))
 }
 
 fn new_webhook(args: &CreateWebhookArgs) -> Result<Value, Failure> {
@@ -194,13 +194,13 @@ fn words<T: ValueEnum>(values: &[T]) -> Value {
 
 fn read_secret(path: &Path) -> Result<String, Failure> {
     let read = std::fs::read_to_string(path);
-    let text = read.map_err(|error| Failure::Usage(format!("{} cannot be read: {error}.", path.display())))?;
+    let text = read.map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
     Ok(text.trim().to_owned())
 }
 
 impl TableRow for Webhook {
     const HEADER: &'static [&'static str] = &["NAME", "URL", "STATE", "DELIVERED", "BEHIND", "GIVEN UP"];
-    const EMPTY: &'static str = "There are no web hooks.";
+    const EMPTY: &'static str = "There are no webhooks.";
 
     fn cells(&self) -> Vec<Cell> {
         let (state, color) = self.condition();
@@ -217,7 +217,7 @@ impl TableRow for Webhook {
 
 impl TableRow for GivenUp {
     const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATUS", "MACHINES", "HAPPENED", "FAILURE"];
-    const EMPTY: &'static str = "Nothing was given up.";
+    const EMPTY: &'static str = "There are no undelivered messages.";
 
     fn cells(&self) -> Vec<Cell> {
         vec![
@@ -226,7 +226,7 @@ impl TableRow for GivenUp {
             Cell::new(&self.status),
             Cell::new(self.machines.join(", ")),
             Cell::new(format_time(self.happened)),
-            Cell::new(&self.failure),
+            Cell::new(strip_os_codes(&self.failure)),
         ]
     }
 }
@@ -240,7 +240,7 @@ impl TableRow for Resent {
     }
 }
 
-impl TableRow for Trial {
+impl TableRow for TestResult {
     const HEADER: &'static [&'static str] = &["DELIVERED", "MESSAGE"];
     const EMPTY: &'static str = "";
 
@@ -259,11 +259,11 @@ impl Webhook {
     }
 
     /// What became of it; a secret that was made is shown here and never again.
-    fn told(&self, what: &str) -> Vec<String> {
-        let mut lines = sentence(format!("Web hook {}: {} {what}.", self.name, self.url));
+    fn describe_change(&self, done: &str) -> Vec<String> {
+        let mut lines = sentence(format!("{done} webhook {} → {}", self.name, self.url));
         if let Some(secret) = &self.secret {
             lines.extend(sentence(format!("Secret {secret}")));
-            lines.extend(sentence("Give it to the receiver now: it is not shown again.".to_owned()));
+            lines.extend(sentence("Store the secret now; it is not shown again".to_owned()));
         }
         lines
     }
@@ -279,20 +279,20 @@ impl Webhook {
             ("Statuses", list(&self.statuses)),
             ("Machines", list(&self.machines)),
             ("Resource groups", list(&self.resource_groups)),
-            ("Given up after", retry),
+            ("Retry for", retry),
             ("State", self.condition().0.to_owned()),
             ("Delivered", state.delivered.to_string()),
             ("Behind", state.behind.to_string()),
             ("Given up", state.given_up.to_string()),
         ];
         if state.again > 0 {
-            facts.push(("To be sent again", state.again.to_string()));
+            facts.push(("Queued to resend", state.again.to_string()));
         }
         if let Some(at) = state.last_success {
             facts.push(("Last success", format_time(at)));
         }
-        if let Some(trouble) = &state.last_failure {
-            facts.push(("Last failure", format!("{}: {}", format_time(trouble.at), trouble.message)));
+        if let Some(failure) = &state.last_failure {
+            facts.push(("Last failure", format!("{}: {}", format_time(failure.at), strip_os_codes(&failure.message))));
         }
         output::format_fields(&facts)
     }

@@ -121,7 +121,7 @@ impl Choices {
         if self.memory && !self.no_auth {
             let setting_name = |key| self.setting_name(key, "memory");
             return Err(ConfigError(format!(
-                "{memory} leaves no file to keep a token in, so nobody could know it. Add {}, or leave {memory} out.",
+                "{memory} requires {}, because there is no file to store a token in: add it, or remove {memory}",
                 setting_name("no_auth"),
                 memory = setting_name("memory"),
             )));
@@ -132,8 +132,8 @@ impl Choices {
             let Some(address) = address.filter(|address| self.no_auth && !address.ip().is_loopback()) else { continue };
             let setting_name = |key| self.setting_name(key, "no_auth");
             return Err(ConfigError(format!(
-                "{no_auth} is only for a management listener on loopback, and {address} is not. \
-                 Leave {no_auth} out, or put {} on 127.0.0.1.",
+                "{no_auth} requires a management listener on loopback, but {address} is not: remove {no_auth}, or set {} \
+                 to 127.0.0.1",
                 setting_name(key),
                 no_auth = setting_name("no_auth"),
             )));
@@ -147,17 +147,13 @@ impl Choices {
             && address.port() != 0
             && !seen.insert(address.to_string())
         {
-            return Err(ConfigError(format!(
-                "Two listeners are to be opened on {address}. Give each its own address."
-            )));
+            return Err(ConfigError(format!("two listeners use the address {address}: give each its own address")));
         }
         for listener in &self.config.metadata {
             let text = super::listener::address_text(&listener.address);
             let any_port = matches!(&listener.address, ListenAddress::Tcp(address) if address.port() == 0);
             if !any_port && !seen.insert(text.clone()) {
-                return Err(ConfigError(format!(
-                    "Two listeners are to be opened on {text}. Give each its own address."
-                )));
+                return Err(ConfigError(format!("two listeners use the address {text}: give each its own address")));
             }
         }
         Ok(())
@@ -169,7 +165,7 @@ impl Choices {
             return Ok(());
         }
         Err(ConfigError(format!(
-            "The pool has no {} addresses from {} on. Make pool.count smaller.",
+            "the address pool is too large: there are no {} addresses from {}; reduce pool.count",
             pool.count, pool.first
         )))
     }
@@ -178,7 +174,7 @@ impl Choices {
         match (self.clock, self.clock_start) {
             (ClockMode::Real, None) => Ok(ClockKind::Real),
             (ClockMode::Real, Some(_)) => Err(ConfigError(
-                "clock_start is only for a manual clock. Set clock to manual, or leave clock_start out.".into(),
+                "clock_start requires a manual clock: set clock to manual, or remove clock_start".into(),
             )),
             (ClockMode::Manual, start) => Ok(ClockKind::Manual { start: start.map(rules_time).transpose()? }),
         }
@@ -187,17 +183,15 @@ impl Choices {
     fn driver(&self) -> Result<DriverChoice, ConfigError> {
         match (self.driver_mode(), &self.driver_command) {
             (DriverMode::Simulated, Some(_)) => Err(ConfigError(
-                "driver.kind is simulated, but a driver.command is given (--driver, --driver-command). Leave one of them out."
+                "driver.kind is simulated, but driver.command is set: remove one of them (--driver, --driver-command)"
                     .into(),
             )),
             (DriverMode::Command, None) => Err(ConfigError(
-                "driver.kind is command, but no driver.command is given. Name the executable to run.".into(),
+                "driver.kind is command, but driver.command is not set: set it to an executable".into(),
             )),
-            (DriverMode::Simulated, None) if !self.driver_arguments.is_empty() => Err(ConfigError(
-                "driver.arguments are given (--driver-argument), but no driver.command to give them to. \
-                 Name the executable with --driver-command."
-                    .into(),
-            )),
+            (DriverMode::Simulated, None) if !self.driver_arguments.is_empty() => {
+                Err(ConfigError("driver.arguments requires driver.command: set it with --driver-command".into()))
+            }
             (DriverMode::Simulated, None) => Ok(DriverChoice::Simulated(self.impacts.clone())),
             (DriverMode::Command, Some(program)) => {
                 executable::check(program)?;
@@ -214,7 +208,7 @@ impl Choices {
 /// The same point in time as the rules count it: from 1970 on, which is their zero.
 fn rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, ConfigError> {
     let since_zero = Duration::try_from(time.as_duration());
-    let since_zero = since_zero.map_err(|_| ConfigError("clock_start expected be after 1970.".into()))?;
+    let since_zero = since_zero.map_err(|_| ConfigError("clock_start must be after 1970".into()))?;
     Ok(T::default() + since_zero)
 }
 
@@ -224,7 +218,7 @@ pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
     named
         .or_else(|| Some(absolute("XDG_DATA_HOME")?.join("forewarn")))
         .or_else(|| Some(absolute("HOME")?.join(".local/share/forewarn")))
-        .ok_or_else(|| ConfigError("There is no HOME to keep data in. Say where it goes with --data DIR.".into()))
+        .ok_or_else(|| ConfigError("HOME is not set: choose a data directory with --data".into()))
 }
 
 /// Why a value cannot be taken; the origin is added by whoever knows it.

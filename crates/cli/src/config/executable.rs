@@ -12,7 +12,7 @@ pub fn check(program: &Path) -> Result<(), ConfigError> {
     let fault = if named_by_path { fault(program) } else { fault_in_path(program) };
     fault.map_or(Ok(()), |what| {
         Err(ConfigError(format!(
-            "driver.command is {:?}, but {what}. Name an executable file; arguments go in --driver-argument.",
+            "driver.command: cannot run {:?}: {what}; set it to an executable file and pass arguments with --driver-argument",
             program.display().to_string()
         )))
     })
@@ -21,14 +21,14 @@ pub fn check(program: &Path) -> Result<(), ConfigError> {
 fn fault_in_path(name: &Path) -> Option<String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path).any(|directory| fault(&directory.join(name)).is_none());
-    (!found).then(|| "no directory of PATH has such an executable".into())
+    (!found).then(|| "not found in PATH".into())
 }
 
 fn fault(file: &Path) -> Option<String> {
     match fs::metadata(file) {
-        Err(error) => Some(format!("that cannot be found: {error}")),
-        Ok(facts) if !facts.is_file() => Some("that is not a file".into()),
-        Ok(facts) if facts.permissions().mode() & 0o111 == 0 => Some("that file is not executable".into()),
+        Err(error) => Some(error.to_string()),
+        Ok(facts) if !facts.is_file() => Some("not a file".into()),
+        Ok(facts) if facts.permissions().mode() & 0o111 == 0 => Some("not executable".into()),
         Ok(_) => None,
     }
 }

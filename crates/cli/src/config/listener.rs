@@ -46,7 +46,7 @@ fn parse_text(text: &str) -> Result<MetadataListener, ValueError> {
 
 fn parse_table(fields: &[Field]) -> Result<MetadataListener, ValueError> {
     let address_field = fields.iter().find(|field| field.name == "address");
-    let address_field = address_field.ok_or_else(|| ValueError::expected("tables that have an address"))?;
+    let address_field = address_field.ok_or_else(|| ValueError::expected("tables with an address"))?;
     let in_field = |field: &Field, fault: ValueError| fault.in_field(&field.name, &field.text, field.line);
     let mut listener = at(address(&address_field.text).map_err(|fault| in_field(address_field, fault))?);
     for field in fields.iter().filter(|field| field.name != "address") {

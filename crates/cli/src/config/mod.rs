@@ -105,15 +105,15 @@ fn put(choices: &mut Choices, given: &RawSetting) -> Result<(), ConfigError> {
     (setting.put)(choices, &given.values).map_err(|fault| {
         ConfigError(match fault {
             ValueError::Expected(expected) => {
-                format!("{origin} is {}, but expected be {expected}.", quoted(&given.values))
+                format!("{origin}: invalid value {}: expected {expected}", quoted(&given.values))
             }
             ValueError::Field { name, text, line, expected } => {
                 let origin = origin.at(line, &format!("{}.{name}", given.key));
-                format!("{origin} is {text:?}, but expected be {expected}.")
+                format!("{origin}: invalid value {text:?}: expected {expected}")
             }
             ValueError::Unknown { name, line, known } => {
                 let origin = origin.at(line, &format!("{}.{name}", given.key));
-                format!("{origin} is not a setting. There are: {known}.")
+                format!("{origin}: unknown setting; valid settings: {known}")
             }
         })
     })
@@ -125,7 +125,7 @@ fn quoted(values: &[RawValue]) -> String {
         RawValue::Table(_) => "a table".into(),
     };
     match values {
-        [] => "empty".into(),
+        [] => "\"\"".into(),
         [one] => text(one),
         many => format!("[{}]", many.iter().map(text).collect::<Vec<_>>().join(", ")),
     }
@@ -138,16 +138,14 @@ fn is_table(key: &str) -> bool {
 fn unknown_key(origin: &Origin, key: &str) -> ConfigError {
     let table = key.rsplit_once('.').map_or("", |(table, _)| table);
     if settings::by_key(table).is_some_and(|setting| setting.shape == Shape::Many) {
-        return ConfigError(format!(
-            "{origin} is in a table, but {table} is a list of tables. Write [[{table}]] above it."
-        ));
+        return ConfigError(format!("{origin}: {table} is a list of tables; write [[{table}]] above it"));
     }
     let table_of = |setting: &Setting| setting.key.rsplit_once('.').map_or("", |(table, _)| table);
     let mut known: Vec<&str> = SETTINGS.iter().filter(|each| table_of(each) == table).map(|each| each.key).collect();
     if known.is_empty() {
         known = SETTINGS.iter().map(|each| each.key).collect();
     }
-    ConfigError(format!("{origin} is not a setting. There are: {}.", known.join(", ")))
+    ConfigError(format!("{origin}: unknown setting; valid settings: {}", known.join(", ")))
 }
 
 /// The settings of the environment, and the names that we do not know.
@@ -177,7 +175,7 @@ fn split(shape: Shape, text: &str) -> Vec<RawValue> {
 fn find_file(sources: &Sources, above: &Choices) -> Result<Option<(PathBuf, String)>, ConfigError> {
     if let Some(path) = &sources.file {
         let text = read_text(path).map_err(|error| {
-            ConfigError(format!("{} cannot be read: {error}. Name another file with --config.", path.display()))
+            ConfigError(format!("cannot read {}: {error}; choose another file with --config", path.display()))
         })?;
         return Ok(Some((path.clone(), text)));
     }
@@ -188,13 +186,13 @@ fn find_file(sources: &Sources, above: &Choices) -> Result<Option<(PathBuf, Stri
     match read_text(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(ConfigError(format!("{} cannot be read: {error}.", path.display()))),
+        Err(error) => Err(ConfigError(format!("cannot read {}: {error}", path.display()))),
     }
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
     if fs::metadata(path)?.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("it is larger than 1 MiB"));
+        return Err(io::Error::other("larger than 1 MiB"));
     }
     fs::read_to_string(path)
 }
@@ -204,7 +202,7 @@ fn check_data_key(sources: &Sources, from_file: &[RawSetting]) -> Result<(), Con
     let data = from_file.iter().find(|given| given.key == "data" && sources.file.is_none());
     data.map_or(Ok(()), |given| {
         Err(ConfigError(format!(
-            "{} cannot be set in the data directory's own file. Leave it out, or use --config.",
+            "{}: cannot be set in the file of the data directory; remove it, or use --config",
             given.origin
         )))
     })

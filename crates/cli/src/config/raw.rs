@@ -54,7 +54,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::File { path, line, key } => write!(f, "{}, line {line}: {key}", path.display()),
-            Origin::Environment(name) => write!(f, "{name} in the environment"),
+            Origin::Environment(name) => write!(f, "{name}"),
             Origin::Flag(name) => write!(f, "--{name}"),
         }
     }
@@ -119,7 +119,7 @@ impl Source<'_> {
             DeValue::Datetime(time) => time.to_string(),
             DeValue::Array(_) | DeValue::Table(_) => {
                 let origin = self.origin(self.line(value.span().start), key);
-                return Err(ConfigError(format!("{origin} expected be a single value, not a list or a table.")));
+                return Err(ConfigError(format!("{origin}: expected a single value, not a list or a table")));
             }
         })
     }
@@ -127,7 +127,7 @@ impl Source<'_> {
     fn not_toml(&self, error: &toml::de::Error) -> ConfigError {
         let line = error.span().map_or(1, |span| self.line(span.start));
         let what = error.message().trim_end_matches('.').replace('\n', ", ");
-        ConfigError(format!("{}, line {line}: this is not TOML: {what}.", self.path.display()))
+        ConfigError(format!("{}, line {line}: invalid TOML: {what}", self.path.display()))
     }
 
     fn origin(&self, line: usize, key: &str) -> Origin {

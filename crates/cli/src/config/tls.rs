@@ -32,12 +32,11 @@ pub fn certificate(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Resu
     match (certificate, key) {
         (None, None) => Ok(Certificate::Made),
         (Some(certificate), Some(key)) => Ok(Certificate::Own { certificate: certificate.clone(), key: key.clone() }),
-        (Some(_), None) => Err(ConfigError(
-            "management_tls_cert is given without management_tls_key. Name the file with its key, or leave both out.".into(),
-        )),
-        (None, Some(_)) => Err(ConfigError(
-            "management_tls_key is given without management_tls_cert. Name the file with its certificate, or leave both out."
-                .into(),
-        )),
+        (Some(_), None) => {
+            Err(ConfigError("management_tls_cert requires management_tls_key: set both, or neither".into()))
+        }
+        (None, Some(_)) => {
+            Err(ConfigError("management_tls_key requires management_tls_cert: set both, or neither".into()))
+        }
     }
 }

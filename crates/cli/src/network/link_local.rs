@@ -18,8 +18,8 @@ impl LinkLocal {
     pub fn add() -> Result<LinkLocal, Failure> {
         if is_taken() {
             return Err(Failure::Refused(format!(
-                "Somebody answers at {METADATA} already, so --link-local leaves that address alone. Is this a machine of a cloud, \
-                 or does another server run? If a killed one left it behind: `ip address del {METADATA}/32 dev lo`."
+                "{METADATA} is already in use, so --link-local does not add it: this host may be a cloud VM or run another server; \
+                 if a killed server left the address behind, run `ip address del {METADATA}/32 dev lo`"
             )));
         }
         add().map(|()| LinkLocal(())).map_err(|error| Failure::Refused(refusal(&error)))
@@ -29,7 +29,7 @@ impl LinkLocal {
 impl Drop for LinkLocal {
     fn drop(&mut self) {
         if let Err(error) = remove() {
-            tracing::warn!(%error, "{METADATA} could not be taken away from lo");
+            tracing::warn!(%error, "cannot remove {METADATA} from lo");
         }
     }
 }
@@ -44,11 +44,13 @@ fn is_taken() -> bool {
 
 fn refusal(error: &io::Error) -> String {
     let advice = match error.kind() {
-        io::ErrorKind::PermissionDenied => "That needs root (CAP_NET_ADMIN); `forewarn run` needs none.",
-        io::ErrorKind::AlreadyExists => "Take it away first: `ip address del 169.254.169.254/32 dev lo`.",
-        _ => "Leave out --link-local, and see docs/run.md for other ways.",
+        io::ErrorKind::PermissionDenied => {
+            "run as root (CAP_NET_ADMIN), or use `forewarn run`, which does not need root"
+        }
+        io::ErrorKind::AlreadyExists => "remove it first with `ip address del 169.254.169.254/32 dev lo`",
+        _ => "see docs/run.md for alternatives to --link-local",
     };
-    format!("{METADATA} cannot be given to lo: {error}. {advice}")
+    format!("cannot add {METADATA} to lo: {error}; {advice}")
 }
 
 #[cfg(target_os = "linux")]

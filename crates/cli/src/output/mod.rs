@@ -29,7 +29,7 @@ pub fn print_line(text: &str) -> Result<(), Failure> {
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Silent,
-        _ => Failure::Refused(format!("The output cannot be written: {error}.")),
+        _ => Failure::Refused(format!("cannot write output: {error}")),
     })
 }
 

@@ -25,7 +25,7 @@ impl StatusLine {
     }
 
     pub fn show_gone(&mut self) {
-        self.show("The server cannot be reached, trying again (Ctrl-C: stop)");
+        self.show("Server unreachable, reconnecting (Ctrl-C: stop)");
     }
 
     /// Makes place for other lines.

@@ -43,9 +43,9 @@ pub struct Ready {
 
 pub fn run(args: CompanionArgs) -> Result<(), Failure> {
     if args.detached {
-        return serve(&args.options).map_err(|error| Failure::Refused(format!("The relay has ended: {error}.")));
+        return serve(&args.options).map_err(|error| Failure::Refused(format!("the relay failed: {error}")));
     }
-    detach(&args.options).map_err(|error| Failure::Refused(format!("No second process can be started: {error}.")))
+    detach(&args.options).map_err(|error| Failure::Refused(format!("cannot start the companion process: {error}")))
 }
 
 /// Leaves the work to a child and ends, so that the child has no parent.
@@ -63,12 +63,12 @@ fn serve(options: &RunOptions) -> io::Result<()> {
     let endpoint = match upstream::find(options, &runtime) {
         Ok(endpoint) => endpoint,
         Err(failure) => {
-            return say(&mut channel, &CompanionMessage::Refused(failure.message().unwrap_or_default().to_owned()));
+            return send(&mut channel, &CompanionMessage::Refused(failure.message().unwrap_or_default().to_owned()));
         }
     };
     // Nobody's directory is held busy.
     std::env::set_current_dir("/")?;
-    say(&mut channel, &CompanionMessage::Ready(endpoint.ready(options)))?;
+    send(&mut channel, &CompanionMessage::Ready(endpoint.ready(options)))?;
     match fd_passing::receive(&channel)? {
         Some(files) => accompany(&runtime, endpoint, options, &mut channel, files),
         // The other side could not go on, and has said why.
@@ -84,7 +84,7 @@ fn accompany(
     files: Vec<OwnedFd>,
 ) -> io::Result<()> {
     let mut files = files.into_iter();
-    let mut next = || files.next().ok_or_else(|| io::Error::other("a file is missing"));
+    let mut next = || files.next().ok_or_else(|| io::Error::other("missing file descriptor"));
     let (process, network, metadata) = (next()?, File::from(next()?), listener(next()?)?);
     let ports = endpoint.ready(options).ports.into_iter();
     let doors = ports.zip(files).map(|(port, file)| Ok((port, listener(file)?))).collect::<io::Result<Vec<_>>>()?;
@@ -95,7 +95,7 @@ fn accompany(
         }
         io::Result::Ok(())
     })?;
-    say(channel, &CompanionMessage::Serving)?;
+    send(channel, &CompanionMessage::Serving)?;
     wait_for_end(&process)?;
     sweep::kill_remaining(&network)
 }
@@ -117,7 +117,7 @@ fn listener(file: OwnedFd) -> io::Result<StdListener> {
     Ok(listener)
 }
 
-fn say(channel: &mut UnixStream, what: &CompanionMessage) -> io::Result<()> {
+fn send(channel: &mut UnixStream, what: &CompanionMessage) -> io::Result<()> {
     let line = serde_json::to_string(what).map_err(io::Error::other)?;
     channel.write_all(format!("{line}\n").as_bytes())
 }

@@ -32,13 +32,13 @@ pub use companion::run as companion;
 pub use program::run;
 
 /// What to do where this cannot be done.
-pub const INSTEAD: &str = "Or run the program without it, beside a `forewarn serve`: machine NAME asks at \
-    http://127.0.0.1:8169/vm/NAME, and many handlers take such an address as an option. See docs/run.md.";
+pub const INSTEAD: &str = "alternatively, run the program next to `forewarn serve` with the metadata address \
+    http://127.0.0.1:8169/vm/NAME; see docs/run.md";
 
 #[cfg(not(target_os = "linux"))]
 pub fn run(_: crate::args::RunArgs) -> Result<(), crate::failure::Failure> {
-    let sentence = format!("A network for one program is something that only Linux has. {INSTEAD}");
-    Err(crate::failure::Failure::NotRun(crate::failure::NOT_RUN, sentence))
+    let message = format!("`forewarn run` requires Linux; {INSTEAD}");
+    Err(crate::failure::Failure::NotRun(crate::failure::NOT_RUN, message))
 }
 
 #[cfg(not(target_os = "linux"))]

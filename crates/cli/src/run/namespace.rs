@@ -27,27 +27,26 @@ pub struct NamespaceListeners {
 
 /// Leaves the network of the system for good. Only for a process without threads.
 pub fn enter(ports: &[u16]) -> Result<NamespaceListeners, NamespaceError> {
-    unshare().map_err(error_at("no namespace"))?;
-    netlink::loopback_up().map_err(error_at("no loopback interface"))?;
-    netlink::add_to_loopback(METADATA).map_err(error_at("no address"))?;
-    let metadata = TcpListener::bind((METADATA, 80)).map_err(error_at("no listener"))?;
+    unshare().map_err(failed_to("creating a namespace"))?;
+    netlink::loopback_up().map_err(failed_to("enabling the loopback interface"))?;
+    netlink::add_to_loopback(METADATA).map_err(failed_to("adding the metadata address"))?;
+    let metadata = TcpListener::bind((METADATA, 80)).map_err(failed_to("opening a listener"))?;
     let bind = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
-    let loopback = ports.iter().map(bind).collect::<io::Result<_>>().map_err(error_at("no listener"))?;
+    let loopback = ports.iter().map(bind).collect::<io::Result<_>>().map_err(failed_to("opening a listener"))?;
     Ok(NamespaceListeners { metadata, loopback })
 }
 
-fn error_at(what: &'static str) -> impl Fn(io::Error) -> NamespaceError {
+fn failed_to(what: &'static str) -> impl Fn(io::Error) -> NamespaceError {
     move |error| NamespaceError { what, error }
 }
 
 impl NamespaceError {
     /// What happened, and what can be done about it or instead.
-    pub fn sentence(&self) -> String {
+    pub fn message(&self) -> String {
         let NamespaceError { what, error } = self;
         let allow = forbidding_switch().map_or(String::new(), |switch| format!(" (`sudo sysctl -w {switch}`)"));
         format!(
-            "This system gives the program no network of its own: {what}, {error}. Run it as root (`sudo forewarn run …`), \
-             or allow user namespaces{allow}. {}",
+            "cannot set up a private network ({what}): {error}; run as root (`sudo forewarn run …`), or allow user namespaces{allow}; {}",
             super::INSTEAD
         )
     }

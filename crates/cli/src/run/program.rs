@@ -22,13 +22,13 @@ const OURSELVES: &str = "/proc/self/exe";
 pub fn run(args: RunArgs) -> Result<(), Failure> {
     upstream::check(&args.options)?;
     let companion = Companion::start(&args)?;
-    let ready = companion.ready()?;
+    let ready = companion.wait_until_ready()?;
     // After a name was resolved or a request was made there could be threads: all that is the companion's.
-    let listeners = namespace::enter(&ready.ports).map_err(|error_at| not_run(error_at.sentence()))?;
+    let listeners = namespace::enter(&ready.ports).map_err(|error| not_run(error.message()))?;
     companion.hand_over(&listeners).map_err(|error| companion_error(&error))?;
-    companion.serving()?;
+    companion.wait_until_serving()?;
     drop(listeners);
-    mention(&args, &ready);
+    announce(&args, &ready);
     Err(become_program(&args, &ready))
 }
 
@@ -44,16 +44,16 @@ impl Companion {
         let status = command.stdin(Stdio::from(OwnedFd::from(far))).stdout(Stdio::null()).status();
         match status {
             Ok(status) if status.success() => Ok(Companion(near)),
-            Ok(status) => Err(not_run(format!("The process beside the program could not be started: {status}."))),
+            Ok(status) => Err(not_run(format!("the companion process failed to start: {status}"))),
             Err(error) => Err(companion_error(&error)),
         }
     }
 
-    fn ready(&self) -> Result<Ready, Failure> {
-        match self.said()? {
+    fn wait_until_ready(&self) -> Result<Ready, Failure> {
+        match self.receive()? {
             CompanionMessage::Ready(ready) => Ok(ready),
             CompanionMessage::Refused(message) => Err(not_run(message)),
-            CompanionMessage::Serving => Err(companion_error(&io::Error::other("it speaks out of turn"))),
+            CompanionMessage::Serving => Err(companion_error(&io::Error::other("unexpected message"))),
         }
     }
 
@@ -66,26 +66,26 @@ impl Companion {
         fd_passing::send(&self.0, &files)
     }
 
-    fn serving(&self) -> Result<(), Failure> {
-        match self.said()? {
+    fn wait_until_serving(&self) -> Result<(), Failure> {
+        match self.receive()? {
             CompanionMessage::Serving => Ok(()),
             CompanionMessage::Refused(message) => Err(not_run(message)),
-            CompanionMessage::Ready(_) => Err(companion_error(&io::Error::other("it speaks out of turn"))),
+            CompanionMessage::Ready(_) => Err(companion_error(&io::Error::other("unexpected message"))),
         }
     }
 
-    fn said(&self) -> Result<CompanionMessage, Failure> {
+    fn receive(&self) -> Result<CompanionMessage, Failure> {
         let mut line = String::new();
         // It says one thing at a time, so the buffer takes nothing that somebody else waits for.
         BufReader::new(&self.0).read_line(&mut line).map_err(|error| companion_error(&error))?;
-        serde_json::from_str(&line).map_err(|_| companion_error(&io::Error::other("it has ended")))
+        serde_json::from_str(&line).map_err(|_| companion_error(&io::Error::other("it has exited")))
     }
 }
 
-fn mention(args: &RunArgs, ready: &Ready) {
+fn announce(args: &RunArgs, ready: &Ready) {
     if let (Verbosity::Normal, Some(management)) = (args.verbosity(), &ready.temporary) {
         output::print_stderr(&format!(
-            "forewarn: management {management} (elsewhere: forewarn vm restart {} --server {management})",
+            "forewarn: management {management} (try: forewarn vm restart {} --server {management})",
             ready.machine
         ));
     }
@@ -101,7 +101,7 @@ fn become_program(args: &RunArgs, ready: &Ready) -> Failure {
     }
     let error = command.exec();
     let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN };
-    Failure::NotRun(code, format!("'{}' cannot be run: {error}.", program.display()))
+    Failure::NotRun(code, format!("cannot run '{}': {error}", program.display()))
 }
 
 fn not_run(message: String) -> Failure {
@@ -109,5 +109,5 @@ fn not_run(message: String) -> Failure {
 }
 
 fn companion_error(error: &io::Error) -> Failure {
-    not_run(format!("The process beside the program cannot be reached: {error}."))
+    not_run(format!("cannot reach the companion process: {error}"))
 }

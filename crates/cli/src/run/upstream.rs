@@ -11,7 +11,7 @@ use super::relay::Upstream;
 use crate::args::{Connection, EventType, Output, RunOptions};
 use crate::client::{Api, Call};
 use crate::config::{self, Origin, RawSetting, RawValue, Sources};
-use crate::failure::{Failure, sentence};
+use crate::failure::Failure;
 use crate::serve;
 
 /// A endpoint to a metadata endpoint, and the server itself when it is ours.
@@ -45,8 +45,7 @@ pub fn check(options: &RunOptions) -> Result<(), Failure> {
     }
     options.flags.first().map_or(Ok(()), |given| {
         Err(Failure::Usage(format!(
-            "{} is for a server that is started for the program, but one is named by --server or FOREWARN_SERVER. \
-             Leave one of them out.",
+            "{} configures a temporary server and cannot be used with --server or FOREWARN_SERVER",
             given.origin
         )))
     })
@@ -55,7 +54,7 @@ pub fn check(options: &RunOptions) -> Result<(), Failure> {
 pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure> {
     let endpoint = match &options.server {
         None => start(options, runtime)?,
-        Some(server) => named(options, server)?,
+        Some(server) => find_on_server(options, server)?,
     };
     if let Some(kind) = options.schedule {
         announce(&endpoint, options, kind)?;
@@ -73,12 +72,12 @@ fn announce(endpoint: &Endpoint, options: &RunOptions, kind: EventType) -> Resul
     let ends_without_notice = |found: &Value| found["terminateNotification"].is_null();
     if matches!(kind, EventType::Terminate) && ends_without_notice(&api.get(&machine)?) {
         return Err(Failure::Refused(format!(
-            "{0} would be deleted at once, without an event. Let its deletion be announced first: forewarn vm update {0} \
-             --terminate-notification-time 5.",
+            "{0} has no terminate notification, so its deletion would not create an event: enable it with `forewarn vm update \
+             {0} --terminate-notification-time 5`",
             endpoint.machine
         )));
     }
-    ask(&endpoint.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
+    probe(&endpoint.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
     let asked = match kind {
         EventType::Freeze | EventType::Reboot | EventType::Redeploy => {
             let target = json!({ "machine": endpoint.machine });
@@ -133,8 +132,8 @@ fn is_name(name: &str) -> bool {
 fn temporary(options: &RunOptions) -> Result<(Config, config::Choices), Failure> {
     let machine = machine_name(options);
     if !is_name(&machine) {
-        let must = "1 to 128 letters, digits, _ . ( ) or -";
-        return Err(Failure::Usage(format!("--vm is {machine:?}, but a name has {must}.")));
+        let expected = "1 to 128 letters, digits, '_', '.', '(', ')' or '-'";
+        return Err(Failure::Usage(format!("invalid machine name {machine:?} for --vm: use {expected}")));
     }
     let fixed = [
         ("memory", "true"),
@@ -143,14 +142,14 @@ fn temporary(options: &RunOptions) -> Result<(Config, config::Choices), Failure>
         ("management", "127.0.0.1:0"),
         ("log_level", "error"),
     ];
-    let mut flags: Vec<RawSetting> = fixed.iter().map(|(key, text)| given(key, text)).collect();
+    let mut flags: Vec<RawSetting> = fixed.iter().map(|(key, text)| flag_setting(key, text)).collect();
     flags.extend(options.flags.iter().cloned());
     let resolved = config::read(&Sources { file: None, environment: Vec::new(), flags })?;
     let config = Config { first_machine: Some(machine), ..resolved.choices.to_config()? };
     Ok((config, resolved.choices))
 }
 
-fn given(key: &str, text: &str) -> RawSetting {
+fn flag_setting(key: &str, text: &str) -> RawSetting {
     let origin = Origin::Flag(key.replace('_', "-"));
     RawSetting { key: key.into(), origin, values: vec![RawValue::Text(text.into())] }
 }
@@ -160,28 +159,28 @@ fn start(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure> {
     serve::log_to_stderr(&choices);
     let machine = machine_name(options);
     let running = runtime.block_on(forewarn_server::start(config));
-    let running = running.map_err(|error| Failure::Refused(sentence(&format!("{error:#}"))))?;
+    let running = running.map_err(|error| Failure::Refused(format!("{error:#}")))?;
     let Some(BoundAddress::Tcp(metadata)) = running.metadata.first() else {
-        return Err(Failure::Refused("The server has no listener for machines.".into()));
+        return Err(Failure::Refused("the server has no metadata listener".into()));
     };
     let upstream = Upstream { authority: metadata.to_string(), prefix: format!("/vm/{machine}") };
     let management = format!("http://{}", running.management);
     Ok(Endpoint { upstream, machine, management, temporary: Some(running) })
 }
 
-fn named(options: &RunOptions, server: &str) -> Result<Endpoint, Failure> {
+fn find_on_server(options: &RunOptions, server: &str) -> Result<Endpoint, Failure> {
     let api = Api::new(&connection(options, server))?;
     let machine = machine_name(options);
     let found = api.get(&Call::api(&["machines", &machine])).map_err(|failure| {
         let message = failure.message().unwrap_or_default().to_owned();
         match failure {
             Failure::Refused(_) => Failure::Refused(format!(
-                "{message} Name a machine of that server with --vm, or register it: forewarn vm register {machine} --no-address."
+                "{message} Choose another machine with --vm, or create it with `forewarn vm create {machine} --no-address`"
             )),
             other => other,
         }
     })?;
-    let id = found["vmId"].as_str().ok_or_else(|| Failure::Refused("The server's machine has no vmId.".into()))?;
+    let id = found["vmId"].as_str().ok_or_else(|| Failure::Refused("the server's answer has no vmId".into()))?;
     let management = api.server().to_owned();
     let authority = match &options.metadata {
         Some(url) => authority_of(url).to_owned(),
@@ -189,7 +188,7 @@ fn named(options: &RunOptions, server: &str) -> Result<Endpoint, Failure> {
     };
     let upstream = Upstream { authority, prefix: format!("/vm/{id}") };
     // Something that the rules do not notice.
-    ask(&upstream, "/metadata/versions")?;
+    probe(&upstream, "/metadata/versions")?;
     Ok(Endpoint { upstream, machine, management, temporary: None })
 }
 
@@ -200,8 +199,8 @@ fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
     let address = usable.filter_map(|listener| listener["address"].as_str()?.parse::<SocketAddr>().ok()).next();
     let address = address.ok_or_else(|| {
         Failure::Refused(
-            "The server has no metadata listener that lets a caller say which machine it is. Start it with one: \
-             --metadata 127.0.0.1:8169,prefix=on. Or name one with --metadata URL."
+            "the server has no metadata listener that accepts machine names in the path: start it with --metadata \
+             127.0.0.1:8169,prefix=on, or set --metadata to such a listener"
                 .into(),
         )
     })?;
@@ -212,7 +211,7 @@ fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
 }
 
 /// Whether machines are answered there.
-fn ask(upstream: &Upstream, path: &str) -> Result<(), Failure> {
+fn probe(upstream: &Upstream, path: &str) -> Result<(), Failure> {
     let url = format!("http://{}{}{path}", upstream.authority, upstream.prefix);
     let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
     let what = match agent.get(&url).header("Metadata", "true").call() {
@@ -224,9 +223,8 @@ fn ask(upstream: &Upstream, path: &str) -> Result<(), Failure> {
         Err(error) => error.to_string(),
     };
     Err(Failure::Unreachable(format!(
-        "Machines are not answered at http://{}: {} Name where the server's machines ask with --metadata URL.",
-        upstream.authority,
-        sentence(&what)
+        "cannot reach the metadata endpoint at http://{}: {}; set its address with --metadata",
+        upstream.authority, what
     )))
 }
 

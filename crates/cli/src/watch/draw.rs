@@ -50,19 +50,19 @@ impl Columns {
 /// A space and a tick.
 const MARK: usize = 2;
 
-const KEYS: &str = " ↑↓ move · enter facts · a approve · c cancel · / filter · ? help · q quit";
-const KEYS_SHORT: &str = " enter facts · a approve · c cancel · ? help · q";
+const KEYS: &str = " ↑↓ move · enter details · a approve · c cancel · / filter · ? help · q quit";
+const KEYS_SHORT: &str = " enter details · a approve · c cancel · ? help · q";
 
 const HELP: &[&str] = &[
     "↑ ↓ or k j       move; PgUp PgDn Home Exit",
-    "enter            the facts of what is selected",
-    "a                let the event start now (asks first)",
+    "enter            show the details of the selected row",
+    "a                approve the event (asks first)",
     "c                cancel the event (asks first)",
-    "/                show only what contains a text; esc shows all",
+    "/                filter rows by text; esc clears the filter",
     "q or Ctrl-C      quit",
     "",
-    "The bar is the time that is left until the event may start",
-    "although nobody approved it (NotBefore). Times are UTC.",
+    "The bar shows the time left until the event starts even",
+    "without approval (NotBefore). Times are in UTC.",
 ];
 
 pub fn draw(frame: &mut Frame<'_>, state: &State) {
@@ -79,7 +79,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
         Mode::Help => draw_box(frame, "Help", HELP.iter().map(|line| Line::raw(*line)).collect()),
         Mode::Question(action) => {
             let text = escape(&state.question(action));
-            draw_box(frame, "Sure?", vec![Line::styled(text, BOLD), Line::raw(""), Line::raw("y yes    n no")]);
+            draw_box(frame, "Confirm", vec![Line::styled(text, BOLD), Line::raw(""), Line::raw("y yes    n no")]);
         }
     }
 }
@@ -87,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
 fn head_line(state: &State, width: usize) -> Line<'static> {
     let (mark, words, color) = match &state.link {
         LinkState::Live => ("●", state.server.clone(), Color::Green),
-        LinkState::Away(_) => ("○", format!("{} is away", state.server), Color::Red),
+        LinkState::Away(_) => ("○", format!("{} unreachable", state.server), Color::Red),
     };
     let manual = if state.clock == Clock::Manual { " manual" } else { "" };
     let machines = match state.machine_count() {
@@ -111,20 +111,20 @@ fn head_line(state: &State, width: usize) -> Line<'static> {
 fn foot_line(state: &State, width: usize) -> Line<'static> {
     match (&state.mode, &state.message, &state.link) {
         (Mode::Filter, _, _) => Line::from(vec![
-            Span::styled(" Only: ", BOLD),
+            Span::styled(" Filter: ", BOLD),
             Span::raw(format!("{}▏", escape(&state.filter))),
-            Span::styled("  enter keep · esc all", GREY),
+            Span::styled("  enter apply · esc clear", GREY),
         ]),
         (_, Some(message), _) => Line::styled(format!(" {}", escape(message)), Style::new().fg(Color::Yellow)),
         (_, None, LinkState::Away(why)) => {
-            Line::styled(format!(" Trying again. {}", escape(why)), Style::new().fg(Color::Red))
+            Line::styled(format!(" Reconnecting: {}", escape(why)), Style::new().fg(Color::Red))
         }
         (_, None, LinkState::Live) if state.filter.is_empty() => {
             Line::styled(if width >= WIDE { KEYS } else { KEYS_SHORT }, GREY)
         }
         (_, None, LinkState::Live) => Line::from(vec![
-            Span::styled(format!(" Only: {}", escape(&state.filter)), BOLD),
-            Span::styled("  esc all · / change", GREY),
+            Span::styled(format!(" Filter: {}", escape(&state.filter)), BOLD),
+            Span::styled("  esc clear · / edit", GREY),
         ]),
     }
 }
@@ -132,7 +132,7 @@ fn foot_line(state: &State, width: usize) -> Line<'static> {
 fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let rows = state.rows();
     if rows.is_empty() {
-        let text = if state.filter.is_empty() { " There are no machines yet." } else { " Nothing contains that." };
+        let text = if state.filter.is_empty() { " There are no machines." } else { " No matches." };
         return frame.render_widget(Line::styled(text, GREY), area);
     }
     let selected = state.selected_index(&rows);
@@ -157,11 +157,11 @@ fn row_line(row: &Row<'_>, state: &State, width: usize) -> Line<'static> {
 
 fn scope_line(scope: &EventGroup, width: usize) -> Line<'static> {
     let count = match (scope.kind, scope.machines.len()) {
-        ("machine", _) => "a machine on its own".to_owned(),
+        ("machine", _) => "standalone VM".to_owned(),
         (kind, 1) => format!("{kind}, 1 machine"),
         (kind, many) => format!("{kind}, {many} machines"),
     };
-    let listens = if scope.listening { "listens" } else { "does not listen" };
+    let listens = if scope.listening { "handler connected" } else { "no handler" };
     let facts = if width >= WIDE { format!("{count} · {listens}") } else { format!("{listens} · {count}") };
     let label = pad(&scope.label, (width / 3).max(12));
     Line::from(vec![
@@ -198,7 +198,7 @@ fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
         return (words("at", GREY), ended.strftime("%H:%M:%S").to_string());
     }
     if let Some(started) = event.started {
-        return (words("under way", Style::new().fg(Color::Red)), time_left(now, started));
+        return (words("in progress", Style::new().fg(Color::Red)), time_left(now, started));
     }
     let all = event.not_before.duration_since(event.appeared).as_secs().max(1);
     let left = event.not_before.duration_since(now).as_secs().clamp(0, all);

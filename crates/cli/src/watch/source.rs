@@ -63,7 +63,7 @@ pub fn approve(api: &Api, id: &str) -> Update {
 }
 
 pub fn cancel(api: &Api, id: &str) -> Update {
-    report(api.post(&Call::api(&["events", id, "cancel"]), &json!({})), "Cancelled.")
+    report(api.post(&Call::api(&["events", id, "cancel"]), &json!({})), "Canceled.")
 }
 
 fn report(answer: Result<serde_json::Value, Failure>, done: &str) -> Update {

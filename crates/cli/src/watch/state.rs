@@ -208,9 +208,9 @@ impl State {
 
     pub fn rows(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
-        section(&mut rows, "Coming and under way", self.open_rows());
-        section(&mut rows, "Ended lately", self.ended_rows());
-        section(&mut rows, "Nothing is coming", self.quiet_rows());
+        section(&mut rows, "Scheduled and in progress", self.open_rows());
+        section(&mut rows, "Recently finished", self.ended_rows());
+        section(&mut rows, "No open events", self.quiet_rows());
         rows
     }
 
@@ -246,7 +246,7 @@ impl State {
             event.map_or(id.clone(), |event| describe(&event.kind, &event.resources))
         };
         match action {
-            UserAction::Approve(id) => format!("Let {} start now?", named(id)),
+            UserAction::Approve(id) => format!("Approve {}?", named(id)),
             UserAction::Cancel(id) => format!("Cancel {}?", named(id)),
             UserAction::Quit => "Quit?".into(),
         }
@@ -340,7 +340,7 @@ impl State {
         let scheduled = self.selected_event().filter(|event| event.status == "Scheduled").map(|event| event.id.clone());
         match scheduled {
             Some(id) => self.mode = Mode::Question(action(id)),
-            None => self.message = Some("Choose an event that is Scheduled first.".into()),
+            None => self.message = Some("Select a Scheduled event first.".into()),
         }
     }
 

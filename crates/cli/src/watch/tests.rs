@@ -94,16 +94,16 @@ fn what_comes_what_is_under_way_and_what_ended_fit_80_columns() {
         "
  forewarn ● 127.0.0.1:8170     3 open · 4 machines · 2026-07-28 10:05:00 manual
 ────────────────────────────────────────────────────────────────────────────────
- COMING AND UNDER WAY
-  web                        scale set, 2 machines · listens
+ SCHEDULED AND IN PROGRESS
+  web                        scale set, 2 machines · handler connected
     Terminate Scheduled    web_1            ━━━━━━╌╌╌╌╌╌     5:00
     Reboot    Scheduled    web_0            ━━━━━━━━╌╌╌╌    10:00
-  Freeze      Started      db               under way        0:30  ✓ db
- ENDED LATELY
+  Freeze      Started      db               in progress      0:30  ✓ db
+ RECENTLY FINISHED
   Redeploy    Completed    mail             at           10:03:00
- NOTHING IS COMING
-  mail                       a machine on its own · does not listen
- ↑↓ move · enter facts · a approve · c cancel · / filter · ? help · q quit",
+ NO OPEN EVENTS
+  mail                       standalone VM · no handler
+ ↑↓ move · enter details · a approve · c cancel · / filter · ? help · q quit",
     );
 }
 
@@ -114,11 +114,11 @@ fn facts_are_shown_above_the_list() {
     let shown = screen(&state, 80, 24).join("\n");
     for part in [
         "╭ Reboot of web_0 ─",
-        "│  event       E1 ",
-        "│  life        Scheduled 10:00:00 ",
-        "│  told        Virtual machine is going to be restarted as requested by",
-        "│              authorized user. ",
-        "│  group       web (scale set) ",
+        "│  event        E1 ",
+        "│  timeline     Scheduled 10:00:00 ",
+        "│  description  Virtual machine is going to be restarted as requested by",
+        "│               authorized user. ",
+        "│  group        web (scale set) ",
         "│  a approve · c cancel · esc back ",
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
@@ -131,7 +131,7 @@ fn facts_are_shown_above_the_list() {
 fn approving_and_cancelling_ask_first() {
     let mut state = sample();
     assert_eq!(press(&mut state, "ja"), []);
-    assert!(screen(&state, 80, 24).join("\n").contains("Let Terminate of web_1 start now?"));
+    assert!(screen(&state, 80, 24).join("\n").contains("Approve Terminate of web_1?"));
     assert_eq!(press(&mut state, "n"), []);
     assert_eq!(press(&mut state, "ay"), [UserAction::Approve("E2".into())]);
     assert_eq!(press(&mut state, "jcxy"), [UserAction::Cancel("E1".into())]);
@@ -144,7 +144,7 @@ fn only_what_is_scheduled_can_be_approved() {
     press(&mut state, "jjja");
     check_selected(&state, Some("E3"));
     assert_eq!(state.mode, Mode::List);
-    assert_eq!(screen(&state, 80, 24)[23], " Choose an event that is Scheduled first.");
+    assert_eq!(screen(&state, 80, 24)[23], " Select a Scheduled event first.");
     press(&mut state, "ka");
     assert_eq!(state.mode, Mode::Question(UserAction::Approve("E1".into())));
 }
@@ -168,13 +168,13 @@ fn names_are_shown_in_50_columns_and_fewer() {
     let expected = "
  ● 127.0.0.1:8170        3 open · 10:05:00 manual
 ──────────────────────────────────────────────────
- COMING AND UNDER WAY
+ SCHEDULED AND IN PROGRESS
   web              listens · scale set, 2 machines
     Terminate Scheduled web_1               5:00
     Reboot    Scheduled web_0              10:00
   Freeze      Started   db                  0:30 ✓";
     assert!(shown.starts_with(expected), "{shown}");
-    assert!(shown.contains("enter facts · a approve · c cancel · ? help · q"), "{shown}");
+    assert!(shown.contains("enter details · a approve · c cancel · ? help · q"), "{shown}");
     for width in 32..200 {
         let shown = screen(&sample(), width, 24);
         let of = |kind: &str| shown.iter().find(|line| line.contains(kind)).unwrap().clone();
@@ -248,7 +248,7 @@ fn a_filter_shows_what_contains_it() {
     assert_eq!(count(&state), 3, "a heading, the set, the event");
     assert!(screen(&state, 80, 24)[23].starts_with(" Only: WEB_0▏"));
     press(&mut state, "x");
-    assert_eq!(screen(&state, 80, 24)[2], " Nothing contains that.");
+    assert_eq!(screen(&state, 80, 24)[2], " No matches.");
     press(&mut state, "\x08\n");
     assert!(screen(&state, 80, 24)[23].starts_with(" Only: WEB_0  esc all"));
     press(&mut state, "\x1b");
@@ -267,7 +267,7 @@ fn a_server_that_is_away_is_told_and_the_last_state_stays() {
     assert!(shown.join("\n").contains("Terminate Scheduled"));
     state.replace(Vec::new(), Vec::new());
     assert_eq!(state.link, LinkState::Live);
-    assert_eq!(screen(&state, 80, 24)[2], " There are no machines yet.");
+    assert_eq!(screen(&state, 80, 24)[2], " There are no machines.");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn run(api: &Api) -> Result<(), Failure> {
     let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
     first.into_iter().for_each(|update| view.apply(update));
     let (to, inputs) = sync_channel(AHEAD_MAX);
-    let unusable = |error: io::Error| Failure::Refused(format!("The terminal cannot be used: {error}. Try --lines."));
+    let unusable = |error: io::Error| Failure::Refused(format!("cannot use the terminal: {error}; try --lines"));
     let signals = Signals::install().map_err(unusable)?;
     let mut terminal = ratatui::try_init().map_err(unusable)?;
     listen(&view.api, signals, &to);
@@ -147,7 +147,7 @@ impl View {
                     remove_colors(frame.buffer_mut());
                 }
             });
-            drawn.map_err(|error| Failure::Refused(format!("The terminal cannot be written: {error}.")))?;
+            drawn.map_err(|error| Failure::Refused(format!("cannot write to the terminal: {error}")))?;
             let first = match inputs.recv_timeout(TICK) {
                 Ok(input) => Some(input),
                 Err(RecvTimeoutError::Timeout) => None,

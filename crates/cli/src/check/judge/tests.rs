@@ -87,19 +87,19 @@ fn profiles_say_what_should_be_approved() {
     let late = Observation { events: vec![at_once], ..good() };
     check("hardware-failure", &late, Profile::Own, &none, &[]);
     let told = judge(&case("hardware-failure"), &late, Profile::Own, &none).findings;
-    assert!(told.iter().any(|finding| finding.text.contains("had Started already")), "{told:?}");
+    assert!(told.iter().any(|finding| finding.text.contains("after it had started")), "{told:?}");
 }
 
 #[test]
-fn preparation_comes_first_and_restoring_last() {
+fn check_preparation_comes_first_and_restoring_last() {
     let with = |prepared, restored| {
         let (marks, written) = marks(prepared, restored);
         (Observation { marks: written, ..good() }, marks)
     };
     let (observed, words) = with(50, 92);
-    check("user-reboot", &observed, Profile::Own, &words, &["approved before it had prepared"]);
+    check("user-reboot", &observed, Profile::Own, &words, &["approved before preparing"]);
     let (observed, words) = with(5, 92);
-    check("user-reboot", &observed, Profile::Own, &words, &["approved and did not prepare"]);
+    check("user-reboot", &observed, Profile::Own, &words, &["approved without preparing"]);
     let (observed, words) = with(16, 50);
     check("user-reboot", &observed, Profile::Own, &words, &["did not restore after the end"]);
     let canceled = vec![Event { canceled: true, started: None, ..event(true) }];
@@ -113,23 +113,23 @@ fn who_stops_asking_is_found_out() {
     let none = Marks::default();
     let mut observed = good();
     observed.requests.retain(|request| request.at < at(80));
-    check("user-reboot", &observed, Profile::Own, &none, &["did not ask again, so it missed the end"]);
+    check("user-reboot", &observed, Profile::Own, &none, &["stopped polling and missed the end"]);
     let wrong = Observation { requests: vec![poll(0, 200), poll(10, 500)], until: at(100), ..Observation::default() };
     let wrong = Observation { events: vec![Event { ended: None, started: None, ..event(false) }], ..wrong };
     check("server-error", &wrong, Profile::Own, &none, &["stopped operation after wrong answers"]);
     let recovered = Observation { requests: vec![poll(0, 200), poll(10, 500), poll(20, 304)], ..wrong };
     check("server-error", &recovered, Profile::Own, &none, &[]);
     let slow = Observation { requests: vec![poll(0, 200)], until: at(331), ..Observation::default() };
-    let gap = "asked for nothing for 33.1 s, longer than the notice of a Preempt (30.0 s)";
+    let gap = "did not poll for 33.1 s, longer than the notice of a Preempt (30.0 s)";
     check("idle", &slow, Profile::Own, &none, &[gap]);
     check("idle", &Observation { until: at(299), ..slow.clone() }, Profile::Own, &none, &[]);
-    check("idle", &Observation::default(), Profile::Own, &none, &["asked for nothing"]);
+    check("idle", &Observation::default(), Profile::Own, &none, &["sent no requests"]);
     check(
         "user-reboot",
         &slow.clone(),
         Profile::Own,
         &none,
-        &["was shown no event, because it never got a document", gap],
+        &["saw no event because it never received a document", gap],
     );
     let error = Observation { error: Some("the disk is full".into()), ..slow };
     check("user-reboot", &error, Profile::Own, &none, &["the disk is full"]);
@@ -139,7 +139,7 @@ fn who_stops_asking_is_found_out() {
 fn ending_is_right_only_when_the_machine_has_ended() {
     let none = Marks::default();
     let exit = |tenths: u64| Observation { exit: Some((at(tenths), "exit code 1".into())), ..good() };
-    check("user-reboot", &exit(115), Profile::Own, &none, &["ended by itself (exit code 1) after 11.5 s"]);
+    check("user-reboot", &exit(115), Profile::Own, &none, &["exited (exit code 1) after 11.5 s"]);
     check("terminate", &exit(115), Profile::Own, &none, &[]);
-    check("terminate", &exit(50), Profile::Own, &none, &["ended by itself (exit code 1) after 5.0 s"]);
+    check("terminate", &exit(50), Profile::Own, &none, &["exited (exit code 1) after 5.0 s"]);
 }

@@ -69,10 +69,10 @@ fn pick(machines: &[Machine], id: &str, set: &ResourceName) -> Result<Machine, F
     };
     machines.iter().find(is_it).cloned().ok_or_else(|| {
         let near = nearest(id, machines.iter().map(|machine| machine.name.as_str()));
-        let hint = near.map_or("`forewarn vmss list-instances` shows which there are.".into(), |name| {
-            format!("Did you mean '{name}'?")
+        let hint = near.map_or("; list them with `forewarn vmss list-instances`".into(), |name| {
+            format!("; did you mean '{name}'?")
         });
-        Failure::Refused(output::escape(&format!("Scale set '{}' has no instance '{id}'. {hint}", set.name())))
+        Failure::Refused(output::escape(&format!("scale set '{}' has no instance '{id}'{hint}", set.name())))
     })
 }
 
@@ -101,7 +101,7 @@ fn refused(machines: &[Machine], asked: usize, reason: &str) -> Failure {
     let at = &machines[asked].name;
     let before = match &machines[..asked] {
         [] => String::new(),
-        some => format!(" It was asked for before, and goes on: {}.", client::join_few(&names(some))),
+        some => format!(" Already started, and continuing: {}", client::join_few(&names(some))),
     };
     Failure::Refused(output::escape(&format!("{at}: {reason}{before}")))
 }
