@@ -1,11 +1,11 @@
-//! The binary `forewarn`: `serve` runs the server, everything else is a client of its management API
-//! or works on the data directory of a server that does not run.
+//! The binary `forewarn`: `serve` runs the server; the other commands are clients of its management API or work on the
+//! data directory of a stopped server.
 //!
 //! ```text
-//!  args (what was typed) ─▶ commands ─┬─▶ serve ──▶ config (what is meant) ──▶ forewarn-server
-//!                                     ├─▶ run ────▶ a program in a network of its own, a server beside it
-//!                                     ├─▶ client ──HTTP──▶ the management API of a server
-//!                                     └─▶ token, export, import: files
+//!  args (parsed) ─▶ commands ─┬─▶ serve ──▶ config ──▶ forewarn-server
+//!                             ├─▶ run ────▶ a program in a private network, and a server next to it
+//!                             ├─▶ client ──HTTP──▶ the management API of a server
+//!                             └─▶ token, export, import: files
 //! ```
 
 mod args;

@@ -1,5 +1,5 @@
-//! The small words that people type: spans of time, points in time, addresses, yes and no. Each parser
-//! answers with the value or with what the text must be, to stand after "but must be".
+//! Parsers for values on the command line and in the configuration: durations, times, addresses, numbers. The error of
+//! each parser describes a valid value.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use forewarn_api_types::nearest::nearest;
 pub use forewarn_api_types::span::{span, span_text};
 use forewarn_metadata::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
 
-/// The same where the server counts in seconds.
+/// A duration in whole seconds.
 pub fn whole_seconds(text: &str) -> Result<u64, String> {
     let span = span(text)?;
     let whole = span.subsec_nanos() == 0;
     whole.then_some(span.as_secs()).ok_or_else(|| "whole seconds, such as 90s or 15m".into())
 }
 
-/// Terminate notification as the API writes it. A bare number is minutes, as with `az`.
+/// A terminate notification as an ISO 8601 duration. A plain number is minutes, as with `az`.
 pub fn terminate_timeout(text: &str) -> Result<String, String> {
     if let Ok(minutes) = text.parse::<u32>() {
         return Ok(format!("PT{minutes}M"));
@@ -34,7 +34,7 @@ pub fn image(text: &str) -> Result<Image, String> {
     parts.try_into().map(Image).map_err(|_| "PUBLISHER:OFFER:SKU:VERSION".into())
 }
 
-/// The most of something.
+/// An upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     None,
@@ -48,7 +48,7 @@ pub fn number_or_none(text: &str) -> Result<Limit, String> {
     text.parse().map(Limit::Of).map_err(|_| "a whole number, or none".into())
 }
 
-/// A point in time, RFC 3339 with its offset.
+/// An RFC 3339 time with an offset.
 pub fn time(text: &str) -> Result<jiff::Timestamp, String> {
     text.parse().map_err(|_| "a time such as 2026-07-28T10:00:00Z".into())
 }
@@ -61,7 +61,7 @@ pub fn yes_or_no(text: &str) -> Result<bool, String> {
     word(text, &[("true", true), ("false", false), ("on", true), ("off", false)])
 }
 
-/// One of these words.
+/// One of a list of words.
 pub fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -72,7 +72,7 @@ pub fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     })
 }
 
-/// The name of a machine, a network, a host.
+/// A name of a machine, network or host.
 pub fn name(text: &str) -> Result<String, String> {
     let fits = (1..=128).contains(&text.len()) && !text.chars().any(|c| c.is_control() || c.is_whitespace());
     if fits { Ok(text.into()) } else { Err("a name of 1 to 128 bytes without spaces".into()) }
@@ -83,7 +83,7 @@ pub fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
     number.ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
-/// How many of something.
+/// A count.
 pub fn whole(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a whole number from 0".into())
 }
@@ -92,7 +92,7 @@ pub fn at_least_one(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number from 1".into())
 }
 
-/// The number that something was given when it was made.
+/// The ID of a fault or a run.
 pub fn ordinal(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "a number such as 3".into())
 }
@@ -105,7 +105,7 @@ pub fn port(text: &str) -> Result<u16, String> {
     number(text, 1, u32::from(u16::MAX)).map(|number| number as u16)
 }
 
-/// How long an answer may be held up.
+/// A delay of an answer.
 pub fn delay(text: &str) -> Result<Duration, String> {
     let most = DELAY_MAX.as_secs();
     span(text)
@@ -122,7 +122,7 @@ pub fn retry_after(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("whole seconds up to {RETRY_AFTER_SECS_MAX}s, such as 2s"))
 }
 
-/// How long a web hook goes on trying.
+/// The retry period of a webhook.
 pub fn retry_for(text: &str) -> Result<u64, String> {
     let seconds = whole_seconds(text)?;
     let fits = seconds <= WEBHOOK_RETRY_MAX.as_secs();

@@ -1,4 +1,4 @@
-//! `forewarn serve`: read the configuration, start the server, say where it is, stop when told.
+//! `forewarn serve`: reads the configuration, starts the server, prints its addresses, and stops on a signal.
 
 use std::io::{self, IsTerminal as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::network::LinkLocal;
 use crate::output;
 
-/// Whoever tells us to stop waits no longer than this.
+/// Limit of the shutdown.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     result
 }
 
-/// Variables that are not text are not ours.
+/// Skips variables that are not UTF-8.
 fn environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
 }
@@ -104,7 +104,7 @@ impl Signals {
     }
 }
 
-/// Tells people, in a form that scripts can read too, and the log.
+/// Prints the addresses, in a form that scripts can read, and logs them.
 fn announce(running: &Running, config: &Config) {
     let (http, https) = (running.management, running.management_tls);
     let shown = |addresses: Vec<String>| if addresses.is_empty() { "none".to_owned() } else { addresses.join(", ") };
@@ -115,7 +115,7 @@ fn announce(running: &Running, config: &Config) {
         "serving"
     );
     for text in announcement(&running.metadata, http, https, &running.portal_link(), config) {
-        // Nobody needs to read it.
+        // Standard output may be closed.
         let _ = output::print_line(&text);
     }
 }
@@ -150,7 +150,7 @@ fn url(address: &BoundAddress) -> String {
 
 const DOCUMENT: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
-/// A line that works on this machine: loopback callers are somebody even when no address is registered.
+/// A command that works on this host: loopback callers are a machine even without a registered address.
 fn curl(metadata: &[BoundAddress]) -> Option<String> {
     let local = metadata.iter().find(|address| match address {
         BoundAddress::Tcp(address) => address.ip().is_loopback() || address.ip().is_unspecified(),

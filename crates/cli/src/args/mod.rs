@@ -1,5 +1,5 @@
-//! The command line as it was typed, one file for each operation_noun. What it means is decided by the command that
-//! gets it.
+//! The arguments of the command line, one file per command group, with help texts, examples and help topics.
+//! Nothing is carried out here; see `commands`.
 
 mod check;
 mod clock;

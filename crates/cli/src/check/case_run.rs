@@ -1,4 +1,4 @@
-//! A server and a handler for each case, all at once, and everything that is observed of them.
+//! Runs all cases at once, each with a server and a handler, and records what the handlers do.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -23,28 +23,28 @@ use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
 
-/// A handler that has asked for nothing by then will not.
+/// Time limit for the first request of a handler.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
 
-/// Handlers that start at the same time.
+/// Limit of handlers that start at the same time.
 const STARTING_MAX: usize = 4;
 
-/// So many polls that are all refused, and nothing else, are a handler that asks wrongly.
+/// Number of refused polls, with no others, after which the handler is considered wrong.
 const REFUSED_MAX: usize = 3;
 
-/// What a handler does.
+/// The request that a handler must send.
 const REMEDY: &str = "handlers must poll http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01 with the header Metadata: true";
 
-/// How long nothing happens in the case in which nothing happens: a gap that is too long shows itself.
+/// Duration of the case without events; long enough to detect a gap between polls.
 const IDLE: Duration = Duration::from_secs(33);
 
-/// How long a mark is waited for when everything else is over.
+/// How long to wait for a mark after everything else has finished.
 const MARK_WAIT: Duration = Duration::from_secs(5);
 
-/// How often is looked at what nobody announces: requests, processes.
+/// Polling interval for requests and processes.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long impacts take, before notice is scaled: a poll a second sees them.
+/// Duration of impacts before scaling; long enough to be seen by one poll per second.
 const IMPACT: Duration = Duration::from_secs(3 * 60);
 
 pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Observation>, Failure> {
@@ -65,7 +65,7 @@ pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Observ
     collect(results)
 }
 
-/// Cases that were broken off because of another say nothing; that one does.
+/// Returns the failure that has a message; cases that were aborted because of it have none.
 fn collect(results: Vec<Result<Observation, Failure>>) -> Result<Vec<Observation>, Failure> {
     let speaks = |result: &Result<Observation, Failure>| matches!(result, Err(failure) if failure.message().is_some());
     let mut results = results;
@@ -129,7 +129,7 @@ impl<'a> CaseRun<'a> {
         result.map(|()| watch.observed)
     }
 
-    /// The run of the scenario; None when nothing is to happen.
+    /// Starts the scenario; None if the case has none.
     fn begin(&self) -> Result<Option<u64>, Failure> {
         let Some(scenario) = self.case.scenario else {
             self.api.post(&Call::api(&["machines"]), &json!({ "name": self.case.subject }))?;
@@ -139,7 +139,7 @@ impl<'a> CaseRun<'a> {
         begun["id"].as_u64().map(Some).ok_or_else(internal_error)
     }
 
-    /// The scenario makes the machine as its first act.
+    /// Waits until the scenario has created the machine.
     fn subject(&self) -> Result<MachineId, Failure> {
         let until = Instant::now() + FIRST_REQUEST_MAX;
         loop {
@@ -153,7 +153,7 @@ impl<'a> CaseRun<'a> {
         }
     }
 
-    /// Until all is over that can be expected of this case.
+    /// Records until everything expected of the case has happened.
     fn watch(
         &self,
         run: Option<u64>,
@@ -198,7 +198,7 @@ impl<'a> CaseRun<'a> {
         }
     }
 
-    /// Without a single request nothing can be said of any case.
+    /// Aborts all cases, because a handler without requests cannot be judged.
     fn give_up(&self, watch: &Monitor, handler: &Handler) -> Failure {
         if self.context.aborted.swap(true, Ordering::Relaxed) {
             return Failure::Silent;
@@ -225,7 +225,7 @@ impl<'a> CaseRun<'a> {
         }
     }
 
-    /// After the end the handler must have had a chance to see it, and to say so.
+    /// Whether the handler has had time to notice the end and to report it.
     fn is_settled(&self, over: Instant, ended: Elapsed, watch: &Monitor, handler: &Handler) -> bool {
         if watch.observed.error.is_some() || self.case.scenario.is_none() {
             return true;
@@ -246,14 +246,14 @@ impl<'a> CaseRun<'a> {
     }
 }
 
-/// Handlers that all start at once start slowly, and would seem to ask for nothing.
+/// Limits how many handlers start at once: too many would start slowly and seem to send no requests.
 #[derive(Default)]
 pub struct StartLimiter {
     count: Mutex<usize>,
     changed: Condvar,
 }
 
-/// One may start, as long as this is there.
+/// Permission to start, until dropped.
 pub struct Permit<'a>(&'a StartLimiter);
 
 impl StartLimiter {
@@ -273,11 +273,11 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Requests as they come in.
+/// Records requests as they arrive.
 struct Monitor {
     machine: MachineId,
     begun: Timestamp,
-    /// The number of the last request that was observed.
+    /// Number of the last recorded request.
     next: u64,
     observed: Observation,
 }
@@ -306,10 +306,10 @@ impl Monitor {
     }
 }
 
-/// How `forewarn run` finds out that there is an endpoint, before the handler is there.
+/// The request with which `forewarn run` probes the endpoint.
 const ASKED_BY_RUN: &str = "/metadata/versions";
 
-/// Faults after which there is no document to be read.
+/// Faults after which the document cannot be read.
 const SPOILED: [&str; 4] = ["Status", "Reset", "Truncated", "Malformed"];
 
 fn config(case: &Case) -> Config {
@@ -338,7 +338,7 @@ fn config(case: &Case) -> Config {
     config
 }
 
-/// What history says of events, each once.
+/// Collects events from history rows.
 fn events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     for row in rows {

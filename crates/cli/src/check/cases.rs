@@ -5,28 +5,28 @@ use forewarn_api_types::nearest::unknown;
 use crate::args::Profile;
 use crate::failure::Failure;
 
-/// One case: a scenario that ships, or, without one, some time in which nothing happens.
+/// A built-in scenario, or a period without events.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub name: &'static str,
     pub scenario: Option<&'static str>,
-    /// The machine that the handler is.
+    /// The machine that the handler runs as.
     pub subject: &'static str,
-    /// Notice is divided by this.
+    /// Divisor of the notice period.
     pub scale: u32,
-    /// Whether the subject is gone at the end, so that nothing more is asked of the handler then.
+    /// Whether the machine is gone at the end, so that nothing more is expected of the handler.
     pub ends_machine: bool,
-    /// The only profile that it says something of; None: every one.
+    /// The only profile that the case applies to; None for all.
     pub profile: Option<Profile>,
 }
 
-/// 15 minutes become 30 seconds: a handler that polls as seldom as Preempt allows still sees every event.
+/// Turns 15 minutes into 30 seconds: a handler that polls as rarely as Preempt allows still sees every event.
 const SCALE: u32 = 30;
 
-/// 30 seconds become 10.
+/// Turns 30 seconds into 10.
 const SCALE_PREEMPT: u32 = 3;
 
-/// 15 minutes become 60 seconds: actor_name polls as seldom as Preempt allows has approved long before, and is held.
+/// Turns 15 minutes into 60 seconds: a handler that polls as rarely as Preempt allows approves in time and is then held.
 const SCALE_GATE: u32 = 15;
 
 const fn case(name: &'static str, subject: &'static str) -> Case {
@@ -47,7 +47,7 @@ pub const ALL: &[Case] = &[
     Case {
         scale: SCALE_GATE,
         ends_machine: true,
-        // Who approves for others, or never, is not held by the gate.
+        // The gate does not hold handlers that approve for others, or never.
         profile: Some(Profile::Own),
         ..case("terminate-gate", "gate_1")
     },
@@ -65,7 +65,7 @@ pub const ALL: &[Case] = &[
     case("incarnation-restart", "web_0"),
 ];
 
-/// Those that were asked for, in the order of the report; when none was, all that say something of the profile.
+/// The selected cases, in the order of the report; by default all that apply to the profile.
 pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
     if let Some(stranger) = names.iter().find(|name| !known.contains(&name.as_str())) {

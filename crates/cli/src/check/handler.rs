@@ -1,4 +1,4 @@
-//! The handler's process, in a network of its own, and what it writes.
+//! The process of the handler, in a private network, and its output.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -17,10 +17,10 @@ use super::observation::Elapsed;
 use crate::failure::Failure;
 use crate::output;
 
-/// What a handler has after SIGTERM.
+/// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
 
-/// Bytes of a line that are looked at. A handler that writes longer ones writes no marks.
+/// Limit of a line that is matched against marks.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 pub struct Handler {
@@ -59,7 +59,7 @@ impl Handler {
         Ok(Handler { child, ended: None, readers, written })
     }
 
-    /// When and how it ended by itself.
+    /// When and how the handler exited by itself.
     pub fn exit(&mut self, begun: Timestamp) -> Option<(Elapsed, String)> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten().map(|status| (now(), status));
@@ -67,7 +67,7 @@ impl Handler {
         self.ended.map(|(at, status)| (at.since(begun), how(status)))
     }
 
-    /// Ends it and all that it has started.
+    /// Ends the handler and its process group.
     pub fn end(&mut self) {
         let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
         let _ = kill_process_group(group, Signal::TERM);
@@ -81,7 +81,7 @@ impl Handler {
         self.drain();
     }
 
-    /// Lets everything be read that was written. Somebody actor_name left the group may keep the output open for ever.
+    /// Waits until all output is read. A process that left the group may keep the output open, so there is a limit.
     fn drain(&mut self) {
         let until = Instant::now() + TERM_GRACE;
         while Instant::now() < until && !self.readers.iter().all(thread::JoinHandle::is_finished) {
@@ -144,7 +144,7 @@ fn lock(written: &Mutex<OutputLog>) -> MutexGuard<'_, OutputLog> {
     written.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The servers of a check have the real clock.
+/// The current time; the servers of a check use the real clock.
 fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }

@@ -1,4 +1,4 @@
-//! From what was observed of a handler to findings and a verdict. Pure: the same sight gives the same verdict.
+//! Turns an observation into findings and a verdict. Pure.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::marks::{Mark, Marks};
 use super::observation::{Elapsed, Event, Observation};
 use crate::args::Profile;
 
-/// A handler that looks less often than this cannot be relied on to see a Preempt, which gives 30 seconds.
+/// Longest allowed gap between polls: the notice of a Preempt is 30 seconds.
 pub const GAP_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
 }
 
-/// What a table shows of a case. None: it did not happen, or could not be observed.
+/// Measurements for the table. None if something did not happen or could not be observed.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     pub first_poll: Option<Duration>,
@@ -35,11 +35,11 @@ pub struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// As it should be.
+    /// Correct behavior.
     Good,
-    /// Worth knowing, and no fault.
+    /// Worth knowing, but not a failure.
     Remark,
-    /// Only the handler itself could show it.
+    /// Visible only in the handler's output.
     NotObserved,
     Bad,
 }
@@ -68,7 +68,7 @@ fn numbers(observed: &Observation, profile: Profile) -> Numbers {
     }
 }
 
-/// The middle one of the times between polls.
+/// The median of the intervals between polls.
 fn interval(observed: &Observation) -> Option<Duration> {
     let polls: Vec<Elapsed> = observed.polls().map(|poll| poll.at).collect();
     let mut gaps: Vec<Duration> = polls.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
@@ -104,7 +104,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether it was there to the end, whatever it was answered.
+    /// Whether the handler kept running and polling, whatever the responses.
     fn check_survival(&mut self) {
         if let Some((at, how)) = &self.observed.exit {
             let gone =
@@ -137,7 +137,7 @@ impl Judge<'_> {
         }
     }
 
-    /// When the last event of its own was over.
+    /// When the last event of the handler's machine finished.
     fn last_end(&self) -> Option<Elapsed> {
         self.observed.events.iter().filter(|event| event.mine).filter_map(|event| event.ended).max()
     }
@@ -182,7 +182,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether it noticed that the event was over, or called off.
+    /// Whether the handler noticed that an event finished or was canceled.
     fn check_end(&mut self, event: &Event) {
         let Some(ended) = event.ended.filter(|_| !self.case.ends_machine) else { return };
         let what = if event.canceled { "the cancellation" } else { "the end" };
@@ -204,7 +204,7 @@ impl Judge<'_> {
     }
 }
 
-/// A line of output is read some time after it was written, on a busy machine more of it than one would think.
+/// Tolerance for output lines, which are read some time after they were written.
 const MARK_LATE_MAX: Duration = Duration::from_secs(2);
 
 pub fn secs(span: Duration) -> String {

@@ -1,4 +1,4 @@
-//! What a handler writes when it has done something that no request shows.
+//! Marks: patterns for output lines that show what requests cannot show, such as preparation.
 
 use regex::Regex;
 
@@ -40,7 +40,7 @@ impl Marks {
         Ok(marks)
     }
 
-    /// What a line of the handler's output says.
+    /// The marks that match a line of output.
     pub fn of(&self, line: &str) -> Vec<Mark> {
         let found = [(&self.prepared, Mark::Prepared), (&self.restored, Mark::Restored)];
         found

@@ -1,16 +1,16 @@
-//! `forewarn check`: a handler, unchanged, is put through scenarios and faults, and what it did is judged.
+//! `forewarn check`: runs an unchanged handler through scenarios and faults, and judges its behavior.
 //!
 //! ```text
-//!   cases    which scenarios, at which pace
-//!   stage    a server and a handler for one case, and everything that was observed there
-//!   handler  the handler's process, and what it writes
-//!   observed     what was observed: requests, events, lines of output
-//!   judge    from what was observed to findings and a verdict. Pure
-//!   report   as a table, as JSON, as JUnit XML
+//!   cases        scenarios and time scales
+//!   case_run     a server and a handler for one case
+//!   handler      the process of the handler and its output
+//!   observation  the observed requests, events and output lines
+//!   judge        turns an observation into findings and a verdict; pure
+//!   report       table, JSON, JUnit XML
 //! ```
 //!
-//! All cases run at once, each with a server and a network of its own, on scaled notice: every NotBefore is
-//! true on the handler's own clock.
+//! All cases run at once, each with its own server and network. Notice periods are scaled, so every NotBefore is correct
+//! on the handler's clock.
 
 mod case_run;
 mod cases;
@@ -49,14 +49,14 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
 }
 
-/// What all cases have in context while they run.
+/// State that all running cases share.
 struct CheckContext {
     command: Vec<std::ffi::OsString>,
     marks: Marks,
     verbose: bool,
-    /// Handlers that were started and have asked for nothing yet.
+    /// Handlers that have started and sent no request yet.
     starting: StartLimiter,
-    /// One case has found that there is no point in going on.
+    /// Set when one case finds that the check cannot succeed.
     aborted: Arc<AtomicBool>,
 }
 

@@ -1,10 +1,10 @@
-//! What was observed of a handler in one case. Plain data, in the order of time.
+//! The observations of a handler in one case, as plain data in chronological order.
 
 use std::time::Duration;
 
 use super::marks::Mark;
 
-/// Since the handler was started.
+/// Time since the start of the handler.
 pub type Elapsed = Duration;
 
 #[derive(Clone, Debug, Default)]
@@ -12,11 +12,11 @@ pub struct Observation {
     pub requests: Vec<Request>,
     pub events: Vec<Event>,
     pub marks: Vec<(Elapsed, Mark)>,
-    /// It ended by itself, and how.
+    /// When and how the handler exited by itself.
     pub exit: Option<(Elapsed, String)>,
-    /// The scenario could not be played to its end, and why.
+    /// Why the case could not be completed.
     pub error: Option<String>,
-    /// When nobody looked any more.
+    /// End of the observation.
     pub until: Elapsed,
 }
 
@@ -24,7 +24,7 @@ pub struct Observation {
 pub struct Request {
     pub at: Elapsed,
     pub what: RequestKind,
-    /// None: the connection was reset.
+    /// None if the connection was reset.
     pub status: Option<u16>,
     pub faulty: bool,
 }
@@ -33,7 +33,7 @@ pub struct Request {
 pub enum RequestKind {
     Poll,
     Approve(Vec<String>),
-    /// Instance metadata and the like.
+    /// Instance metadata and others.
     Other,
 }
 
@@ -41,7 +41,7 @@ pub enum RequestKind {
 pub struct Event {
     pub id: String,
     pub kind: String,
-    /// Whether it is about the handler's machine.
+    /// Whether the event affects the handler's machine.
     pub mine: bool,
     pub appeared: Elapsed,
     pub started: Option<Elapsed>,
@@ -50,7 +50,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether there was anything to approve.
+    /// Whether the event could be approved before it started.
     pub fn had_notice(&self) -> bool {
         self.started.is_none_or(|started| started > self.appeared)
     }
@@ -61,13 +61,13 @@ impl Observation {
         self.requests.iter().filter(|request| request.what == RequestKind::Poll)
     }
 
-    /// The first poll after a time that was answered properly.
+    /// The first successful poll at or after a time.
     pub fn poll_after(&self, at: Elapsed) -> Option<Elapsed> {
         let good = |request: &&Request| matches!(request.status, Some(200 | 304)) && !request.faulty;
         self.polls().filter(good).map(|request| request.at).find(|poll| *poll >= at)
     }
 
-    /// Approvals that the server did not take, though nothing was wrong with the server.
+    /// Number of approvals that the server refused without a fault being injected.
     pub fn refused_approvals(&self) -> usize {
         let refused = |request: &&Request| {
             matches!(request.what, RequestKind::Approve(_))
@@ -77,14 +77,14 @@ impl Observation {
         self.requests.iter().filter(refused).count()
     }
 
-    /// The status with which every poll was refused, and how many there were; None: not all were.
+    /// The status and number of polls if all were refused; None otherwise.
     pub fn all_refused(&self) -> Option<(u16, usize)> {
         let polls: Vec<&Request> = self.polls().filter(|request| !request.faulty).collect();
         let status = polls.first()?.status.filter(|status| *status >= 400)?;
         polls.iter().all(|request| request.status == Some(status)).then_some((status, polls.len()))
     }
 
-    /// When the handler approved an event, if it did.
+    /// When the handler approved an event.
     pub fn approval(&self, id: &str) -> Option<Elapsed> {
         let names = |request: &&Request| match &request.what {
             RequestKind::Approve(ids) => ids.iter().any(|it| it.eq_ignore_ascii_case(id)),

@@ -1,4 +1,4 @@
-//! What came of a check: a table for people, JSON for programs, JUnit XML for CI.
+//! Reports of a check: table, JSON, JUnit XML.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub fn show(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
     }
 }
 
-/// What no case could see, said once.
+/// Aspects that no case could observe, each once.
 fn not_observed(verdicts: &[Verdict]) -> Option<String> {
     let findings = verdicts.iter().flat_map(|verdict| &verdict.findings);
     let unseen = findings.filter(|finding| finding.severity == Severity::NotObserved);
@@ -33,7 +33,7 @@ fn not_observed(verdicts: &[Verdict]) -> Option<String> {
     (!texts.is_empty()).then(|| format!("Not observed: {}. {how}", texts.join("; ")))
 }
 
-/// A verdict as it is told.
+/// A verdict as a table row.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -70,7 +70,7 @@ impl TableRow for Row {
 const PASSED: &str = "passed";
 const FAILED: &str = "FAILED";
 
-/// What is wrong, if anything is; else what was observed.
+/// The failures of a case, or else the positive findings.
 fn summary(verdict: &Verdict) -> String {
     let of = |wanted: Severity| verdict.findings.iter().filter(move |finding| finding.severity == wanted);
     let texts = |findings: Vec<&Finding>| findings.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("; ");

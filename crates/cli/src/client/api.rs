@@ -1,4 +1,4 @@
-//! Requests and answers. Everything that can go wrong between here and the server becomes a sentence.
+//! HTTP requests to the management API. Every error becomes a message for the user.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::failure::Failure;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An answer that takes longer than this does not come. The server's own limits are shorter.
+/// Limit of an answer. The limits of the server are shorter.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A page of a list is at most a thousand entries of a join_few kilobytes.
+/// Limit of an answer's size: a page is at most a thousand entries of a few kilobytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const PAGE: &str = "1000";
@@ -32,7 +32,7 @@ pub struct Api {
     token_source: TokenSource,
 }
 
-/// Where the token comes from, or why there is none.
+/// The source of the token, or why there is none.
 #[derive(Clone)]
 enum TokenSource {
     /// `--token` or `FOREWARN_TOKEN`.
@@ -42,20 +42,20 @@ enum TokenSource {
     Nowhere,
 }
 
-/// One request: where to, with which questions.
+/// The path and query of a request.
 pub struct Call {
     path: String,
     query: Vec<(&'static str, String)>,
 }
 
 impl Call {
-    /// The segments of the path below `/api/v1/`.
+    /// A path below `/api/v1/`.
     pub fn api(segments: &[&str]) -> Call {
         let encoded: Vec<String> = segments.iter().map(|segment| percent_encode(segment)).collect();
         Call { path: format!("/api/v1/{}", encoded.join("/")), query: Vec::new() }
     }
 
-    /// A path of the server's that is not below `/api/v1/`.
+    /// A path that is not below `/api/v1/`.
     pub fn path(path: &'static str) -> Call {
         Call { path: path.into(), query: Vec::new() }
     }
@@ -85,7 +85,7 @@ impl Api {
         Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_source })
     }
 
-    /// The address as it is called.
+    /// The server's URL.
     pub fn server(&self) -> &str {
         &self.server
     }
@@ -110,12 +110,12 @@ impl Api {
         self.send(&Method::DELETE, call, None)
     }
 
-    /// All pages of a list.
+    /// Fetches all pages of a list.
     pub fn list(&self, call: Call) -> Result<Vec<Value>, Failure> {
         self.list_some(call, usize::MAX)
     }
 
-    /// Pages of a list until there are so many.
+    /// Fetches pages of a list until there are at least `most` entries.
     pub fn list_some(&self, mut call: Call, most: usize) -> Result<Vec<Value>, Failure> {
         call = call.with("limit", Some(PAGE));
         let mut all = Vec::new();
@@ -128,7 +128,7 @@ impl Api {
         }
     }
 
-    /// What is there as it is; None when nothing is.
+    /// Fetches a resource as text; None if it does not exist.
     pub fn text(&self, call: &Call) -> Result<Option<String>, Failure> {
         let mut response = self.run(&Method::GET, call, None)?;
         let status = response.status();
@@ -141,7 +141,7 @@ impl Api {
         }
     }
 
-    /// Whether the server gives this client a token.
+    /// Whether the server issues a token to this client.
     pub fn can_sign_in(&self, id: &str, secret: &str) -> Result<bool, Failure> {
         let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", secret)];
         let pairs: Vec<String> = form.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect();
@@ -154,7 +154,7 @@ impl Api {
         Ok(answer.map_err(|error| self.unreachable(&error))?.status().is_success())
     }
 
-    /// The stream of changes, from the one after `after` or from now on.
+    /// Opens the stream of changes, after a row or from now on.
     pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
         let response = self.run(&Method::GET, &Call::api(&["changes"]).with("after", after), None)?;
         if response.status() != StatusCode::OK {
@@ -245,7 +245,7 @@ impl Api {
     }
 }
 
-/// Why there was no answer.
+/// The reason for a missing answer.
 fn describe_error(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "connection refused".into(),
@@ -256,18 +256,18 @@ fn describe_error(error: &ureq::Error) -> String {
     }
 }
 
-/// Who typed a command wrote no body: what the server says of it is said of what was typed.
+/// Rewords messages about the request body, which the user did not write.
 fn cli_message(message: &str) -> String {
     let Some(rest) = message.strip_prefix("The body: ") else { return message.to_owned() };
     match rest.split_once(": ") {
-        // What quotes the value needs no name of a field that nobody typed.
+        // A message that quotes the value needs no field name.
         Some((_, what)) if what.starts_with('\'') => what.to_owned(),
         Some((field, what)) if !field.contains(' ') => format!("field '{field}': {what}"),
         Some(_) | None => rest.to_owned(),
     }
 }
 
-/// A file that cannot be read matters only to a server that wants a token.
+/// An unreadable token file matters only if the server requires a token.
 fn token(connection: &Connection) -> (Option<String>, TokenSource) {
     let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     if let Some(typed) = connection.token.as_deref().and_then(trimmed) {

@@ -1,5 +1,5 @@
-//! The stream of changes, read on a thread of its own so that somebody actor_name waits can also view at the
-//! clock. A stream that breaks is taken up again where it was.
+//! The stream of changes, read on a thread of its own so that the receiver can time out. An interrupted stream continues
+//! where it stopped.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,14 +14,14 @@ use crate::failure::Failure;
 /// The server sends a comment every 15 s; a stream that is silent for three of them is dead.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// How long a server that went away may take to come back, and how often we view.
+/// How long to wait for a server to return, and how often to try.
 const RETURN_MAX: Duration = Duration::from_secs(30);
 const RETURN_EVERY: Duration = Duration::from_millis(500);
 
-/// Rows that are read ahead.
+/// Capacity of the queue of rows.
 const AHEAD_MAX: usize = 64;
 
-/// A line of the stream holds one row of history.
+/// Limit of a line, which holds one history row.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 pub struct Changes<'a> {
@@ -39,17 +39,17 @@ enum StreamItem {
 
 pub enum Next {
     Row(Value),
-    /// The time is over.
+    /// Nothing arrived in time.
     Nothing,
-    /// The server cannot be reached; the next question tries again.
+    /// The server is unreachable; the next call tries again.
     Gone,
-    /// The connection was made anew: view at everything again.
+    /// Reconnected: fetch everything again.
     Again,
 }
 
 impl<'a> Changes<'a> {
-    /// Everything that happens from now on. It begins after a known row, so that a stream that breaks before
-    /// its first one loses nothing either.
+    /// Opens the stream after the newest row, so that nothing is lost if the connection breaks before the first one
+    /// arrives.
     pub fn open(api: &'a Api) -> Result<Changes<'a>, Failure> {
         let newest = api.get(&Call::api(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
         let last = newest["value"][0]["number"].as_u64();
@@ -99,7 +99,7 @@ fn listen(api: &Api, after: Option<u64>) -> Result<Receiver<StreamItem>, Failure
     Ok(receiver)
 }
 
-/// Until the stream ends or nobody listens.
+/// Runs until the stream ends or the receiver is dropped.
 fn pump(mut stream: impl BufRead, to: &SyncSender<StreamItem>) {
     let mut number = None;
     let mut data = String::new();

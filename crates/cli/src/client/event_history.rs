@@ -1,11 +1,11 @@
-//! What only history knows: when an event that is over had started, and all of an event that the server
-//! has forgotten, which it does an hour after the end.
+//! Reads from history: the start time of finished events, and events that the server has forgotten, which it does an
+//! hour after they finish.
 
 use super::{Api, Approval, Call, Event, HistoryRow};
 use crate::decode::decode_all;
 use crate::failure::Failure;
 
-/// The event with the time of its start.
+/// Adds the start time to a finished event.
 pub fn with_start(api: &Api, mut event: Event) -> Result<Event, Failure> {
     if event.ended.is_some() && event.started.is_none() {
         event.started = rows(api, &event.id)?.iter().find(|row| row.kind == "started").map(|row| row.at);
@@ -17,7 +17,7 @@ pub fn event(api: &Api, id: &str) -> Result<Option<Event>, Failure> {
     Ok(from_rows(id, &rows(api, id)?))
 }
 
-/// The operation that an event belonged to.
+/// The operation that an event belongs to.
 pub fn owner(api: &Api, event_id: &str) -> Result<Option<String>, Failure> {
     Ok(rows(api, event_id)?.into_iter().find_map(|row| row.operation))
 }
@@ -54,7 +54,7 @@ fn from_rows(id: &str, rows: &[HistoryRow]) -> Option<Event> {
     })
 }
 
-/// History says `timed-out` where the API says `TimedOut`.
+/// Converts an outcome from history, `timed-out`, to the spelling of the API, `TimedOut`.
 fn api_word(word: &str) -> String {
     let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
     word.split('-').filter(|part| part.is_ascii() && !part.is_empty()).map(capital).collect()

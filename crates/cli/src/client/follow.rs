@@ -1,5 +1,5 @@
-//! NoWaitArgs for an operation: view, show how much time is left, wait for a change that concerns it, view
-//! again. The stream is opened before the first view, so nothing can happen in between.
+//! Waits for operations: fetch, show the remaining time, wait for a relevant change, fetch again. The stream of changes is
+//! opened before the first fetch, so that no change is missed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Answer, StatusLine};
 
-/// How often the time that is left is written anew.
+/// Interval at which the remaining time is rewritten.
 const TICK: Duration = Duration::from_secs(1);
 
-/// An event starts at its NotBefore or soon after, unless another one holds it up.
+/// An event later than this after its NotBefore is held up by another one.
 const LATE: SignedDuration = SignedDuration::from_secs(2);
 
-/// What was asked for and is not waited for.
+/// Prints operations that were started and are not waited for.
 pub fn print_started(api: &Api, operations: Answer<'_>, output: Output) -> Result<(), Failure> {
     output::print_answer(operations, output, |operations: &[Operation]| {
         operations.iter().try_for_each(|operation| print_started_operation(api, operation.clone()))
@@ -38,7 +38,7 @@ fn print_started_operation(api: &Api, operation: Operation) -> Result<(), Failur
     output::print_line(&format!("Operation {} {}.", view.operation.id, describe_state(&view.operation.state)))
 }
 
-/// Until the operation is over. What became of it is the result: success, or [`Failure::Failed`].
+/// Waits until an operation has finished. Fails with [`Failure::Failed`] if it did not succeed.
 pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure> {
     let (view, value) = until_over(api, operation_id)?;
     let lines = |_: &Operation| view.lines(Labels::WhereSeveral);
@@ -46,7 +46,7 @@ pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure
     view.verdict()
 }
 
-/// Until all of them are over; the first that failed decides.
+/// Waits until all operations have finished; fails with the first failure.
 pub fn wait_all(api: &Api, operation_ids: &[String], output: Output) -> Result<(), Failure> {
     let (mut views, mut values) = (Vec::new(), Vec::new());
     for id in operation_ids {
@@ -100,17 +100,17 @@ fn phrase(before: &str, text: Option<&str>) -> String {
     text.map_or(String::new(), |text| format!("{before}{}", output::escape(text)))
 }
 
-/// Whether a line says what it is about.
+/// Whether lines name the event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Labels {
     Always,
     WhereSeveral,
 }
 
-/// The operation as it was last seen.
+/// The latest known state of an operation.
 struct OperationView {
     operation: Operation,
-    /// In order of appearance as far as the operation names them so.
+    /// By position in the operation.
     events: BTreeMap<usize, Event>,
     clock: Option<(Clock, Instant)>,
     announced: Vec<String>,
@@ -135,13 +135,13 @@ impl OperationView {
         Ok(())
     }
 
-    /// Nobody says when a manual clock is moved past nothing.
+    /// Moving a manual clock does not always cause a change, so it is polled.
     fn follow_manual_clock(&mut self, api: &Api) -> Result<(), Failure> {
         let is_manual = self.clock.as_ref().is_some_and(|(clock, _)| clock.is_manual());
         if is_manual { self.refresh_clock(api) } else { Ok(()) }
     }
 
-    /// An event that is over does not change, and is forgotten by the server after a while.
+    /// Finished events do not change, and the server forgets them after a while.
     fn refresh_events(&mut self, api: &Api) -> Result<(), Failure> {
         for (place, part) in self.operation.events.iter().enumerate() {
             if self.events.get(&place).is_some_and(|event| event.ended.is_some()) {
@@ -164,7 +164,7 @@ impl OperationView {
             || row.machines.iter().any(|name| self.operation.machines.contains(name))
     }
 
-    /// Each event is mentioned once, with the id by which it can be approved or cancelled.
+    /// Prints each event once, with the ID that approves or cancels it.
     fn announce(&mut self, status: &mut StatusLine) {
         for event in self.events.values().filter(|event| event.ended.is_none()) {
             if !self.announced.contains(&event.id) {
@@ -175,7 +175,7 @@ impl OperationView {
         }
     }
 
-    /// Time that does not pass by itself is mentioned once: actor_name does not know waits for ever.
+    /// Mentions once that a manual clock does not advance by itself.
     fn mention_clock(&mut self, status: &mut StatusLine) {
         let advice = self.clock.as_ref().and_then(|(clock, _)| clock.advice());
         if let Some(advice) = advice.filter(|_| !self.clock_mentioned) {
@@ -195,7 +195,7 @@ impl OperationView {
         format!("{what} (Ctrl-C: stop waiting)")
     }
 
-    /// What stands behind the name of an event that is not over.
+    /// The part of the status line after the name of an open event.
     fn progress(&self, event: &Event) -> String {
         let approved = event.approval.as_ref().map(|approval| format!("approved by {}", actor_name(&approval.by)));
         if event.started.is_some() {

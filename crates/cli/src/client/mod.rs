@@ -1,4 +1,4 @@
-//! The client of the management API: requests, the stream of changes, and waiting for an operation's end.
+//! The client of the management API: requests, the stream of changes, and waiting for operations.
 
 mod api;
 mod changes;

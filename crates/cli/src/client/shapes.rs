@@ -1,5 +1,5 @@
-//! What the management API answers with, as far as we read it. Times are kept as points in time, the
-//! rest as words: a newer server may know more of them.
+//! The answers of the management API, as far as they are used. Words are strings, because a newer server may know more of
+//! them.
 
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,7 @@ pub struct Machine {
     pub availability_set: Option<String>,
     pub cloud_service: Option<String>,
     pub scale_set: Option<String>,
-    /// Of an instance of a Uniform scale set.
+    /// Set for instances of a Uniform scale set.
     pub instance_id: Option<u32>,
     pub latest_model_applied: Option<bool>,
     pub scope: u64,
@@ -95,18 +95,18 @@ pub struct Machine {
     pub addresses: Vec<Address>,
     pub terminate_notification: Option<TerminateNotification>,
     pub protected: bool,
-    /// What it is told about itself.
+    /// Instance metadata.
     pub details: Map<String, Value>,
     pub tags: Map<String, Value>,
 }
 
 impl Machine {
-    /// What stands before the slash where its name alone is not enough.
+    /// The group that makes the name unique: GROUP in GROUP/NAME.
     pub fn group(&self) -> &String {
         self.cloud_service.as_ref().unwrap_or(&self.resource_group)
     }
 
-    /// The set or service that it is in.
+    /// The set or service of the machine.
     pub fn set(&self) -> Option<&String> {
         self.availability_set.as_ref().or(self.cloud_service.as_ref()).or(self.scale_set.as_ref())
     }
@@ -163,7 +163,7 @@ pub struct Model {
     pub terminate_notification: Option<TerminateNotification>,
 }
 
-/// What came of a change of a scale set. The parts are shown as they came.
+/// The result of changing a scale set.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleSetChanged {
@@ -192,7 +192,7 @@ pub struct Clock {
     pub now: Timestamp,
     pub notice_scale: u32,
     pub next_deadline: Option<Timestamp>,
-    /// What that is of.
+    /// Description of the next deadline.
     pub next_deadline_of: Option<String>,
 }
 
@@ -201,20 +201,20 @@ impl Clock {
         self.kind == "Manual"
     }
 
-    /// When something happens next that people wait for, and what.
+    /// The next deadline and its description, without housekeeping.
     pub fn next(&self) -> Option<(Timestamp, &str)> {
         let of = self.next_deadline_of.as_deref().filter(|of| *of != "housekeeping")?;
         Some((self.next_deadline?, of))
     }
 
-    /// What lets time pass that does not pass by itself, when it does not.
+    /// Advice for a manual clock; None if the clock is real.
     pub fn advice(&self) -> Option<String> {
         let next = self.next().and_then(|(at, _)| Duration::try_from(at.duration_since(self.now)).ok());
         let span = next.filter(|span| !span.is_zero()).map_or("15m".into(), |span| span_text(whole_secs(span)));
         self.is_manual().then(|| format!("The clock is manual: run `forewarn clock advance {span}` to let time pass."))
     }
 
-    /// The server's time, when this was seen then. A manual clock stands still while nobody advances it.
+    /// The server's time, given when the clock was fetched. A manual clock does not advance.
     pub fn now_since(&self, seen: Instant) -> Option<Timestamp> {
         let passed = if self.is_manual() { Duration::ZERO } else { seen.elapsed() };
         self.now.checked_add(passed).ok()
@@ -231,13 +231,13 @@ pub struct HistoryRow {
     pub machines: Vec<String>,
     pub actor: Option<String>,
     pub outcome: Option<String>,
-    /// What a management action was done to.
+    /// The target of a management action.
     pub target: Option<String>,
     #[serde(default)]
     pub detail: Value,
 }
 
-/// No less, in whole seconds.
+/// Rounds up to whole seconds.
 pub fn whole_secs(span: Duration) -> Duration {
     Duration::from_secs(span.as_secs() + u64::from(span.subsec_nanos() > 0))
 }

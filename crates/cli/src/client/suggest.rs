@@ -1,17 +1,17 @@
-//! A name that the server does not know was probably meant to be another one.
+//! Suggests the closest existing name when the server does not know a name.
 
 use forewarn_api_types::nearest::nearest;
 use serde_json::Value;
 
 use super::{Api, Call};
 
-/// Names that are compared with what was typed: one page of a list.
+/// Limit of names compared: one page of a list.
 const NAMES_MAX: u32 = 1000;
 
 const GROUPS: [&str; 3] = ["scale-sets", "availability-sets", "cloud-services"];
 
-/// The question that ends a refusal with this body, when there is one. What was typed as GROUP/NAME is
-/// answered so.
+/// A "Did you mean" question for a refusal with this body. A name given as GROUP/NAME is compared with names of that
+/// form.
 pub fn did_you_mean(api: &Api, asked_path: &str, body: &Value) -> Option<String> {
     let error = &body["error"];
     let typed = error["target"].as_str()?;
@@ -20,7 +20,7 @@ pub fn did_you_mean(api: &Api, asked_path: &str, body: &Value) -> Option<String>
     nearest(typed, names.iter().map(String::as_str)).map(|near| format!("Did you mean '{near}'?"))
 }
 
-/// Where the names are that this refusal speaks of.
+/// The lists that contain names of this kind.
 fn lists(code: &str, asked_path: &str) -> Vec<&'static str> {
     let kind = GROUPS.iter().copied().find(|list| asked_path.split('/').any(|segment| segment == *list));
     match (code, kind) {
@@ -32,7 +32,7 @@ fn lists(code: &str, asked_path: &str) -> Vec<&'static str> {
     }
 }
 
-/// Without them there is no suggestion, and that is all.
+/// Failures only mean that there is no suggestion.
 fn names(api: &Api, lists: &[&str], label: fn(&Value) -> Option<String>) -> Vec<String> {
     let of_list = |list: &&str| {
         let page = api.get(&Call::api(&[list]).with("limit", Some(NAMES_MAX))).unwrap_or_default();
@@ -45,7 +45,7 @@ fn alone(value: &Value) -> Option<String> {
     value["name"].as_str().map(String::from)
 }
 
-/// A role instance is in its service, everything else in its resource group.
+/// A role instance belongs to its cloud service, everything else to its resource group.
 fn in_group(value: &Value) -> Option<String> {
     let group = value["cloudService"].as_str().or(value["resourceGroup"].as_str())?;
     Some(format!("{group}/{}", value["name"].as_str()?))

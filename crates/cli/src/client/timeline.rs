@@ -1,5 +1,5 @@
-//! An event's life in one line: `Scheduled 10:00:00 · approved by web_1 10:00:12 · Started 10:00:12 ·
-//! Completed 10:01:20`. Times are UTC.
+//! Text for events and operations, such as the timeline `Scheduled 10:00:00 · approved by web_1 10:00:12 · Started
+//! 10:00:12 · Completed 10:01:20`. Times are in UTC.
 
 use jiff::Timestamp;
 
@@ -32,7 +32,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// The day is written when it is another one than before.
+    /// Writes the day only when it differs from the previous one.
     fn add(&mut self, what: &str, at: Timestamp) {
         let day = at.strftime("%Y-%m-%d").to_string();
         let same = self.day.as_ref().is_none_or(|before| *before == day);
@@ -51,7 +51,7 @@ fn ending(event: &Event) -> String {
     }
 }
 
-/// `guest:web_1` is web_1 to a reader.
+/// The name without its prefix: `web_1` for `guest:web_1`.
 pub fn actor_name(actor: &str) -> &str {
     actor.split_once(':').map_or(actor, |(_, name)| name)
 }
@@ -81,7 +81,7 @@ pub fn join_few(names: &[String]) -> String {
     }
 }
 
-/// What an operation of this kind is called in a sentence.
+/// The name of an operation kind in text.
 pub fn operation_noun(operation_kind: &str) -> &str {
     match operation_kind {
         "Evict" => "Eviction",
@@ -92,7 +92,7 @@ pub fn operation_noun(operation_kind: &str) -> &str {
     }
 }
 
-/// Everything that is known of an event.
+/// All details of an event.
 pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
     let duration = Some(event.duration_seconds).filter(|seconds| *seconds >= 0);
     let mut facts = vec![

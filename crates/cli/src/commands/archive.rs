@@ -1,5 +1,5 @@
-//! `forewarn export` and `forewarn import`: everything of a data directory as lines of JSON, and back.
-//! Both need the directory for themselves.
+//! `forewarn export` and `forewarn import`: all data of a data directory as lines of JSON, and back. The directory must not
+//! be in use.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -16,7 +16,7 @@ use crate::output;
 
 const DATABASE: &str = "forewarn.db";
 
-/// How the store says that somebody else has the directory.
+/// Part of the store's error when another process uses the directory.
 const IN_USE: &str = "uses the data directory";
 
 pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file gets its name when it is whole. It is as private as the store it comes from.
+/// Writes to a temporary private file that is renamed once complete.
 fn export_to_file(store: &mut SqliteStore, file: &Path) -> Result<Summary, Failure> {
     let beside = PathBuf::from(format!("{}.part-{}", file.display(), std::process::id()));
     let written = write_whole(store, &beside, file);
@@ -81,7 +81,7 @@ fn is_dash(file: &Path) -> bool {
 
 fn open(directory: &Path) -> Result<SqliteStore, Failure> {
     SqliteStore::open(directory).map_err(|error| match &error {
-        // The store's own advice, another directory, is for a second server.
+        // The store advises to choose another directory, which suits only a second server.
         StoreError::Message(text) if text.contains(IN_USE) => {
             Failure::Refused(format!("a server is using {}: stop it first", directory.display()))
         }
@@ -97,7 +97,7 @@ fn counted(summary: Summary) -> String {
     }
 }
 
-/// The error and what it comes from, as one sentence.
+/// The error with its causes.
 fn refused(error: StoreError) -> Failure {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);

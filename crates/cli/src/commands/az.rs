@@ -1,5 +1,5 @@
-//! `forewarn az`: a configuration directory with which the Azure CLI speaks to the server, and nothing
-//! else of the user's touched. `forewarn ca`: the certificate that such programs must trust.
+//! `forewarn az`: creates a configuration directory with which the Azure CLI talks to the server, and leaves the user's own
+//! configuration alone. `forewarn ca`: prints the certificate that such programs must trust.
 //!
 //! ```text
 //!  data directory ── client and secret ──┐
@@ -25,12 +25,12 @@ use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
 
-/// What the cloud is called in the Azure CLI.
+/// Name of the cloud in the Azure CLI.
 const CLOUD: &str = "Forewarn";
 
 const BUNDLE: &str = "ca-bundle.pem";
 
-/// Where systems keep the authorities that they trust, the commonest first.
+/// Locations of the system's trusted authorities, most common first.
 const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -38,10 +38,10 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// What the Azure CLI remembers of earlier sign-ins. Worth nothing when whom to sign in as has changed.
+/// Sign-in caches of the Azure CLI, which become invalid when the account changes.
 const CACHES: [&str; 3] = ["msal_token_cache.json", "msal_token_cache.bin", "msal_http_cache.bin"];
 
-/// Where az is sent when this fails: nothing can be there, so az fails, too, instead of speaking to Azure itself.
+/// Value of AZURE_CONFIG_DIR on failure: no directory can exist there, so az fails instead of using Azure.
 const NOWHERE: &str = "/dev/null/forewarn-az-has-failed";
 
 pub fn run(args: &AzArgs) -> Result<(), Failure> {
@@ -54,7 +54,7 @@ pub fn run(args: &AzArgs) -> Result<(), Failure> {
     }
 }
 
-/// An `eval` of nothing would go well, and the next az would be of whatever the user is signed in to.
+/// Makes `eval` fail: evaluating nothing would succeed, and the next az would use the account of the user.
 fn stop_eval(failure: Failure) -> Failure {
     if io::stdout().is_terminal() {
         return failure;
@@ -69,16 +69,16 @@ fn stop_lines() -> String {
     format!("{}\nfalse", export("AZURE_CONFIG_DIR", NOWHERE))
 }
 
-/// The same where what was typed is not understood.
+/// The same for usage errors.
 pub fn print_eval_guard(words: &[OsString]) {
     let runs_az = words.iter().any(|word| word == "--");
     if words.get(1).is_some_and(|word| word == "az") && !runs_az && !io::stdout().is_terminal() {
-        // The complaint is next, and says more.
+        // The usage error follows.
         let _ = output::print_line(&stop_lines());
     }
 }
 
-/// Makes the directory; what az must find in its environment.
+/// Creates the directory and returns the environment for az.
 fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     let data = data_directory(args.connection.data.clone())?;
     let api = Api::new(&args.connection)?;
@@ -103,7 +103,7 @@ fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     Ok(variables(&dir, &server))
 }
 
-/// A place of the user's own for a server that keeps nothing.
+/// A directory of the user for a server without a data directory.
 fn beside(server: &Server) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
@@ -140,11 +140,11 @@ fn no_authority() -> Failure {
     )
 }
 
-/// What the server says about itself.
+/// The server's description of itself.
 struct Server {
     https: String,
     tenant: String,
-    /// None: its certificate is the user's, and trusted by other means.
+    /// None if the server uses a certificate that was given to it.
     authority: Option<String>,
 }
 
@@ -168,17 +168,17 @@ impl Server {
     }
 }
 
-/// Whom az signs in as.
+/// The account that az signs in with.
 struct Account {
     client: String,
     secret: String,
-    /// Id and name.
+    /// ID and name.
     subscriptions: Vec<(String, String)>,
 }
 
 impl Account {
     fn find(api: &Api, data: &Path, role: Role, kept: Option<(String, String)>) -> Result<Account, Failure> {
-        // A server that asks for no token takes any secret.
+        // A server without authentication accepts any secret.
         let (client, secret) = kept.unwrap_or_else(|| (role.word().to_owned(), "none".to_owned()));
         if !api.can_sign_in(&client, &secret)? {
             return Err(Failure::Refused(format!(
@@ -191,7 +191,7 @@ impl Account {
     }
 }
 
-/// A server that does not tell has the one that things are in when nobody says.
+/// The subscriptions of the server, or the default one.
 fn subscriptions(api: &Api) -> Vec<(String, String)> {
     let listed = api.get(&Call::path("/subscriptions").with("api-version", Some("2022-12-01"))).unwrap_or_default();
     let entry = |value: &Value| {
@@ -214,7 +214,7 @@ fn variables(dir: &Path, server: &Server) -> Variables {
     variables
 }
 
-/// Where a proxy is set, the server must be reached without it.
+/// Excludes the server from a proxy.
 fn no_proxy(host: &str) -> Option<String> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let proxied = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"].iter().any(|name| set(name).is_some());
@@ -224,7 +224,7 @@ fn no_proxy(host: &str) -> Option<String> {
     (proxied && !there).then(joined)
 }
 
-/// A line for the shell's `eval`, whatever is in the value.
+/// An assignment for the shell, quoted.
 fn export(name: &str, value: &str) -> String {
     format!("export {name}='{}'", value.replace('\'', r"'\''"))
 }
@@ -232,7 +232,7 @@ fn export(name: &str, value: &str) -> String {
 fn write_all(dir: &Path, server: &Server, account: &Account) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.map_err(|error| cannot_write(dir, &error))?;
-    // What people set with `az config set` stays.
+    // Keep the changes of `az config set`.
     if !dir.join("config").exists() {
         write(dir, "config", &settings())?;
     }
@@ -277,7 +277,7 @@ fn profile(server: &Server, account: &Account) -> Value {
     json!({ "subscriptions": account.subscriptions.iter().enumerate().map(subscription).collect::<Vec<_>>() })
 }
 
-/// The authorities that the user's programs trust already, so that they go on trusting them.
+/// The authorities that the user already trusts.
 fn system_bundle(dir: &Path) -> String {
     let own = dir.join(BUNDLE);
     let given = std::env::var_os("REQUESTS_CA_BUNDLE").map(PathBuf::from).filter(|path| *path != own);
@@ -292,7 +292,7 @@ enum Written {
     AsBefore,
 }
 
-/// Replaces the file with one that only its owner can read.
+/// Replaces the file by one that only its owner can read.
 fn write(dir: &Path, name: &str, text: &str) -> Result<Written, Failure> {
     let path = dir.join(name);
     if fs::read_to_string(&path).is_ok_and(|before| before == text) {

@@ -1,4 +1,4 @@
-//! Bodies of requests, made of what was typed. What was not given is left out.
+//! Request bodies. Options that are not given are omitted.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ pub fn object(fields: &[(&str, Value)]) -> Value {
     Value::Object(given.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }
 
-/// A change that changes nothing is a slip.
+/// Refuses a change without any option.
 pub fn something(body: Value, command: &str) -> Result<Value, Failure> {
     if body.as_object().is_some_and(Map::is_empty) {
         let what = format!("nothing to change: see `forewarn {command} --help` for the options");
@@ -20,7 +20,7 @@ pub fn something(body: Value, command: &str) -> Result<Value, Failure> {
     Ok(body)
 }
 
-/// `""` on the command line takes something away.
+/// `""` on the command line removes a value.
 pub fn text_or_null(text: &str) -> Value {
     if text.is_empty() { Value::Null } else { json!(text) }
 }
@@ -38,7 +38,7 @@ pub fn terminate_notification(timeout: &str) -> Value {
     json!({ "notBeforeTimeout": timeout })
 }
 
-/// None: stays as it is. `null`: no notification.
+/// None keeps the notification, `null` removes it.
 pub fn terminate_change(change: &TerminateChange) -> Result<Option<Value>, Failure> {
     match (change.enable_terminate_notification, change.terminate_notification_time.as_deref()) {
         (Some(false), Some(_)) => Err(Failure::Usage(

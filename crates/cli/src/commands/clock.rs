@@ -1,4 +1,4 @@
-//! `forewarn clock`: show it, and move it when it is manual.
+//! `forewarn clock`: shows the clock, and moves a manual one.
 
 use serde_json::json;
 

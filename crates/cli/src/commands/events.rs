@@ -1,4 +1,4 @@
-//! `forewarn events`: see, approve, cancel.
+//! `forewarn events`: lists, shows, watches, approves and cancels events.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `forewarn fault`: let requests go wrong, see which faults there are, end them.
+//! `forewarn fault`: adds, lists and clears faults of the metadata endpoint.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, TableRow};
 use crate::parse::span_text;
 
-/// As much of the API's answer as people are shown.
+/// The part of the API's answer that is shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Fault {
@@ -178,7 +178,7 @@ impl Fault {
         words.join(", ")
     }
 
-    /// What remains of it.
+    /// The remaining requests and time.
     fn life(&self) -> String {
         let mut words = Vec::new();
         words.extend(self.count.map(|count| match count.saturating_sub(self.met) {

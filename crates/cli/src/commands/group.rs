@@ -1,4 +1,4 @@
-//! `forewarn availability-set` and `forewarn cloud-service`.
+//! `forewarn availability-set` and `forewarn cloud-service`: manages groups of machines.
 
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ fn body(args: &CreateGroupArgs) -> Value {
     ])
 }
 
-/// What sets and services of every kind are.
+/// Fields that sets and services have in common.
 pub fn facts(group: &Group) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("name", group.name.clone()),

@@ -1,4 +1,4 @@
-//! `forewarn history`: what happened.
+//! `forewarn history`: lists history entries.
 
 use crate::args::{HistoryArgs, Output};
 use crate::client::{Api, Call, HistoryRow, describe_row, format_time};

@@ -1,4 +1,4 @@
-//! `forewarn host`.
+//! `forewarn host`: manages hosts.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `forewarn vm identity`: with one, a machine gets tokens for the management API from its metadata endpoint.
+//! `forewarn vm identity`: manages the identities with which machines get tokens for the management API.
 
 use serde::Deserialize;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `forewarn maintenance start`.
+//! `forewarn maintenance start`: schedules maintenance.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! One file for each operation_noun of the command line.
+//! The commands, one file per command group.
 
 mod archive;
 mod az;
@@ -76,7 +76,7 @@ fn with_api<C: clap::Subcommand>(
     run(&Api::new(&args.connection)?, &args.command, args.connection.output)
 }
 
-/// Shows an operation that was just asked for, at once or when it is over.
+/// Prints an operation that was just started, at once or when it has finished.
 fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) -> Result<(), Failure> {
     let read: client::Operation = decode(operation)?;
     mention_joined(&read, args.event_id.as_deref());
@@ -86,7 +86,7 @@ fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) ->
     client::wait(api, &read.id, output)
 }
 
-/// The same for several that were asked for together.
+/// The same for several operations.
 fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
     if waiting.no_wait {
         return client::print_started(api, Answer::Many(operations), output);
@@ -96,7 +96,7 @@ fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output
     client::wait_all(api, &ids, output)
 }
 
-/// A request that joins an event that is already there has no use for an id of its own.
+/// Mentions that a request joined an existing event, so that its event ID is not used.
 fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
     let (Some(chosen), Some(joined)) = (chosen, operation.events.first()) else { return };
     if !operation.events.iter().any(|part| part.id.eq_ignore_ascii_case(chosen)) {
@@ -107,12 +107,12 @@ fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
     }
 }
 
-/// One line for people, with nothing in it that moves their cursor.
+/// One escaped line.
 fn sentence(text: String) -> Vec<String> {
     vec![output::escape(&text)]
 }
 
-/// Those of the resource group that was asked for.
+/// The values of the selected resource group.
 fn within(values: Vec<Value>, filter: &GroupFilter) -> Vec<Value> {
     let Some(group) = &filter.resource_group else { return values };
     let is_there = |value: &Value| value["resourceGroup"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(group));

@@ -1,5 +1,5 @@
-//! `forewarn operation`: what became of something that was asked for. An event's id stands for the
-//! operation that owns it.
+//! `forewarn operation`: shows, waits for and cancels operations. The ID of an event stands for the operation that owns
+//! it.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `forewarn portal`: a link that signs a browser in, opened or printed.
+//! `forewarn portal`: opens or prints a link that signs a browser in.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use crate::client::{Api, Call};
 use crate::failure::Failure;
 use crate::output;
 
-/// What opens links on a desktop.
+/// The program that opens links on a desktop.
 const OPENER: &str = "xdg-open";
 
 pub fn run(args: &PortalArgs) -> Result<(), Failure> {
@@ -24,8 +24,8 @@ pub fn run(args: &PortalArgs) -> Result<(), Failure> {
     output::print_line(&link)
 }
 
-/// Whether there is a desktop that took it. The link is the opener's only argument: others on this machine may see it,
-/// but it works once, and the browser is there first.
+/// Whether a desktop opened the link. Other users can see the link in the process list, but it works only once, and the
+/// browser is faster.
 fn is_opened(link: &str) -> bool {
     let has_desktop =
         ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));

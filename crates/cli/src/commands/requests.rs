@@ -1,4 +1,4 @@
-//! `forewarn vm requests`: what a machine asked of the metadata endpoint lately.
+//! `forewarn vm requests`: shows the requests of a machine to the metadata endpoint.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, Color, TableRow, escape};
 use crate::parse::span_text;
 
-/// How often somebody actor_name follows looks again.
+/// Polling interval of `--follow`.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Deserialize)]
@@ -65,7 +65,7 @@ fn look(api: &Api, machine: &str, after: Option<u64>) -> Result<Value, Failure> 
     api.get(&Call::api(&["machines", machine, "requests"]).with("after", after))
 }
 
-/// One line for each request. A number that is smaller than before comes from a server that was started anew.
+/// Prints one line per request. Numbers start again when the server is restarted.
 fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result<(), Failure> {
     let mut last = 0;
     loop {

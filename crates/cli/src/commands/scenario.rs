@@ -1,4 +1,4 @@
-//! `forewarn scenario`: the server runs them; here they are chosen, sent and watched.
+//! `forewarn scenario`: selects, starts and follows scenarios, which the server runs.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, Color, TableRow};
 
-/// How long the server may hold a question about a run. Below the time-out of an answer.
+/// How long the server may hold a request for a run; less than the timeout of an answer.
 const WAIT_SECS: &str = "30";
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct Scenario {
     name: String,
     subject: Option<String>,
     title: String,
-    /// Left out in lists.
+    /// Omitted in lists.
     text: Option<String>,
 }
 
@@ -88,7 +88,7 @@ fn with_handler(mut body: Value, handler: bool) -> Value {
     body
 }
 
-/// A name that is also a file is the file: nobody writes one by accident.
+/// The body of a request. An existing file takes precedence over a built-in name.
 fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
     let path = Path::new(scenario);
     let looks_like_file = scenario.contains(['/', '.']);
@@ -110,7 +110,7 @@ fn asked(begun: &Value, output: Output) -> Result<(), Failure> {
     })
 }
 
-/// Shows each step when it is over, until the last one is.
+/// Prints each step when it is done, until the run has finished.
 fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
     let mut told = 0;
     loop {

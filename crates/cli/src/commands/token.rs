@@ -1,4 +1,4 @@
-//! `forewarn token`: the token in the data directory, and others that are signed with its key.
+//! `forewarn token`: the token in the data directory, and tokens signed with its key.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn show(file: &Path) -> Result<(), Failure> {
     output::print_line(token.trim())
 }
 
-/// Signed here, with the server's key: whoever can read that may do everything anyway.
+/// Signs locally: anyone who can read the key already has full access.
 fn issue(directory: &Path, args: &IssueArgs) -> Result<(), Failure> {
     let key = directory.join(SIGNING_KEY_FILE);
     if !key.exists() {
@@ -46,7 +46,7 @@ fn issue(directory: &Path, args: &IssueArgs) -> Result<(), Failure> {
     output::print_line(&sign_in.issue(&subject, AUDIENCE, now, args.hours * 3600).token)
 }
 
-/// Names stand in history and in logs.
+/// Names appear in history and in logs.
 fn check_name(name: &str) -> Result<(), Failure> {
     let good = (1..=64).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte));

@@ -1,4 +1,4 @@
-//! `forewarn vm`: machines, and what is done to one of them.
+//! `forewarn vm`: manages machines.
 
 use serde_json::{Value, json};
 
@@ -42,14 +42,14 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
     }
 }
 
-/// Hardware that breaks under a machine or a host.
+/// Simulates a hardware failure of a machine or a host.
 pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Result<(), Failure> {
     let kind = json!(format!("{:?}", failure.kind));
     let body = object(&[("type", kind), ("eventId", json!(failure.operation.event_id))]);
     follow(api, &api.post(call, &body)?, &failure.operation, output)
 }
 
-/// The power switch of the machine that a path names so.
+/// Changes the power state of a machine.
 pub fn power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
     let value = api.post(&Call::api(&["machines", segment, action]), &json!({}))?;
     let words = |machine: &Machine| sentence(format!("{} is {}", machine.name, machine.power.to_lowercase()));
@@ -190,7 +190,7 @@ fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
         ("details", details(&args.details)),
         ("tags", tags(&args.details)?),
     ]);
-    // Here `null` means something: it takes away.
+    // In a change, `null` removes a value.
     let taken = [
         ("host", placement.host.as_deref().map(text_or_null)),
         ("zone", placement.zone.as_deref().map(text_or_null)),

@@ -1,4 +1,4 @@
-//! `forewarn vmss`: scale sets.
+//! `forewarn vmss`: manages scale sets.
 
 mod instances;
 
@@ -62,7 +62,7 @@ fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure
     output::print_one(&changed.scale_set, output, words)
 }
 
-/// A new model is worth nothing to instances that do not get it.
+/// Reminds users of sets with manual upgrades to update the instances.
 fn reaches(set: &ScaleSet) -> &'static str {
     match set.upgrade_mode.as_str() {
         "Manual" => "; run `forewarn vmss update-instances` to update its instances",
@@ -122,7 +122,7 @@ fn delete(
     follow(api, &api.post(&call, &body)?, operation, output)
 }
 
-/// One operation, whose events are those of the instances.
+/// Starts one operation with one event per instance.
 fn ask(api: &Api, some: &InstanceOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
     let InstanceOperationArgs { set, instances, waiting } = some;
     let body = json!({ "instances": instances::vm_ids(&instances::named(api, set, &instances.ids)?) });

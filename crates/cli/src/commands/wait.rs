@@ -1,4 +1,4 @@
-//! `forewarn events wait`: until an event has come so far, or the time is over.
+//! `forewarn events wait`: waits until an event reaches a status, or times out.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{self, StatusLine};
 use crate::parse::span_text;
 
-/// How long one request waits. The next one goes on where it ended, so that nothing is missed.
+/// Limit of one request. The next one continues where it stopped, so that nothing is missed.
 const ONE_REQUEST: Duration = Duration::from_secs(20);
 
 pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
@@ -119,7 +119,7 @@ fn describe_condition(args: &WaitArgs) -> String {
     format!("{what}{of} is {}", status_word(args.status))
 }
 
-/// What an event did, and what it did not.
+/// A status as verbs: done, and not done.
 fn status_verbs(status: WaitStatus) -> (&'static str, &'static str) {
     match status {
         WaitStatus::Scheduled => ("appeared", "did not appear"),

@@ -1,4 +1,4 @@
-//! `forewarn webhook`: actor_name is told what happens to events, and how that goes.
+//! `forewarn webhook`: manages webhooks and shows their deliveries.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::failure::{Failure, strip_os_codes};
 use crate::output::{self, Cell, Color, TableRow};
 use crate::parse::span_text;
 
-/// As much of the API's answer as people are shown.
+/// The part of the API's answer that is shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Webhook {
@@ -50,7 +50,7 @@ struct LastFailure {
     message: String,
 }
 
-/// A message that was given up.
+/// An undelivered message.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GivenUp {
@@ -120,7 +120,7 @@ fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
     })
 }
 
-/// A name may be of a machine that is yet to come, so this is no refusal. Nor is it worth one that it cannot be looked up.
+/// Warns of unknown machines, which may be created later. Failures of the lookup are ignored.
 fn warn_of_unknown(api: &Api, machines: &[String]) {
     for name in machines {
         let page = api.get(&Call::api(&["machines"]).with("name", Some(name)).with("limit", Some(1)));
@@ -137,7 +137,7 @@ fn one<'a>(which: &'a WebhookName, verb: Option<&'a str>) -> Call {
     Call::api(&path)
 }
 
-/// A receiver that does not take it is a failure of this command.
+/// Fails if the receiver does not accept the message.
 fn test(api: &Api, which: &WebhookName, output: Output) -> Result<(), Failure> {
     let answer = api.post(&one(which, Some("test")), &json!({}))?;
     let result: TestResult = decode(&answer)?;
@@ -258,7 +258,7 @@ impl Webhook {
         }
     }
 
-    /// What became of it; a secret that was made is shown here and never again.
+    /// The change, and a new secret, which is shown only here.
     fn describe_change(&self, done: &str) -> Vec<String> {
         let mut lines = sentence(format!("{done} webhook {} → {}", self.name, self.url));
         if let Some(secret) = &self.secret {

@@ -1,4 +1,4 @@
-//! What was chosen, setting by setting, and what that means for the server as a whole.
+//! The value of every setting, and the server configuration that they add up to.
 
 use std::collections::HashSet;
 use std::env;
@@ -12,7 +12,7 @@ use forewarn_server::{
 
 use super::{ConfigError, executable, settings, tls};
 
-/// Every setting with its value; the defaults are the server's own.
+/// All settings with their values. The defaults are those of the server.
 #[derive(Clone, Debug)]
 pub struct Choices {
     pub data: Option<PathBuf>,
@@ -30,9 +30,9 @@ pub struct Choices {
     pub impacts: Impacts,
     pub log: LogFormat,
     pub log_level: String,
-    /// The keys that were typed as flags: sentences call them so.
+    /// Keys that were set by flags, so that messages name the flag.
     pub set_by_flag: Vec<String>,
-    /// The settings that need no second thought live here from the start.
+    /// Settings that the server configuration holds as they are.
     pub config: Config,
 }
 
@@ -79,13 +79,13 @@ impl Default for Choices {
 }
 
 impl Choices {
-    /// A command is to_config when one is given and nobody says otherwise.
+    /// The driver, which defaults to `command` if a driver command is set.
     pub fn driver_mode(&self) -> DriverMode {
         let implied = if self.driver_command.is_some() { DriverMode::Command } else { DriverMode::Simulated };
         self.driver.unwrap_or(implied)
     }
 
-    /// The server's configuration, when the choices go together.
+    /// Builds the server configuration; fails if settings contradict each other.
     pub fn to_config(&self) -> Result<Config, ConfigError> {
         self.check_auth()?;
         self.check_addresses()?;
@@ -94,7 +94,7 @@ impl Choices {
         config.metadata.extend(self.link_local.then(super::listener::link_local));
         config.store = self.store()?;
         config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
-        // Who wants any free port wants a server beside others: the one https port of this computer is not for it.
+        // A server on any free port runs next to others, so it must not take the default HTTPS port.
         if let (ManagementTls::IfFree(_), 0) = (config.management_tls, config.management.port()) {
             config.management_tls = ManagementTls::Off;
         }
@@ -111,7 +111,7 @@ impl Choices {
         data_directory(self.data.clone()).map(StoreChoice::Directory)
     }
 
-    /// What a setting is setting_name in a sentence about `subject`: `--no-auth` to actor_name typed that as a flag.
+    /// The name of a setting in a message: the flag if `subject` was set by a flag, else the key.
     fn setting_name(&self, key: &str, subject: &str) -> String {
         let flag = settings::by_key(key).filter(|_| self.set_by_flag.iter().any(|typed| typed == subject));
         flag.map_or(key.into(), |setting| format!("--{}", setting.flag))
@@ -205,14 +205,14 @@ impl Choices {
     }
 }
 
-/// The same point in time as the rules count it: from 1970 on, which is their zero.
+/// Converts a time to the time type of the rules, whose default is the Unix epoch.
 fn rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, ConfigError> {
     let since_zero = Duration::try_from(time.as_duration());
     let since_zero = since_zero.map_err(|_| ConfigError("clock_start must be after 1970".into()))?;
     Ok(T::default() + since_zero)
 }
 
-/// The data directory that was named, or the one of this user.
+/// The given data directory, or the default one of this user.
 pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     named
@@ -221,10 +221,10 @@ pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
         .ok_or_else(|| ConfigError("HOME is not set: choose a data directory with --data".into()))
 }
 
-/// Why a value cannot be taken; the origin is added by whoever knows it.
+/// Why a value is invalid. The caller adds the origin.
 #[derive(Debug)]
 pub enum ValueError {
-    /// What it expected be instead.
+    /// Description of a valid value.
     Expected(String),
     /// The same for a field of a table.
     Field { name: String, text: String, line: usize, expected: String },

@@ -1,4 +1,4 @@
-//! Whether the driver's command can be run, asked at the start rather than at the first event.
+//! Checks at startup that the driver command can be executed.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use super::ConfigError;
 
-/// A name without `/` is looked up in PATH, as it is when it is run.
+/// A name without `/` is looked up in PATH.
 pub fn check(program: &Path) -> Result<(), ConfigError> {
     let named_by_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
     let fault = if named_by_path { fault(program) } else { fault_in_path(program) };

@@ -9,10 +9,10 @@ use super::raw::{Field, RawValue};
 use crate::network::METADATA;
 use crate::parse;
 
-/// One for each machine of a large host, and room; each is a socket and a task.
+/// One listener per machine of a large host, with headroom; each is a socket and a task.
 pub const LISTENERS_MAX: usize = 4096;
 
-/// What the kernel keeps of a Unix socket's path.
+/// Limit of the kernel for the path of a Unix socket.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
 const ADDRESS: &str =
@@ -57,7 +57,7 @@ fn parse_table(fields: &[Field]) -> Result<MetadataListener, ValueError> {
     Ok(listener)
 }
 
-/// What `link_local` adds.
+/// The listener that `link_local` adds.
 pub fn link_local() -> MetadataListener {
     at(ListenAddress::Tcp((METADATA, 80).into()))
 }
@@ -66,7 +66,7 @@ fn at(address: ListenAddress) -> MetadataListener {
     MetadataListener { address, machine: None, network: "default".into(), prefix: None }
 }
 
-/// None when there is nothing of that name.
+/// Returns None if there is no such field.
 fn put(listener: &mut MetadataListener, name: &str, value: &str) -> Result<Option<()>, ValueError> {
     match name {
         "machine" => listener.machine = Some(parse::name(value)?),

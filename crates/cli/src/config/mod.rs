@@ -1,10 +1,10 @@
-//! The configuration of `forewarn serve`: defaults, then the file, then the environment, then flags;
-//! each wins over the one before it.
+//! The configuration of `forewarn serve`. Flags override the environment, which overrides the file, which overrides the
+//! defaults.
 //!
 //! ```text
 //!  file ─┐
-//!  env  ─┼─▶ RawSetting (key, origin, text) ─▶ Choices (one value for each setting) ─▶ Config (to_config)
-//!  flags ┘           typed                     choices, by the table of settings
+//!  env  ─┼─▶ RawSetting (key, origin, text) ─▶ Choices (one value per setting) ─▶ Config (of the server)
+//!  flags ┘               raw                        choices, settings
 //! ```
 
 mod choices;
@@ -28,16 +28,16 @@ pub use settings::{SETTINGS, Setting, Shape};
 use crate::failure::Failure;
 use choices::ValueError;
 
-/// The file that is read from the data directory when there is one.
+/// Name of the configuration file in the data directory.
 pub const FILE_NAME: &str = "forewarn.toml";
 
-/// A configuration file is read whole.
+/// Limit of the configuration file, which is read into memory.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Variables of ours that are not settings.
+/// Variables of other commands, which are not settings.
 const OTHER_VARIABLES: &[&str] = &["FOREWARN_CONFIG", "FOREWARN_SERVER", "FOREWARN_TOKEN"];
 
-/// A sentence or two: what is wrong with the configuration, and what to do.
+/// A message: what is wrong with the configuration, and what to do.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ConfigError(pub String);
 
@@ -55,9 +55,9 @@ impl From<ConfigError> for Failure {
     }
 }
 
-/// Where configuration comes from.
+/// The sources of the configuration.
 pub struct Sources {
-    /// ResourceName by `--config` or `FOREWARN_CONFIG`.
+    /// From `--config` or `FOREWARN_CONFIG`.
     pub file: Option<PathBuf>,
     pub environment: Vec<(String, String)>,
     pub flags: Vec<RawSetting>,
@@ -67,7 +67,7 @@ pub struct ResolvedConfig {
     pub choices: Choices,
     /// The file that was read.
     pub file: Option<PathBuf>,
-    /// Variables that look like ours and are not. Container platforms make such names, so they do not stop us.
+    /// Variables with our prefix that are not settings. Container platforms create such names, so they are not an error.
     pub unknown_variables: Vec<String>,
 }
 
@@ -148,7 +148,7 @@ fn unknown_key(origin: &Origin, key: &str) -> ConfigError {
     ConfigError(format!("{origin}: unknown setting; valid settings: {}", known.join(", ")))
 }
 
-/// The settings of the environment, and the names that we do not know.
+/// Settings from the environment, and unknown variables.
 fn from_environment(variables: &[(String, String)]) -> (Vec<RawSetting>, Vec<String>) {
     let mut given = Vec::new();
     let mut strange = Vec::new();
@@ -197,7 +197,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// A file that was found in the data directory cannot say that the data is elsewhere.
+/// A file in the data directory cannot set the data directory.
 fn check_data_key(sources: &Sources, from_file: &[RawSetting]) -> Result<(), ConfigError> {
     let data = from_file.iter().find(|given| given.key == "data" && sources.file.is_none());
     data.map_or(Ok(()), |given| {

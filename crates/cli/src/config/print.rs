@@ -1,4 +1,4 @@
-//! The resolved configuration as TOML that can be read again.
+//! Prints the effective configuration as TOML that can be read again.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Values as they were typed, and where: in the file, in the environment, as a flag. Nothing here
-//! knows what they mean.
+//! Raw settings and their origins: a line of the file, an environment variable or a flag. Values are not interpreted
+//! here.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::ConfigError;
 
-/// One setting as one source gives it.
+/// One setting from one source.
 #[derive(Clone, Debug)]
 pub struct RawSetting {
-    /// As in the file: `driver.kind`.
+    /// Key as in the file, such as `driver.kind`.
     pub key: String,
     pub origin: Origin,
     pub values: Vec<RawValue>,
@@ -21,7 +21,7 @@ pub struct RawSetting {
 #[derive(Clone, Debug)]
 pub enum RawValue {
     Text(String),
-    /// A table in a list of tables.
+    /// One table in a list of tables.
     Table(Vec<Field>),
 }
 
@@ -32,7 +32,7 @@ pub struct Field {
     pub line: usize,
 }
 
-/// Where something was typed; displayed as the beginning of a sentence about it.
+/// The origin of a value, displayed at the start of error messages.
 #[derive(Clone, Debug)]
 pub enum Origin {
     File { path: PathBuf, line: usize, key: String },
@@ -41,7 +41,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The same file, another line and key.
+    /// The same file with another line and key.
     pub fn at(&self, new_line: usize, new_key: &str) -> Origin {
         match self {
             Origin::File { path, .. } => Origin::File { path: path.clone(), line: new_line, key: new_key.into() },
@@ -60,7 +60,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Everything that a file sets, in its order.
+/// Reads all settings of a file, in order.
 pub fn file(path: &Path, text: &str) -> Result<Vec<RawSetting>, ConfigError> {
     let source = Source { path, text };
     let document = DeTable::parse(text).map_err(|error| source.not_toml(&error))?;
@@ -80,7 +80,7 @@ impl Source<'_> {
             let key = format!("{prefix}{}", name.get_ref());
             let line = self.line(name.span().start);
             match value.get_ref() {
-                // An empty table says nothing, but its name may be wrong.
+                // An empty table sets nothing, but its name can be wrong.
                 DeValue::Table(inner) if inner.is_empty() => {
                     given.push(RawSetting { origin: self.origin(line, &key), key, values: Vec::new() });
                 }

@@ -1,4 +1,4 @@
-//! The table of settings: the one origin that knows their keys, flags, meanings and how they are shown.
+//! The table of settings: keys, flags, help texts, parsers and renderers.
 //! The file, the environment, the flags, `--print-config` and docs/configuration.md all follow it.
 
 use std::path::PathBuf;
@@ -12,24 +12,24 @@ use super::{listener, tls};
 use crate::parse::{name, number, socket, span, span_text, time, word, yes_or_no};
 
 pub struct Setting {
-    /// In the file; a dot stands for a table.
+    /// Key in the file; a dot separates table and key.
     pub key: &'static str,
-    /// On the command line, without the dashes; the environment's name is made from it.
+    /// Flag without dashes; the name of the environment variable is derived from it.
     pub flag: &'static str,
     pub shape: Shape,
     pub value_name: &'static str,
     pub help: &'static str,
     pub put: fn(&mut Choices, &[RawValue]) -> Result<(), ValueError>,
-    /// None: nothing is set.
+    /// Returns None if the setting is not set.
     pub show: fn(&Choices) -> Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     One,
-    /// True or false; as a flag it needs no value.
+    /// True or false; the flag needs no value.
     Switch,
-    /// A list; as a flag it is repeated, in the environment its members are separated by spaces.
+    /// A list: the flag is repeated, the environment variable is split at spaces.
     Many,
 }
 
@@ -57,7 +57,7 @@ macro_rules! setting {
     };
 }
 
-/// A span of time with its limits, kept in one field.
+/// A duration with limits, stored in one field.
 macro_rules! span_setting {
     ($key:literal, $flag:literal, $help:literal, $least:expr, $most:expr, $($field:ident).+) => {
         setting!(
@@ -253,7 +253,7 @@ fn rate(text: &str) -> Result<Option<u32>, String> {
 
 fn level(text: &str) -> Result<String, String> {
     let valid = !text.is_empty() && text.parse::<tracing_subscriber::EnvFilter>().is_ok();
-    // The filter takes any word for the name of a module.
+    // EnvFilter would accept any word as a module name.
     let words = text.split(',').all(|part| {
         let level = part.rsplit('=').next().unwrap_or_default();
         matches!(level, "off" | "error" | "warn" | "info" | "debug" | "trace")

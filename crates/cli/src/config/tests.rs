@@ -1,4 +1,4 @@
-//! Configuration through one door: a file, an environment, flags, and what comes of them.
+//! Tests of the configuration: a file, an environment and flags go in, one setting or an error comes out.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use clap::Parser as _;
 use super::*;
 use crate::args::{Args, Command};
 
-/// What a setting is in the end, as `--print-config` shows it, or the sentence that refuses it all.
+/// Compares one setting, as `--print-config` shows it, or the error message.
 fn check(file: &str, environment: &[(&str, &str)], flags: &str, key: &str, expected: &str) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("f.toml");
@@ -296,7 +296,7 @@ fn what_is_printed_reads_back_as_the_same() {
     assert_eq!(print(&again.choices), first);
 }
 
-/// Rows of docs/configuration.md come from the table of settings, so they cannot differ from it.
+/// The table in docs/configuration.md must match the table of settings.
 #[test]
 fn the_document_names_every_setting_with_its_default() {
     let row = |setting: &Setting| {

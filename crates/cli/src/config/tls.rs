@@ -1,4 +1,4 @@
-//! The settings about https: where it is, and whose certificate it shows.
+//! The HTTPS settings: address and certificate.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::parse::socket;
 
 const OFF: &str = "off";
 
-/// Where it is when nobody says, unless somebody else has the port.
+/// The default address, used if its port is free.
 pub fn default() -> ManagementTls {
     ManagementTls::IfFree(SocketAddr::from((Ipv4Addr::LOCALHOST, 8171)))
 }
@@ -27,7 +27,7 @@ pub fn show(tls: ManagementTls) -> String {
     tls.address().map_or(OFF.into(), |address| address.to_string())
 }
 
-/// A certificate is of use with its key only.
+/// A certificate requires its key, and the other way round.
 pub fn certificate(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Result<Certificate, ConfigError> {
     match (certificate, key) {
         (None, None) => Ok(Certificate::Made),

@@ -1,4 +1,4 @@
-//! `serve --link-local`: the metadata address on this computer's loopback interface, as long as the server runs.
+//! `serve --link-local`: adds the metadata address to the loopback interface while the server runs.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::METADATA;
 use crate::failure::Failure;
 
-/// Who is there answers at once: it is on this computer or its host.
+/// Timeout of the probe; a metadata service answers from this host or its hypervisor.
 const PROBE_MAX: Duration = Duration::from_secs(1);
 
-/// Takes the address away again when it is dropped.
+/// Removes the address when dropped.
 pub struct LinkLocal(());
 
 impl LinkLocal {
-    /// Refused when somebody has the address: on a machine of a cloud, that is the cloud.
+    /// Fails if the address is in use: on a cloud VM it belongs to the cloud.
     pub fn add() -> Result<LinkLocal, Failure> {
         if is_taken() {
             return Err(Failure::Refused(format!(
@@ -34,7 +34,7 @@ impl Drop for LinkLocal {
     }
 }
 
-/// An address that refuses a connection belongs to somebody too.
+/// An address that refuses connections is in use, too.
 fn is_taken() -> bool {
     match TcpStream::connect_timeout(&SocketAddr::from((METADATA, 80)), PROBE_MAX) {
         Ok(_) => true,

@@ -1,4 +1,4 @@
-//! The address that every machine of the original asks at, and how this computer comes to have it.
+//! The link-local metadata address and the loopback interface.
 
 mod link_local;
 #[cfg(target_os = "linux")]
@@ -8,5 +8,5 @@ use std::net::Ipv4Addr;
 
 pub use link_local::LinkLocal;
 
-/// Never asked by us outside a network of our own, except to find out that nobody is there.
+/// The address of the metadata service. Probed outside a private network only to detect that it is in use.
 pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);

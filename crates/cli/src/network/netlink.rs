@@ -1,5 +1,5 @@
-//! The two things that are asked of the kernel's network configuration: switch the loopback interface on, and
-//! give it an address or take that away again. By rtnetlink, so that no other program is needed.
+//! Configures the loopback interface by rtnetlink: brings it up, adds and removes addresses. Needs no external
+//! program.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 
 const LOOPBACK: &str = "lo";
 
-/// Numbers of linux/netlink.h, linux/rtnetlink.h and linux/if.h.
+/// Constants of linux/netlink.h, linux/rtnetlink.h and linux/if.h.
 const ACKNOWLEDGE: u16 = 0x1 | 0x4;
 const CREATE_ONLY: u16 = 0x400 | 0x200;
 const NEW_LINK: u16 = 16;
@@ -26,7 +26,7 @@ const ATTRIBUTE_LOCAL: u16 = 2;
 
 const HEADER_BYTES: usize = 16;
 
-/// An answer repeats the question behind its own header and code.
+/// An acknowledgment repeats the request after its own header and code.
 const ANSWER_BYTES_MAX: usize = 512;
 
 pub fn loopback_up() -> io::Result<()> {
@@ -38,7 +38,7 @@ pub fn loopback_up() -> io::Result<()> {
     netlink.ask(NEW_LINK, ACKNOWLEDGE, &body)
 }
 
-/// `AlreadyExists` when the interface has it.
+/// Fails with `AlreadyExists` if the interface has the address.
 pub fn add_to_loopback(address: Ipv4Addr) -> io::Result<()> {
     let netlink = Netlink::open()?;
     netlink.ask(NEW_ADDRESS, ACKNOWLEDGE | CREATE_ONLY, &netlink.address(address))
@@ -56,7 +56,7 @@ struct Netlink {
 
 impl Netlink {
     fn open() -> io::Result<Netlink> {
-        // Without a protocol it is NETLINK_ROUTE, which is number 0.
+        // The default protocol is NETLINK_ROUTE, which is 0.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let any = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         let loopback = netdevice::name_to_index(&any, LOOPBACK)?;
@@ -88,7 +88,7 @@ impl Netlink {
     }
 }
 
-/// The code of an answer: zero, or the negative number of an error.
+/// Decodes an acknowledgment: zero, or a negative error number.
 fn outcome(answer: &[u8]) -> io::Result<()> {
     let strange = || io::Error::other("the kernel's answer is not understood");
     let kind: [u8; 2] = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).ok_or_else(strange)?;

@@ -1,4 +1,4 @@
-//! What people and programs see: tables, facts, JSON, YAML, lines with tabs; use_color when somebody looks.
+//! Output for people and programs: tables, fields, JSON, YAML, tab-separated values; colors on a terminal.
 
 mod print;
 mod status;
@@ -13,17 +13,17 @@ pub use table::{Cell, Color, print_table};
 
 use crate::failure::Failure;
 
-/// Text from elsewhere must not move the cursor of the reader's terminal.
+/// Replaces control characters, so that external text cannot move the cursor.
 pub fn escape(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Whether somebody looks actor_name has nothing against use_color.
+/// Whether the stream is a terminal and NO_COLOR is not set.
 pub fn use_color(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// One line, or several, on standard output.
+/// Prints text to standard output.
 pub fn print_line(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
@@ -33,7 +33,7 @@ pub fn print_line(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Something for the person actor_name waits; not part of the result.
+/// Prints a message for the user to standard error.
 pub fn print_stderr(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! The one way in which answers of the server reach standard output, alone or in lists, in every format.
+//! Prints answers of the server in every output format.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,10 +8,10 @@ use crate::args::Output;
 use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
 
-/// A thing that has a row in a table.
+/// A value that can be shown as a table row.
 pub trait TableRow: DeserializeOwned {
     const HEADER: &'static [&'static str];
-    /// What is said where there are none.
+    /// Message for an empty list.
     const EMPTY: &'static str;
 
     fn cells(&self) -> Vec<Cell>;
@@ -23,12 +23,12 @@ pub enum Answer<'a> {
     Many(&'a [Value]),
 }
 
-/// A table for people.
+/// Prints a list; as a table for people.
 pub fn print_list<T: TableRow>(values: &[Value], output: Output) -> Result<(), Failure> {
     print_answer(Answer::Many(values), output, |things: &[T]| print_table(T::HEADER, &rows(things), T::EMPTY))
 }
 
-/// Lines for people.
+/// Prints one value; as lines for people.
 pub fn print_one<T: TableRow>(
     value: &Value,
     output: Output,
@@ -39,7 +39,7 @@ pub fn print_one<T: TableRow>(
     })
 }
 
-/// What the API answered, as it is or as rows; people get what they are told.
+/// Prints an answer as JSON, YAML or tab-separated rows, or renders it for people.
 pub fn print_answer<T: TableRow>(
     answer: Answer<'_>,
     output: Output,
@@ -53,7 +53,7 @@ pub fn print_answer<T: TableRow>(
     }
 }
 
-/// A value as it is, in YAML when that is asked for.
+/// Prints a value as YAML or JSON.
 pub fn print_value(value: &Value, output: Output) -> Result<(), Failure> {
     match output {
         Output::Yaml => print_line(&yaml::text(value)),
@@ -61,7 +61,7 @@ pub fn print_value(value: &Value, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// Names and what they are, one below the other.
+/// Aligned labels and values, one per line.
 pub fn format_fields(pairs: &[(&str, String)]) -> Vec<String> {
     let width = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     pairs.iter().map(|(name, text)| format!("{name:<width$}  {}", super::escape(text))).collect()
@@ -80,7 +80,7 @@ fn rows<T: TableRow>(things: &[T]) -> Vec<Vec<Cell>> {
     things.iter().map(T::cells).collect()
 }
 
-/// Columns as in the table. Cells have no tabs: they are escape.
+/// Cells contain no tabs, because they are escaped.
 fn join_with_tabs(row: &[Cell]) -> String {
     row.iter().map(Cell::text).collect::<Vec<_>>().join("\t")
 }

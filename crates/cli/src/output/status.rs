@@ -1,10 +1,10 @@
-//! The line that is written over and over while somebody waits.
+//! A status line that is rewritten while a command waits.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::escape;
 
-/// A line on the terminal that is written over and over. Nothing where nobody looks.
+/// A status line on the terminal; does nothing if standard error is not a terminal.
 pub struct StatusLine {
     terminal: bool,
     shown: bool,
@@ -17,7 +17,7 @@ impl StatusLine {
 
     pub fn show(&mut self, text: &str) {
         if self.terminal {
-            // A line that wraps could not be written over.
+            // A line that wraps could not be rewritten.
             let shown: String = escape(text).chars().take(width().saturating_sub(1)).collect();
             let _ = write!(io::stderr(), "\r\x1b[K{shown}");
             self.shown = true;
@@ -28,7 +28,7 @@ impl StatusLine {
         self.show("Server unreachable, reconnecting (Ctrl-C: stop)");
     }
 
-    /// Makes place for other lines.
+    /// Clears the line so that other output can be printed.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");

@@ -1,4 +1,4 @@
-//! Tables: columns as wide as they need to be, use_color when somebody looks.
+//! Tables with aligned columns, colored on a terminal.
 
 use std::io;
 
@@ -34,7 +34,7 @@ impl Cell {
     }
 }
 
-/// Columns as wide as they need to be. Without rows only the sentence `nothing`.
+/// Prints a table, or `nothing` if it has no rows.
 pub fn print_table(head: &[&str], rows: &[Vec<Cell>], nothing: &str) -> Result<(), Failure> {
     if rows.is_empty() {
         return print_line(nothing);

@@ -1,8 +1,8 @@
-//! JSON values as YAML, in blocks. What is not plainly text is quoted as in JSON, which YAML reads too.
+//! Renders JSON values as block-style YAML. Strings that could be misread are quoted as in JSON.
 
 use serde_json::{Map, Value};
 
-/// Words that a reader of YAML, of 1.1 or 1.2, takes for something else than text.
+/// Words that YAML 1.1 or 1.2 does not read as text.
 const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
 
 pub fn text(value: &Value) -> String {
@@ -11,14 +11,14 @@ pub fn text(value: &Value) -> String {
     out.trim_end().to_owned()
 }
 
-/// The lines of a value, each at this depth.
+/// Appends the lines of a value at a depth.
 fn block(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Object(fields) if !fields.is_empty() => object(fields, depth, out),
         Value::Array(items) if !items.is_empty() => items.iter().for_each(|item| {
             let mut lines = String::new();
             block(item, depth + 1, &mut lines);
-            // The first line stands behind the dash, the others below it.
+            // The first line follows the dash.
             out.push_str(&format!("{}- {}", indent(depth), lines.trim_start()));
         }),
         Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
@@ -62,7 +62,7 @@ fn string(text: &str) -> String {
     if first && rest && !word && !text.ends_with(' ') { text.to_owned() } else { quoted(text) }
 }
 
-/// JSON leaves DEL and the upper control characters as they are; YAML does not allow them.
+/// JSON does not escape DEL and C1 control characters, which YAML forbids.
 fn quoted(text: &str) -> String {
     let json = Value::from(text).to_string();
     json.chars().map(|c| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()

@@ -1,5 +1,5 @@
-//! The side that stays outside: it has the server, or knows the endpoint to one, and relays. It is nobody's child,
-//! so that the program waits for none but its own, and it ends when the program has ended.
+//! The companion process outside the namespace: it runs the server, or connects to one, and relays. It is detached, so that
+//! the program has no unexpected child, and exits when the program has exited.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ use super::{fd_passing, relay, sweep};
 use crate::args::{CompanionArgs, RunOptions};
 use crate::failure::Failure;
 
-/// What it says to the other side, each on a line.
+/// Messages to the program's side, one per line.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum CompanionMessage {
     Ready(Ready),
@@ -28,16 +28,16 @@ pub enum CompanionMessage {
     Refused(String),
 }
 
-/// What the other side needs to know.
+/// The information that the program's side needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ready {
-    /// Whom the program is.
+    /// The machine that the program runs as.
     pub machine: String,
-    /// The management address of a server that was started for the program.
+    /// The management address of a temporary server.
     pub temporary: Option<String>,
-    /// What FOREWARN_SERVER is to be for the program.
+    /// The value of FOREWARN_SERVER for the program.
     pub server: Option<String>,
-    /// Ports of loopback that the program reaches.
+    /// Loopback ports to relay.
     pub ports: Vec<u16>,
 }
 
@@ -48,7 +48,7 @@ pub fn run(args: CompanionArgs) -> Result<(), Failure> {
     detach(&args.options).map_err(|error| Failure::Refused(format!("cannot start the companion process: {error}")))
 }
 
-/// Leaves the work to a child and ends, so that the child has no parent.
+/// Starts a child and exits, so that the child has no parent.
 fn detach(options: &RunOptions) -> io::Result<()> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["run-companion", "--detached"]).args(options.words()).stdout(Stdio::null()).spawn().map(drop)
@@ -57,7 +57,7 @@ fn detach(options: &RunOptions) -> io::Result<()> {
 fn serve(options: &RunOptions) -> io::Result<()> {
     let mut channel = UnixStream::from(fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    // Signals of the terminal are for the program.
+    // Terminal signals are for the program.
     setsid()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let endpoint = match upstream::find(options, &runtime) {
@@ -66,12 +66,12 @@ fn serve(options: &RunOptions) -> io::Result<()> {
             return send(&mut channel, &CompanionMessage::Refused(failure.message().unwrap_or_default().to_owned()));
         }
     };
-    // Nobody's directory is held busy.
+    // Does not keep the working directory busy.
     std::env::set_current_dir("/")?;
     send(&mut channel, &CompanionMessage::Ready(endpoint.ready(options)))?;
     match fd_passing::receive(&channel)? {
         Some(files) => accompany(&runtime, endpoint, options, &mut channel, files),
-        // The other side could not go on, and has said why.
+        // The program's side failed and has reported why.
         None => Ok(()),
     }
 }
@@ -100,7 +100,7 @@ fn accompany(
     sweep::kill_remaining(&network)
 }
 
-/// A descriptor of a process can be read when the process is gone.
+/// A pidfd becomes readable when the process exits.
 fn wait_for_end(process: &OwnedFd) -> io::Result<()> {
     loop {
         match poll(&mut [PollFd::new(process, PollFlags::IN)], None) {

@@ -1,4 +1,4 @@
-//! Open files from one process to another, over a pair of sockets.
+//! Passes file descriptors between processes over a Unix socket.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,7 +10,7 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 
-/// Files in one message: the kernel takes 253.
+/// File descriptors per message; the kernel allows 253.
 pub const FILES_MAX: usize = 128;
 
 const SPACE: usize = rustix::cmsg_space!(ScmRights(FILES_MAX));
@@ -25,7 +25,7 @@ pub fn send(to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-/// None when the other end is gone.
+/// Returns None if the other end is closed.
 pub fn receive(from: &UnixStream) -> io::Result<Option<Vec<OwnedFd>>> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut buffer = RecvAncillaryBuffer::new(&mut space);

@@ -1,15 +1,15 @@
-//! `forewarn run`: a program, unchanged, in a network of its own in which the metadata address is ours.
+//! `forewarn run`: runs an unchanged program in a private network with a metadata endpoint.
 //!
 //! ```text
-//!  forewarn run ──starts──▶ companion: server, or a endpoint to one            (outside)
+//!  forewarn run ──starts──▶ companion: runs a server, or connects to one      (outside)
 //!       │   ◀──ready───────────┤
-//!       ├─ leaves for a network of its own, listens there                  (listeners)
-//!       ├───listeners─────────▶┤ relays what comes in
-//!       └─ becomes the program ┊ ends when the program has ended
+//!       ├─ enters a network namespace, opens listeners                        (inside)
+//!       ├───listeners─────────▶┤ relays their connections
+//!       └─ becomes the program ┊ exits when the program has exited
 //! ```
 //!
-//! The process that was started *becomes* the program: signals, exit code, terminal and standard streams are
-//! the program's own, because nobody stands between. What we add is beside it, not above it.
+//! The started process *becomes* the program, so signals, exit code, terminal and standard streams are the program's own.
+//! The companion runs beside it, not above it.
 
 #[cfg(target_os = "linux")]
 mod companion;
@@ -31,7 +31,7 @@ pub use companion::run as companion;
 #[cfg(target_os = "linux")]
 pub use program::run;
 
-/// What to do where this cannot be done.
+/// Alternatives for systems without network namespaces.
 pub const INSTEAD: &str = "alternatively, run the program next to `forewarn serve` with the metadata address \
     http://127.0.0.1:8169/vm/NAME; see docs/run.md";
 

@@ -1,8 +1,7 @@
-//! A network of the process's own: nothing in it but the loopback interface, which has the metadata address.
-//! There is no route to anywhere else.
+//! A private network for the process: only a loopback interface, which has the metadata address, and no route to other
+//! networks.
 //!
-//! Root gets a network namespace. Everybody else gets a user namespace around it, in which they are actor_name they
-//! were and nobody else exists.
+//! Root gets a network namespace. Other users get a user namespace around it that maps only their own user and group.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::{fs, io};
@@ -12,20 +11,20 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::network::{METADATA, netlink};
 
-/// What could not be done, and why.
+/// A step that failed.
 #[derive(Debug)]
 pub struct NamespaceError {
     what: &'static str,
     error: io::Error,
 }
 
-/// The listeners listeners, in the order of what they are for.
+/// The listeners in the namespace.
 pub struct NamespaceListeners {
     pub metadata: TcpListener,
     pub loopback: Vec<TcpListener>,
 }
 
-/// Leaves the network of the system for good. Only for a process without threads.
+/// Moves this process into a new network namespace. Requires a process without threads.
 pub fn enter(ports: &[u16]) -> Result<NamespaceListeners, NamespaceError> {
     unshare().map_err(failed_to("creating a namespace"))?;
     netlink::loopback_up().map_err(failed_to("enabling the loopback interface"))?;
@@ -41,7 +40,7 @@ fn failed_to(what: &'static str) -> impl Fn(io::Error) -> NamespaceError {
 }
 
 impl NamespaceError {
-    /// What happened, and what can be done about it or instead.
+    /// The problem, and what to do about it.
     pub fn message(&self) -> String {
         let NamespaceError { what, error } = self;
         let allow = forbidding_switch().map_or(String::new(), |switch| format!(" (`sudo sysctl -w {switch}`)"));
@@ -52,7 +51,7 @@ impl NamespaceError {
     }
 }
 
-/// The setting of the system that most likely stands in the endpoint, as it should be.
+/// The kernel setting that most likely forbids user namespaces, with the value that allows them.
 fn forbidding_switch() -> Option<&'static str> {
     let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
@@ -66,7 +65,7 @@ fn forbidding_switch() -> Option<&'static str> {
 
 fn unshare() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
-    // A user namespace would take from root what belongs to other users.
+    // A user namespace would take access to other users' files from root.
     if user.is_root() && leave(UnshareFlags::NEWNET).is_ok() {
         return Ok(());
     }
@@ -78,7 +77,7 @@ fn unshare() -> io::Result<()> {
 
 #[allow(unsafe_code, reason = "rustix offers no safe form; what makes it unsafe is not used")]
 fn leave(namespaces: UnshareFlags) -> io::Result<()> {
-    // SAFETY: the danger is a table of files that threads no longer share. `FILES` is never passed, and the
-    // process has one thread.
+    // SAFETY: unsharing the file descriptor table would be unsafe. `FILES` is never passed, and the process has one
+    // thread.
     Ok(unsafe { unshare_unsafe(namespaces) }?)
 }

@@ -1,4 +1,4 @@
-//! The side that becomes the program.
+//! The side of `forewarn run` that becomes the program.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -16,14 +16,14 @@ use crate::args::{RunArgs, Verbosity};
 use crate::failure::{CANNOT_RUN, Failure, NOT_FOUND, NOT_RUN};
 use crate::output;
 
-/// Our own binary, also when its file has been replaced since.
+/// The running binary, even if its file has been replaced.
 const OURSELVES: &str = "/proc/self/exe";
 
 pub fn run(args: RunArgs) -> Result<(), Failure> {
     upstream::check(&args.options)?;
     let companion = Companion::start(&args)?;
     let ready = companion.wait_until_ready()?;
-    // After a name was resolved or a request was made there could be threads: all that is the companion's.
+    // This process must stay single-threaded until here, so the companion resolves names and sends requests.
     let listeners = namespace::enter(&ready.ports).map_err(|error| not_run(error.message()))?;
     companion.hand_over(&listeners).map_err(|error| companion_error(&error))?;
     companion.wait_until_serving()?;
@@ -39,7 +39,7 @@ impl Companion {
         let (near, far) = UnixStream::pair().map_err(|error| companion_error(&error))?;
         let mut command = Command::new(OURSELVES);
         command.arg0("forewarn").arg("run-companion").args(args.options.words());
-        // A token is not shown to everybody actor_name lists processes.
+        // An argument would show the token in the process list.
         command.envs(args.options.token.iter().map(|token| ("FOREWARN_TOKEN", token)));
         let status = command.stdin(Stdio::from(OwnedFd::from(far))).stdout(Stdio::null()).status();
         match status {
@@ -57,7 +57,7 @@ impl Companion {
         }
     }
 
-    /// The program's process, its network, and actor_name listens there.
+    /// Passes the process, its namespace and its listeners to the companion.
     fn hand_over(&self, listeners: &NamespaceListeners) -> io::Result<()> {
         let process = pidfd_open(getpid(), PidfdFlags::empty())?;
         let network = File::open("/proc/self/ns/net")?;
@@ -76,7 +76,7 @@ impl Companion {
 
     fn receive(&self) -> Result<CompanionMessage, Failure> {
         let mut line = String::new();
-        // It says one thing at a time, so the buffer takes nothing that somebody else waits for.
+        // The companion sends one message at a time, so the buffer does not swallow the next one.
         BufReader::new(&self.0).read_line(&mut line).map_err(|error| companion_error(&error))?;
         serde_json::from_str(&line).map_err(|_| companion_error(&io::Error::other("it has exited")))
     }
@@ -91,7 +91,7 @@ fn announce(args: &RunArgs, ready: &Ready) {
     }
 }
 
-/// Returns only when it does not succeed.
+/// Returns only on failure.
 fn become_program(args: &RunArgs, ready: &Ready) -> Failure {
     let (program, arguments) = args.command.split_first().expect("clap wants at least one word");
     let mut command = Command::new(program);

@@ -1,5 +1,5 @@
-//! What stands between the program's network and ours: its requests for metadata go to a server as those of one
-//! machine, and ports of its loopback go to the same ports of ours.
+//! Relays connections out of the program's namespace: metadata requests to a server, on behalf of one machine, and
+//! loopback ports to the same ports of the host.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,16 +17,16 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// Connections at once of each listener; one more waits. One program with many threads has fewer.
+/// Limit of concurrent connections per listener.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// How long to wait when a connection cannot be accepted, for lack of files or memory.
+/// Pause after a failed accept, for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The metadata endpoint of a server, and the path that says which machine asks.
+/// The metadata endpoint of a server, and the path prefix that identifies the machine.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// A name or an address, and a port.
+    /// Host and port.
     pub authority: String,
     /// `/vm/web_0`.
     pub prefix: String,
@@ -42,7 +42,7 @@ pub async fn metadata(listener: TcpListener, upstream: Upstream) {
 pub async fn port(listener: TcpListener, port: u16) {
     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     accept(listener, move |mut listeners| async move {
-        // Nobody listens outside: the program sees a connection that is closed.
+        // If nothing listens on the host, the program sees a closed connection.
         if let Ok(mut outside) = TcpStream::connect(to).await {
             let _ = tokio::io::copy_bidirectional(&mut listeners, &mut outside).await;
         }
@@ -74,7 +74,7 @@ async fn converse(stream: TcpStream, upstream: Arc<Upstream>) {
         async move { Ok::<_, Infallible>(upstream.ask(request).await) }
     });
     let server = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // What went wrong between a program and its connection is the program's business.
+    // Errors of a connection only concern the program.
     let _ = server.await;
 }
 
@@ -94,7 +94,7 @@ impl Upstream {
         }
     }
 
-    /// A connection for each request: a server that was started again is found again.
+    /// Opens a connection per request, so that a restarted server is found again.
     async fn send(&self, request: Request<Incoming>) -> io::Result<Response<Incoming>> {
         let stream = TcpStream::connect(&self.authority).await?;
         stream.set_nodelay(true)?;
@@ -105,7 +105,7 @@ impl Upstream {
     }
 }
 
-/// The target of a request with the path before it; proxies' form of it is taken too.
+/// Adds the prefix to the target of a request; accepts the absolute form of proxies, too.
 fn prefixed(prefix: &str, uri: &Uri) -> Option<Uri> {
     let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     format!("{prefix}{path}").parse().ok()

@@ -1,4 +1,4 @@
-//! Ends what a program has left running in its network.
+//! Kills the processes that a program left behind in its network namespace.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// What is killed is gone within milliseconds, unless it waits for a device.
+/// Time limit. Killed processes exit within milliseconds, unless they wait for a device.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Kills every process in this network namespace until there is none.
+/// Kills every process in the namespace until there are none.
 pub fn kill_remaining(namespace: &File) -> io::Result<()> {
     let namespace = namespace.metadata()?;
     let begun = Instant::now();
@@ -27,7 +27,7 @@ fn kill_all(namespace: &Metadata) -> io::Result<usize> {
     Ok(pids.filter(|pid| kill(*pid, namespace).is_some()).count())
 }
 
-/// The descriptor comes first: what it names stays the process that was looked at.
+/// Opens the pidfd first, so that the checked and the killed process are the same.
 fn kill(pid: i32, namespace: &Metadata) -> Option<()> {
     let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     let found = fs::metadata(format!("/proc/{pid}/ns/net")).ok()?;

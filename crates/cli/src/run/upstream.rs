@@ -1,4 +1,4 @@
-//! Where the program's requests go: to a server that is started for it and thrown away, or to one that was named.
+//! Finds the server for the program's requests: a temporary one, or an existing one.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +14,7 @@ use crate::config::{self, Origin, RawSetting, RawValue, Sources};
 use crate::failure::Failure;
 use crate::serve;
 
-/// A endpoint to a metadata endpoint, and the server itself when it is ours.
+/// A metadata endpoint, and the temporary server if there is one.
 pub struct Endpoint {
     pub upstream: Upstream,
     machine: String,
@@ -38,7 +38,7 @@ impl Endpoint {
     }
 }
 
-/// What can be said against the options before anything is started.
+/// Checks the options before anything is started.
 pub fn check(options: &RunOptions) -> Result<(), Failure> {
     if options.server.is_none() {
         return temporary(options).map(|_| ());
@@ -62,7 +62,7 @@ pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure
     Ok(endpoint)
 }
 
-/// The machine asks once, as the program will: before that nobody would be told of the event.
+/// Schedules an event. Polls once first, because events are announced only to machines that poll.
 fn announce(endpoint: &Endpoint, options: &RunOptions, kind: EventType) -> Result<(), Failure> {
     let api = Api::new(&connection(options, &endpoint.management))?;
     if endpoint.temporary.is_some() {
@@ -89,7 +89,7 @@ fn announce(endpoint: &Endpoint, options: &RunOptions, kind: EventType) -> Resul
     asked.map(|_| ())
 }
 
-/// Makes the machine of a server of ours one that such an event can happen to.
+/// Prepares the machine of a temporary server for this type of event.
 fn prepare_machine(api: &Api, name: &str, kind: EventType) -> Result<(), Failure> {
     let machine = Call::api(&["machines", name]);
     let made = match kind {
@@ -105,7 +105,7 @@ fn prepare_machine(api: &Api, name: &str, kind: EventType) -> Result<(), Failure
     made.map(|_| ())
 }
 
-/// The least there is.
+/// The minimum.
 const TERMINATE_NOTICE: &str = "PT5M";
 
 fn connection(options: &RunOptions, server: &str) -> Connection {
@@ -128,7 +128,7 @@ fn is_name(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.chars().all(fits)
 }
 
-/// In memory, for everybody on this computer, on ports that are free.
+/// The configuration of a temporary server: in memory, without a token, on free ports.
 fn temporary(options: &RunOptions) -> Result<(Config, config::Choices), Failure> {
     let machine = machine_name(options);
     if !is_name(&machine) {
@@ -187,12 +187,12 @@ fn find_on_server(options: &RunOptions, server: &str) -> Result<Endpoint, Failur
         None => listener(&api.get(&Call::api(&["listeners"]))?, &management)?,
     };
     let upstream = Upstream { authority, prefix: format!("/vm/{id}") };
-    // Something that the rules do not notice.
+    // A request that does not count as polling.
     probe(&upstream, "/metadata/versions")?;
     Ok(Endpoint { upstream, machine, management, temporary: None })
 }
 
-/// The first listener that lets a caller say actor_name it is, as it is reached from here.
+/// The first listener that accepts machine names in the path, with an address that is reachable from here.
 fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
     let all = listeners["value"].as_array().map(Vec::as_slice).unwrap_or_default();
     let usable = all.iter().filter(|listener| listener["prefix"] == true);
@@ -210,7 +210,7 @@ fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
     Ok(format!("{}:{}", host_of(authority_of(management)), address.port()))
 }
 
-/// Whether machines are answered there.
+/// Checks that the metadata endpoint answers.
 fn probe(upstream: &Upstream, path: &str) -> Result<(), Failure> {
     let url = format!("http://{}{}{path}", upstream.authority, upstream.prefix);
     let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
@@ -236,7 +236,7 @@ fn host_of(authority: &str) -> &str {
     authority.rsplit_once(':').map_or(authority, |(host, _)| host)
 }
 
-/// The port of a server on this computer, which a program in another network does not reach by itself.
+/// The port of a server on this host, which must be relayed into the namespace.
 fn local_port(management: &str) -> Option<u16> {
     let (host, port) = authority_of(management).rsplit_once(':')?;
     let is_v4_loopback = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback() && ip.is_ipv4());

@@ -1,5 +1,5 @@
-//! The live view as a function of what is known: a head, one list, a foot, and a box above them where facts,
-//! help or a question stand. Made for 80 columns and 24 lines; in 50 print_events are no bars, but every name.
+//! Draws the state of the live view: header, list, footer, and a box for details, help or a question. Designed for 80
+//! columns and 24 lines; narrower terminals get no bars.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -15,18 +15,18 @@ use crate::output::escape;
 const GREY: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Widths of columns: indentation and type, bar, time.
+/// Column widths: indentation and type, bar, time.
 const KIND: usize = 14;
 const BAR: usize = 12;
 const TIME: usize = 9;
 
-/// From here on print_events is room for a bar and for actor_name approved.
+/// Minimum width for bars and approvals.
 const WIDE: usize = 72;
 
-/// Below this a status would leave no room for names; use_color and times say it too.
+/// Minimum width for the status column.
 const SLIM: usize = 44;
 
-/// How the columns of an event share a line. Names come before everything that is only nicer.
+/// Column widths of an event row. Names have priority over the rest.
 struct Columns {
     status: usize,
     names: usize,
@@ -47,7 +47,7 @@ impl Columns {
     }
 }
 
-/// A space and a tick.
+/// A space and a check mark.
 const MARK: usize = 2;
 
 const KEYS: &str = " ↑↓ move · enter details · a approve · c cancel · / filter · ? help · q quit";
@@ -137,7 +137,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
     }
     let selected = state.selected_index(&rows);
     let height = usize::from(area.height);
-    // The selected row is in the middle as far as print_events are rows on both sides.
+    // Center the selected row where possible.
     let first = selected.unwrap_or(0).saturating_sub(height / 2).min(rows.len().saturating_sub(height));
     let width = usize::from(area.width);
     let shown = rows.iter().enumerate().skip(first).take(height).map(|(index, row)| {
@@ -191,7 +191,7 @@ fn event_line(event: &Event, place: Nesting, now: Timestamp, width: usize) -> Li
     Line::from(spans)
 }
 
-/// A bar of the time that is left, and the time.
+/// A bar of the remaining time, and the time.
 fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
     let words = |text: &str, style: Style| vec![Span::styled(pad(text, BAR), style)];
     if let Some(ended) = event.ended {
@@ -250,7 +250,7 @@ fn machine_line(machine: &Machine) -> Line<'static> {
     Line::raw(escape(&format!("{}  {}, update domain {}{host}", machine.name, machine.power, machine.update_domain)))
 }
 
-/// Names on the left; what is long goes on below itself.
+/// Labels on the left; long values wrap.
 fn fact_lines(facts: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
     let names = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let room = width.saturating_sub(names + 2).max(10);
@@ -264,7 +264,7 @@ fn fact_lines(facts: &[(&str, String)], width: usize) -> Vec<Line<'static>> {
     facts.iter().flat_map(lines_of).collect()
 }
 
-/// Between words where print_events are some.
+/// Wraps text between words.
 fn wrap_words(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -278,7 +278,7 @@ fn wrap_words(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A box in the middle, as large as its text.
+/// Draws a box in the middle, sized to its text.
 fn draw_box(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'_>>) {
     let area = frame.area();
     let widest = lines.iter().map(Line::width).max().unwrap_or(0).max(title.chars().count());
@@ -299,7 +299,7 @@ fn draw_box(frame: &mut Frame<'_>, title: &str, lines: Vec<Line<'_>>) {
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block), place);
 }
 
-/// Exactly so wide: filled up with spaces, or cut.
+/// Pads or truncates text to a width.
 fn pad(text: &str, width: usize) -> String {
     let text = escape(text);
     let length = text.chars().count();

@@ -1,4 +1,4 @@
-//! What is print_events, then what happens, line by line, until somebody interrupts.
+//! Prints open events, then changes, line by line until interrupted.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
 
-/// How long a look at the stream takes at most.
+/// Longest wait for one change.
 const LOOK: Duration = Duration::from_secs(15);
 
-/// For programs each thing is a document of its own: first events, which have a `status`, then rows of
-/// history, which have a `kind`.
+/// In JSON and YAML, each item is a document of its own: first events, which have a `status`, then history rows, which
+/// have a `kind`.
 pub fn run(api: &Api, output: Output) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
     print_events(&api.list(Call::api(&["events"]))?, output)?;
@@ -49,7 +49,7 @@ fn print_change(row: &Value, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// JSON in one line; a document of a stream of YAML.
+/// One line of JSON, or one document of a YAML stream.
 fn document(value: &Value, output: Output) -> Result<(), Failure> {
     if output == Output::Yaml {
         output::print_line("---")?;

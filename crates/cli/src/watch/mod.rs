@@ -1,9 +1,9 @@
-//! `forewarn events watch`: a live view where a person looks, lines elsewhere.
+//! `forewarn events watch`: a live view on a terminal, lines elsewhere.
 //!
 //! ```text
 //!  keys, signals ─┐
 //!                 ├─▶ view ─▶ state (pure) ─▶ draw (pure)
-//!  server ─ source┘              └─ wishes ─▶ server
+//!  server ─ source┘              └─ actions ─▶ server
 //! ```
 
 mod draw;
@@ -23,7 +23,7 @@ use crate::failure::Failure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Lines,
-    /// A view where it can be shown.
+    /// A live view if the output is a terminal.
     View,
 }
 

@@ -1,4 +1,4 @@
-//! What the live view is told: everything at first and after every interruption, then each change.
+//! Updates for the live view: all data at first and after every interruption, then each change.
 
 use std::sync::mpsc::SyncSender;
 use std::thread;
@@ -10,23 +10,23 @@ use crate::client::{Api, Call, Changes, Clock, Event, HistoryRow, Machine, Next,
 use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
 
-/// Machines that are looked at: a screen shows a hundred, and a filter finds the rest of these.
+/// Limit of machines fetched: a screen shows a hundred, and the filter searches these.
 const MACHINES_MAX: usize = 5000;
 
-/// How often the clock is looked at: a manual one may have been moved past nothing.
+/// Interval of clock requests: moving a manual clock does not always cause a change.
 const CLOCK_EVERY: Duration = Duration::from_secs(1);
 
-/// That a manual clock is moved is report just before it is.
+/// Delay after the announcement of a clock change, which is sent just before the clock moves.
 const CLOCK_SOON: Duration = Duration::from_millis(100);
 
-/// A change of the fleet is a look at all of it. The next one comes after so many times what the last one took, so that
-/// a small fleet is shown at once and a large one is not asked for all the time.
+/// Pause between two full refreshes, as a multiple of the duration of the last one, so that a small fleet is refreshed
+/// at once and a large one does not load the server.
 const LOOK_REST: u32 = 10;
 
-/// More changes of events than this without a pause are told by one look at everything.
+/// Number of consecutive event changes after which a full refresh replaces single requests.
 const BURST: usize = 16;
 
-/// A server that is away is asked so often.
+/// Interval of attempts to reconnect.
 const AGAIN: Duration = Duration::from_secs(1);
 
 pub enum Update {
@@ -37,11 +37,11 @@ pub enum Update {
     Event(Box<Event>),
     Clock(Clock, Instant),
     Away(String),
-    /// What came of something that was asked for.
+    /// Result of a request by the user.
     Message(String),
 }
 
-/// Never ends: a server that went away may come back.
+/// Runs until the receiver is dropped, and reconnects when the server goes away.
 pub fn listen(api: &Api, to: &SyncSender<Update>) {
     loop {
         let Err(failure) = follow(api, to) else { return };
@@ -53,7 +53,7 @@ pub fn listen(api: &Api, to: &SyncSender<Update>) {
     }
 }
 
-/// Whether print_events is a server at all.
+/// Fetches all data once; fails if the server is unreachable.
 pub fn fetch_all(api: &Api) -> Result<[Update; 2], Failure> {
     Ok([clock(api)?, everything(api)?])
 }
@@ -73,7 +73,7 @@ fn report(answer: Result<serde_json::Value, Failure>, done: &str) -> Update {
     })
 }
 
-/// Ends well when nobody listens any more.
+/// Returns when the receiver is dropped.
 fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
     let mut changes = Changes::open(api)?;
     let mut due = RefreshSchedule::now();
@@ -101,13 +101,13 @@ fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
     }
 }
 
-/// What must be looked at again, and when.
+/// What has to be fetched again, and when.
 struct RefreshSchedule {
     clock: Instant,
     everything: Option<Instant>,
-    /// When the server may be asked for everything again.
+    /// Earliest time of the next full refresh.
     rested: Instant,
-    /// Changes of events that came without a pause.
+    /// Event changes since the last pause.
     in_a_row: usize,
 }
 
@@ -162,7 +162,7 @@ fn change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Result<Opti
             let event = event_history::with_start(api, decode(&value)?)?;
             Ok(Some(Update::Event(Box::new(event))))
         }
-        // It is over for long.
+        // The server has forgotten the event.
         Err(Failure::Refused(_)) => Ok(None),
         Err(failure) => Err(failure),
     }

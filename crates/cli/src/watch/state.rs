@@ -1,5 +1,5 @@
-//! What the live view knows and how keys change it. No terminal, no server, no clock: what comes from
-//! them is told, what is wanted from them is answered.
+//! The state of the live view and how keys change it. Pure: updates and the time are passed in, and requests to the
+//! server are returned.
 //!
 //! ```text
 //!            ?        /          enter       a, c (an event)
@@ -14,16 +14,16 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::client::{Event, Machine, describe};
 
-/// Events that are over and still shown: a screen or two of them.
+/// Limit of finished events shown: a screen or two.
 const ENDED_MAX: usize = 50;
 
-/// The server forgets them after this time, and so do we.
+/// The server forgets finished events after this time.
 const ENDED_AGE_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// Rows that a page key moves.
 const PAGE: isize = 10;
 
-/// A filter longer than this is a cat on the keyboard.
+/// Limit of the filter text.
 const FILTER_CHARS_MAX: usize = 60;
 
 pub struct State {
@@ -33,7 +33,7 @@ pub struct State {
     pub now: Timestamp,
     pub mode: Mode,
     pub filter: String,
-    /// What came of the last action.
+    /// Result of the last action.
     pub message: Option<String>,
     events: Vec<Event>,
     scopes: BTreeMap<u64, EventGroup>,
@@ -41,10 +41,10 @@ pub struct State {
     cursor: Cursor,
 }
 
-/// Whether somebody has moved the cursor.
+/// Whether the user has moved the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cursor {
-    /// Nobody has: it is on the first row, whatever that is.
+    /// Not moved yet: stays on the first row.
     First,
     Chosen,
 }
@@ -52,7 +52,7 @@ enum Cursor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkState {
     Live,
-    /// Why print_events is no connection; it is tried again.
+    /// The reason for the lost connection; reconnecting continues.
     Away(String),
 }
 
@@ -78,7 +78,7 @@ pub enum UserAction {
     Cancel(String),
 }
 
-/// Machines that see one document.
+/// Machines that share one document.
 #[derive(Clone, Debug)]
 pub struct EventGroup {
     pub label: String,
@@ -87,7 +87,7 @@ pub struct EventGroup {
     pub machines: Vec<Machine>,
 }
 
-/// What is selected stays selected while rows come and go.
+/// Identifies the selected row while others come and go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowKey {
     Event(String),
@@ -109,7 +109,7 @@ pub enum Row<'a> {
     Event(&'a Event, Nesting),
 }
 
-/// Whether the row above names the group of an event.
+/// Whether an event is listed below its event group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
     Grouped,
@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// Everything, as it is now.
+    /// Replaces all events and machines.
     pub fn replace(&mut self, events: Vec<Event>, machines: Vec<Machine>) {
         let open = self.open_ids();
         self.events = events;
@@ -159,7 +159,7 @@ impl State {
         self.repair_selection();
     }
 
-    /// One event, new or as it is now.
+    /// Adds or replaces one event.
     pub fn put(&mut self, event: Event) {
         let open = self.open_ids();
         match self.events.iter_mut().find(|known| known.id == event.id) {
@@ -171,14 +171,14 @@ impl State {
         self.repair_selection();
     }
 
-    /// Events that are not over, in the order in which they are shown.
+    /// IDs of open events, in display order.
     fn open_ids(&self) -> Vec<String> {
         let rows = self.open_rows();
         rows.iter().filter_map(Row::key).filter_map(RowKey::into_event).collect()
     }
 
-    /// Who has chosen an event that is coming wants the next one when it is over, not its grave. Facts that somebody
-    /// reads stay.
+    /// Moves the selection from an event that just finished to the next open one. Keeps the selection while its details
+    /// are open.
     fn move_off_ended(&mut self, open_before: &[String]) {
         let Some(RowKey::Event(id)) = &self.selected else { return };
         let Some(place) = open_before.iter().position(|known| known == id).filter(|_| self.mode != Mode::Facts) else {
@@ -330,7 +330,7 @@ impl State {
         self.repair_selection();
     }
 
-    /// Approve and cancel are for what has not started.
+    /// Only Scheduled events can be approved or canceled.
     fn on_event_key(&mut self, code: KeyCode) {
         let action: fn(String) -> UserAction = match code {
             KeyCode::Char('a') => UserAction::Approve,
@@ -354,14 +354,14 @@ impl State {
         self.cursor = Cursor::Chosen;
     }
 
-    /// Something is selected as long as print_events is something.
+    /// Selects the first row if the selected one is gone.
     fn repair_selection(&mut self) {
         let rows = self.rows();
         let is_gone = self.selected_index(&rows).is_none();
         let follows = self.cursor == Cursor::First && self.mode == Mode::List;
         if is_gone || follows {
             let first = rows.iter().find_map(Row::key);
-            // Facts of what is gone are not those of another.
+            // Do not show the details of another row.
             if self.mode == Mode::Facts {
                 self.mode = Mode::List;
             }
@@ -370,7 +370,7 @@ impl State {
         }
     }
 
-    /// The scope whose event is due first comes first.
+    /// Event groups are sorted by their earliest event.
     fn open_rows(&self) -> Vec<Row<'_>> {
         let mut by_scope: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
         for event in self.events.iter().filter(|event| event.ended.is_none() && self.matches(event)) {
@@ -384,7 +384,7 @@ impl State {
         groups.into_iter().flat_map(|(id, events)| self.group_rows(id, events)).collect()
     }
 
-    /// A machine on its own is named by its event.
+    /// A standalone machine has no group row.
     fn group_rows<'a>(&'a self, id: u64, events: Vec<&'a Event>) -> Vec<Row<'a>> {
         let scope = self.scopes.get(&id).filter(|scope| scope.machines.len() > 1);
         let head = scope.map(|scope| Row::EventGroup(id, scope));

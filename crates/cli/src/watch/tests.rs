@@ -1,4 +1,4 @@
-//! The live view without a terminal and without a server: keys go in, a screen comes out.
+//! Tests of the live view without a terminal or a server: keys go in, a screen comes out.
 
 use jiff::Timestamp;
 use ratatui::Terminal;
@@ -32,7 +32,7 @@ fn at(text: &str) -> Timestamp {
     format!("2026-07-28T{text}Z").parse().unwrap()
 }
 
-/// A scale set with two events, a machine with one under way, one that is over, and a quiet machine.
+/// A scale set with two events, a machine with an event in progress, one with a finished event, and an idle machine.
 fn sample() -> State {
     let mut state = State::new("http://127.0.0.1:8170");
     state.clock = Clock::Manual;

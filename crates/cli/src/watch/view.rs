@@ -1,5 +1,5 @@
-//! The terminal side of the live view: threads that listen to keys, to the server and to signals, and one
-//! loop that tells the state and draws it. The terminal is given back however this ends.
+//! The terminal side of the live view: threads that read keys, updates and signals, and one loop that applies them to the
+//! state and draws it. The terminal is restored however the loop ends.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -21,10 +21,10 @@ use crate::client::{Api, Clock};
 use crate::failure::Failure;
 use crate::output;
 
-/// How often the time that is left is drawn anew.
+/// Interval at which the remaining time is redrawn.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Inputs that wait to be drawn.
+/// Capacity of the queue of inputs.
 const AHEAD_MAX: usize = 256;
 
 enum Input {
@@ -35,7 +35,7 @@ enum Input {
 }
 
 pub fn run(api: &Api) -> Result<(), Failure> {
-    // Before the screen is taken, so that a server that is not print_events is an ordinary complaint.
+    // Fetched before the screen is taken over, so that an unreachable server is reported as an ordinary error.
     let first = source::fetch_all(api)?;
     let paint = if output::use_color(&io::stdout()) { ColorMode::Colored } else { ColorMode::Plain };
     let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
@@ -77,14 +77,14 @@ fn read_keys(to: &SyncSender<Input>) {
     }
 }
 
-/// What ends the view from outside.
+/// Signals that end the view.
 struct Signals {
     runtime: Runtime,
     signals: [Signal; 3],
 }
 
 impl Signals {
-    /// From here on they end the process no more: whoever has taken the screen gives it back first.
+    /// From here on these signals no longer kill the process, so the screen can be restored first.
     fn install() -> io::Result<Signals> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
@@ -113,7 +113,7 @@ enum ColorMode {
     Plain,
 }
 
-/// Bold and reversed stay: they say which row is selected.
+/// Keeps bold and reversed text, which mark the selected row.
 fn remove_colors(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         cell.set_fg(Color::Reset).set_bg(Color::Reset);
@@ -153,7 +153,7 @@ impl View {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
-            // What waits together is drawn together.
+            // Inputs that arrived together are drawn together.
             for input in first.into_iter().chain(inputs.try_iter().take(AHEAD_MAX)) {
                 if matches!(self.take(input, to), Flow::Exit) {
                     return Ok(());
@@ -192,7 +192,7 @@ impl View {
         }
     }
 
-    /// The answer comes as update, so that a slow server does not stop the keys.
+    /// Sends the request on a thread; the answer arrives as an update, so that a slow server does not block the keys.
     fn ask(&self, action: UserAction, to: SyncSender<Input>) {
         let api = self.api.clone();
         thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What is observed, and what is made of it.
+//! Tests of the verdicts for given observations.
 
 use super::*;
 use crate::check::cases;
@@ -17,7 +17,7 @@ fn approve(tenths: u64, id: &str) -> Request {
     Request { at: at(tenths), what: RequestKind::Approve(vec![id.into()]), status: Some(200), faulty: false }
 }
 
-/// Polls each second until the end, and approves event `E` of its own.
+/// A handler that polls every second and approves its own event `E`.
 fn good() -> Observation {
     let mut requests: Vec<Request> = (0..12).map(|n| poll(n * 10, 200)).collect();
     requests.push(approve(21, "E"));
@@ -46,7 +46,7 @@ fn case(name: &str) -> Case {
     cases::select(&[name.into()], Profile::Own).unwrap()[0]
 }
 
-/// What is bad about it.
+/// Compares the failures of a verdict.
 #[track_caller]
 fn check(name: &str, observed: &Observation, profile: Profile, marks: &Marks, expected: &[&str]) {
     let verdict = judge(&case(name), observed, profile, marks);

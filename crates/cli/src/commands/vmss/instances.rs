@@ -1,4 +1,4 @@
-//! Instances of one set: which are meant, and what is done to each of them.
+//! Selection of scale set instances, and operations on each of them.
 
 use forewarn_api_types::nearest::nearest;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub fn list(api: &Api, set: &ResourceName, output: Output) -> Result<(), Failure
     output::print_list::<Instance>(&all(api, set)?, output)
 }
 
-/// A machine as a member of its set.
+/// A machine as an instance of its set.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct Instance(Machine);
@@ -47,12 +47,12 @@ impl TableRow for Instance {
     }
 }
 
-/// Those that were named; none when all are meant, which is how the API is told.
+/// The named instances; empty for all, as the API expects.
 pub fn named(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
     if ids.is_empty() || ids.iter().any(|id| id == "*") { Ok(Vec::new()) } else { chosen(api, set, ids) }
 }
 
-/// Those that were named, by id, name or vmId; all when none or `*` was.
+/// The instances named by ID, name or vmId; all if none or `*` is given.
 pub fn chosen(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
     let machines: Vec<Machine> = decode_all(&all(api, set)?)?;
     if ids.is_empty() || ids.iter().any(|id| id == "*") {
@@ -84,7 +84,7 @@ pub fn vm_ids(machines: &[Machine]) -> Vec<String> {
     machines.iter().map(|machine| machine.vm_id.clone()).collect()
 }
 
-/// One operation for each; the first refusal ends the operation, and says for which it came too late.
+/// Starts one operation per instance. Stops at the first refusal and names the instances whose operations already started.
 pub fn ask(api: &Api, machines: &[Machine], action: &str, waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
     let mut operations = Vec::new();
     for machine in machines {
