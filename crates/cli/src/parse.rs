@@ -58,11 +58,11 @@ pub fn socket(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub fn yes_or_no(text: &str) -> Result<bool, String> {
-    word(text, &[("true", true), ("false", false), ("on", true), ("off", false)])
+    one_of(text, &[("true", true), ("false", false), ("on", true), ("off", false)])
 }
 
 /// One of a list of words.
-pub fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+pub fn one_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -84,16 +84,16 @@ pub fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
 }
 
 /// A count.
-pub fn whole(text: &str) -> Result<u32, String> {
+pub fn count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "a whole number from 0".into())
 }
 
-pub fn at_least_one(text: &str) -> Result<u32, String> {
+pub fn positive(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "a whole number from 1".into())
 }
 
 /// The ID of a fault or a run.
-pub fn ordinal(text: &str) -> Result<u64, String> {
+pub fn id_number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "a number such as 3".into())
 }
 
@@ -134,22 +134,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminate_notification_is_minutes_or_a_span() {
+    fn terminate_notifications_are_minutes_or_durations() {
         assert_eq!(terminate_timeout("10").unwrap(), "PT10M");
         assert_eq!(terminate_timeout("7m30s").unwrap(), "PT450S");
         assert!(terminate_timeout("soon").is_err());
     }
 
     #[test]
-    fn numbers_are_asked_for_in_words() {
-        assert_eq!((whole("3"), at_least_one("1"), percent("100"), port("80")), (Ok(3), Ok(1), Ok(100), Ok(80)));
+    fn number_errors_describe_valid_values() {
+        assert_eq!((count("3"), positive("1"), percent("100"), port("80")), (Ok(3), Ok(1), Ok(100), Ok(80)));
         assert_eq!(delay("300s"), Ok(Duration::from_secs(300)));
-        let said = [whole("-1").unwrap_err(), at_least_one("0").unwrap_err(), percent("101").unwrap_err()];
+        let said = [count("-1").unwrap_err(), positive("0").unwrap_err(), percent("101").unwrap_err()];
         assert_eq!(said, ["a whole number from 0", "a whole number from 1", "a whole number from 1 to 100"]);
         for wrong in [
             delay("301s").unwrap_err(),
             retry_after("2h").unwrap_err(),
-            ordinal("x").unwrap_err(),
+            id_number("x").unwrap_err(),
             port("0").unwrap_err(),
         ] {
             assert!(!wrong.contains("digit"), "{wrong}");

@@ -19,14 +19,14 @@ use crate::output;
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    let sources = Sources { file: args.config, environment: environment(), flags: args.flags };
+    let sources = Sources { file: args.config, environment: read_environment(), flags: args.flags };
     let resolved = config::read(&sources)?;
     let config = resolved.choices.to_config()?;
     if args.print_config {
         return output::print_line(config::print(&resolved.choices).trim_end());
     }
     log_to_stderr(&resolved.choices);
-    mention(&resolved);
+    log_sources(&resolved);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
     let result = runtime.block_on(serve(config, resolved.choices.link_local));
@@ -35,7 +35,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
 }
 
 /// Skips variables that are not UTF-8.
-fn environment() -> Vec<(String, String)> {
+fn read_environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?))).collect()
 }
 
@@ -50,7 +50,7 @@ pub fn log_to_stderr(choices: &Choices) {
     }
 }
 
-fn mention(resolved: &ResolvedConfig) {
+fn log_sources(resolved: &ResolvedConfig) {
     if let Some(path) = &resolved.file {
         tracing::info!(file = %path.display(), "read the configuration file");
     }
@@ -63,7 +63,7 @@ async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let _address = if link_local { Some(LinkLocal::add()?) } else { None };
     let running = tokio::select! {
-        started = forewarn_server::start(config.clone()) => started.map_err(|error| not_started(&error))?,
+        started = forewarn_server::start(config.clone()) => started.map_err(|error| startup_failure(&error))?,
         () = signals.next() => return Ok(()),
     };
     announce(&running, &config);
@@ -79,7 +79,7 @@ async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     result
 }
 
-fn not_started(error: &anyhow::Error) -> Failure {
+fn startup_failure(error: &anyhow::Error) -> Failure {
     Failure::Refused(format!("{error:#}"))
 }
 
@@ -107,11 +107,11 @@ impl Signals {
 /// Prints the addresses, in a form that scripts can read, and logs them.
 fn announce(running: &Running, config: &Config) {
     let (http, https) = (running.management, running.management_tls);
-    let shown = |addresses: Vec<String>| if addresses.is_empty() { "none".to_owned() } else { addresses.join(", ") };
+    let join = |addresses: Vec<String>| if addresses.is_empty() { "none".to_owned() } else { addresses.join(", ") };
     tracing::info!(
         management = %http,
-        https = %shown(https.iter().map(ToString::to_string).collect()),
-        metadata = %shown(running.metadata.iter().map(ToString::to_string).collect()),
+        https = %join(https.iter().map(ToString::to_string).collect()),
+        metadata = %join(running.metadata.iter().map(ToString::to_string).collect()),
         "serving"
     );
     for text in announcement(&running.metadata, http, https, &running.portal_link(), config) {
@@ -137,7 +137,7 @@ fn announcement(
     lines.push(format!("management  http://{management}{token}"));
     lines.extend(management_tls.map(|address| format!("management  https://{address}")));
     lines.push(format!("portal      {portal}"));
-    lines.extend(curl(metadata).map(|command| format!("try         {command}")));
+    lines.extend(example_command(metadata).map(|command| format!("try         {command}")));
     lines
 }
 
@@ -151,20 +151,22 @@ fn url(address: &BoundAddress) -> String {
 const DOCUMENT: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 /// A command that works on this host: loopback callers are a machine even without a registered address.
-fn curl(metadata: &[BoundAddress]) -> Option<String> {
+fn example_command(metadata: &[BoundAddress]) -> Option<String> {
     let local = metadata.iter().find(|address| match address {
         BoundAddress::Tcp(address) => address.ip().is_loopback() || address.ip().is_unspecified(),
         BoundAddress::Unix(_) => true,
     })?;
     Some(match local {
-        BoundAddress::Tcp(address) => format!("curl -s -H Metadata:true 'http://{}{DOCUMENT}'", from_here(*address)),
+        BoundAddress::Tcp(address) => {
+            format!("curl -s -H Metadata:true 'http://{}{DOCUMENT}'", reachable_address(*address))
+        }
         BoundAddress::Unix(path) => {
             format!("curl -s --unix-socket '{}' -H Metadata:true 'http://localhost{DOCUMENT}'", path.display())
         }
     })
 }
 
-fn from_here(address: SocketAddr) -> SocketAddr {
+fn reachable_address(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),
         SocketAddr::V6(v6) if v6.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, v6.port()).into(),
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_told_where_it_is_and_what_to_try() {
+    fn the_announcement_has_addresses_and_an_example() {
         check(
             &["10.0.0.1:80", "0.0.0.0:8169"],
             "metadata    http://10.0.0.1:80\nmetadata    http://0.0.0.0:8169\nmanagement  http://127.0.0.1:8170\n\

@@ -1,4 +1,4 @@
-//! The binary as people use it: a server in one process, commands in others.
+//! The binary as users run it: a server in one process, commands in others.
 
 mod support;
 
@@ -10,66 +10,71 @@ use support::{Server, check, clean_command, document, expect, read_until, text, 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 
 #[test]
-fn the_transcripts_of_the_manual_are_true() {
+fn the_transcripts_in_cli_md_are_true() {
     let server = Server::start_with(&format!("{} --default-machine web_0", support::THROW_AWAY));
     transcript::run("docs/cli.md", &document("docs/cli.md"), &server);
 }
 
 #[test]
-fn the_transcripts_about_the_metadata_endpoint_are_true() {
+fn the_transcripts_in_metadata_md_are_true() {
     let server = Server::start();
     transcript::run("docs/metadata.md", &document("docs/metadata.md"), &server);
 }
 
 #[test]
-fn the_transcript_about_the_management_api_is_true() {
+fn the_transcripts_in_api_md_are_true() {
     let server = Server::start();
     transcript::run("docs/api.md", &document("docs/api.md"), &server);
 }
 
 #[test]
-fn the_transcript_about_the_language_of_azures_tools_is_true() {
+fn the_transcripts_in_arm_md_are_true() {
     let server = Server::start();
     transcript::run("docs/arm.md", &document("docs/arm.md"), &server);
 }
 
 #[test]
-fn the_transcript_about_signing_in_is_true() {
+fn the_transcripts_in_sign_in_md_are_true() {
     let server = Server::start();
     transcript::run("docs/sign-in.md", &document("docs/sign-in.md"), &server);
 }
 
 #[test]
-fn the_transcripts_about_checking_a_handler_are_true() {
+fn the_transcripts_in_check_md_are_true() {
     transcript::run_alone("docs/check.md", &document("docs/check.md"));
 }
 
 #[test]
-fn the_transcripts_about_scenarios_are_true() {
+fn the_transcripts_in_scenarios_md_are_true() {
     let server = Server::start();
     transcript::run("docs/scenarios.md", &document("docs/scenarios.md"), &server);
 }
 
 #[test]
-fn the_transcript_of_the_readme_is_true() {
+fn the_transcripts_in_the_readme_are_true() {
     let server = Server::start();
     transcript::run("README.md", &document("README.md"), &server);
 }
 
 #[test]
-fn help_and_the_version_can_be_asked_for_as_commands() {
+fn help_and_version_are_commands() {
     let run = |words: &str| clean_command().args(words.split_whitespace()).output().unwrap();
     for (asked, flag) in [("help", "--help"), ("help vm restart", "vm restart --help"), ("help serve", "serve --help")]
     {
         assert_eq!(text(&run(asked).stdout).trim_end(), text(&run(flag).stdout).trim_end(), "{asked}");
     }
     assert_eq!(run("version").stdout, run("--version").stdout);
+    for (topic, part) in [("connection", "--server <URL>"), ("exit-codes", "  125  the program was not started")] {
+        assert!(text(&run("help").stdout).contains(&format!("\n  {topic}")), "{topic}");
+        let printed = run(&format!("help {topic}"));
+        assert!(printed.status.success() && text(&printed.stdout).contains(part), "{printed:?}");
+    }
     let slip = "error: unrecognized subcommand 'restrat'\n\n  tip: [..]'restart'\n…";
     expect("help vm restrat", &run("help vm restrat"), 2, "", slip);
 }
 
 #[test]
-fn flags_of_the_connection_may_stand_before_the_command() {
+fn connection_options_can_precede_the_command() {
     let server = Server::start();
     let before = format!("--server {} -o json vm list", server.management);
     let listed = clean_command().args(before.split_whitespace()).output().unwrap();
@@ -78,7 +83,7 @@ fn flags_of_the_connection_may_stand_before_the_command() {
 }
 
 #[test]
-fn who_cannot_start_is_told_which_flag_helps_and_the_log_is_in_plain_words() {
+fn startup_errors_name_the_flag_that_helps_and_the_log_is_readable() {
     let server = Server::start();
     let taken = server.management.trim_start_matches("http://");
     let serve = |words: String| clean_command().args(["serve"]).args(words.split_whitespace()).output().unwrap();
@@ -89,7 +94,7 @@ fn who_cannot_start_is_told_which_flag_helps_and_the_log_is_in_plain_words() {
             .map(|other| format!(" {other} 127.0.0.1:0"))
             .collect();
         let complaint = format!(
-            "[..]forewarn: The [..] listener cannot be opened at {taken} ([..]). Another program has it: end that, or choose another address with {flag} ADDR; port 0 is any that is free."
+            "[..]forewarn: [..] listener cannot be opened at {taken} ([..]). Another program has it: end that, or choose another address with {flag} ADDR; port 0 is any that is free."
         );
         let output = serve(format!("--memory --no-auth {flag} {taken}{others}"));
         let said = text(&output.stderr);
@@ -121,9 +126,9 @@ fn who_cannot_start_is_told_which_flag_helps_and_the_log_is_in_plain_words() {
     }
 }
 
-/// The driver of docs/operators.md, with a `virsh` that only writes down what it is told.
+/// Runs the driver in docs/operators.md with a `virsh` that only records its arguments.
 #[test]
-fn the_driver_of_the_manual_does_what_was_announced() {
+fn the_driver_in_operators_md_carries_out_events() {
     let dir = tempfile::tempdir().unwrap();
     let script = document("docs/operators.md");
     let script = &script[script.find("#!/bin/sh").unwrap()..];
@@ -136,7 +141,7 @@ fn the_driver_of_the_manual_does_what_was_announced() {
         &format!("--memory --no-auth --driver-command {driver}"),
         &[("PATH", &path), ("FREEZE_SECONDS", "0")],
     );
-    check(&server, "vm register web1 --no-address --spot", 0, "web1 is registered.", "");
+    check(&server, "vm register web1 --no-address --spot", 0, "Created machine web1", "");
     for (words, end) in [
         ("vm restart web1", "Completed"),
         ("maintenance start --vm web1", "Completed"),
@@ -159,7 +164,7 @@ fn executable(path: &std::path::Path, script: &str) -> String {
 #[test]
 fn a_restart_is_announced_approved_and_waited_for() {
     let server = Server::start();
-    check(&server, "vm register web_1 --no-address", 0, "web_1 is registered.", "");
+    check(&server, "vm register web_1 --no-address", 0, "Created machine web_1", "");
     server.document("web_1");
     check(
         &server,
@@ -203,7 +208,7 @@ fn a_restart_is_announced_approved_and_waited_for() {
 }
 
 #[test]
-fn an_id_that_was_not_used_is_mentioned() {
+fn an_unused_event_id_is_mentioned() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");
     server.document("web_1");
@@ -214,12 +219,12 @@ fn an_id_that_was_not_used_is_mentioned() {
         &format!("vm restart web_1 --no-wait --event-id {other}"),
         0,
         &format!("Reboot of web_1: event {ID}, [..]\n…"),
-        &format!("The request joins event {ID}; the id {other} was not used."),
+        &format!("Joined existing event {ID}; event ID {other} is not used"),
     );
 }
 
 #[test]
-fn notice_and_duration_are_spans_or_seconds() {
+fn notice_and_duration_are_durations_or_seconds() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");
     server.document("web_1");
@@ -236,7 +241,7 @@ fn notice_and_duration_are_spans_or_seconds() {
 }
 
 #[test]
-fn a_deletion_is_announced_when_that_was_asked_for() {
+fn a_deletion_is_announced_with_a_terminate_notification() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address --terminate-notice 10m", 0, "…", "");
     check(&server, "vm register web_2 --no-address --terminate-notice 1m", 1, "", "forewarn: [..]notBeforeTimeout[..]");
@@ -251,7 +256,7 @@ fn a_deletion_is_announced_when_that_was_asked_for() {
 }
 
 #[test]
-fn a_cancelled_operation_is_exit_code_4() {
+fn a_canceled_operation_is_exit_code_4() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");
     server.document("web_1");
@@ -262,12 +267,12 @@ fn a_cancelled_operation_is_exit_code_4() {
         &format!("operation wait {ID}"),
         4,
         "Scheduled 10:00:00 · Canceled by [..] 10:00:00",
-        "forewarn: Redeploy of web_1 was cancelled[..].",
+        "forewarn: operation canceled by owner: Redeploy of web_1",
     );
 }
 
 #[test]
-fn a_roll_out_is_told_one_update_domain_after_the_other() {
+fn a_rollout_shows_one_update_domain_after_the_other() {
     let server = Server::start();
     let url = format!("{}/api/v1/cloud-services", server.management);
     ureq::post(url).send_json(serde_json::json!({ "name": "shop" })).unwrap();
@@ -294,9 +299,9 @@ fn a_roll_out_is_told_one_update_domain_after_the_other() {
 }
 
 #[test]
-fn refusals_are_sentences_and_exit_code_1() {
+fn refusals_are_exit_code_1() {
     let server = Server::start();
-    check(&server, "vm restart nobody", 1, "", "forewarn: [..]nobody[..]");
+    check(&server, "vm restart unknown", 1, "", "forewarn: [..]unknown[..]");
     check(&server, "events approve not-an-id", 1, "", "forewarn: [..]not-an-id[..]");
     check(&server, "operation show 00000000-0000-0000-0000-000000000001", 1, "", "forewarn: [..]");
     check(&server, "clock set 2020-01-01T00:00:00Z", 1, "", "forewarn: [..]");
@@ -304,7 +309,7 @@ fn refusals_are_sentences_and_exit_code_1() {
 }
 
 #[test]
-fn what_is_typed_wrongly_is_exit_code_2() {
+fn usage_errors_are_exit_code_2() {
     let server = Server::start();
     check(&server, "vm restart", 2, "", "error: the following required arguments[..]\n…");
     check(&server, "clock advance soon", 2, "", "error: invalid value 'soon'[..]\n…");
@@ -320,29 +325,40 @@ fn what_is_typed_wrongly_is_exit_code_2() {
         "vm list --server https://x",
         2,
         "",
-        "forewarn: --server is \"https://x\", but must be an address[..]",
+        "forewarn: invalid server address \"https://x\": use an address such as http://127.0.0.1:8170; https is not supported",
     );
-    check(&server, "serve --clock fake", 2, "", "forewarn: --clock is \"fake\", but must be one of: real, manual.");
+    check(
+        &server,
+        "serve --clock fake",
+        2,
+        "",
+        "forewarn: --clock: invalid value \"fake\": expected one of: real, manual",
+    );
     check(
         &server,
         "serve --memory --no-auth --driver-command /nonexistent/driver",
         2,
         "",
-        "forewarn: driver.command is \"/nonexistent/driver\", but that cannot be found: [..]",
+        "forewarn: driver.command: cannot run \"/nonexistent/driver\": No such file or directory; [..]",
     );
-    check(&server, "serve --config /nonexistent/x.toml", 2, "", "forewarn: /nonexistent/x.toml cannot be read: [..]");
+    check(
+        &server,
+        "serve --config /nonexistent/x.toml",
+        2,
+        "",
+        "forewarn: cannot read /nonexistent/x.toml: No such file or directory; choose another file with --config",
+    );
 }
 
 #[test]
-fn a_server_that_is_not_there_is_exit_code_3() {
+fn an_unreachable_server_is_exit_code_3() {
     let output = clean_command().args(["vm", "list", "--server", "127.0.0.1:1"]).output().unwrap();
-    let sentence =
-        "forewarn: The server at http://127.0.0.1:1 cannot be reached: [..]. Start one with `forewarn serve`[..]";
+    let sentence = "forewarn: cannot reach the server at http://127.0.0.1:1: connection refused; start one with `forewarn serve`[..]";
     expect("vm list", &output, 3, "", sentence);
 }
 
 #[test]
-fn json_is_what_the_api_says() {
+fn json_output_is_the_answer_of_the_api() {
     let server = Server::start();
     check(
         &server,
@@ -359,30 +375,18 @@ fn json_is_what_the_api_says() {
 }
 
 #[test]
-fn machines_are_switched_deleted_and_listed() {
+fn machines_are_stopped_started_deleted_and_listed() {
     let server = Server::start();
-    check(&server, "vm register web_1 --address 10.1.2.3 --spot --host h1", 0, "web_1 is registered at 10.1.2.3.", "");
-    check(&server, "vm stop web_1", 0, "web_1 is stopped.", "");
+    check(&server, "vm register web_1 --address 10.1.2.3 --spot --host h1", 0, "Created machine web_1 at 10.1.2.3", "");
+    check(&server, "vm stop web_1", 0, "web_1 is stopped", "");
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
-    check(&server, "vm start web_1", 0, "web_1 is running.", "");
-    check(&server, "history --vm nobody", 1, "", "forewarn: There is no machine 'nobody'. [..]");
-    check(&server, "history --vm web_1 --kind ended", 0, "Nothing matches.", "");
+    check(&server, "vm start web_1", 0, "web_1 is running", "");
+    check(&server, "history --vm unknown", 1, "", "forewarn: There is no machine 'unknown'. [..]");
+    check(&server, "history --vm web_1 --kind ended", 0, "There are no matching entries.", "");
     check(&server, "history --vm default/web_1 --kind machine-added", 0, "TIME[..]\n[..]machine-added  web_1[..]", "");
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default       Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
-    check(
-        &server,
-        "vm evict web_1",
-        0,
-        "Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)",
-        "…",
-    );
-    check(
-        &server,
-        "vm delete web_1",
-        0,
-        "Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)",
-        "…",
-    );
+    check(&server, "vm evict web_1", 0, "Started 10:00:00 · Completed 10:00:00 (no handler connected)", "…");
+    check(&server, "vm delete web_1", 0, "Started 10:00:00 · Completed 10:00:00 (no handler connected)", "…");
     check(
         &server,
         "history --vm web_1 --kind machine-removed",
@@ -393,7 +397,7 @@ fn machines_are_switched_deleted_and_listed() {
 }
 
 #[test]
-fn watching_shows_what_happens() {
+fn watching_prints_changes() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");
     server.document("web_1");
@@ -411,7 +415,7 @@ fn watching_shows_what_happens() {
 }
 
 #[test]
-fn watching_in_json_begins_with_what_is_there() {
+fn watching_in_json_starts_with_open_events() {
     let server = Server::start();
     check(&server, "vm register web_1 --no-address", 0, "…", "");
     server.document("web_1");
@@ -434,7 +438,7 @@ fn watching_in_json_begins_with_what_is_there() {
 }
 
 #[test]
-fn the_first_curl_works_and_sigterm_stops() {
+fn the_printed_curl_command_works_and_sigterm_stops_the_server() {
     let mut server = Server::start();
     let curl = server.announced.last().unwrap().strip_prefix("try").unwrap().trim().to_owned();
     let output = Command::new("bash").args(["-c", &curl]).output().unwrap();
@@ -445,7 +449,7 @@ fn the_first_curl_works_and_sigterm_stops() {
 }
 
 #[test]
-fn ctrl_c_stops_it_although_somebody_watches() {
+fn ctrl_c_stops_the_server_while_a_client_watches() {
     let mut server = Server::start();
     let mut watching = server.command("events watch").stdout(Stdio::piped()).spawn().unwrap();
     read_until(&mut BufReader::new(watching.stdout.take().unwrap()), "There are no events.");
@@ -457,7 +461,7 @@ fn ctrl_c_stops_it_although_somebody_watches() {
 }
 
 #[test]
-fn what_cannot_be_started_says_why() {
+fn startup_errors_say_why() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().display();
     let server = Server::start_with(&format!("--no-auth --data {data}"));
@@ -469,18 +473,18 @@ fn what_cannot_be_started_says_why() {
         &format!("{serve} --metadata 127.0.0.1:0 --data {data}"),
         1,
         "",
-        "forewarn: Another server (process [..]) uses the data directory[..]",
+        "forewarn: [..]nother server (process [..]) uses the data directory[..]",
     );
     drop(server);
     let manual = clean_command()
         .args(format!("{serve} --metadata 127.0.0.1:0 --clock manual --data {data}").split(' '))
         .output()
         .unwrap();
-    expect("serve --clock manual", &manual, 1, "", "forewarn: This store was made with the real clock. [..]");
+    expect("serve --clock manual", &manual, 1, "", "forewarn: [..]his store was made with the real clock. [..]");
 }
 
 #[test]
-fn the_token_of_the_data_directory_opens_the_api() {
+fn the_token_in_the_data_directory_grants_access() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("data");
     let server = Server::start_with(&format!("--data {}", data.display()));
@@ -489,17 +493,17 @@ fn the_token_of_the_data_directory_opens_the_api() {
         "vm list",
         1,
         "",
-        "forewarn: The server at [..] wants a token, and there is none in [..]. The token is in the file `token`[..]",
+        "forewarn: the server at [..] requires a token, but none was found in [..]; set --data (FOREWARN_DATA) to[..]",
     );
     check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
     let old = text(&server.run(&format!("token show --data {}", data.display())).stdout);
-    check(&server, &format!("token rotate --data {}", data.display()), 0, "", "A new token is in [..]token.");
+    check(&server, &format!("token rotate --data {}", data.display()), 0, "", "Wrote a new token to [..]token");
     check(
         &server,
         &format!("vm list --token {}", old.trim()),
         1,
         "",
-        "forewarn: The server at [..] does not take the token that was given with --token or FOREWARN_TOKEN. [..]",
+        "forewarn: the server at [..] rejected the token from --token or FOREWARN_TOKEN; [..]",
     );
     let empty =
         server.command(&format!("vm list --data {}", data.display())).env("FOREWARN_TOKEN", "").output().unwrap();
@@ -508,10 +512,10 @@ fn the_token_of_the_data_directory_opens_the_api() {
     std::fs::create_dir_all(&other).unwrap();
     std::fs::write(other.join("token"), "wrong").unwrap();
     let list_other = format!("vm list --data {}", other.display());
-    check(&server, &list_other, 1, "", "forewarn: [..] does not take the token in [..]/other/token. [..]");
+    check(&server, &list_other, 1, "", "forewarn: [..] rejected the token in [..]/other/token; [..]");
     std::fs::remove_file(other.join("token")).unwrap();
     std::fs::create_dir(other.join("token")).unwrap();
-    check(&server, &list_other, 1, "", "forewarn: [..] wants a token, and [..]/token cannot be read: [..]");
+    check(&server, &list_other, 1, "", "forewarn: [..] requires a token, but [..]/token cannot be read: [..]");
     check(&server, &format!("vm list --data {}", data.display()), 0, "NAME[..]\n[..]", "");
 }
 
@@ -527,7 +531,7 @@ fn a_store_is_exported_and_imported_while_no_server_runs() {
         &format!("export {archive} --data {first}"),
         1,
         "",
-        "forewarn: The server that uses [..]/first must be stopped first.",
+        "forewarn: a server is using [..]/first: stop it first",
     );
     drop(server);
     let run = |words: String| clean_command().args(words.split_whitespace()).output().unwrap();
@@ -536,15 +540,15 @@ fn a_store_is_exported_and_imported_while_no_server_runs() {
         &run(format!("export {archive} --data {first}")),
         0,
         "",
-        "Exported [..] records and [..] rows of history.",
+        "Exported [..] records and [..] history rows",
     );
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&archive).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let again = run(format!("export {archive} --data {first}"));
-    expect("export", &again, 1, "", "forewarn: [..]all.jsonl is there already and is not overwritten. [..]");
-    expect("import", &run(format!("import {archive} --data {second}")), 0, "", "Imported [..] into [..]second.");
+    expect("export", &again, 1, "", "forewarn: [..]all.jsonl already exists: choose another file name");
+    expect("import", &run(format!("import {archive} --data {second}")), 0, "", "Imported [..] into [..]second");
     expect("import", &run(format!("import {archive} --data {second}")), 1, "", "forewarn: [..]");
-    expect("export", &run(format!("export - --data {}", at("nowhere"))), 1, "", "forewarn: There is no store in [..]");
+    expect("export", &run(format!("export - --data {}", at("nowhere"))), 1, "", "forewarn: no data found in [..]");
     let server = Server::start_with(&format!("--no-auth --data {second}"));
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1[..]10.1.2.3[..]", "");
 }

@@ -1,4 +1,4 @@
-//! What shells and `man` are given.
+//! Shell completions and manual pages.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use support::{FOREWARN, clean_command, text};
 
-/// What bash offers behind these words, the last of which may be unfinished.
+/// The completions that bash offers for these words, the last of which can be incomplete.
 fn completed(words: &[&str]) -> BTreeSet<String> {
     let last = words.len() - 1;
     let before = if last == 0 { "" } else { words[last - 1] };
@@ -37,7 +37,7 @@ fn bash_completes_nouns_verbs_flags_and_values() {
 }
 
 #[test]
-fn the_other_shells_get_their_scripts() {
+fn zsh_and_fish_have_scripts() {
     for (shell, begins) in [("zsh", "#compdef forewarn"), ("fish", "# Print an optspec")] {
         let output = clean_command().args(["completions", shell]).output().unwrap();
         assert!(output.status.success() && text(&output.stdout).starts_with(begins), "{shell}");
@@ -53,9 +53,14 @@ fn every_command_has_a_manual_page() {
     for name in ["forewarn", "forewarn-serve", "forewarn-vm", "forewarn-vm-restart", "forewarn-vmss-delete-instances"] {
         let page = std::fs::read_to_string(pages.join(format!("{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH {name} 1")) && page.contains(".SH NAME"), "{name}:\n{page}");
-        assert!(page.contains("Exit codes:"), "{name}:\n{page}");
+        assert!(
+            name == "forewarn" || page.contains("Examples:") && page.contains("forewarn help exit"),
+            "{name}:\n{page}"
+        );
     }
+    let root = std::fs::read_to_string(pages.join("forewarn.1")).unwrap();
+    assert!(root.contains("Exit codes:") && root.contains("\\-\\-server"), "{root}");
     let unwritable = clean_command().args(["completions", "man", "/proc/none"]).output().unwrap();
     assert_eq!(unwritable.status.code(), Some(1));
-    assert!(text(&unwritable.stderr).starts_with("forewarn: /proc/none cannot be written: "));
+    assert!(text(&unwritable.stderr).starts_with("forewarn: cannot write /proc/none: "));
 }

@@ -1,4 +1,4 @@
-//! Sets, services, hosts and machines as people type them, in every format.
+//! Commands for sets, services, hosts and machines, in every output format.
 
 mod support;
 
@@ -12,7 +12,7 @@ fn json(server: &Server, words: &str) -> Value {
 }
 
 #[test]
-fn a_scale_set_is_made_as_with_az() {
+fn a_scale_set_is_created_as_with_az() {
     let server = Server::start();
     check(
         &server,
@@ -20,7 +20,7 @@ fn a_scale_set_is_made_as_with_az() {
          --upgrade-policy-mode Automatic --zones 1 2 --tags a=b c=d --image p:o:s:v --vm-sku Standard_D2 \
          --platform-fault-domain-count 2 --placement-group-max none --approve-user-reboot true",
         0,
-        "Scale set web is created with 3 instances.",
+        "Created scale set web with 3 instances",
         "",
     );
     let set = json(&server, "vmss show -g rg -n web");
@@ -31,32 +31,32 @@ fn a_scale_set_is_made_as_with_az() {
     assert_eq!((&set["orchestration"], &set["upgradeMode"]), (&"Uniform".into(), &"Automatic".into()));
     assert_eq!((&set["faultDomains"], &set["placementGroupMax"]), (&2.into(), &Value::Null));
     assert_eq!((&set["zones"][1], &set["policy"]["approveUserReboot"]), (&"2".into(), &true.into()));
-    check(&server, "vmss create rg2/web --instance-count 0", 0, "Scale set web is created with 0 instances.", "");
+    check(&server, "vmss create rg2/web --instance-count 0", 0, "Created scale set web with 0 instances", "");
     check(&server, "vmss list -g rg2 -o tsv", 0, "web\trg2\t0\t[..]", "");
     check(&server, "vmss list -g other", 0, "There are no scale sets.", "");
-    check(&server, "vmss show rg/web", 0, "name              web\n…\ndeletions         announced PT10M before\n…", "");
+    check(&server, "vmss show rg/web", 0, "name             web\n…\ndeletion notice  PT10M\n…", "");
 }
 
 #[test]
-fn instances_are_named_by_id_name_or_star() {
+fn instances_are_selected_by_id_name_or_star() {
     let server = Server::start();
     check(&server, "vmss create web --instance-count 3 --orchestration-mode Uniform", 0, "…", "");
     server.document("web_0");
-    check(&server, "vmss stop web --instance-ids 1 web_2", 0, "web_1 is stopped.\nweb_2 is stopped.", "");
-    check(&server, "vmss start web --instance-ids *", 0, "web_0 is running.\nweb_1 is running.\nweb_2 is running.", "");
+    check(&server, "vmss stop web --instance-ids 1 web_2", 0, "web_1 is stopped\nweb_2 is stopped", "");
+    check(&server, "vmss start web --instance-ids *", 0, "web_0 is running\nweb_1 is running\nweb_2 is running", "");
     check(
         &server,
         "vmss deallocate web --instance-ids 9",
         1,
         "",
-        "forewarn: Scale set 'web' has no instance '9'. `forewarn vmss list-instances` shows which there are.",
+        "forewarn: scale set 'web' has no instance '9'; list them with `forewarn vmss list-instances`",
     );
     check(
         &server,
         "vmss redeploy web --instance-ids wbe_1",
         1,
         "",
-        "forewarn: Scale set 'web' has no instance 'wbe_1'. Did you mean 'web_1'?",
+        "forewarn: scale set 'web' has no instance 'wbe_1'; did you mean 'web_1'?",
     );
     check(&server, "vmss restart web --no-wait", 0, "Reboot of web_0: event [..]\n…", "");
     let listed = json(&server, "vmss restart web --instance-ids 0 2 --no-wait");
@@ -71,14 +71,14 @@ fn several_operations_are_waited_for_together() {
         &server,
         "vmss simulate-eviction web --instance-ids 0 1",
         0,
-        "Preempt of web_0: Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)\n\
-         Preempt of web_1: Started 10:00:00 · Completed 10:00:00 (no machine listens, so none was told)",
+        "Preempt of web_0: Started 10:00:00 · Completed 10:00:00 (no handler connected)\n\
+         Preempt of web_1: Started 10:00:00 · Completed 10:00:00 (no handler connected)",
         "",
     );
 }
 
 #[test]
-fn a_refusal_in_the_middle_names_what_was_asked_for_already() {
+fn a_refusal_names_the_operations_that_already_started() {
     let server = Server::start();
     check(&server, "vmss create web --instance-count 2 --orchestration-mode Uniform --priority Spot", 0, "…", "");
     server.document("web_0");
@@ -88,12 +88,12 @@ fn a_refusal_in_the_middle_names_what_was_asked_for_already() {
         "vmss simulate-eviction web --instance-ids 0 1 --no-wait",
         1,
         "",
-        "forewarn: web_1: [..]. It was asked for before, and goes on: web_0.",
+        "forewarn: web_1: [..]. Already started, and continuing: web_0",
     );
 }
 
 #[test]
-fn a_restart_of_all_is_one_operation_of_those_that_run() {
+fn a_restart_of_all_is_one_operation_for_the_running_instances() {
     let server = Server::start();
     check(&server, "vmss create web --instance-count 13 --orchestration-mode Uniform", 0, "…", "");
     server.document("web_0");
@@ -116,29 +116,29 @@ fn capacity_and_model_are_changed() {
         &server,
         "vmss create web --instance-count 1 --orchestration-mode Uniform",
         0,
-        "Scale set web is created with one instance.",
+        "Created scale set web with 1 instance",
         "",
     );
-    check(&server, "vmss scale web --new-capacity 2", 0, "Scale set web has a capacity of 2, made web_1.", "");
-    check(
-        &server,
-        "vmss scale web --new-capacity 1",
-        0,
-        "Scale set web has a capacity of 1, is deleting web_1.\n[..]Completed[..]",
-        "",
-    );
+    check(&server, "vmss scale web --new-capacity 2", 0, "Scaled web to 2; created web_1", "");
+    check(&server, "vmss scale web --new-capacity 1", 0, "Scaled web to 1; deleting web_1\n[..]Completed[..]", "");
     let set = json(&server, "vmss update web --terminate-notification-time 7m30s");
     assert_eq!(set["model"]["terminateNotification"]["notBeforeTimeout"], "PT450S");
-    check(&server, "vmss update-instances web", 0, "All instances of web have the latest model.", "");
+    check(&server, "vmss update-instances web", 0, "Updated all instances of web to the latest model", "");
     let set = json(&server, "vmss update web --enable-terminate-notification false");
     assert_eq!(set["model"].get("terminateNotification"), None);
-    check(&server, "vmss update web", 2, "", "forewarn: Nothing to change is given. [..]");
+    check(
+        &server,
+        "vmss update web",
+        2,
+        "",
+        "forewarn: nothing to change: see `forewarn vmss update --help` for the options",
+    );
     check(
         &server,
         "vmss update web --enable-terminate-notification false --terminate-notification-time 5",
         2,
         "",
-        "forewarn: [..]contradict each other.",
+        "forewarn: --enable-terminate-notification false conflicts with --terminate-notification-time[..]",
     );
     check(&server, "vmss update web --terminate-notification-time 20", 1, "", "forewarn: [..]");
     check(&server, "vmss delete web", 0, "[..]Completed[..]", "");
@@ -168,18 +168,18 @@ fn spot_instances_are_evicted() {
 }
 
 #[test]
-fn sets_and_services_live() {
+fn sets_and_services_are_created_updated_and_deleted() {
     let server = Server::start();
-    for (noun, title) in [("availability-set", "Availability set"), ("cloud-service", "Cloud service")] {
-        let list_none = format!("There are no {}s.", title.to_lowercase());
+    for (noun, title) in [("availability-set", "availability set"), ("cloud-service", "cloud service")] {
+        let list_none = format!("There are no {}s.", title);
         check(&server, &format!("{noun} list"), 0, &list_none, "");
         let create = format!("{noun} create -g rg -n {noun} --platform-update-domain-count 3 --fault-domains 2");
-        check(&server, &create, 0, &format!("{title} {noun} is created."), "");
+        check(&server, &create, 0, &format!("Created {title} {noun}"), "");
         check(&server, &format!("{noun} list -o tsv"), 0, &format!("{noun}\trg\t0\tno\t3\t2"), "");
         let update = format!("{noun} update {noun} --approve-user-redeploy true");
-        check(&server, &update, 0, &format!("{title} {noun} is changed."), "");
+        check(&server, &update, 0, &format!("Updated {title} {noun}"), "");
         let shown =
-            format!("name              {noun}\n…\napproved unasked  user redeployments, everything while all[..]");
+            format!("name            {noun}\n…\nauto-approved   user redeployments, all events while every[..]");
         check(&server, &format!("{noun} show rg/{noun}"), 0, &shown, "");
         check(&server, &format!("{noun} show {noun}x"), 1, "", &format!("forewarn: [..]Did you mean '{noun}'?"));
         check(
@@ -189,17 +189,17 @@ fn sets_and_services_live() {
             "",
             &format!("forewarn: [..]`forewarn {noun} update --help`[..]"),
         );
-        check(&server, &format!("{noun} delete {noun}"), 0, "Deletion[..] is over: Succeeded.", "");
+        check(&server, &format!("{noun} delete {noun}"), 0, "Deletion[..] finished: Succeeded.", "");
         check(&server, &format!("{noun} list"), 0, &list_none, "");
     }
 }
 
 #[test]
-fn hosts_break_under_their_machines() {
+fn a_host_failure_affects_its_machines() {
     let server = Server::start();
     check(&server, "host list", 0, "There are no hosts.", "");
-    check(&server, "host create -n h1", 0, "Host h1 is registered.", "");
-    check(&server, "host delete h1", 0, "", "Host h1 is removed.");
+    check(&server, "host create -n h1", 0, "Created host h1", "");
+    check(&server, "host delete h1", 0, "", "Deleted host h1");
     check(&server, "vm create db --no-address --host h1", 0, "…", "");
     server.document("db");
     check(&server, "host show h1", 0, "name      h1\nmachines  db", "");
@@ -211,7 +211,7 @@ fn hosts_break_under_their_machines() {
         &format!("Reboot of db: event {ID}, Started\n…"),
         "",
     );
-    check(&server, &format!("events show {ID}"), 0, "event       602D[..]\n…\ncause       HardwareFailure\n…", "");
+    check(&server, &format!("events show {ID}"), 0, "event        602D[..]\n…\ncause        HardwareFailure\n…", "");
     check(&server, "vm fail db --type Redeploy --no-wait", 0, "Redeploy of db: event [..], Started\n…", "");
     check(&server, "host fail h1 --type Freeze", 2, "", "error: invalid value 'Freeze'[..]\n…");
 }
@@ -225,7 +225,7 @@ fn a_machine_is_shown_and_changed() {
         "vm update -g rg -n db --host h1 --zone 2 --fault-domain 1 --terminate-notification-time 5 --tag a=b --size S \
          --address 10.9.8.7 --approve-user-reboot true",
         0,
-        "db is changed.",
+        "Updated machine db",
         "",
     );
     let machine = json(&server, "vm show db");
@@ -236,7 +236,7 @@ fn a_machine_is_shown_and_changed() {
         &server,
         "vm show 00000000-0000-4000-8000-000000000001",
         0,
-        "name            db\n…\nzone            2\nhost            h1\naddresses       10.9.8.7\n…\ntag             a=b",
+        "name             db\n…\nzone             2\nhost             h1\naddresses        10.9.8.7\n…\ntag              a=b",
         "",
     );
     assert!(server.run("vm update db --host= --zone= --enable-terminate-notification false").status.success());
@@ -247,16 +247,16 @@ fn a_machine_is_shown_and_changed() {
         &server,
         "vm perform-maintenance db --no-wait",
         0,
-        "Redeploy of db: event [..], Started (no machine listens, so none was told)\n…",
+        "Redeploy of db: event [..], Started (no handler connected)\n…",
         "",
     );
-    check(&server, "vm deallocate db", 0, "db is deallocated.", "");
+    check(&server, "vm deallocate db", 0, "db is deallocated", "");
     check(&server, "vm list -g rg -o tsv", 0, "db\trg\t\tDeallocated\tno\t0\t\t10.9.8.7\t00000000[..]", "");
     check(&server, "vm show db -n db", 2, "", "error: [..]\n…");
 }
 
 #[test]
-fn every_format_shows_the_same_things() {
+fn every_format_shows_the_same_values() {
     let server = Server::start();
     check(&server, "vm create a --no-address --tag x=yes", 0, "…", "");
     server.document("a");
@@ -292,7 +292,7 @@ fn every_format_shows_the_same_things() {
 }
 
 #[test]
-fn the_columns_of_a_list_can_be_typed_elsewhere() {
+fn the_columns_of_a_list_are_valid_arguments() {
     let server = Server::start();
     check(&server, "cloud-service create east/shop", 0, "…", "");
     check(&server, "vm create east/web_IN_0 --cloud-service shop --no-address", 0, "…", "");
@@ -310,24 +310,24 @@ fn the_columns_of_a_list_can_be_typed_elsewhere() {
 }
 
 #[test]
-fn names_are_said_as_they_are_typed() {
+fn ambiguous_and_unknown_names_are_reported_as_given() {
     let server = Server::start();
     for group in ["east", "west"] {
-        check(&server, &format!("vm create {group}/web --no-address"), 0, "web is registered.", "");
+        check(&server, &format!("vm create {group}/web --no-address"), 0, "Created machine web", "");
     }
     let which = "forewarn: More than one machine is named 'web': east/web ([..]), west/web ([..]). Say which, as group/name or by its id.";
     check(&server, "vm restart web", 1, "", which);
-    check(&server, "vm show east/web", 0, "name            web\n…\nresource group  east\n…", "");
-    check(&server, "vm show -g west -n web", 0, "…\nresource group  west\n…", "");
+    check(&server, "vm show east/web", 0, "name             web\n…\nresource group   east\n…", "");
+    check(&server, "vm show -g west -n web", 0, "…\nresource group   west\n…", "");
     let missing = "forewarn: There is no machine 'east/wbe'. [..] Did you mean 'east/web'?";
     check(&server, "vm show -g east -n wbe", 1, "", missing);
     check(&server, "maintenance start --vm east/wbe", 1, "", missing);
-    check(&server, "fault add --reset --vm east/web", 0, "Fault 1: Reset for web, until cleared.", "");
+    check(&server, "fault add --reset --vm east/web", 0, "Added fault 1: Reset for web, until cleared", "");
     check(&server, "vmss show east/web", 1, "", "forewarn: There is no scale set 'east/web'. [..]");
 }
 
 #[test]
-fn what_the_server_cannot_read_is_said_in_words_of_the_typist() {
+fn invalid_values_are_reported_without_mentioning_the_request_body() {
     let server = Server::start();
     check(
         &server,
@@ -345,7 +345,7 @@ fn what_the_server_cannot_read_is_said_in_words_of_the_typist() {
 }
 
 #[test]
-fn what_is_nearly_right_is_told() {
+fn the_closest_name_is_suggested() {
     let server = Server::start();
     check(&server, "vm create database --no-address", 0, "…", "");
     check(
@@ -371,5 +371,11 @@ fn what_is_nearly_right_is_told() {
     );
     check(&server, "history --kind startd", 2, "", "error: [..]\n…\n  tip: a similar value exists: 'started'\n…");
     check(&server, "vmss scael web", 2, "", "error: [..]\n…\n  tip: a similar subcommand exists: 'scale'\n…");
-    check(&server, "serve --clock manul", 2, "", "forewarn: --clock is \"manul\"[..](did you mean manual?).");
+    check(
+        &server,
+        "serve --clock manul",
+        2,
+        "",
+        "forewarn: --clock: invalid value \"manul\"[..](did you mean manual?)",
+    );
 }

@@ -1,4 +1,4 @@
-//! The commands for people who test their handlers, as they type them: faults, requests, waiting.
+//! Commands for testing handlers: faults, requests, waiting.
 
 mod support;
 
@@ -18,51 +18,51 @@ fn json(server: &Server, words: &str) -> serde_json::Value {
 
 fn with_web_0() -> Server {
     let server = Server::start();
-    check(&server, "vm register web_0 --no-address", 0, "web_0 is registered.", "");
+    check(&server, "vm register web_0 --no-address", 0, "Created machine web_0", "");
     server
 }
 
 #[test]
-fn the_transcripts_about_testing_handlers_are_true() {
+fn the_transcripts_in_faults_md_are_true() {
     let server = Server::start_with(&format!("{} --default-machine web_0", support::THROW_AWAY));
     transcript::run("docs/faults.md", &document("docs/faults.md"), &server);
 }
 
 #[test]
-fn every_kind_of_fault_can_be_typed() {
+fn every_kind_of_fault_can_be_added() {
     let server = with_web_0();
     for (words, told) in [
-        ("--status 410", "Status 410 for all machines, until cleared."),
-        ("--status 503 --count 2", "Status 503 for all machines, 2 requests left."),
-        ("--delay 250ms --vm web_0", "Delay 250ms for web_0, until cleared."),
-        ("--reset --method post", "Reset, POST for all machines, until cleared."),
-        ("--truncated --documents-only", "Truncated, documents only for all machines, until cleared."),
-        ("--malformed --percent 10 --for 1m", "Malformed, 10 % for all machines, until 2026-07-28 10:01:00."),
-        ("--slow-first-call 20s", "SlowFirstCall 20s for all machines, until cleared."),
-        ("--incarnation-restart", "IncarnationRestart for all machines, until cleared."),
-        ("--events-vanish", "EventsVanish for all machines, until cleared."),
+        ("--status 410", "Status 410 for all machines, until cleared"),
+        ("--status 503 --count 2", "Status 503 for all machines, 2 requests left"),
+        ("--delay 250ms --vm web_0", "Delay 250ms for web_0, until cleared"),
+        ("--reset --method post", "Reset, POST for all machines, until cleared"),
+        ("--truncated --documents-only", "Truncated, documents only for all machines, until cleared"),
+        ("--malformed --percent 10 --for 1m", "Malformed, 10 % for all machines, until 2026-07-28 10:01:00"),
+        ("--slow-first-call 20s", "SlowFirstCall 20s for all machines, until cleared"),
+        ("--incarnation-restart", "IncarnationRestart for all machines, until cleared"),
+        ("--events-vanish", "EventsVanish for all machines, until cleared"),
     ] {
-        check(&server, &format!("fault add {words}"), 0, &format!("Fault [..]: {told}"), "");
+        check(&server, &format!("fault add {words}"), 0, &format!("Added fault [..]: {told}"), "");
     }
     assert_eq!(json(&server, "fault list").as_array().unwrap().len(), 9);
     assert_eq!(json(&server, "fault show 3")["fault"]["delaySeconds"], 0.25);
     check(&server, "fault show 3", 0, "ID  MACHINE[..]\n3   web_0    Delay 250ms  until cleared  0 times", "");
     check(&server, "fault list --vm web_0", 0, "ID  MACHINE[..]\n3   web_0[..]", "");
-    check(&server, "fault clear --vm web_0", 0, "Fault 3 is cleared: Delay 250ms, met 0 times.", "");
-    check(&server, "fault clear 1", 0, "Fault 1 is cleared: Status 410, met 0 times.", "");
+    check(&server, "fault clear --vm web_0", 0, "Cleared fault 3: Delay 250ms, applied 0 times", "");
+    check(&server, "fault clear 1", 0, "Cleared fault 1: Status 410, applied 0 times", "");
     assert_eq!(json(&server, "fault clear --all").as_array().unwrap().len(), 7);
-    check(&server, "fault clear --all", 0, "There were no faults.", "");
+    check(&server, "fault clear --all", 0, "There are no faults to clear.", "");
 }
 
 #[test]
-fn what_was_mistyped_is_told_with_the_nearest() {
+fn mistyped_arguments_are_reported_with_a_suggestion() {
     let server = with_web_0();
     for (words, tip) in [
         ("fault add --truncate", "a similar argument exists: '--truncated'"),
         ("fault add --status 404", "[possible values: 429, 410, 500, 503]"),
         ("fault add --reset --malformed", "cannot be used with"),
         ("fault add --reset --retry-after 2s", "--status"),
-        ("fault add --status 500 --retry-after 2s", "a 500 says nothing of when to come back"),
+        ("fault add --status 500 --retry-after 2s", "cannot be used with --status 500"),
         ("fault add", "--status <CODE>"),
         ("fault clear", "--all"),
         ("events wait --status appoved", "a similar value exists: 'approved'"),
@@ -82,9 +82,9 @@ fn what_was_mistyped_is_told_with_the_nearest() {
 }
 
 #[test]
-fn requests_are_followed_as_they_come() {
+fn requests_are_followed_as_they_arrive() {
     let server = with_web_0();
-    check(&server, "vm requests web_0", 0, "This machine has not asked since the server started.", "");
+    check(&server, "vm requests web_0", 0, "The machine has sent no requests since the server started.", "");
     server.document("web_0");
     let mut following = server.command("vm requests web_0 --follow").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap());
@@ -100,7 +100,7 @@ fn requests_are_followed_as_they_come() {
 }
 
 #[test]
-fn waiting_ends_when_it_comes_true_and_says_so_by_its_exit_code() {
+fn waiting_ends_when_the_status_is_reached_or_times_out() {
     let server = with_web_0();
     server.document("web_0");
     let wait = "events wait --vm web_0 --type Reboot --timeout 300s --since 2026-07-28T10:00:00Z --status";
@@ -118,12 +118,12 @@ fn waiting_ends_when_it_comes_true_and_says_so_by_its_exit_code() {
     for (words, complaint) in [
         (
             "--vm web_0 --status gone",
-            "No event of web_0 ended within 0s. The clock stands still; `forewarn clock advance [..]` lets time pass.",
+            "timed out after 0s: no event of web_0 ended. The clock is manual: run `forewarn clock advance [..]` to let time pass.",
         ),
-        ("--type Freeze --status started", "No Freeze started within 0s. The clock stands still; [..]"),
+        ("--type Freeze --status started", "timed out after 0s: no Freeze started. The clock is manual: [..]"),
         (
             "--event C7061BAC-AFDC-4513-B24B-AA5F13A16123 --status scheduled",
-            "Event C7061BAC-[..] did not appear within 0s.",
+            "timed out after 0s: event C7061BAC-[..] did not appear",
         ),
     ] {
         check(&server, &format!("events wait --timeout 0 {words}"), 5, "", &format!("forewarn: {complaint}"));
@@ -131,7 +131,7 @@ fn waiting_ends_when_it_comes_true_and_says_so_by_its_exit_code() {
 }
 
 #[test]
-fn what_cannot_come_true_any_more_is_not_waited_for() {
+fn waiting_ends_when_the_status_can_no_longer_be_reached() {
     let server = with_web_0();
     server.document("web_0");
     check(&server, &format!("vm restart web_0 --no-wait --event-id {ID}"), 0, "…", "");
@@ -140,10 +140,16 @@ fn what_cannot_come_true_any_more_is_not_waited_for() {
     let waiting = waiting.stderr(Stdio::piped()).spawn().unwrap();
     check(&server, &format!("events cancel {ID}"), 0, "…", "");
     let life = "Reboot of web_0, Scheduled 10:00:00 · Canceled by owner 10:00:00";
-    let missed = format!("forewarn: {ID}: {life}. It is over and was not approved.");
+    let missed = format!("forewarn: the event finished and was not approved: {ID}: {life}");
     let by_id = format!("events wait --event {ID} --timeout 300s --status");
     check(&server, &format!("{by_id} approved"), 6, "", &missed);
-    check(&server, &format!("{by_id} started"), 6, "", &format!("forewarn: {ID}: [..]. It is over and did not start."));
+    check(
+        &server,
+        &format!("{by_id} started"),
+        6,
+        "",
+        &format!("forewarn: the event finished and did not start: {ID}: [..]"),
+    );
     check(&server, &format!("{by_id} gone"), 0, "…", "");
     assert_eq!(json_of(&server, &format!("{by_id} approved"), 6)["missed"], true);
     let done = waiting.wait_with_output().unwrap();
@@ -157,7 +163,7 @@ fn json_of(server: &Server, words: &str, code: i32) -> serde_json::Value {
 }
 
 #[test]
-fn a_handler_meets_the_fault_that_was_typed() {
+fn a_handler_meets_the_fault_that_was_added() {
     let server = with_web_0();
     check(&server, "fault add --vm web_0 --status 500 --count 1", 0, "…", "");
     let url = format!("{}/vm/web_0/metadata/scheduledevents?api-version=2020-07-01", server.metadata);

@@ -1,5 +1,5 @@
-//! `forewarn run` as people use it: as root and as somebody else, with programs that know nothing of it.
-//! The metadata address is asked only in networks of the tests' own.
+//! `forewarn run`, as root and as an unprivileged user, with programs that do not know of it. The metadata address is
+//! used only in private networks.
 
 mod support;
 
@@ -17,18 +17,18 @@ use support::{FOREWARN, Server, clean_command, document, text};
 const DOCUMENT: &str =
     "curl -sS -m 10 -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
 
-/// Who runs it.
+/// The user that runs `forewarn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Ours,
-    /// A user without any right, when the tests are run by root.
-    Nobody,
+    /// A user without privileges, if root runs the tests.
+    Unprivileged,
 }
 
-const USERS: [User; 2] = [User::Ours, User::Nobody];
+const USERS: [User; 2] = [User::Ours, User::Unprivileged];
 
-/// Longer than anything takes on a busy machine.
+/// Time limit, generous enough for a busy machine.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(10);
 
@@ -37,7 +37,7 @@ fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     loop {
         match ask() {
             Some(answer) => return answer,
-            None => assert!(begun.elapsed() < WAIT_MAX, "waited in vain for {what}"),
+            None => assert!(begun.elapsed() < WAIT_MAX, "timed out waiting for {what}"),
         }
         std::thread::sleep(STEP);
     }
@@ -63,17 +63,17 @@ impl Forewarn {
         Forewarn { user, program, _copy: Some(copy) }
     }
 
-    /// Without a home and in a directory that it may not write.
+    /// Without a home, and in a directory that is not writable.
     fn command(&self, words: &str, program: &[&str]) -> Command {
         let ours = clean_command();
         let is_root = rustix::process::geteuid().is_root();
         let mut command = match (self.user, is_root) {
-            (User::Nobody, true) => {
+            (User::Unprivileged, true) => {
                 let mut command = Command::new("setpriv");
                 command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(&self.program);
                 command
             }
-            (User::Nobody, false) | (User::Ours, _) => Command::new(&self.program),
+            (User::Unprivileged, false) | (User::Ours, _) => Command::new(&self.program),
         };
         for (name, value) in ours.get_envs() {
             match value {
@@ -109,16 +109,16 @@ fn expect(output: &Output, code: i32, stdout: &str, stderr: &str) {
     assert!(same, "{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
 }
 
-const NOTICE: &str = "forewarn: management http://127.0.0.1:[..] (elsewhere: forewarn vm restart [..])";
+const NOTICE: &str = "forewarn: management http://127.0.0.1:[..] (try: forewarn vm restart [..])";
 
 #[test]
-fn a_program_is_the_machine_that_asks_at_the_fixed_address() {
+fn a_program_reaches_the_metadata_endpoint_as_its_machine() {
     for user in USERS {
         let forewarn = Forewarn::of(user);
         let name = "curl -sS -H Metadata:true \
             'http://169.254.169.254/metadata/instance/compute/name?api-version=2021-02-01&format=text'";
         let output = forewarn.sh("--vm web_0", &format!("{DOCUMENT}; echo; {name}; echo; id -u"));
-        let id = if user == User::Nobody && rustix::process::geteuid().is_root() {
+        let id = if user == User::Unprivileged && rustix::process::geteuid().is_root() {
             "65534".into()
         } else {
             rustix::process::geteuid().to_string()
@@ -129,12 +129,12 @@ fn a_program_is_the_machine_that_asks_at_the_fixed_address() {
 }
 
 #[test]
-fn the_transcripts_of_its_page_are_true() {
+fn the_transcripts_in_run_md_are_true() {
     transcript::run_alone("docs/run.md", &document("docs/run.md"));
 }
 
 #[test]
-fn there_is_no_way_out_of_the_programs_network() {
+fn the_private_network_has_no_route_out() {
     let script = "import socket\n\
         lines = open('/proc/net/route').read().splitlines()[1:]\n\
         print('routes', len(lines))\n\
@@ -152,7 +152,7 @@ fn there_is_no_way_out_of_the_programs_network() {
 }
 
 #[test]
-fn a_handler_sees_an_event_approves_it_and_is_waited_for() {
+fn a_handler_sees_an_event_and_approves_it() {
     let handler = "import json, sys, time, urllib.request\n\
         url = 'http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01'\n\
         def ask(data=None):\n\
@@ -180,7 +180,7 @@ fn a_handler_sees_an_event_approves_it_and_is_waited_for() {
     }
 }
 
-/// What the first line on standard error says.
+/// The management address in the first line on standard error.
 fn management(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -188,8 +188,8 @@ fn management(child: &mut Child) -> String {
 }
 
 #[test]
-fn the_program_may_ask_for_events_itself() {
-    let forewarn = Forewarn::of(User::Nobody);
+fn the_program_can_schedule_events_itself() {
+    let forewarn = Forewarn::of(User::Unprivileged);
     let program = forewarn.program.display();
     let script = format!("{DOCUMENT} >/dev/null && {program} vm restart web_0 --no-wait && {DOCUMENT}");
     let expected = "Reboot of web_0: event [..]\nOperation [..]\n{\"DocumentIncarnation\":2,[..]\"Reboot\"[..]}";
@@ -197,27 +197,27 @@ fn the_program_may_ask_for_events_itself() {
 }
 
 #[test]
-fn an_event_can_be_there_when_the_program_begins() {
+fn an_event_can_be_scheduled_before_the_program_starts() {
     let scheduled =
         "{\"DocumentIncarnation\":2,\"Events\":[{[..]\"EventStatus\":\"Scheduled\",\"EventType\":\"Redeploy\"[..]";
-    expect(&Forewarn::of(User::Nobody).sh("-q --schedule redeploy", DOCUMENT), 0, scheduled, "");
+    expect(&Forewarn::of(User::Unprivileged).sh("-q --schedule redeploy", DOCUMENT), 0, scheduled, "");
     let server = Server::start();
     assert!(server.run("vm register web_1 --no-address").status.success());
     let words = format!("--schedule redeploy --vm web_1 --server {}", server.management);
-    expect(&Forewarn::of(User::Nobody).sh(&words, DOCUMENT), 0, scheduled, "");
+    expect(&Forewarn::of(User::Unprivileged).sh(&words, DOCUMENT), 0, scheduled, "");
 }
 
 #[test]
-fn evictions_and_deletions_can_be_there_too() {
+fn evictions_and_deletions_can_be_scheduled_too() {
     for (kind, seen) in [("preempt", "Preempt"), ("Terminate", "Terminate")] {
         let document = format!("{{\"DocumentIncarnation\":2,\"Events\":[[..]\"EventType\":\"{seen}\"[..]");
-        expect(&Forewarn::of(User::Nobody).sh(&format!("-q --schedule {kind}"), DOCUMENT), 0, &document, "");
+        expect(&Forewarn::of(User::Unprivileged).sh(&format!("-q --schedule {kind}"), DOCUMENT), 0, &document, "");
     }
     let server = Server::start();
     assert!(server.run("vm register web_1 --no-address").status.success());
     let without = format!("-q --schedule terminate --vm web_1 --server {}", server.management);
-    let sentence = "forewarn: web_1 would be deleted at once, without an event. [..] forewarn vm update web_1 --terminate-notification-time 5.";
-    expect(&Forewarn::of(User::Nobody).sh(&without, DOCUMENT), 125, "", sentence);
+    let sentence = "forewarn: web_1 has no terminate notification, [..] `forewarn vm update web_1 --terminate-notification-time 5`";
+    expect(&Forewarn::of(User::Unprivileged).sh(&without, DOCUMENT), 125, "", sentence);
     assert!(server.run("vm show web_1").status.success(), "it is still there");
 }
 
@@ -233,9 +233,9 @@ fn exit_codes_are_the_programs_own() {
             &forewarn.run("-q", &["/nonexistent/program"]),
             127,
             "",
-            "forewarn: '/nonexistent/program' cannot be run: [..].",
+            "forewarn: cannot run '/nonexistent/program': No such file or directory",
         );
-        expect(&forewarn.run("-q", &["/etc/passwd"]), 126, "", "forewarn: '/etc/passwd' cannot be run: [..].");
+        expect(&forewarn.run("-q", &["/etc/passwd"]), 126, "", "forewarn: cannot run '/etc/passwd': Permission denied");
     }
 }
 
@@ -256,15 +256,15 @@ fn signals_reach_the_program() {
 
 #[test]
 fn standard_input_reaches_the_program() {
-    let forewarn = Forewarn::of(User::Nobody);
+    let forewarn = Forewarn::of(User::Unprivileged);
     let mut child = forewarn.command("-q", &["cat"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
     expect(&child.wait_with_output().unwrap(), 0, "one\ntwo", "");
 }
 
-/// The program is the terminal's foreground, Ctrl-C is for it alone, and the server goes on.
+/// The program is the foreground process group of the terminal, gets Ctrl-C alone, and the server keeps running.
 #[test]
-fn the_terminal_is_the_programs() {
+fn the_terminal_belongs_to_the_program() {
     let program = "import os, signal, subprocess, sys\n\
         signal.signal(signal.SIGINT, signal.default_int_handler)\n\
         assert os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()\n\
@@ -293,7 +293,7 @@ fn the_terminal_is_the_programs() {
 }
 
 #[test]
-fn ports_outside_are_reached_when_that_was_asked_for() {
+fn reach_makes_ports_of_the_host_reachable() {
     let outside = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = outside.local_addr().unwrap().port();
     let script = format!("curl -sS -m 10 http://127.0.0.1:{port}/");
@@ -303,14 +303,14 @@ fn ports_outside_are_reached_when_that_was_asked_for() {
         assert!(stream.read(&mut head).unwrap() > 0);
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\noutside").unwrap();
     });
-    let forewarn = Forewarn::of(User::Nobody);
+    let forewarn = Forewarn::of(User::Unprivileged);
     expect(&forewarn.sh("-q", &script), 7, "", "curl: (7) [..]");
     expect(&forewarn.sh(&format!("-q --reach {port}"), &script), 0, "outside", "");
     served.join().unwrap();
 }
 
 #[test]
-fn nothing_stays_behind_when_it_is_killed() {
+fn nothing_keeps_running_after_the_program_is_killed() {
     for user in USERS {
         let forewarn = Forewarn::of(user);
         let mut child = forewarn.command("", &["sh", "-c", "sleep 1000 & echo $!; wait"]).spawn().unwrap();
@@ -326,26 +326,26 @@ fn nothing_stays_behind_when_it_is_killed() {
     }
 }
 
-/// A process that is dead and waits for its parent is gone.
+/// A zombie counts as gone.
 fn is_gone(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .map_or(true, |stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z')))
 }
 
-/// A shell that waits for all of its children would wait for ever for one that it does not know.
+/// A shell that waits for all its children would otherwise wait forever.
 #[test]
-fn the_program_has_no_children_that_it_did_not_start() {
+fn the_program_has_no_unexpected_children() {
     let program = "import os\ntry: os.wait()\nexcept ChildProcessError: print('none')\n";
-    expect(&Forewarn::of(User::Nobody).run("-q", &["/usr/bin/python3", "-c", program]), 0, "none", "");
+    expect(&Forewarn::of(User::Unprivileged).run("-q", &["/usr/bin/python3", "-c", program]), 0, "none", "");
 }
 
 #[test]
-fn a_server_that_runs_is_used_as_one_of_its_machines() {
+fn an_existing_server_can_be_used() {
     let server = Server::start();
     for name in ["web_1", "web_2"] {
         assert!(server.run(&format!("vm register {name} --no-address")).status.success());
     }
-    let forewarn = Forewarn::of(User::Nobody);
+    let forewarn = Forewarn::of(User::Unprivileged);
     let named = format!("--server {}", server.management);
     expect(&forewarn.sh(&format!("{named} --vm web_1"), DOCUMENT), 0, "{\"DocumentIncarnation\":1,\"Events\":[]}", "");
     let listens = text(&server.run("vm list").stdout);
@@ -356,13 +356,13 @@ fn a_server_that_runs_is_used_as_one_of_its_machines() {
         &forewarn.sh(&format!("{named} --vm web_9"), "echo never"),
         125,
         "",
-        "forewarn: [..]web_9[..] Name a machine of that server with --vm, or register it: forewarn vm register web_9 --no-address.",
+        "forewarn: [..]web_9[..] Choose another machine with --vm, or create it with `forewarn vm create web_9 --no-address`",
     );
     expect(
         &forewarn.sh(&format!("{named} --vm web_1 --metadata http://127.0.0.1:1"), "echo never"),
         125,
         "",
-        "forewarn: Machines are not answered at http://127.0.0.1:1: [..] Name where the server's machines ask with --metadata URL.",
+        "forewarn: cannot reach the metadata endpoint at http://127.0.0.1:1: [..]; set its address with --metadata",
     );
     let by_environment =
         forewarn.command("--vm web_2", &["sh", "-c", DOCUMENT]).env("FOREWARN_SERVER", &server.management).output();
@@ -370,39 +370,51 @@ fn a_server_that_runs_is_used_as_one_of_its_machines() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_runs() {
+fn errors_are_reported_before_the_program_runs() {
     let forewarn = Forewarn::of(User::Ours);
     for (words, code, stderr) in [
         (
             "--server http://127.0.0.1:1 --clock manual",
             2,
-            "forewarn: --clock is for a server that is started for the program, [..]",
+            "forewarn: --clock configures a temporary server and cannot be used with --server or FOREWARN_SERVER",
         ),
-        ("--server http://127.0.0.1:1", 125, "forewarn: The server at http://127.0.0.1:1 cannot be reached: [..]"),
-        ("--vm a/b", 2, "forewarn: --vm is \"a/b\", but a name has 1 to 128 letters, digits, _ . ( ) or -."),
-        ("--notice-scale 0", 2, "forewarn: --notice-scale is \"0\", but must be a whole number from 1 to 100000."),
+        (
+            "--server http://127.0.0.1:1",
+            125,
+            "forewarn: cannot reach the server at http://127.0.0.1:1: connection refused; [..]",
+        ),
+        (
+            "--vm a/b",
+            2,
+            "forewarn: invalid machine name \"a/b\" for --vm: use 1 to 128 letters, digits, '_', '.', '(', ')' or '-'",
+        ),
+        (
+            "--notice-scale 0",
+            2,
+            "forewarn: --notice-scale: invalid value \"0\": expected a whole number from 1 to 100000",
+        ),
         ("--reach 0", 2, "error: invalid value '0' for '--reach <PORT>': [..]\n…"),
     ] {
         expect(&forewarn.sh(words, "echo never"), code, "", stderr);
     }
 }
 
-/// Where namespaces are used up, as where they are forbidden.
+/// Simulates forbidden namespaces by a limit of zero.
 #[test]
-fn a_system_that_gives_no_network_is_told_what_to_do_instead() {
+fn a_system_without_namespaces_is_offered_alternatives() {
     let forbid = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
     let inner = Forewarn::of(User::Ours).command("", &["echo", "never"]);
     let mut outer = Command::new("unshare");
     outer.args(["--user", "--map-root-user", "sh", "-c", forbid, "sh"]).arg(inner.get_program()).args(inner.get_args());
-    let expected = "forewarn: This system gives the program no network of its own: [..] Run it as root (`sudo forewarn run …`), \
-        or allow user namespaces[..]. Or run the program without it, beside a `forewarn serve`: machine NAME asks at \
-        http://127.0.0.1:8169/vm/NAME, [..]";
+    let expected = "forewarn: cannot set up a private network ([..]): [..]; run as root (`sudo forewarn run …`), or allow user \
+        namespaces[..]; alternatively, run the program next to `forewarn serve` with the metadata address \
+        http://127.0.0.1:8169/vm/NAME; see docs/run.md";
     expect(&outer.env_remove("FOREWARN_SERVER").output().unwrap(), 125, "", expected);
 }
 
-/// In a network of the test's own, of course.
+/// Runs in a private network.
 #[test]
-fn the_address_on_loopback_comes_and_goes_with_the_server() {
+fn link_local_adds_and_removes_the_address() {
     let script = r#"set -eu
         ip link set lo up
         set -- serve --memory --no-auth --link-local --metadata 127.0.0.1:0 --management 127.0.0.1:0 --log-level warn
@@ -419,7 +431,7 @@ fn the_address_on_loopback_comes_and_goes_with_the_server() {
     let mut outer = Command::new("unshare");
     outer.args(["--user", "--map-root-user", "--net", "sh", "-c", script]);
     outer.env("FOREWARN", FOREWARN).env("DIR", directory.path()).env_remove("FOREWARN_SERVER");
-    let refused = "forewarn: Somebody answers at 169.254.169.254 already, so --link-local leaves that address alone. [..]\nexit code 1";
+    let refused = "forewarn: 169.254.169.254 is already in use, so --link-local does not add it: [..]\nexit code 1";
     let expected = format!("{{\"DocumentIncarnation\":1,\"Events\":[]}}\n{refused}\nended\n1\n{refused}");
     expect(&outer.output().unwrap(), 0, &expected, "");
 }

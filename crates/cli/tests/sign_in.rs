@@ -1,5 +1,4 @@
-//! Signing in from the command line: `forewarn az`, `forewarn ca`, `forewarn token issue`, and that no
-//! secret is ever logged.
+//! Signing in from the command line: `forewarn az`, `forewarn ca` and `forewarn token issue`. No secret is ever logged.
 
 mod support;
 
@@ -12,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use support::{clean_command, read_until, text};
 
-/// A server with a data directory, https and all its log in a file.
+/// A server with a data directory, HTTPS, and a trace log in a file.
 struct Guarded {
     child: Child,
     dir: tempfile::TempDir,
@@ -91,7 +90,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_portal_is_one_link_on_standard_output_that_works_once() {
+fn the_portal_link_is_printed_and_works_once() {
     let server = Guarded::start();
     let printed = server.run(&["portal", "--print"]);
     assert!(printed.status.success() && printed.stderr.is_empty(), "{printed:?}");
@@ -105,7 +104,7 @@ fn the_portal_is_one_link_on_standard_output_that_works_once() {
 }
 
 #[test]
-fn az_gets_a_directory_of_its_own_and_two_lines_for_the_shell() {
+fn az_gets_its_own_directory_and_two_lines_for_the_shell() {
     let server = Guarded::start();
     let dir = server.dir.path().join("it's $(here)");
     let dir_text = dir.to_str().unwrap();
@@ -130,7 +129,7 @@ fn az_gets_a_directory_of_its_own_and_two_lines_for_the_shell() {
     assert_eq!(entries[0]["tenant"], clients["tenant"]);
     assert_eq!(entries[0]["client_secret"], clients["clients"][2]["secret"]);
 
-    // What was set by hand stays; who signs in does not.
+    // Manual settings are kept; the account is replaced.
     fs::write(dir.join("config"), "[core]\noutput = table\n").unwrap();
     fs::write(dir.join("msal_token_cache.json"), "{}").unwrap();
     done(&server.run(&["az", "--dir", dir_text]));
@@ -143,7 +142,7 @@ fn az_gets_a_directory_of_its_own_and_two_lines_for_the_shell() {
 }
 
 #[test]
-fn az_is_run_with_them_and_its_exit_code_and_input_pass_through() {
+fn az_is_run_with_its_arguments_input_and_exit_code() {
     let server = Guarded::start();
     let bin = server.dir.path().join("bin");
     fs::create_dir(&bin).unwrap();
@@ -161,16 +160,16 @@ fn az_is_run_with_them_and_its_exit_code_and_input_pass_through() {
 
     let without = server.command(&["az", "--", "group", "list"]).env("PATH", "/nonexistent").output().unwrap();
     assert_eq!(without.status.code(), Some(1));
-    assert!(text(&without.stderr).starts_with("forewarn: There is no program `az` in PATH."), "{without:?}");
+    assert!(text(&without.stderr).starts_with("forewarn: az not found in PATH: install the Azure CLI"), "{without:?}");
 }
 
 #[test]
-fn az_says_what_is_missing() {
+fn az_reports_missing_requirements() {
     let server = Guarded::start();
     let empty = server.dir.path().join("elsewhere");
     let other = server.run(&["az", "--data", empty.to_str().unwrap()]);
     assert_eq!(other.status.code(), Some(1));
-    assert!(text(&other.stderr).contains("Name the server's data directory with --data DIR."), "{other:?}");
+    assert!(text(&other.stderr).contains("set --data to the server's data directory"), "{other:?}");
 
     let plain = support::Server::start();
     let no_https = plain.run(&format!("az --dir {}", empty.display()));
@@ -184,14 +183,14 @@ fn az_says_what_is_missing() {
     assert!(prepared.status.success(), "any secret will do there: {prepared:?}");
     assert!(!empty.exists(), "the directory is another server's");
     let said = text(&prepared.stderr);
-    let dir = said.split(" is in ").nth(1).unwrap().split(". Throw").next().unwrap();
+    let dir = said.split(" is in ").nth(1).unwrap().split(". Delete").next().unwrap();
     assert!(Path::new(dir).starts_with(server.dir.path().join("forewarn")), "{said}");
     assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(text(&prepared.stdout).contains(&format!("export AZURE_CONFIG_DIR='{dir}'")), "{prepared:?}");
 }
 
 #[test]
-fn an_eval_of_a_failure_fails_and_leaves_az_nowhere() {
+fn an_eval_of_a_failure_fails_and_disables_az() {
     for words in ["az --server 127.0.0.1:1", "az --rol reader"] {
         let script = format!("eval \"$({} {words})\"; echo \"$? $AZURE_CONFIG_DIR\"", support::FOREWARN);
         let shell = Command::new("sh").args(["-c", &script]).env("HOME", "/nonexistent").output().unwrap();
@@ -203,23 +202,23 @@ fn an_eval_of_a_failure_fails_and_leaves_az_nowhere() {
 }
 
 #[test]
-fn the_authority_is_shown() {
+fn the_authority_is_printed() {
     let server = Guarded::start();
     assert_eq!(done(&server.run(&["ca", "show"])), server.read("ca.pem"));
 }
 
 #[test]
-fn a_machine_is_given_an_identity_and_loses_it() {
+fn an_identity_is_assigned_and_removed() {
     let server = Guarded::start();
     done(&server.run(&["vm", "register", "web", "--no-address"]));
     let none = server.run(&["vm", "identity", "show", "web"]);
     assert!(text(&none.stderr).contains("has no identity. `forewarn vm identity assign`"), "{none:?}");
     let given = done(&server.run(&["vm", "identity", "assign", "web", "--role", "operator"]));
-    assert_eq!(given, "web has an identity, with the role operator.\n");
+    assert_eq!(given, "Assigned an identity with the role operator to web\n");
     let shown: Value =
         serde_json::from_str(&done(&server.run(&["vm", "identity", "show", "web", "-o", "json"]))).unwrap();
     assert_eq!(shown["role"], "operator");
-    assert_eq!(done(&server.run(&["vm", "identity", "remove", "web"])), "web has no identity any more.\n");
+    assert_eq!(done(&server.run(&["vm", "identity", "remove", "web"])), "Removed the identity of web\n");
     assert_eq!(server.run(&["vm", "identity", "show", "web"]).status.code(), Some(1));
 }
 
@@ -230,8 +229,8 @@ fn tokens_are_issued_for_a_role_and_a_name() {
     let with = |words: &[&str]| server.command(words).env("FOREWARN_TOKEN", issued.trim()).output().unwrap();
     assert!(with(&["vm", "list"]).status.success());
     let refused = with(&["vm", "register", "web"]);
-    let sentence = "forewarn: This needs the role owner, and 'ann' has the role reader. Sign in as somebody who may.\n";
-    assert_eq!((refused.status.code(), text(&refused.stderr).as_str()), (Some(1), sentence));
+    let message = "forewarn: This needs the role owner, and 'ann' has the role reader. ";
+    assert!(refused.status.code() == Some(1) && text(&refused.stderr).starts_with(message), "{refused:?}");
 
     let owner = done(&server.run(&["token", "issue", "--role", "owner"]));
     let registered = server.command(&["vm", "register", "web"]).env("FOREWARN_TOKEN", owner.trim()).output().unwrap();
@@ -240,8 +239,8 @@ fn tokens_are_issued_for_a_role_and_a_name() {
     for (words, code, part) in [
         (["--role", "king"].as_slice(), 2, "possible values: reader, operator, owner"),
         (&["--role", "reader", "--hours", "169"], 2, "a whole number from 1 to 168"),
-        (&["--role", "reader", "--name", "a b"], 2, "--name is \"a b\", but must be"),
-        (&["--role", "reader", "--data", "/nonexistent"], 1, "There is no /nonexistent/signing.key."),
+        (&["--role", "reader", "--name", "a b"], 2, "invalid name \"a b\": use"),
+        (&["--role", "reader", "--data", "/nonexistent"], 1, "/nonexistent/signing.key not found: "),
     ] {
         let output = server.run(&[&["token", "issue"], words].concat());
         assert_eq!(output.status.code(), Some(code), "{words:?}");
@@ -265,7 +264,7 @@ fn no_secret_is_ever_logged() {
     let mut answer = post("/common/oauth2/token", &form("reader", &secrets[0]));
     let token: Value = serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap();
     secrets.push(token["access_token"].as_str().unwrap().to_owned());
-    // Fields mixed up, a secret for somebody else, a token that is cut off.
+    // Swapped fields, the secret of another client, a truncated token.
     assert_eq!(post("/common/oauth2/token", &form(&secrets[1], "owner")).status(), 401);
     assert_eq!(post("/common/oauth2/token", &form("owner", &secrets[1])).status(), 401);
     let cut = &secrets.last().unwrap()[..100];
@@ -287,7 +286,7 @@ fn no_secret_is_ever_logged() {
     assert!(followed.body_mut().read_to_string().unwrap().contains("Signed in"));
     let cookie = followed.headers()["set-cookie"].to_str().unwrap();
     secrets.push(cookie.split(['=', ';']).nth(1).unwrap().to_owned());
-    // Over https, with what is at hand.
+    // Over HTTPS.
     let curl = Command::new("curl")
         .args(["-s", "--cacert"])
         .arg(server.data().join("ca.pem"))

@@ -1,5 +1,5 @@
-//! What only a terminal shows: the live view, the line of who waits, colours. The terminal is a
-//! pseudo-terminal that the test reads.
+//! Output that only a terminal shows: the live view, the status line, colors. The terminal is a pseudo-terminal that the
+//! test reads.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::{Server, check};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 
-/// What programs write to take the screen and to give it back.
+/// Control sequences that enter and leave the alternate screen.
 const SCREEN_TAKEN: &str = "\x1b[?1049h";
 const SCREEN_BACK: &str = "\x1b[?1049l";
 
@@ -29,7 +29,7 @@ struct Terminal {
     seen: String,
 }
 
-/// What is not shown by then is never shown.
+/// Time limit for expected output.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Terminal {
@@ -47,7 +47,7 @@ impl Terminal {
         Terminal { ours, theirs, child, shown, seen: String::new() }
     }
 
-    /// Reads until this has been shown since the last time.
+    /// Reads until the text appears.
     #[track_caller]
     fn until(&mut self, text: &str) -> String {
         loop {
@@ -109,7 +109,7 @@ fn server_with_event() -> Server {
 }
 
 #[test]
-fn the_live_view_follows_what_happens_and_gives_the_screen_back() {
+fn the_live_view_follows_changes_and_restores_the_screen() {
     let server = server_with_event();
     let mut view = Terminal::start(server.command("events watch"));
     view.until(SCREEN_TAKEN);
@@ -118,7 +118,7 @@ fn the_live_view_follows_what_happens_and_gives_the_screen_back() {
     check(&server, "vm create zebra --no-address", 0, "…", "");
     view.until("zebra");
     view.press("a");
-    view.until("Let Reboot of web_1 start now?");
+    view.until("Approve Reboot of web_1?");
     view.press("y");
     view.until("Approved.");
     check(&server, "events list", 0, "ID[..]\n[..]  Reboot  Started  [..]", "");
@@ -129,7 +129,7 @@ fn the_live_view_follows_what_happens_and_gives_the_screen_back() {
 }
 
 #[test]
-fn a_terminated_view_gives_the_screen_back() {
+fn a_terminated_view_restores_the_screen() {
     let server = server_with_event();
     let mut view = Terminal::start(server.command("events watch"));
     view.until("15:00");
@@ -140,19 +140,19 @@ fn a_terminated_view_gives_the_screen_back() {
 }
 
 #[test]
-fn a_view_outlives_its_server() {
+fn the_view_reconnects_when_the_server_goes_away() {
     let server = server_with_event();
     let mut view = Terminal::start(server.command("events watch"));
     view.until("15:00");
     drop(server);
-    view.until("Trying again.");
+    view.until("Reconnecting");
     view.press("\x03");
     view.until(SCREEN_BACK);
     assert_eq!(view.exit_code(), Some(0));
 }
 
 #[test]
-fn without_colours_the_selected_row_is_still_seen() {
+fn without_colors_the_selected_row_is_still_visible() {
     let server = server_with_event();
     let mut plain = server.command("events watch");
     plain.env("NO_COLOR", "1");
@@ -163,7 +163,7 @@ fn without_colours_the_selected_row_is_still_seen() {
 }
 
 #[test]
-fn lines_can_be_had_in_a_terminal_too() {
+fn lines_can_be_printed_on_a_terminal() {
     let server = server_with_event();
     let mut lines = Terminal::start(server.command("events watch --lines"));
     let shown = lines.until("web_1");
@@ -175,10 +175,10 @@ fn lines_can_be_had_in_a_terminal_too() {
 }
 
 #[test]
-fn who_waits_sees_the_time_that_is_left_and_who_approved() {
+fn waiting_shows_the_remaining_time_and_the_approver() {
     let server = server_with_event();
     let mut waiting = Terminal::start(server.command(&format!("operation wait {ID}")));
-    waiting.until("The clock stands still; `forewarn clock advance 15m` lets time pass.");
+    waiting.until("The clock is manual: run `forewarn clock advance 15m` to let time pass.");
     waiting.until("Reboot of web_1: 15:00 left");
     check(&server, "clock advance 1m", 0, "…", "");
     waiting.until("Reboot of web_1: 14:00 left");
@@ -190,11 +190,11 @@ fn who_waits_sees_the_time_that_is_left_and_who_approved() {
 }
 
 #[test]
-fn a_view_of_no_server_is_an_ordinary_complaint() {
+fn a_view_without_a_server_is_an_ordinary_error() {
     let mut command = support::clean_command();
     command.args(["events", "watch", "--server", "127.0.0.1:1"]);
     let mut view = Terminal::start(command);
-    let shown = view.until("cannot be reached");
+    let shown = view.until("connection refused");
     assert!(!shown.contains(SCREEN_TAKEN), "{shown:?}");
     assert_eq!(view.exit_code(), Some(3));
 }

@@ -1,4 +1,4 @@
-//! `forewarn webhook`, as its manual has it, and over https.
+//! `forewarn webhook`: the transcripts in docs/webhooks.md, errors, and HTTPS receivers.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use support::{Server, check, document, transcript};
 
 #[test]
-fn the_transcripts_about_web_hooks_are_true() {
+fn the_transcripts_in_webhooks_md_are_true() {
     let server = Server::start();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     // Columns are as wide as the port.
@@ -18,22 +18,22 @@ fn the_transcripts_about_web_hooks_are_true() {
 }
 
 #[test]
-fn what_is_wrong_on_the_command_line_is_said_there() {
+fn errors_and_changes_are_reported() {
     let server = Server::start();
-    check(&server, "webhook list", 0, "There are no web hooks.", "");
+    check(&server, "webhook list", 0, "There are no webhooks.", "");
     check(
         &server,
         "webhook show none",
         1,
         "",
-        "forewarn: There is no web hook 'none'. List the web hooks to see which there are.",
+        "forewarn: There is no [..] 'none'. List the [..] to see which there are.",
     );
     check(
         &server,
         "webhook create a --url nowhere",
         1,
         "",
-        "forewarn: The field 'url': write a URL like https://example.org/hook[..].",
+        "forewarn: field 'url': write a URL like https://example.org/hook[..].",
     );
     let made = server.run("webhook create a --url http://127.0.0.1:9/ --disabled -o json");
     let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
@@ -43,25 +43,25 @@ fn what_is_wrong_on_the_command_line_is_said_there() {
         "webhook update a",
         2,
         "",
-        "forewarn: Nothing to change is given. See `forewarn webhook update --help` for what can be.",
+        "forewarn: nothing to change: see `forewarn webhook update --help` for the options",
     );
     check(
         &server,
         "webhook create b --url http://a/ --secret-file /nonexistent",
         2,
         "",
-        "forewarn: /nonexistent cannot be read: [..].",
+        "forewarn: cannot read /nonexistent: No such file or directory",
     );
     check(
         &server,
         "webhook update a --type reboot --status Canceled --vm web_0 -g shop --retry-for 1h --new-secret",
         0,
-        "Web hook a: http://127.0.0.1:9/ is changed.\nSecret whsec_[..]\nGive it to the receiver now: it is not shown again.",
-        "There is no machine named 'web_0'. Nothing is told of it until there is one.",
+        "Updated webhook a → http://127.0.0.1:9/\nSecret whsec_[..]\nStore the secret now; it is not shown again",
+        "warning: no machine is named 'web_0' yet",
     );
-    check(&server, "vm create web_0 --no-address", 0, "web_0 is registered.", "");
-    check(&server, "webhook update a --vm WEB_0", 0, "Web hook a: http://127.0.0.1:9/ is changed.", "");
-    check(&server, "webhook update a --vm web_0", 0, "Web hook a: http://127.0.0.1:9/ is changed.", "");
+    check(&server, "vm create web_0 --no-address", 0, "Created machine web_0", "");
+    check(&server, "webhook update a --vm WEB_0", 0, "Updated webhook a → http://127.0.0.1:9/", "");
+    check(&server, "webhook update a --vm web_0", 0, "Updated webhook a → http://127.0.0.1:9/", "");
     check(
         &server,
         "webhook update a --retry-for 30d",
@@ -74,15 +74,15 @@ fn what_is_wrong_on_the_command_line_is_said_there() {
         "webhook show a",
         0,
         "Name             a\nURL              http://127.0.0.1:9/\nTypes            Reboot\nStatuses         Canceled\n\
-         Machines         web_0\nResource groups  shop\nGiven up after   1h\nState            off\nDelivered        0\n\
+         Machines         web_0\nResource groups  shop\nRetry for        1h\nState            off\nDelivered        0\n\
          Behind           0\nGiven up         0",
         "",
     );
 }
 
-/// The receivers are servers of ours with certificates of their own authorities: they refuse the POST, which is an answer.
+/// The receivers are servers with certificates of their own authorities; they answer the POST with 405.
 #[test]
-fn a_receiver_with_https_must_have_a_certificate_from_an_authority_that_is_trusted() {
+fn an_https_receiver_needs_a_certificate_from_a_trusted_authority() {
     let directory = tempfile::tempdir().unwrap();
     let secure = || Server::start_with(&format!("{} --management-tls 127.0.0.1:0", support::THROW_AWAY));
     let (trusted, stranger) = (secure(), secure());
@@ -97,7 +97,7 @@ fn a_receiver_with_https_must_have_a_certificate_from_an_authority_that_is_trust
         let made = server.run(&format!("webhook create {name} --url {url}/healthz"));
         assert!(made.status.success(), "{made:?}");
     }
-    check(&server, "webhook test trusted", 1, "", "forewarn: Not delivered. The receiver answered 405.");
-    let refusal = "forewarn: Not delivered. The receiver's certificate is not accepted, or it does not speak TLS: invalid peer certificate: [..].";
+    check(&server, "webhook test trusted", 1, "", "forewarn: not delivered: The receiver answered 405.");
+    let refusal = "forewarn: not delivered: The receiver's certificate is not accepted, or it does not speak TLS: invalid peer certificate: [..].";
     check(&server, "webhook test stranger", 1, "", refusal);
 }

@@ -19,7 +19,7 @@ pub enum FaultCommand {
     /// Show a fault.
     Show {
         /// Fault ID.
-        #[arg(value_name = "ID", value_parser = parse::ordinal)]
+        #[arg(value_name = "ID", value_parser = parse::id_number)]
         id: u64,
     },
     /// Clear faults.
@@ -49,7 +49,7 @@ pub struct FaultArgs {
     #[arg(long, value_name = "SPAN", value_parser = parse::retry_after, conflicts_with_all = WITHOUT_STATUS)]
     pub retry_after: Option<u64>,
     /// Number of requests affected; then the fault ends.
-    #[arg(long, value_name = "N", value_parser = parse::at_least_one)]
+    #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub count: Option<u32>,
     /// Time after which the fault ends, on the server's clock.
     #[arg(long = "for", value_name = "SPAN", value_parser = parse::whole_seconds)]
@@ -121,7 +121,7 @@ pub enum FaultMethod {
 #[group(required = true, multiple = false)]
 pub struct ClearArgs {
     /// ID of the fault to clear.
-    #[arg(value_name = "ID", value_parser = parse::ordinal)]
+    #[arg(value_name = "ID", value_parser = parse::id_number)]
     pub id: Option<u64>,
     /// Machine whose faults to clear; faults for all machines stay.
     #[arg(long, value_name = "NAME")]

@@ -13,7 +13,7 @@ use super::Connection;
 const FLAGS: [&str; 5] = ["--server", "--data", "--token", "--output", "-o"];
 
 /// The connection options as options of the root command, which lists them in its help.
-pub fn listed() -> Vec<Arg> {
+pub fn root_arguments() -> Vec<Arg> {
     let command = Connection::augment_args(Command::new("forewarn"));
     command.get_arguments().map(|arg| arg.clone().global(false)).collect()
 }

@@ -35,10 +35,10 @@ pub struct CreateGroupArgs {
     #[command(flatten)]
     pub group: ResourceName,
     /// Number of update domains.
-    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
     /// Number of fault domains.
-    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
     #[command(flatten)]
     pub policy: PolicyArgs,

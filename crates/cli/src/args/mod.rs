@@ -92,7 +92,7 @@ pub fn command_line() -> clap::Command {
 
 /// The same with the connection options of every command visible, for shell completion.
 pub fn complete_command_line() -> clap::Command {
-    let command = Args::command().args(global_options::listed());
+    let command = Args::command().args(global_options::root_arguments());
     let command = command.mut_subcommand("availability-set", |set| describe_group(set, "availability set"));
     command.mut_subcommand("cloud-service", |service| describe_group(service, "cloud service"))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
 use super::EventType;
-use super::serve::{flag, given};
+use super::serve::{flag_argument, read_flag};
 use crate::config::{RawSetting, RawValue, SETTINGS, Setting};
 use crate::parse;
 
@@ -116,18 +116,19 @@ fn server_settings() -> impl Iterator<Item = &'static Setting> {
 }
 
 /// The flag of `serve`, with the defaults of a temporary server.
-fn argument(setting: &'static Setting) -> Arg {
+fn temporary_server_argument(setting: &'static Setting) -> Arg {
     match setting.flag {
-        "management" => flag(setting)
+        "management" => flag_argument(setting)
             .help("Address of the management API, metrics and health checks [default: a free port on 127.0.0.1]"),
-        "log-level" => flag(setting).help("Log level [default: error]"),
-        _ => flag(setting),
+        "log-level" => flag_argument(setting).help("Log level [default: error]"),
+        _ => flag_argument(setting),
     }
 }
 
 impl clap::Args for RunOptions {
     fn augment_args(command: Command) -> Command {
-        let flags = server_settings().map(|setting| argument(setting).help_heading("Temporary server"));
+        let flags =
+            server_settings().map(|setting| temporary_server_argument(setting).help_heading("Temporary server"));
         RunFlags::augment_args(command).args(flags)
     }
 
@@ -143,7 +144,7 @@ impl FromArgMatches for RunOptions {
             let message = format!("--reach can be given at most {REACH_MAX} times\n");
             return Err(clap::Error::raw(clap::error::ErrorKind::TooManyValues, message));
         }
-        let flags = server_settings().filter_map(|setting| given(setting, matches)).collect();
+        let flags = server_settings().filter_map(|setting| read_flag(setting, matches)).collect();
         let server = server.filter(|server| !server.is_empty());
         Ok(RunOptions { vm, reach, schedule, server, metadata, data, token, flags })
     }
@@ -156,7 +157,7 @@ impl FromArgMatches for RunOptions {
 
 impl RunOptions {
     /// The options as command-line arguments, except for the token.
-    pub fn words(&self) -> Vec<OsString> {
+    pub fn to_arguments(&self) -> Vec<OsString> {
         let word = |flag: &str, text: &str| OsString::from(format!("--{flag}={text}"));
         let mut words: Vec<OsString> = self.vm.iter().map(|name| word("vm", name)).collect();
         words.extend(self.reach.iter().map(|port| word("reach", &port.to_string())));
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_the_same_when_they_are_typed_again() {
+    fn options_survive_a_round_trip_through_arguments() {
         let typed = [
             "x",
             "--vm",
@@ -203,7 +204,7 @@ mod tests {
             RunOptions::from_arg_matches(&matches).unwrap()
         };
         let once = read(&typed.map(OsString::from));
-        let words: Vec<OsString> = std::iter::once("x".into()).chain(once.words()).collect();
+        let words: Vec<OsString> = std::iter::once("x".into()).chain(once.to_arguments()).collect();
         assert_eq!(format!("{:?}", read(&words)), format!("{once:?}"));
         assert_eq!((once.vm.as_deref(), once.reach.as_slice(), once.flags.len()), (Some("web_0"), &[5432][..], 3));
     }

@@ -34,7 +34,7 @@ pub enum ScenarioCommand {
     /// Stop a scenario run.
     Stop {
         /// Run ID.
-        #[arg(value_name = "RUN", value_parser = parse::ordinal)]
+        #[arg(value_name = "RUN", value_parser = parse::id_number)]
         run: u64,
     },
 }

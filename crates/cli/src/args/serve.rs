@@ -28,7 +28,7 @@ impl clap::Args for ServeArgs {
             .long("print-config")
             .action(ArgAction::SetTrue)
             .help("Print the effective configuration and exit");
-        command.long_about(ABOUT).arg(config).arg(print).args(SETTINGS.iter().map(flag))
+        command.long_about(ABOUT).arg(config).arg(print).args(SETTINGS.iter().map(flag_argument))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -36,7 +36,7 @@ impl clap::Args for ServeArgs {
     }
 }
 
-pub(super) fn flag(setting: &'static Setting) -> Arg {
+pub(super) fn flag_argument(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.flag).long(setting.flag).help(format!("{}{}", setting.help, default_text(setting)));
     match setting.shape {
         // `-1` is a value that is out of range, not a flag.
@@ -62,7 +62,7 @@ impl FromArgMatches for ServeArgs {
         Ok(ServeArgs {
             config: matches.get_one::<PathBuf>("config").cloned(),
             print_config: matches.get_flag("print-config"),
-            flags: SETTINGS.iter().filter_map(|setting| given(setting, matches)).collect(),
+            flags: SETTINGS.iter().filter_map(|setting| read_flag(setting, matches)).collect(),
         })
     }
 
@@ -72,7 +72,7 @@ impl FromArgMatches for ServeArgs {
     }
 }
 
-pub(super) fn given(setting: &Setting, matches: &ArgMatches) -> Option<RawSetting> {
+pub(super) fn read_flag(setting: &Setting, matches: &ArgMatches) -> Option<RawSetting> {
     let values = matches.get_many::<String>(setting.flag)?;
     Some(RawSetting {
         key: setting.key.into(),

@@ -112,10 +112,10 @@ pub struct PlacementArgs {
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
     /// Update domain [default for a new machine: the next one].
-    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true)]
     pub update_domain: Option<u32>,
     /// Fault domain [default for a new machine: the next one].
-    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain")]
+    #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true, visible_alias = "platform-fault-domain")]
     pub fault_domain: Option<u32>,
     /// Availability zone; "" removes it.
     #[arg(short, long, value_name = "ZONE")]

@@ -21,7 +21,7 @@ pub enum VmssCommand {
         #[command(flatten)]
         set: ResourceName,
         /// Number of instances to scale to.
-        #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true)]
+        #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true)]
         new_capacity: u32,
         #[command(flatten)]
         waiting: NoWaitArgs,
@@ -119,7 +119,7 @@ pub struct CreateSetArgs {
     #[command(flatten)]
     pub set: ResourceName,
     /// Number of instances.
-    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, default_value_t = 2)]
+    #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true, default_value_t = 2)]
     pub instance_count: u32,
     /// Orchestration mode: individual machines that share one document, or numbered instances in placement groups.
     #[arg(long, value_name = "MODE", default_value = "Flexible", ignore_case = true)]
@@ -140,10 +140,10 @@ pub struct CreateSetArgs {
     #[arg(short, long, value_name = "ZONE", num_args = 1..)]
     pub zones: Vec<String>,
     /// Number of update domains.
-    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true, visible_alias = "platform-update-domain-count")]
     pub update_domains: Option<u32>,
     /// Number of fault domains.
-    #[arg(long, value_name = "N", value_parser = parse::whole, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
+    #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true, visible_alias = "platform-fault-domain-count")]
     pub fault_domains: Option<u32>,
     /// Maximum number of instances in one placement group of a Uniform set, or none for no limit [default: 100].
     #[arg(long, value_name = "N|none", value_parser = parse::number_or_none)]

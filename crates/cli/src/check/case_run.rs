@@ -47,7 +47,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Duration of impacts before scaling; long enough to be seen by one poll per second.
 const IMPACT: Duration = Duration::from_secs(3 * 60);
 
-pub fn all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Observation>, Failure> {
+pub fn run_all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Observation>, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
     let context = CheckContext {
@@ -93,7 +93,7 @@ struct CaseRun<'a> {
 
 impl<'a> CaseRun<'a> {
     fn open(case: &'a Case, context: &'a CheckContext, runtime: &'a Runtime) -> Result<CaseRun<'a>, Failure> {
-        let running = runtime.block_on(forewarn_server::start(config(case)));
+        let running = runtime.block_on(forewarn_server::start(server_config(case)));
         let running = running.map_err(|error| Failure::Refused(format!("{error:#}")))?;
         let Some(BoundAddress::Tcp(metadata)) = running.metadata.first().cloned() else { return Err(internal_error()) };
         let server = format!("http://{}", running.management);
@@ -112,17 +112,17 @@ impl<'a> CaseRun<'a> {
     }
 
     fn run(mut self) -> Result<Observation, Failure> {
-        let run = self.begin()?;
-        let machine = self.subject()?;
-        let permit = self.context.starting.enter();
+        let run = self.start_scenario()?;
+        let machine = self.wait_for_machine()?;
+        let permit = self.context.starting.acquire();
         let mut handler = Handler::start(self.case, self.context, &self.server, &self.metadata)?;
         let mut watch = Monitor { machine, begun: self.engine.now(), next: 0, observed: Observation::default() };
-        let result = self.watch(run, &mut handler, &mut watch, permit);
+        let result = self.observe(run, &mut handler, &mut watch, permit);
         handler.end();
         watch.record_requests(&self.endpoint);
         watch.observed.until = self.engine.now().since(watch.begun);
         watch.observed.marks = handler.marks(watch.begun);
-        watch.observed.events = self.events(watch.begun)?;
+        watch.observed.events = self.read_events(watch.begun)?;
         if let Some(running) = self.running.take() {
             self.runtime.block_on(running.stop());
         }
@@ -130,7 +130,7 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Starts the scenario; None if the case has none.
-    fn begin(&self) -> Result<Option<u64>, Failure> {
+    fn start_scenario(&self) -> Result<Option<u64>, Failure> {
         let Some(scenario) = self.case.scenario else {
             self.api.post(&Call::api(&["machines"]), &json!({ "name": self.case.subject }))?;
             return Ok(None);
@@ -140,7 +140,7 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Waits until the scenario has created the machine.
-    fn subject(&self) -> Result<MachineId, Failure> {
+    fn wait_for_machine(&self) -> Result<MachineId, Failure> {
         let until = Instant::now() + FIRST_REQUEST_MAX;
         loop {
             if let Found::One(id) = self.engine.snapshot().region.machine_by_name(self.case.subject, None) {
@@ -154,7 +154,7 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Records until everything expected of the case has happened.
-    fn watch(
+    fn observe(
         &self,
         run: Option<u64>,
         handler: &mut Handler,
@@ -173,7 +173,7 @@ impl<'a> CaseRun<'a> {
             if watch.observed.requests.is_empty()
                 && (begun.elapsed() > FIRST_REQUEST_MAX || watch.observed.exit.is_some())
             {
-                return Err(self.give_up(watch, handler));
+                return Err(self.abort(watch, handler));
             }
             if let Some((status, count)) =
                 watch.observed.all_refused().filter(|(_, n)| *n >= REFUSED_MAX && begun.elapsed() > FIRST_REQUEST_MAX)
@@ -186,7 +186,7 @@ impl<'a> CaseRun<'a> {
                 drop(permit.take());
             }
             if over.is_none() && self.has_finished(run, begun, watch)? {
-                let last = self.events(watch.begun)?.iter().filter_map(|event| event.ended).max();
+                let last = self.read_events(watch.begun)?.iter().filter_map(|event| event.ended).max();
                 over = Some((Instant::now(), last.unwrap_or_default()));
             }
             if over.is_some_and(|(since, ended)| self.is_settled(since, ended, watch, handler))
@@ -199,7 +199,7 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Aborts all cases, because a handler without requests cannot be judged.
-    fn give_up(&self, watch: &Monitor, handler: &Handler) -> Failure {
+    fn abort(&self, watch: &Monitor, handler: &Handler) -> Failure {
         if self.context.aborted.swap(true, Ordering::Relaxed) {
             return Failure::Silent;
         }
@@ -239,10 +239,10 @@ impl<'a> CaseRun<'a> {
         marked || now.saturating_sub(poll) > MARK_WAIT
     }
 
-    fn events(&self, begun: Timestamp) -> Result<Vec<Event>, Failure> {
+    fn read_events(&self, begun: Timestamp) -> Result<Vec<Event>, Failure> {
         let rows = self.runtime.block_on(self.engine.history(HistoryQuery::default()));
         let rows = rows.map_err(|error| Failure::Refused(error.to_string()))?;
-        Ok(events(&rows, self.case.subject, begun))
+        Ok(collect_events(&rows, self.case.subject, begun))
     }
 }
 
@@ -257,7 +257,7 @@ pub struct StartLimiter {
 pub struct Permit<'a>(&'a StartLimiter);
 
 impl StartLimiter {
-    fn enter(&self) -> Permit<'_> {
+    fn acquire(&self) -> Permit<'_> {
         let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let mut count =
             self.changed.wait_while(count, |count| *count >= STARTING_MAX).unwrap_or_else(PoisonError::into_inner);
@@ -312,7 +312,7 @@ const ASKED_BY_RUN: &str = "/metadata/versions";
 /// Faults after which the document cannot be read.
 const SPOILED: [&str; 4] = ["Status", "Reset", "Truncated", "Malformed"];
 
-fn config(case: &Case) -> Config {
+fn server_config(case: &Case) -> Config {
     let loopback = ([127, 0, 0, 1], 0).into();
     let impacts = Impacts {
         live_migration: IMPACT,
@@ -339,7 +339,7 @@ fn config(case: &Case) -> Config {
 }
 
 /// Collects events from history rows.
-fn events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
+fn collect_events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     for row in rows {
         let Some(id) = row.event.map(|id| id.to_string()) else { continue };
@@ -354,8 +354,8 @@ fn events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
                 ended: None,
                 canceled: false,
             }),
-            "started" => on(&mut events, &id, |event| event.started = Some(at)),
-            "ended" => on(&mut events, &id, |event| {
+            "started" => update_event(&mut events, &id, |event| event.started = Some(at)),
+            "ended" => update_event(&mut events, &id, |event| {
                 event.ended = Some(at);
                 event.canceled = row.outcome.as_deref() == Some("canceled");
             }),
@@ -365,7 +365,7 @@ fn events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
     events
 }
 
-fn on(events: &mut [Event], id: &str, change: impl FnOnce(&mut Event)) {
+fn update_event(events: &mut [Event], id: &str, change: impl FnOnce(&mut Event)) {
     events.iter_mut().find(|event| event.id == id).map(change).unwrap_or_default();
 }
 
@@ -374,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_case_that_knows_why_nothing_can_be_said_is_heard() {
+    fn the_failure_with_a_message_is_returned() {
         let why = || Failure::Failed("why".into());
         let broken_off = || Err(Failure::Silent);
         assert_eq!(collect(vec![broken_off(), Err(why()), broken_off()]).unwrap_err(), why());

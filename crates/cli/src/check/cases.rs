@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn every_scenario_that_is_listed_is_a_case() {
+    fn every_built_in_scenario_is_a_case() {
         for shipped in SHIPPED {
             assert!(select(&[shipped.name.into()], Profile::Own).is_ok(), "{}", shipped.name);
         }
     }
 
     #[test]
-    fn a_case_that_says_nothing_of_a_profile_is_left_out() {
+    fn cases_that_do_not_apply_to_a_profile_are_left_out() {
         let gate = ["terminate-gate".to_owned()];
         let Err(Failure::Usage(message)) = select(&gate, Profile::Never) else { panic!("it fits") };
         assert!(message.contains("approve their own events"), "{message}");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_case_is_named_with_the_one_that_was_meant() {
+    fn an_unknown_case_is_reported_with_a_suggestion() {
         let select = |names: &[String]| select(names, Profile::Own);
         let Err(Failure::Usage(message)) = select(&["evicton".into()]) else { panic!("it is not known") };
         assert!(message.starts_with("there is no case 'evicton'. Did you mean 'eviction'?"), "{message}");

@@ -64,7 +64,7 @@ impl Handler {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten().map(|status| (now(), status));
         }
-        self.ended.map(|(at, status)| (at.since(begun), how(status)))
+        self.ended.map(|(at, status)| (at.since(begun), describe_exit(status)))
     }
 
     /// Ends the handler and its process group.
@@ -118,18 +118,18 @@ impl Reader {
             let mut line = Vec::new();
             match (&mut stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
                 Ok(0) | Err(_) => return,
-                Ok(_) => self.line(String::from_utf8_lossy(&line).trim_end()),
+                Ok(_) => self.record_line(String::from_utf8_lossy(&line).trim_end()),
             }
         }
     }
 
-    fn line(&self, line: &str) {
+    fn record_line(&self, line: &str) {
         let at = now();
         if self.verbose {
             output::print_stderr(&output::escape(&format!("{}: {line}", self.name)));
         }
         let mut written = lock(&self.written);
-        written.marks.extend(self.marks.of(line).into_iter().map(|mark| (at, mark)));
+        written.marks.extend(self.marks.find(line).into_iter().map(|mark| (at, mark)));
         if !line.is_empty() {
             written.last = Some(output::escape(line));
         }
@@ -149,7 +149,7 @@ fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }
 
-fn how(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

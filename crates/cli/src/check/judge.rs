@@ -119,7 +119,7 @@ impl Judge<'_> {
         };
         match self.observed.poll_after(last) {
             Some(_) => self.add(Severity::Good, "kept polling after faulty responses"),
-            None => self.add(Severity::Bad, "stopped operation after wrong answers"),
+            None => self.add(Severity::Bad, "stopped polling after faulty responses"),
         }
     }
 

@@ -17,7 +17,7 @@ pub enum Mark {
 }
 
 impl Marks {
-    pub fn typed(words: &[String]) -> Result<Marks, Failure> {
+    pub fn parse(words: &[String]) -> Result<Marks, Failure> {
         let mut marks = Marks::default();
         for word in words {
             let (name, text) = word.split_once('=').unwrap_or((word, ""));
@@ -41,7 +41,7 @@ impl Marks {
     }
 
     /// The marks that match a line of output.
-    pub fn of(&self, line: &str) -> Vec<Mark> {
+    pub fn find(&self, line: &str) -> Vec<Mark> {
         let found = [(&self.prepared, Mark::Prepared), (&self.restored, Mark::Restored)];
         found
             .into_iter()
@@ -56,12 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_wrong_marks_are_named() {
-        let marks = Marks::typed(&["prepared=^drain(ed|ing)".into(), "restored=back".into()]).unwrap();
-        assert_eq!(marks.of("drained web_0, back soon"), [Mark::Prepared, Mark::Restored]);
-        assert_eq!(marks.of("not drained"), []);
+    fn marks_are_found_in_lines_and_invalid_ones_are_refused() {
+        let marks = Marks::parse(&["prepared=^drain(ed|ing)".into(), "restored=back".into()]).unwrap();
+        assert_eq!(marks.find("drained web_0, back soon"), [Mark::Prepared, Mark::Restored]);
+        assert_eq!(marks.find("not drained"), []);
         for (word, part) in [("perpared=x", "use prepared=REGEX"), ("prepared=(", "invalid regular expression")] {
-            let Err(Failure::Usage(message)) = Marks::typed(&[word.into()]) else { panic!("{word} is wrong") };
+            let Err(Failure::Usage(message)) = Marks::parse(&[word.into()]) else { panic!("{word} is wrong") };
             assert!(message.contains(part), "{message}");
         }
     }

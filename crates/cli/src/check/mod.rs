@@ -30,19 +30,19 @@ use judge::Verdict;
 use marks::Marks;
 
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let marks = Marks::typed(&args.mark)?;
+    let marks = Marks::parse(&args.mark)?;
     let cases = cases::select(&args.only, args.profile)?;
-    let observed = case_run::all(args, &cases, &marks)?;
+    let observed = case_run::run_all(args, &cases, &marks)?;
     let verdicts: Vec<Verdict> = cases
         .iter()
         .zip(&observed)
         .map(|(case, observed)| judge::judge(case, observed, args.profile, &marks))
         .collect();
     if let Some(file) = &args.junit {
-        let written = std::fs::write(file, report::junit(&verdicts));
+        let written = std::fs::write(file, report::render_junit(&verdicts));
         written.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))?;
     }
-    report::show(&verdicts, args.output)?;
+    report::print(&verdicts, args.output)?;
     match verdicts.iter().filter(|verdict| !verdict.passed()).count() {
         0 => Ok(()),
         failed => Err(Failure::Failed(format!("{failed} of {} cases failed", verdicts.len()))),

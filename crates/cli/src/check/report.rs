@@ -11,8 +11,8 @@ use crate::args::Output;
 use crate::failure::Failure;
 use crate::output::{self, Cell, Color, TableRow};
 
-pub fn show(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
-    output::print_list::<Row>(&values(verdicts), output)?;
+pub fn print(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
+    output::print_list::<Row>(&to_json(verdicts), output)?;
     match (output, not_observed(verdicts)) {
         (Output::Table, Some(text)) => output::print_line(&text),
         _ => Ok(()),
@@ -81,7 +81,7 @@ fn summary(verdict: &Verdict) -> String {
     texts(of(Severity::Good).chain(of(Severity::Remark)).collect())
 }
 
-fn values(verdicts: &[Verdict]) -> Vec<Value> {
+fn to_json(verdicts: &[Verdict]) -> Vec<Value> {
     let millis = |span: Option<Duration>| span.map(|span| span.as_millis() as u64);
     let values = verdicts.iter().map(|verdict| {
         json!({
@@ -92,13 +92,13 @@ fn values(verdicts: &[Verdict]) -> Vec<Value> {
             "intervalMilliseconds": millis(verdict.numbers.interval),
             "seenAfterMilliseconds": millis(verdict.numbers.seen_after),
             "approvedAfterMilliseconds": millis(verdict.numbers.approved_after),
-            "findings": verdict.findings.iter().map(|it| json!({ "weight": word(it.severity), "text": it.text })).collect::<Vec<_>>(),
+            "findings": verdict.findings.iter().map(|it| json!({ "weight": severity_word(it.severity), "text": it.text })).collect::<Vec<_>>(),
         })
     });
     values.collect()
 }
 
-fn word(severity: Severity) -> &'static str {
+fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Good => "good",
         Severity::Remark => "remark",
@@ -107,26 +107,26 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-pub fn junit(verdicts: &[Verdict]) -> String {
+pub fn render_junit(verdicts: &[Verdict]) -> String {
     let failed = verdicts.iter().filter(|verdict| !verdict.passed()).count();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(xml, "<testsuite name=\"forewarn check\" tests=\"{}\" failures=\"{failed}\">", verdicts.len());
     for verdict in verdicts {
-        let _ = writeln!(xml, "  <testcase classname=\"forewarn.check\" name=\"{}\">", escaped(verdict.case));
+        let _ = writeln!(xml, "  <testcase classname=\"forewarn.check\" name=\"{}\">", escape_xml(verdict.case));
         for finding in &verdict.findings {
             if finding.severity == Severity::Bad {
-                let _ = writeln!(xml, "    <failure message=\"{}\"/>", escaped(&finding.text));
+                let _ = writeln!(xml, "    <failure message=\"{}\"/>", escape_xml(&finding.text));
             }
         }
         let lines: Vec<String> =
-            verdict.findings.iter().map(|it| format!("{}: {}", word(it.severity), it.text)).collect();
-        let _ = writeln!(xml, "    <system-out>{}</system-out>\n  </testcase>", escaped(&lines.join("\n")));
+            verdict.findings.iter().map(|it| format!("{}: {}", severity_word(it.severity), it.text)).collect();
+        let _ = writeln!(xml, "    <system-out>{}</system-out>\n  </testcase>", escape_xml(&lines.join("\n")));
     }
     xml.push_str("</testsuite>\n");
     xml
 }
 
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -147,7 +147,7 @@ mod tests {
     use crate::check::judge::Numbers;
 
     #[test]
-    fn what_is_bad_is_a_failure_of_its_case() {
+    fn failures_are_reported_per_case() {
         let finding = |severity, text: &str| Finding { severity, text: text.into() };
         let findings =
             vec![finding(Severity::Good, "polls"), finding(Severity::Bad, "approved \"<another>'s\" & \u{1}")];
@@ -155,16 +155,16 @@ mod tests {
             Verdict { case: "idle", numbers: Numbers::default(), findings: vec![] },
             Verdict { case: "reset", numbers: Numbers::default(), findings },
         ];
-        let xml = junit(&verdicts);
+        let xml = render_junit(&verdicts);
         assert!(xml.contains("tests=\"2\" failures=\"1\""), "{xml}");
         assert!(xml.contains("<failure message=\"approved &quot;&lt;another&gt;'s&quot; &amp; ?\"/>"), "{xml}");
         assert_eq!(xml.matches("<testcase").count(), xml.matches("</testcase>").count());
         assert_eq!(summary(&verdicts[1]), "approved \"<another>'s\" & \u{1}");
-        assert_eq!(values(&verdicts)[0]["verdict"], "passed");
+        assert_eq!(to_json(&verdicts)[0]["verdict"], "passed");
     }
 
     #[test]
-    fn what_was_not_observed_is_said_once() {
+    fn unobserved_aspects_are_listed_once() {
         let finding = |text: &str| Finding { severity: Severity::NotObserved, text: text.into() };
         let verdict = |case| Verdict { case, numbers: Numbers::default(), findings: vec![finding("a"), finding("b")] };
         let verdicts = [verdict("idle"), verdict("reset")];

@@ -75,14 +75,14 @@ impl Call {
 
 impl Api {
     pub fn new(connection: &Connection) -> Result<Api, Failure> {
-        let (token, token_source) = token(connection);
+        let (token, token_source) = find_token(connection);
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(ANSWER_TIMEOUT))
             .max_redirects(0)
             .proxy(None);
-        Ok(Api { agent: config.build().new_agent(), server: server_url(&connection.server)?, token, token_source })
+        Ok(Api { agent: config.build().new_agent(), server: parse_server(&connection.server)?, token, token_source })
     }
 
     /// The server's URL.
@@ -121,7 +121,7 @@ impl Api {
         let mut all = Vec::new();
         loop {
             let mut page = self.get(&call)?;
-            all.append(page["value"].as_array_mut().ok_or_else(|| self.unexpected("a list without `value`"))?);
+            all.append(page["value"].as_array_mut().ok_or_else(|| self.unexpected_answer("a list without `value`"))?);
             let Some(next) = page["next"].as_str().filter(|_| all.len() < most) else { return Ok(all) };
             call.query.retain(|(name, _)| *name != "after");
             call.query.push(("after", next.to_owned()));
@@ -137,7 +137,7 @@ impl Api {
         match status {
             StatusCode::OK => Ok(Some(text)),
             StatusCode::NOT_FOUND => Ok(None),
-            _ => Err(self.refusal(status, &serde_json::from_str(&text).unwrap_or_default(), &call.path)),
+            _ => Err(self.refuse(status, &serde_json::from_str(&text).unwrap_or_default(), &call.path)),
         }
     }
 
@@ -158,7 +158,10 @@ impl Api {
     pub fn changes(&self, after: Option<u64>) -> Result<impl io::Read + Send + 'static, Failure> {
         let response = self.run(&Method::GET, &Call::api(&["changes"]).with("after", after), None)?;
         if response.status() != StatusCode::OK {
-            return Err(self.read(response, "changes").err().unwrap_or_else(|| self.unexpected("no event stream")));
+            return Err(self
+                .read(response, "changes")
+                .err()
+                .unwrap_or_else(|| self.unexpected_answer("no event stream")));
         }
         Ok(response.into_body().into_reader())
     }
@@ -189,12 +192,12 @@ impl Api {
         let value: Option<Value> = if text.is_empty() { Some(Value::Null) } else { serde_json::from_str(&text).ok() };
         match value {
             Some(value) if status.is_success() => Ok(value),
-            Some(value) => Err(self.refusal(status, &value, path)),
-            None => Err(self.unexpected(&format!("{status} without JSON"))),
+            Some(value) => Err(self.refuse(status, &value, path)),
+            None => Err(self.unexpected_answer(&format!("{status} without JSON"))),
         }
     }
 
-    fn refusal(&self, status: StatusCode, body: &Value, path: &str) -> Failure {
+    fn refuse(&self, status: StatusCode, body: &Value, path: &str) -> Failure {
         if status == StatusCode::UNAUTHORIZED {
             return Failure::Refused(self.auth_error());
         }
@@ -204,7 +207,7 @@ impl Api {
                 let question = suggest::did_you_mean(self, path, body).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
             }
-            None => self.unexpected(&format!("{status} without an error message")),
+            None => self.unexpected_answer(&format!("{status} without an error message")),
         }
     }
 
@@ -237,7 +240,7 @@ impl Api {
         Failure::Usage(format!("cannot build a request for {}: {error}; check --server and the token", self.server))
     }
 
-    fn unexpected(&self, what: &str) -> Failure {
+    fn unexpected_answer(&self, what: &str) -> Failure {
         Failure::Refused(format!(
             "unexpected answer from {}: {what}; check that --server is the management address of a forewarn server",
             self.server
@@ -268,7 +271,7 @@ fn cli_message(message: &str) -> String {
 }
 
 /// An unreadable token file matters only if the server requires a token.
-fn token(connection: &Connection) -> (Option<String>, TokenSource) {
+fn find_token(connection: &Connection) -> (Option<String>, TokenSource) {
     let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     if let Some(typed) = connection.token.as_deref().and_then(trimmed) {
         return (Some(typed), TokenSource::Typed);
@@ -284,7 +287,7 @@ fn token(connection: &Connection) -> (Option<String>, TokenSource) {
     }
 }
 
-fn server_url(text: &str) -> Result<String, Failure> {
+fn parse_server(text: &str) -> Result<String, Failure> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let host = with_scheme.strip_prefix("http://").filter(|host| !host.is_empty());
     if host.is_none() {
@@ -304,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_leave_their_place_in_the_path() {
+    fn names_are_escaped_in_paths() {
         let call =
             Call::api(&["machines", "../a b/ü", "restart"]).with("eventId", Some("x&y")).with("group", None::<&str>);
         assert_eq!(call.url("http://s"), "http://s/api/v1/machines/..%2Fa%20b%2F%C3%BC/restart?eventId=x%26y");
@@ -322,9 +325,9 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_addresses_with_or_without_http() {
-        assert_eq!(server_url("127.0.0.1:1").unwrap(), "http://127.0.0.1:1");
-        assert_eq!(server_url("http://h:1/").unwrap(), "http://h:1");
-        assert_eq!(server_url("https://h").unwrap_err().exit_code(), 2);
+    fn server_addresses_have_an_optional_scheme() {
+        assert_eq!(parse_server("127.0.0.1:1").unwrap(), "http://127.0.0.1:1");
+        assert_eq!(parse_server("http://h:1/").unwrap(), "http://h:1");
+        assert_eq!(parse_server("https://h").unwrap_err().exit_code(), 2);
     }
 }

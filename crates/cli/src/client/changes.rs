@@ -28,8 +28,8 @@ pub struct Changes<'a> {
     api: &'a Api,
     heard: Receiver<StreamItem>,
     last: Option<u64>,
-    heard_at: Instant,
-    gone_since: Option<Instant>,
+    last_activity: Instant,
+    unreachable_since: Option<Instant>,
 }
 
 enum StreamItem {
@@ -53,37 +53,39 @@ impl<'a> Changes<'a> {
     pub fn open(api: &'a Api) -> Result<Changes<'a>, Failure> {
         let newest = api.get(&Call::api(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
         let last = newest["value"][0]["number"].as_u64();
-        Ok(Changes { api, heard: listen(api, last)?, last, heard_at: Instant::now(), gone_since: None })
+        Ok(Changes { api, heard: listen(api, last)?, last, last_activity: Instant::now(), unreachable_since: None })
     }
 
     pub fn next(&mut self, within: Duration) -> Result<Next, Failure> {
-        if self.gone_since.is_some() {
+        if self.unreachable_since.is_some() {
             thread::sleep(RETURN_EVERY);
-            return self.again();
+            return self.reconnect();
         }
         let until = Instant::now() + within;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.heard.recv_timeout(left) {
                 Ok(StreamItem::Row { number, row }) => {
-                    self.heard_at = Instant::now();
+                    self.last_activity = Instant::now();
                     self.last = number.or(self.last);
                     return Ok(Next::Row(row));
                 }
-                Ok(StreamItem::Alive) => self.heard_at = Instant::now(),
-                Err(RecvTimeoutError::Timeout) if self.heard_at.elapsed() < SILENCE_MAX => return Ok(Next::Nothing),
-                Err(_) => return self.again(),
+                Ok(StreamItem::Alive) => self.last_activity = Instant::now(),
+                Err(RecvTimeoutError::Timeout) if self.last_activity.elapsed() < SILENCE_MAX => {
+                    return Ok(Next::Nothing);
+                }
+                Err(_) => return self.reconnect(),
             }
         }
     }
 
-    fn again(&mut self) -> Result<Next, Failure> {
-        let since = *self.gone_since.get_or_insert_with(Instant::now);
+    fn reconnect(&mut self) -> Result<Next, Failure> {
+        let since = *self.unreachable_since.get_or_insert_with(Instant::now);
         match listen(self.api, self.last) {
             Ok(heard) => {
                 self.heard = heard;
-                self.heard_at = Instant::now();
-                self.gone_since = None;
+                self.last_activity = Instant::now();
+                self.unreachable_since = None;
                 Ok(Next::Again)
             }
             Err(Failure::Unreachable(_)) if since.elapsed() <= RETURN_MAX => Ok(Next::Gone),
@@ -95,12 +97,12 @@ impl<'a> Changes<'a> {
 fn listen(api: &Api, after: Option<u64>) -> Result<Receiver<StreamItem>, Failure> {
     let stream = api.changes(after)?;
     let (sender, receiver) = sync_channel(AHEAD_MAX);
-    thread::spawn(move || pump(BufReader::new(stream), &sender));
+    thread::spawn(move || forward(BufReader::new(stream), &sender));
     Ok(receiver)
 }
 
 /// Runs until the stream ends or the receiver is dropped.
-fn pump(mut stream: impl BufRead, to: &SyncSender<StreamItem>) {
+fn forward(mut stream: impl BufRead, to: &SyncSender<StreamItem>) {
     let mut number = None;
     let mut data = String::new();
     while let Some(line) = next_line(&mut stream) {
@@ -138,10 +140,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_comments_and_unfinished_ends_are_told_apart() {
+    fn messages_comments_and_incomplete_ends_are_distinguished() {
         let text = ": hello\n\nid: 7\nevent: started\ndata: {\"number\":7}\n\nid: 8\ndata: {\"num";
         let (sender, receiver) = sync_channel(AHEAD_MAX);
-        pump(text.as_bytes(), &sender);
+        forward(text.as_bytes(), &sender);
         drop(sender);
         let heard: Vec<String> = receiver
             .iter()

@@ -6,27 +6,27 @@ use crate::decode::decode_all;
 use crate::failure::Failure;
 
 /// Adds the start time to a finished event.
-pub fn with_start(api: &Api, mut event: Event) -> Result<Event, Failure> {
+pub fn add_start(api: &Api, mut event: Event) -> Result<Event, Failure> {
     if event.ended.is_some() && event.started.is_none() {
-        event.started = rows(api, &event.id)?.iter().find(|row| row.kind == "started").map(|row| row.at);
+        event.started = fetch_rows(api, &event.id)?.iter().find(|row| row.kind == "started").map(|row| row.at);
     }
     Ok(event)
 }
 
-pub fn event(api: &Api, id: &str) -> Result<Option<Event>, Failure> {
-    Ok(from_rows(id, &rows(api, id)?))
+pub fn find_event(api: &Api, id: &str) -> Result<Option<Event>, Failure> {
+    Ok(build_event(id, &fetch_rows(api, id)?))
 }
 
 /// The operation that an event belongs to.
-pub fn owner(api: &Api, event_id: &str) -> Result<Option<String>, Failure> {
-    Ok(rows(api, event_id)?.into_iter().find_map(|row| row.operation))
+pub fn find_operation(api: &Api, event_id: &str) -> Result<Option<String>, Failure> {
+    Ok(fetch_rows(api, event_id)?.into_iter().find_map(|row| row.operation))
 }
 
-fn rows(api: &Api, event_id: &str) -> Result<Vec<HistoryRow>, Failure> {
+fn fetch_rows(api: &Api, event_id: &str) -> Result<Vec<HistoryRow>, Failure> {
     decode_all(&api.list(Call::api(&["history"]).with("event", Some(event_id)))?)
 }
 
-fn from_rows(id: &str, rows: &[HistoryRow]) -> Option<Event> {
+fn build_event(id: &str, rows: &[HistoryRow]) -> Option<Event> {
     let of_kind = |kind: &str| rows.iter().find(|row| row.kind == kind);
     let first = rows.first()?;
     let ended = of_kind("ended");
@@ -36,7 +36,7 @@ fn from_rows(id: &str, rows: &[HistoryRow]) -> Option<Event> {
         id: id.to_owned(),
         kind: text(first, "type").unwrap_or_default(),
         status: "Ended".into(),
-        outcome: ended.and_then(|row| row.outcome.as_deref()).map(api_word),
+        outcome: ended.and_then(|row| row.outcome.as_deref()).map(to_api_word),
         reason: ended.and_then(|row| row.actor.clone().or_else(|| text(row, "reason"))),
         shown: of_kind("appeared").is_some(),
         resources: first.machines.clone(),
@@ -55,7 +55,7 @@ fn from_rows(id: &str, rows: &[HistoryRow]) -> Option<Event> {
 }
 
 /// Converts an outcome from history, `timed-out`, to the spelling of the API, `TimedOut`.
-fn api_word(word: &str) -> String {
+fn to_api_word(word: &str) -> String {
     let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
     word.split('-').filter(|part| part.is_ascii() && !part.is_empty()).map(capital).collect()
 }
@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_forgotten_event_is_told_from_its_rows() {
+    fn a_forgotten_event_is_rebuilt_from_its_rows() {
         let row = |minute: u32, kind: &str, outcome: Option<&str>, actor: Option<&str>| {
             json!({"at": format!("2026-07-28T10:{minute:02}:00Z"), "kind": kind, "outcome": outcome, "actor": actor,
                 "machines": ["web_1"], "operation": "o", "detail": {"type": "Reboot"}})
@@ -78,7 +78,7 @@ mod tests {
             row(2, "started", None, None),
             row(3, "ended", Some("timed-out"), None),
         ];
-        let event = from_rows("E", &decode_all(&rows).unwrap()).unwrap();
+        let event = build_event("E", &decode_all(&rows).unwrap()).unwrap();
         let expected = "Scheduled 10:00:00 · approved by web_1 10:01:00 · Started 10:02:00 · TimedOut 10:03:00";
         assert_eq!((event.kind.as_str(), format_timeline(&event).as_str()), ("Reboot", expected));
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, actor_name, describe, event_history, format_time,
-    format_timeline, operation_noun, time_left,
+    format_time_left, format_timeline, operation_noun,
 };
 use crate::args::Output;
 use crate::decode::decode;
@@ -40,27 +40,27 @@ fn print_started_operation(api: &Api, operation: Operation) -> Result<(), Failur
 
 /// Waits until an operation has finished. Fails with [`Failure::Failed`] if it did not succeed.
 pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure> {
-    let (view, value) = until_over(api, operation_id)?;
-    let lines = |_: &Operation| view.lines(Labels::WhereSeveral);
+    let (view, value) = wait_until_finished(api, operation_id)?;
+    let lines = |_: &Operation| view.render_lines(Labels::WhereSeveral);
     output::print_one(&value, output, lines)?;
-    view.verdict()
+    view.check_result()
 }
 
 /// Waits until all operations have finished; fails with the first failure.
 pub fn wait_all(api: &Api, operation_ids: &[String], output: Output) -> Result<(), Failure> {
     let (mut views, mut values) = (Vec::new(), Vec::new());
     for id in operation_ids {
-        let (view, value) = until_over(api, id)?;
+        let (view, value) = wait_until_finished(api, id)?;
         views.push(view);
         values.push(value);
     }
     output::print_answer(Answer::Many(&values), output, |_: &[Operation]| {
-        views.iter().flat_map(|view| view.lines(Labels::Always)).try_for_each(|line| output::print_line(&line))
+        views.iter().flat_map(|view| view.render_lines(Labels::Always)).try_for_each(|line| output::print_line(&line))
     })?;
-    views.iter().try_for_each(OperationView::verdict)
+    views.iter().try_for_each(OperationView::check_result)
 }
 
-fn until_over(api: &Api, operation_id: &str) -> Result<(OperationView, Value), Failure> {
+fn wait_until_finished(api: &Api, operation_id: &str) -> Result<(OperationView, Value), Failure> {
     let mut changes = Changes::open(api)?;
     let mut view = OperationView::new(decode(&api.get(&Call::api(&["operations", operation_id]))?)?);
     let mut status = StatusLine::new();
@@ -70,12 +70,12 @@ fn until_over(api: &Api, operation_id: &str) -> Result<(OperationView, Value), F
             return Ok((view, value));
         }
         view.announce(&mut status);
-        view.mention_clock(&mut status);
-        next_change(api, &mut changes, &mut view, &mut status)?;
+        view.announce_manual_clock(&mut status);
+        wait_for_change(api, &mut changes, &mut view, &mut status)?;
     }
 }
 
-fn next_change(
+fn wait_for_change(
     api: &Api,
     changes: &mut Changes<'_>,
     view: &mut OperationView,
@@ -90,13 +90,13 @@ fn next_change(
                 view.follow_manual_clock(api)?;
                 status.show(&view.status_text());
             }
-            Next::Gone => status.show_gone(),
+            Next::Gone => status.show_reconnecting(),
             Next::Again => return Ok(()),
         }
     }
 }
 
-fn phrase(before: &str, text: Option<&str>) -> String {
+fn optional_suffix(before: &str, text: Option<&str>) -> String {
     text.map_or(String::new(), |text| format!("{before}{}", output::escape(text)))
 }
 
@@ -148,8 +148,8 @@ impl OperationView {
                 continue;
             }
             let event = match api.get(&Call::api(&["events", &part.id])) {
-                Ok(value) => Some(event_history::with_start(api, decode(&value)?)?),
-                Err(Failure::Refused(_)) => event_history::event(api, &part.id)?,
+                Ok(value) => Some(event_history::add_start(api, decode(&value)?)?),
+                Err(Failure::Refused(_)) => event_history::find_event(api, &part.id)?,
                 Err(failure) => return Err(failure),
             };
             self.events.extend(event.map(|event| (place, event)));
@@ -176,7 +176,7 @@ impl OperationView {
     }
 
     /// Mentions once that a manual clock does not advance by itself.
-    fn mention_clock(&mut self, status: &mut StatusLine) {
+    fn announce_manual_clock(&mut self, status: &mut StatusLine) {
         let advice = self.clock.as_ref().and_then(|(clock, _)| clock.advice());
         if let Some(advice) = advice.filter(|_| !self.clock_mentioned) {
             status.clear();
@@ -203,7 +203,7 @@ impl OperationView {
         }
         let left = match self.now() {
             Some(now) if now.duration_since(event.not_before) > LATE => "waiting for another event to finish".into(),
-            Some(now) => format!("{} left", time_left(event.not_before, now)),
+            Some(now) => format!("{} left", format_time_left(event.not_before, now)),
             None => describe_status(event),
         };
         // An approval that did not start the event waits for others.
@@ -214,7 +214,7 @@ impl OperationView {
         self.clock.as_ref().and_then(|(clock, seen)| clock.now_since(*seen))
     }
 
-    fn lines(&self, labels: Labels) -> Vec<String> {
+    fn render_lines(&self, labels: Labels) -> Vec<String> {
         match (self.events.len(), labels) {
             (0, _) => vec![format!("{} finished: {}.", self.subject(), self.operation.state)],
             (1, Labels::WhereSeveral) => self.events.values().map(format_timeline).collect(),
@@ -226,15 +226,15 @@ impl OperationView {
         }
     }
 
-    fn verdict(&self) -> Result<(), Failure> {
+    fn check_result(&self) -> Result<(), Failure> {
         let because = self.operation.reason.as_deref().or(self.operation.outcome.as_deref());
         match (self.operation.state.as_str(), because) {
             ("Succeeded", _) => Ok(()),
             ("Canceled", by) => {
-                Err(Failure::Failed(format!("operation canceled{}: {}", phrase(" by ", by), self.subject())))
+                Err(Failure::Failed(format!("operation canceled{}: {}", optional_suffix(" by ", by), self.subject())))
             }
             (_, because) => {
-                Err(Failure::Failed(format!("operation failed: {}{}", self.subject(), phrase(": ", because))))
+                Err(Failure::Failed(format!("operation failed: {}{}", self.subject(), optional_suffix(": ", because))))
             }
         }
     }
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_tells_what_is_waited_for_in_80_columns() {
+    fn the_status_fits_80_columns() {
         let check = |now: &str, facts: serde_json::Value, expected: &str| {
             let operation = serde_json::json!({"id": "O", "kind": "Restart", "by": "b", "state": "Running"});
             let mut event = serde_json::json!({"id": "E", "type": "Reboot", "status": "Scheduled", "shown": true,
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_said_in_english() {
+    fn states_are_described() {
         let said = ["Running", "Succeeded", "Failed", "Canceled"].map(describe_state);
         assert_eq!(said, ["is running", "has succeeded", "has failed", "was canceled"]);
     }

@@ -15,5 +15,5 @@ pub use follow::{print_started, wait, wait_all};
 pub use history_line::{describe_row, history_line};
 pub use shapes::*;
 pub use timeline::{
-    actor_name, describe, event_facts, format_time, format_timeline, join_few, operation_noun, time_left,
+    actor_name, describe, event_facts, format_time, format_time_left, format_timeline, join_few, operation_noun,
 };

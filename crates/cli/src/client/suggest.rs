@@ -15,13 +15,13 @@ const GROUPS: [&str; 3] = ["scale-sets", "availability-sets", "cloud-services"];
 pub fn did_you_mean(api: &Api, asked_path: &str, body: &Value) -> Option<String> {
     let error = &body["error"];
     let typed = error["target"].as_str()?;
-    let label = if typed.contains('/') { in_group } else { alone };
-    let names = names(api, &lists(error["code"].as_str()?, asked_path), label);
+    let label = if typed.contains('/') { qualified_name } else { plain_name };
+    let names = fetch_names(api, &lists_to_search(error["code"].as_str()?, asked_path), label);
     nearest(typed, names.iter().map(String::as_str)).map(|near| format!("Did you mean '{near}'?"))
 }
 
 /// The lists that contain names of this kind.
-fn lists(code: &str, asked_path: &str) -> Vec<&'static str> {
+fn lists_to_search(code: &str, asked_path: &str) -> Vec<&'static str> {
     let kind = GROUPS.iter().copied().find(|list| asked_path.split('/').any(|segment| segment == *list));
     match (code, kind) {
         ("MachineNotFound", _) => vec!["machines"],
@@ -33,7 +33,7 @@ fn lists(code: &str, asked_path: &str) -> Vec<&'static str> {
 }
 
 /// Failures only mean that there is no suggestion.
-fn names(api: &Api, lists: &[&str], label: fn(&Value) -> Option<String>) -> Vec<String> {
+fn fetch_names(api: &Api, lists: &[&str], label: fn(&Value) -> Option<String>) -> Vec<String> {
     let of_list = |list: &&str| {
         let page = api.get(&Call::api(&[list]).with("limit", Some(NAMES_MAX))).unwrap_or_default();
         page["value"].as_array().into_iter().flatten().filter_map(label).collect::<Vec<_>>()
@@ -41,12 +41,12 @@ fn names(api: &Api, lists: &[&str], label: fn(&Value) -> Option<String>) -> Vec<
     lists.iter().flat_map(of_list).collect()
 }
 
-fn alone(value: &Value) -> Option<String> {
+fn plain_name(value: &Value) -> Option<String> {
     value["name"].as_str().map(String::from)
 }
 
 /// A role instance belongs to its cloud service, everything else to its resource group.
-fn in_group(value: &Value) -> Option<String> {
+fn qualified_name(value: &Value) -> Option<String> {
     let group = value["cloudService"].as_str().or(value["resourceGroup"].as_str())?;
     Some(format!("{group}/{}", value["name"].as_str()?))
 }

@@ -19,7 +19,7 @@ pub fn format_timeline(event: &Event) -> String {
         steps.add("Started", started);
     }
     if let Some(ended) = event.ended {
-        steps.add(&ending(event), ended);
+        steps.add(&describe_end(event), ended);
     }
     let unseen = if event.shown { "" } else { " (no handler connected)" };
     format!("{}{unseen}", escape(&steps.words.join(" · ")))
@@ -42,7 +42,7 @@ impl Steps {
     }
 }
 
-fn ending(event: &Event) -> String {
+fn describe_end(event: &Event) -> String {
     match (event.outcome.as_deref(), event.reason.as_deref()) {
         (Some("Canceled"), Some(by)) => format!("Canceled by {}", actor_name(by)),
         (Some(outcome), Some(reason)) => format!("{outcome} ({reason})"),
@@ -62,7 +62,7 @@ pub fn format_time(at: Timestamp) -> String {
 }
 
 /// `14:32`, `2:00:05`, `0:00` when it is past.
-pub fn time_left(until: Timestamp, now: Timestamp) -> String {
+pub fn format_time_left(until: Timestamp, now: Timestamp) -> String {
     let secs = until.duration_since(now).as_secs().max(0);
     let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn lives_are_told_in_one_line() {
+    fn timelines_are_one_line() {
         check(
             json!({"approval": {"by": "guest:web_1", "at": "2026-07-28T10:00:12Z"}, "started": "2026-07-28T10:00:12Z",
                 "ended": "2026-07-28T10:01:20Z", "outcome": "Completed"}),
@@ -157,7 +157,7 @@ mod tests {
     fn time_left_is_short() {
         let check = |secs: i64, expected: &str| {
             let now = Timestamp::from_second(1_000_000).unwrap();
-            assert_eq!(time_left(Timestamp::from_second(1_000_000 + secs).unwrap(), now), expected);
+            assert_eq!(format_time_left(Timestamp::from_second(1_000_000 + secs).unwrap(), now), expected);
         };
         check(872, "14:32");
         check(7205, "2:00:05");

@@ -31,11 +31,11 @@ pub fn export(args: ArchiveArgs) -> Result<(), Failure> {
     }
     let mut store = open(&directory)?;
     let summary = if is_dash(&args.file) {
-        archive::export(&mut store, BufWriter::new(io::stdout().lock())).map_err(refused)?
+        archive::export(&mut store, BufWriter::new(io::stdout().lock())).map_err(store_failure)?
     } else {
         export_to_file(&mut store, &args.file)?
     };
-    output::print_stderr(&format!("Exported {}", counted(summary)));
+    output::print_stderr(&format!("Exported {}", describe_summary(summary)));
     Ok(())
 }
 
@@ -52,7 +52,7 @@ fn export_to_file(store: &mut SqliteStore, file: &Path) -> Result<Summary, Failu
 fn write_whole(store: &mut SqliteStore, beside: &Path, file: &Path) -> Result<Summary, Failure> {
     let no_file = |error: io::Error| Failure::Refused(format!("cannot write {}: {error}", file.display()));
     let mut out = BufWriter::new(private_file(beside).map_err(no_file)?);
-    let summary = archive::export(store, &mut out).map_err(refused)?;
+    let summary = archive::export(store, &mut out).map_err(store_failure)?;
     out.flush().and_then(|()| out.get_ref().sync_all()).and_then(|()| fs::rename(beside, file)).map_err(no_file)?;
     Ok(summary)
 }
@@ -70,8 +70,8 @@ pub fn import(args: ArchiveArgs) -> Result<(), Failure> {
             .map_err(|error| Failure::Refused(format!("cannot read {}: {error}", args.file.display())))?;
         archive::import(BufReader::new(input), &mut open(&directory)?)
     };
-    let summary = summary.map_err(refused)?;
-    output::print_stderr(&format!("Imported {} into {}", counted(summary), directory.display()));
+    let summary = summary.map_err(store_failure)?;
+    output::print_stderr(&format!("Imported {} into {}", describe_summary(summary), directory.display()));
     Ok(())
 }
 
@@ -85,11 +85,11 @@ fn open(directory: &Path) -> Result<SqliteStore, Failure> {
         StoreError::Message(text) if text.contains(IN_USE) => {
             Failure::Refused(format!("a server is using {}: stop it first", directory.display()))
         }
-        _ => refused(error),
+        _ => store_failure(error),
     })
 }
 
-fn counted(summary: Summary) -> String {
+fn describe_summary(summary: Summary) -> String {
     let Summary { records, attachments, history } = summary;
     match attachments {
         0 => format!("{records} records and {history} history rows"),
@@ -98,7 +98,7 @@ fn counted(summary: Summary) -> String {
 }
 
 /// The error with its causes.
-fn refused(error: StoreError) -> Failure {
+fn store_failure(error: StoreError) -> Failure {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

@@ -50,22 +50,22 @@ pub fn run(args: &AzArgs) -> Result<(), Failure> {
     }
     match prepare(args) {
         Ok(variables) => variables.iter().try_for_each(|(name, value)| output::print_line(&export(name, value))),
-        Err(failure) => Err(stop_eval(failure)),
+        Err(failure) => Err(fail_eval(failure)),
     }
 }
 
 /// Makes `eval` fail: evaluating nothing would succeed, and the next az would use the account of the user.
-fn stop_eval(failure: Failure) -> Failure {
+fn fail_eval(failure: Failure) -> Failure {
     if io::stdout().is_terminal() {
         return failure;
     }
     let told = failure.with_advice(
         "AZURE_CONFIG_DIR is set to an invalid path so that az cannot reach Azure by accident; `unset AZURE_CONFIG_DIR` undoes this",
     );
-    output::print_line(&stop_lines()).err().unwrap_or(told)
+    output::print_line(&fail_eval_lines()).err().unwrap_or(told)
 }
 
-fn stop_lines() -> String {
+fn fail_eval_lines() -> String {
     format!("{}\nfalse", export("AZURE_CONFIG_DIR", NOWHERE))
 }
 
@@ -74,7 +74,7 @@ pub fn print_eval_guard(words: &[OsString]) {
     let runs_az = words.iter().any(|word| word == "--");
     if words.get(1).is_some_and(|word| word == "az") && !runs_az && !io::stdout().is_terminal() {
         // The usage error follows.
-        let _ = output::print_line(&stop_lines());
+        let _ = output::print_line(&fail_eval_lines());
     }
 }
 
@@ -82,14 +82,14 @@ pub fn print_eval_guard(words: &[OsString]) {
 fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     let data = data_directory(args.connection.data.clone())?;
     let api = Api::new(&args.connection)?;
-    let server = Server::ask(&api)?;
+    let server = Server::fetch(&api)?;
     let kept = client_in(&data, args.role).map_err(|error| Failure::Refused(error.to_string()))?;
     let kept = kept.filter(|(tenant, _)| *tenant == server.tenant);
     let kept = kept.map(|(_, client)| (client.client_id, client.secret));
     let dir = match (&args.dir, &kept) {
         (Some(dir), _) => dir.clone(),
         (None, Some(_)) => data.join("azure"),
-        (None, None) => beside(&server)?,
+        (None, None) => cache_directory(&server)?,
     };
     let dir = std::path::absolute(&dir).map_err(|error| cannot_write(&dir, &error))?;
     let account = Account::find(&api, &data, args.role, kept)?;
@@ -104,7 +104,7 @@ fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
 }
 
 /// A directory of the user for a server without a data directory.
-fn beside(server: &Server) -> Result<PathBuf, Failure> {
+fn cache_directory(server: &Server) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     let base = absolute("XDG_RUNTIME_DIR").or_else(cache).ok_or_else(|| {
@@ -149,7 +149,7 @@ struct Server {
 }
 
 impl Server {
-    fn ask(api: &Api) -> Result<Server, Failure> {
+    fn fetch(api: &Api) -> Result<Server, Failure> {
         let strange =
             || Failure::Refused("the server does not report an https address: it may be an older version".into());
         let text = api.text(&Call::path("/metadata/endpoints"))?.ok_or_else(strange)?;
@@ -289,14 +289,14 @@ fn system_bundle(dir: &Path) -> String {
 #[derive(PartialEq, Eq)]
 enum Written {
     Changed,
-    AsBefore,
+    Unchanged,
 }
 
 /// Replaces the file by one that only its owner can read.
 fn write(dir: &Path, name: &str, text: &str) -> Result<Written, Failure> {
     let path = dir.join(name);
     if fs::read_to_string(&path).is_ok_and(|before| before == text) {
-        return Ok(Written::AsBefore);
+        return Ok(Written::Unchanged);
     }
     let beside = dir.join(format!("{name}.new"));
     let written = || {

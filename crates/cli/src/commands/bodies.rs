@@ -12,7 +12,7 @@ pub fn object(fields: &[(&str, Value)]) -> Value {
 }
 
 /// Refuses a change without any option.
-pub fn something(body: Value, command: &str) -> Result<Value, Failure> {
+pub fn require_change(body: Value, command: &str) -> Result<Value, Failure> {
     if body.as_object().is_some_and(Map::is_empty) {
         let what = format!("nothing to change: see `forewarn {command} --help` for the options");
         return Err(Failure::Usage(what));
@@ -53,7 +53,7 @@ pub fn terminate_change(change: &TerminateChange) -> Result<Option<Value>, Failu
 }
 
 pub fn policy(args: &PolicyArgs) -> Value {
-    or_null(object(&[
+    null_if_empty(object(&[
         ("approveUserReboot", json!(args.approve_user_reboot)),
         ("approveUserRedeploy", json!(args.approve_user_redeploy)),
         ("approveAllInstancesDown", json!(args.approve_all_instances_down)),
@@ -62,7 +62,7 @@ pub fn policy(args: &PolicyArgs) -> Value {
 
 pub fn details(args: &DetailArgs) -> Value {
     let part = |index: usize| json!(args.image.as_ref().map(|Image(parts)| &parts[index]));
-    or_null(object(&[
+    null_if_empty(object(&[
         ("location", json!(args.location)),
         ("size", json!(args.size)),
         ("osType", json!(args.os_type)),
@@ -80,9 +80,11 @@ pub fn tags(args: &DetailArgs) -> Result<Value, Failure> {
         Some((name.to_owned(), json!(value)))
     };
     let pairs: Option<Map<String, Value>> = args.tag.iter().chain(&args.tags).map(pair).collect();
-    pairs.map(|pairs| or_null(Value::Object(pairs))).ok_or_else(|| Failure::Usage("invalid tag: use NAME=VALUE".into()))
+    pairs
+        .map(|pairs| null_if_empty(Value::Object(pairs)))
+        .ok_or_else(|| Failure::Usage("invalid tag: use NAME=VALUE".into()))
 }
 
-fn or_null(value: Value) -> Value {
+fn null_if_empty(value: Value) -> Value {
     if value.as_object().is_some_and(Map::is_empty) { Value::Null } else { value }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::sentence;
+use super::single_line;
 use crate::args::{ClockCommand, Output};
 use crate::client::{Api, Call, Clock, format_time};
 use crate::failure::Failure;
@@ -16,10 +16,10 @@ pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Fail
         }
         ClockCommand::Set { time } => api.put(&Call::api(&["clock"]), &json!({ "now": time.to_string() }))?,
     };
-    output::print_one(&answer, output, |clock: &Clock| sentence(words(clock)))
+    output::print_one(&answer, output, |clock: &Clock| single_line(describe(clock)))
 }
 
-fn words(clock: &Clock) -> String {
+fn describe(clock: &Clock) -> String {
     let scale =
         if clock.notice_scale == 1 { String::new() } else { format!(", notice divided by {}", clock.notice_scale) };
     let next = clock.next().map_or(String::new(), |(at, of)| format!("; {}: {of}", format_time(at)));

@@ -48,7 +48,7 @@ impl TableRow for Event {
     }
 }
 
-fn told(event: &Event) -> String {
+fn describe(event: &Event) -> String {
     format!("{}: {}", event.id, format_timeline(event))
 }
 
@@ -68,11 +68,11 @@ fn approve(api: &Api, ids: &[String], output: Output) -> Result<(), Failure> {
     let answer = api.post(&Call::api(&["events", "approve"]), &json!({ "events": ids }))?;
     let values = answer["value"].as_array().cloned().unwrap_or_default();
     output::print_answer(Answer::Many(&values), output, |events: &[Event]| {
-        events.iter().try_for_each(|event| output::print_line(&told(event)))
+        events.iter().try_for_each(|event| output::print_line(&describe(event)))
     })
 }
 
 fn cancel(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
     let answer = api.post(&Call::api(&["events", id, "cancel"]), &json!({}))?;
-    output::print_one(&answer, output, |event| vec![told(event)])
+    output::print_one(&answer, output, |event| vec![describe(event)])
 }

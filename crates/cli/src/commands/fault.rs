@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::bodies::object;
-use super::sentence;
+use super::single_line;
 use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output};
 use crate::client::{Api, Call, format_time};
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use crate::parse::span_text;
 struct Fault {
     id: u64,
     machine: Option<String>,
-    fault: Kind,
+    fault: FaultSpec,
     count: Option<u64>,
     percent: Option<u8>,
     method: Option<String>,
@@ -29,7 +29,7 @@ struct Fault {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Kind {
+struct FaultSpec {
     kind: String,
     status: Option<u16>,
     delay_seconds: Option<f64>,
@@ -39,7 +39,7 @@ pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Fail
     match command {
         FaultCommand::Add(args) => {
             check_retry_after(args)?;
-            added(&api.post(&Call::api(&["faults"]), &new_fault(args))?, output)
+            print_added(&api.post(&Call::api(&["faults"]), &new_fault(args))?, output)
         }
         FaultCommand::List { vm } => {
             let call = Call::api(&["faults"]).with("machine", vm.as_ref());
@@ -120,10 +120,15 @@ fn code(status: FaultStatus) -> u16 {
     }
 }
 
-fn added(value: &Value, output: Output) -> Result<(), Failure> {
+fn print_added(value: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(value, output, |fault: &Fault| {
-        let whose = fault.whose("all machines");
-        sentence(format!("Added fault {}: {} for {whose}, {}", fault.id, fault.what(), fault.life()))
+        let whose = fault.machine_or("all machines");
+        single_line(format!(
+            "Added fault {}: {} for {whose}, {}",
+            fault.id,
+            fault.describe(),
+            fault.describe_remaining()
+        ))
     })
 }
 
@@ -140,7 +145,7 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
             return output::print_line("There are no faults to clear.");
         }
         faults.iter().try_for_each(|fault| {
-            let text = format!("Cleared fault {}: {}, applied {}", fault.id, fault.what(), times(fault.met));
+            let text = format!("Cleared fault {}: {}, applied {}", fault.id, fault.describe(), format_times(fault.met));
             output::print_line(&output::escape(&text))
         })
     })
@@ -153,22 +158,22 @@ impl TableRow for Fault {
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(self.id.to_string()),
-            Cell::new(self.whose("(all)")),
-            Cell::new(self.what()),
-            Cell::new(self.life()),
-            Cell::new(times(self.met)),
+            Cell::new(self.machine_or("(all)")),
+            Cell::new(self.describe()),
+            Cell::new(self.describe_remaining()),
+            Cell::new(format_times(self.met)),
         ]
     }
 }
 
 impl Fault {
-    fn whose<'a>(&'a self, everybody: &'a str) -> &'a str {
-        self.machine.as_deref().unwrap_or(everybody)
+    fn machine_or<'a>(&'a self, default: &'a str) -> &'a str {
+        self.machine.as_deref().unwrap_or(default)
     }
 
     /// `Status 429`, `Delay 2s, GET, 50 %`.
-    fn what(&self) -> String {
-        let Kind { kind, status, delay_seconds } = &self.fault;
+    fn describe(&self) -> String {
+        let FaultSpec { kind, status, delay_seconds } = &self.fault;
         let delay = delay_seconds.and_then(|secs| std::time::Duration::try_from_secs_f64(secs).ok()).map(span_text);
         let value = status.map(|status| status.to_string()).or(delay).map(|value| format!(" {value}"));
         let mut words = vec![format!("{kind}{}", value.unwrap_or_default())];
@@ -179,7 +184,7 @@ impl Fault {
     }
 
     /// The remaining requests and time.
-    fn life(&self) -> String {
+    fn describe_remaining(&self) -> String {
         let mut words = Vec::new();
         words.extend(self.count.map(|count| match count.saturating_sub(self.met) {
             1 => "1 request left".to_owned(),
@@ -190,7 +195,7 @@ impl Fault {
     }
 }
 
-fn times(count: u64) -> String {
+fn format_times(count: u64) -> String {
     match count {
         1 => "once".to_owned(),
         count => format!("{count} times"),

@@ -2,47 +2,47 @@
 
 use serde_json::{Value, json};
 
-use super::bodies::{object, policy, something};
+use super::bodies::{object, policy, require_change};
 use super::vm::yes_or_no;
-use super::{follow, sentence, within};
+use super::{filter_by_group, follow, single_line};
 use crate::args::{CreateGroupArgs, GroupCommand, Output};
 use crate::client::{Api, Call, Group};
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum GroupKind {
     AvailabilitySet,
     CloudService,
 }
 
-impl Kind {
+impl GroupKind {
     fn path(self) -> &'static str {
         match self {
-            Kind::AvailabilitySet => "availability-sets",
-            Kind::CloudService => "cloud-services",
+            GroupKind::AvailabilitySet => "availability-sets",
+            GroupKind::CloudService => "cloud-services",
         }
     }
 
     fn update_command(self) -> &'static str {
         match self {
-            Kind::AvailabilitySet => "availability-set update",
-            Kind::CloudService => "cloud-service update",
+            GroupKind::AvailabilitySet => "availability-set update",
+            GroupKind::CloudService => "cloud-service update",
         }
     }
 
     fn noun(self) -> &'static str {
         match self {
-            Kind::AvailabilitySet => "availability set",
-            Kind::CloudService => "cloud service",
+            GroupKind::AvailabilitySet => "availability set",
+            GroupKind::CloudService => "cloud service",
         }
     }
 }
 
-pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Result<(), Failure> {
+pub fn run(api: &Api, kind: GroupKind, command: &GroupCommand, output: Output) -> Result<(), Failure> {
     match command {
         GroupCommand::List(filter) => {
-            let values = within(api.list(Call::api(&[kind.path()]))?, filter);
+            let values = filter_by_group(api.list(Call::api(&[kind.path()]))?, filter);
             if values.is_empty() && output == Output::Table {
                 return output::print_line(&format!("There are no {}s.", kind.noun()));
             }
@@ -54,11 +54,11 @@ pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Res
             })
         }
         GroupCommand::Create(args) => {
-            told(&api.post(&Call::api(&[kind.path()]), &body(args))?, kind, "Created", output)
+            print_change(&api.post(&Call::api(&[kind.path()]), &body(args))?, kind, "Created", output)
         }
         GroupCommand::Update { group, policy: given } => {
-            let body = something(object(&[("policy", policy(given))]), kind.update_command())?;
-            told(&api.patch(&Call::api(&[kind.path(), &group.segment()]), &body)?, kind, "Updated", output)
+            let body = require_change(object(&[("policy", policy(given))]), kind.update_command())?;
+            print_change(&api.patch(&Call::api(&[kind.path(), &group.segment()]), &body)?, kind, "Updated", output)
         }
         GroupCommand::Delete { group, operation } => {
             let call = Call::api(&[kind.path(), &group.segment()]).with("eventId", operation.event_id.as_ref());
@@ -67,8 +67,8 @@ pub fn run(api: &Api, kind: Kind, command: &GroupCommand, output: Output) -> Res
     }
 }
 
-fn told(value: &Value, kind: Kind, done: &str, output: Output) -> Result<(), Failure> {
-    let words = |group: &Group| sentence(format!("{done} {} {}", kind.noun(), group.name));
+fn print_change(value: &Value, kind: GroupKind, done: &str, output: Output) -> Result<(), Failure> {
+    let words = |group: &Group| single_line(format!("{done} {} {}", kind.noun(), group.name));
     output::print_one(value, output, words)
 }
 

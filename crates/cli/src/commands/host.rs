@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::sentence;
+use super::single_line;
 use super::vm::fail;
 use crate::args::{HostCommand, HostName, Output};
 use crate::client::{Api, Call, Host};
@@ -16,7 +16,7 @@ pub fn run(api: &Api, command: &HostCommand, output: Output) -> Result<(), Failu
             output::format_fields(&[("name", host.name.clone()), ("machines", host.machines.join(", "))])
         }),
         HostCommand::Create(host) => output::print_one(&api.put(&one(host), &json!({}))?, output, |host: &Host| {
-            sentence(format!("Created host {}", host.name))
+            single_line(format!("Created host {}", host.name))
         }),
         HostCommand::Delete(host) => {
             api.delete(&one(host))?;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::sentence;
+use super::single_line;
 use crate::args::{IdentityCommand, Output, ResourceName};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub fn run(api: &Api, command: &IdentityCommand, output: Output) -> Result<(), F
         IdentityCommand::Assign { vm, role } => {
             let value = api.put(&identity(vm), &json!({ "role": role.word() }))?;
             output::print_one(&value, output, |given: &Identity| {
-                sentence(format!("Assigned an identity with the role {} to {}", given.role, vm.name()))
+                single_line(format!("Assigned an identity with the role {} to {}", given.role, vm.name()))
             })
         }
         IdentityCommand::Remove(vm) => {

@@ -45,10 +45,10 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Vm(args) => with_api(&args, vm::run),
         Command::Vmss(args) => with_api(&args, vmss::run),
         Command::AvailabilitySet(args) => {
-            with_api(&args, |api, command, output| group::run(api, group::Kind::AvailabilitySet, command, output))
+            with_api(&args, |api, command, output| group::run(api, group::GroupKind::AvailabilitySet, command, output))
         }
         Command::CloudService(args) => {
-            with_api(&args, |api, command, output| group::run(api, group::Kind::CloudService, command, output))
+            with_api(&args, |api, command, output| group::run(api, group::GroupKind::CloudService, command, output))
         }
         Command::Host(args) => with_api(&args, host::run),
         Command::Operation(args) => with_api(&args, operation::run),
@@ -79,7 +79,7 @@ fn with_api<C: clap::Subcommand>(
 /// Prints an operation that was just started, at once or when it has finished.
 fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) -> Result<(), Failure> {
     let read: client::Operation = decode(operation)?;
-    mention_joined(&read, args.event_id.as_deref());
+    print_joined_event(&read, args.event_id.as_deref());
     if args.no_wait {
         return client::print_started(api, Answer::One(operation), output);
     }
@@ -97,7 +97,7 @@ fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output
 }
 
 /// Mentions that a request joined an existing event, so that its event ID is not used.
-fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
+fn print_joined_event(operation: &client::Operation, chosen: Option<&str>) {
     let (Some(chosen), Some(joined)) = (chosen, operation.events.first()) else { return };
     if !operation.events.iter().any(|part| part.id.eq_ignore_ascii_case(chosen)) {
         output::print_stderr(&output::escape(&format!(
@@ -108,12 +108,12 @@ fn mention_joined(operation: &client::Operation, chosen: Option<&str>) {
 }
 
 /// One escaped line.
-fn sentence(text: String) -> Vec<String> {
+fn single_line(text: String) -> Vec<String> {
     vec![output::escape(&text)]
 }
 
 /// The values of the selected resource group.
-fn within(values: Vec<Value>, filter: &GroupFilter) -> Vec<Value> {
+fn filter_by_group(values: Vec<Value>, filter: &GroupFilter) -> Vec<Value> {
     let Some(group) = &filter.resource_group else { return values };
     let is_there = |value: &Value| value["resourceGroup"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(group));
     values.into_iter().filter(is_there).collect()

@@ -38,7 +38,7 @@ fn find(api: &Api, id: &str) -> Result<Value, Failure> {
 fn owner(api: &Api, event_id: &str) -> Option<String> {
     let event = api.get(&Call::api(&["events", event_id])).and_then(|value| decode::<Event>(&value));
     let known = event.ok().and_then(|event| event.operations.into_iter().next());
-    known.or_else(|| client::event_history::owner(api, event_id).ok().flatten())
+    known.or_else(|| client::event_history::find_operation(api, event_id).ok().flatten())
 }
 
 fn show(value: &Value, output: Output) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ use crate::output::{self, Answer, Cell, Color, TableRow, escape};
 use crate::parse::span_text;
 
 /// Polling interval of `--follow`.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Deserialize)]
 struct Request {
@@ -26,11 +26,11 @@ struct Request {
     version: Option<String>,
     status: Option<u16>,
     approved: Vec<String>,
-    faults: Vec<Met>,
+    faults: Vec<AppliedFault>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Met {
+struct AppliedFault {
     id: u64,
     kind: String,
 }
@@ -46,7 +46,7 @@ struct Summary {
 
 pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure> {
     let machine = args.vm.segment();
-    let answer = look(api, &machine, None)?;
+    let answer = fetch(api, &machine, None)?;
     if args.follow {
         return follow(api, &machine, answer, output);
     }
@@ -55,13 +55,13 @@ pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure
     }
     let requests = answer["value"].as_array().map_or(&[][..], Vec::as_slice);
     output::print_list::<Request>(requests, output)?;
-    match sentence(&decode(&answer["summary"])?) {
-        Some(sentence) if output == Output::Table => output::print_line(&sentence),
+    match describe_summary(&decode(&answer["summary"])?) {
+        Some(summary) if output == Output::Table => output::print_line(&summary),
         Some(_) | None => Ok(()),
     }
 }
 
-fn look(api: &Api, machine: &str, after: Option<u64>) -> Result<Value, Failure> {
+fn fetch(api: &Api, machine: &str, after: Option<u64>) -> Result<Value, Failure> {
     api.get(&Call::api(&["machines", machine, "requests"]).with("after", after))
 }
 
@@ -73,12 +73,12 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
             last = request.number;
             match output {
                 Output::Json => output::print_line(&value.to_string())?,
-                Output::Table => output::print_line(&line(&request))?,
+                Output::Table => output::print_line(&render_line(&request))?,
                 Output::Yaml | Output::Tsv => output::print_answer(Answer::One(value), output, |_: &[Request]| Ok(()))?,
             }
         }
-        sleep(LOOK_EVERY);
-        answer = look(api, machine, Some(last))?;
+        sleep(POLL_INTERVAL);
+        answer = fetch(api, machine, Some(last))?;
     }
 }
 
@@ -103,7 +103,7 @@ impl TableRow for Request {
     }
 }
 
-fn line(request: &Request) -> String {
+fn render_line(request: &Request) -> String {
     let version = request.version.as_deref().unwrap_or("-");
     let words = [&format_time(request.at), &request.method, &request.path, version, &status(request), &notes(request)];
     escape(words.join("  ").trim_end())
@@ -128,7 +128,7 @@ fn notes(request: &Request) -> String {
     approved.into_iter().chain(faults).collect::<Vec<_>>().join(", ")
 }
 
-fn sentence(summary: &Summary) -> Option<String> {
+fn describe_summary(summary: &Summary) -> Option<String> {
     let first = summary.first_poll?;
     let polls = if summary.polls == 1 { "1 poll".to_owned() } else { format!("{} polls", summary.polls) };
     let span = |secs: f64| span_text(Duration::from_millis((secs * 1000.0).round() as u64));

@@ -52,7 +52,7 @@ pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), F
         ScenarioCommand::Run { scenario, vm, handler, no_wait } => {
             let begun =
                 api.post(&Call::api(&["scenario-runs"]), &with_handler(new_run(scenario, vm.as_deref())?, *handler))?;
-            if *no_wait { asked(&begun, output) } else { follow(api, begun, output) }
+            if *no_wait { print_started(&begun, output) } else { follow(api, begun, output) }
         }
         ScenarioCommand::Runs => runs(api, output),
         ScenarioCommand::Stop { run } => {
@@ -104,7 +104,7 @@ fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
     Ok(object(&[("text", json!(text)), ("name", json!(name)), ("subject", json!(vm))]))
 }
 
-fn asked(begun: &Value, output: Output) -> Result<(), Failure> {
+fn print_started(begun: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(begun, output, |run: &Run| {
         vec![format!("Started run {} of '{}'", run.id, output::escape(&run.title))]
     })
@@ -116,7 +116,7 @@ fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
     loop {
         let run: Run = decode(&value)?;
         if output == Output::Table {
-            told = tell(&run, told)?;
+            told = print_steps(&run, told)?;
         }
         if run.state != "Running" {
             return finish(&run, &value, output);
@@ -125,7 +125,7 @@ fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn tell(run: &Run, told: usize) -> Result<usize, Failure> {
+fn print_steps(run: &Run, told: usize) -> Result<usize, Failure> {
     let over = run.steps.iter().take_while(|step| matches!(step.state.as_str(), "Done" | "Failed")).count();
     for step in &run.steps[told..over] {
         let at = step.at.map_or_else(String::new, |at| at.strftime("%H:%M:%S").to_string());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bodies::{addresses, details, object, policy, tags, terminate_change, terminate_notification, text_or_null};
-use super::{follow, sentence};
+use super::{follow, single_line};
 use crate::args::{CreateVmArgs, FailureArgs, Output, ResourceName, UpdateVmArgs, VmCommand, VmOperationArgs};
 use crate::client::{self, Api, Call, Machine};
 use crate::failure::Failure;
@@ -18,26 +18,28 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
         VmCommand::Show(vm) => output::print_one(&api.get(&machine(vm))?, output, facts),
         VmCommand::Create(args) => {
             let value = api.post(&Call::api(&["machines"]), &new_machine(args)?)?;
-            output::print_one(&value, output, |machine| sentence(registered(machine)))
+            output::print_one(&value, output, |machine| single_line(describe_created(machine)))
         }
         VmCommand::Update(args) => {
             let value = api.patch(&machine(&args.vm), &change(args)?)?;
-            output::print_one(&value, output, |machine: &Machine| sentence(format!("Updated machine {}", machine.name)))
+            output::print_one(&value, output, |machine: &Machine| {
+                single_line(format!("Updated machine {}", machine.name))
+            })
         }
         VmCommand::Identity(command) => super::identity::run(api, command, output),
         VmCommand::Requests(args) => super::requests::run(api, args, output),
-        VmCommand::Restart(vm) => ask(api, vm, "restart", output),
-        VmCommand::Redeploy(vm) => ask(api, vm, "redeploy", output),
-        VmCommand::PerformMaintenance(vm) => ask(api, vm, "perform-maintenance", output),
-        VmCommand::SimulateEviction(vm) => ask(api, vm, "evict", output),
+        VmCommand::Restart(vm) => start_operation(api, vm, "restart", output),
+        VmCommand::Redeploy(vm) => start_operation(api, vm, "redeploy", output),
+        VmCommand::PerformMaintenance(vm) => start_operation(api, vm, "perform-maintenance", output),
+        VmCommand::SimulateEviction(vm) => start_operation(api, vm, "evict", output),
         VmCommand::Fail(vm) => {
             fail(api, &Call::api(&["machines", &vm.vm.segment(), "hardware-failure"]), &vm.failure, output)
         }
         VmCommand::Delete(vm) => delete(api, vm, output),
-        VmCommand::Start(vm) => power(api, &vm.segment(), "start", output),
-        VmCommand::Stop { vm, deallocate: false } => power(api, &vm.segment(), "stop", output),
+        VmCommand::Start(vm) => set_power(api, &vm.segment(), "start", output),
+        VmCommand::Stop { vm, deallocate: false } => set_power(api, &vm.segment(), "stop", output),
         VmCommand::Stop { vm, deallocate: true } | VmCommand::Deallocate(vm) => {
-            power(api, &vm.segment(), "deallocate", output)
+            set_power(api, &vm.segment(), "deallocate", output)
         }
     }
 }
@@ -50,9 +52,9 @@ pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Re
 }
 
 /// Changes the power state of a machine.
-pub fn power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
+pub fn set_power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
     let value = api.post(&Call::api(&["machines", segment, action]), &json!({}))?;
-    let words = |machine: &Machine| sentence(format!("{} is {}", machine.name, machine.power.to_lowercase()));
+    let words = |machine: &Machine| single_line(format!("{} is {}", machine.name, machine.power.to_lowercase()));
     output::print_one(&value, output, words)
 }
 
@@ -60,7 +62,7 @@ fn machine(vm: &ResourceName) -> Call {
     Call::api(&["machines", &vm.segment()])
 }
 
-fn ask(api: &Api, vm: &VmOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
+fn start_operation(api: &Api, vm: &VmOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
     let body = object(&[("eventId", json!(vm.operation.event_id))]);
     let operation = api.post(&Call::api(&["machines", &vm.vm.segment(), action]), &body)?;
     follow(api, &operation, &vm.operation, output)
@@ -109,7 +111,7 @@ fn address_text(machine: &Machine) -> String {
     machine.addresses.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-fn registered(machine: &Machine) -> String {
+fn describe_created(machine: &Machine) -> String {
     let addresses = address_text(machine);
     let at = if addresses.is_empty() { String::new() } else { format!(" at {addresses}") };
     format!("Created machine {}{at}", machine.name)
@@ -138,12 +140,12 @@ fn facts(machine: &Machine) -> Vec<String> {
     if machine.protected {
         facts.push(("protected", "from scale-in".into()));
     }
-    facts.extend(machine.details.iter().map(|(name, text)| (name.as_str(), plain(text))));
-    facts.extend(machine.tags.iter().map(|(name, text)| ("tag", format!("{name}={}", plain(text)))));
+    facts.extend(machine.details.iter().map(|(name, text)| (name.as_str(), value_text(text))));
+    facts.extend(machine.tags.iter().map(|(name, text)| ("tag", format!("{name}={}", value_text(text)))));
     output::format_fields(&facts)
 }
 
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -201,5 +203,5 @@ fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
             body[name] = value;
         }
     }
-    super::bodies::something(body, "vm update")
+    super::bodies::require_change(body, "vm update")
 }

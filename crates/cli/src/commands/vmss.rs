@@ -4,9 +4,9 @@ mod instances;
 
 use serde_json::{Value, json};
 
-use super::bodies::{details, object, policy, something, tags, terminate_change, terminate_notification};
+use super::bodies::{details, object, policy, require_change, tags, terminate_change, terminate_notification};
 use super::group::{facts, has_handler};
-use super::{follow, sentence, vm, within};
+use super::{filter_by_group, follow, single_line, vm};
 use crate::args::NoWaitArgs;
 use crate::args::{
     CreateSetArgs, InstanceOperationArgs, InstancePowerArgs, OperationArgs, Output, ResourceName, UpdateSetArgs,
@@ -21,12 +21,12 @@ use crate::parse::Limit;
 pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failure> {
     match command {
         VmssCommand::List(filter) => {
-            output::print_list::<ScaleSet>(&within(api.list(Call::api(&["scale-sets"]))?, filter), output)
+            output::print_list::<ScaleSet>(&filter_by_group(api.list(Call::api(&["scale-sets"]))?, filter), output)
         }
         VmssCommand::Show(set) => output::print_one(&api.get(&one(set))?, output, set_facts),
         VmssCommand::Create(args) => {
             let value = api.post(&Call::api(&["scale-sets"]), &new_set(args)?)?;
-            output::print_one(&value, output, |set: &ScaleSet| sentence(created(set)))
+            output::print_one(&value, output, |set: &ScaleSet| single_line(describe_created(set)))
         }
         VmssCommand::Update(args) => update(api, args, output),
         VmssCommand::Scale { set, new_capacity, waiting } => scale(api, set, *new_capacity, waiting, output),
@@ -39,12 +39,12 @@ pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failu
         VmssCommand::DeleteInstances { set, instances, operation } => {
             delete(api, set, &instances.ids, operation, output)
         }
-        VmssCommand::Restart(some) => ask(api, some, "restart", output),
-        VmssCommand::Redeploy(some) => ask(api, some, "redeploy", output),
-        VmssCommand::PerformMaintenance(some) => ask(api, some, "perform-maintenance", output),
+        VmssCommand::Restart(some) => start_operation(api, some, "restart", output),
+        VmssCommand::Redeploy(some) => start_operation(api, some, "redeploy", output),
+        VmssCommand::PerformMaintenance(some) => start_operation(api, some, "perform-maintenance", output),
         VmssCommand::SimulateEviction { set, instances, waiting } => {
-            let chosen = instances::chosen(api, set, &instances.ids)?;
-            instances::ask(api, &chosen, "evict", waiting, output)
+            let chosen = instances::select(api, set, &instances.ids)?;
+            instances::start_each(api, &chosen, "evict", waiting, output)
         }
         VmssCommand::Start(some) => switch_each(api, some, "start", output),
         VmssCommand::Stop(some) => switch_each(api, some, "stop", output),
@@ -58,12 +58,12 @@ fn one(set: &ResourceName) -> Call {
 
 fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure> {
     let changed: ScaleSetChanged = decode(&api.patch(&one(&args.set), &change(args)?)?)?;
-    let words = |set: &ScaleSet| sentence(format!("Updated scale set {}{}", set.group.name, reaches(set)));
+    let words = |set: &ScaleSet| single_line(format!("Updated scale set {}{}", set.group.name, update_hint(set)));
     output::print_one(&changed.scale_set, output, words)
 }
 
 /// Reminds users of sets with manual upgrades to update the instances.
-fn reaches(set: &ScaleSet) -> &'static str {
+fn update_hint(set: &ScaleSet) -> &'static str {
     match set.upgrade_mode.as_str() {
         "Manual" => "; run `forewarn vmss update-instances` to update its instances",
         _ => "",
@@ -74,7 +74,7 @@ fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, out
     let value = api.patch(&one(set), &json!({ "capacity": capacity }))?;
     let changed: ScaleSetChanged = decode(&value)?;
     if output == Output::Table {
-        output::print_line(&output::escape(&scaled(&changed)?))?;
+        output::print_line(&output::escape(&describe_scaling(&changed)?))?;
     }
     match &changed.operation {
         Some(operation) => follow(api, operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output),
@@ -83,7 +83,7 @@ fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, out
     }
 }
 
-fn scaled(changed: &ScaleSetChanged) -> Result<String, Failure> {
+fn describe_scaling(changed: &ScaleSetChanged) -> Result<String, Failure> {
     let set: ScaleSet = decode(&changed.scale_set)?;
     let part = |words: &str, names: &[String]| match names {
         [] => String::new(),
@@ -99,12 +99,12 @@ fn scaled(changed: &ScaleSetChanged) -> Result<String, Failure> {
 }
 
 fn upgrade(api: &Api, set: &ResourceName, ids: &[String], output: Output) -> Result<(), Failure> {
-    let chosen = instances::named(api, set, ids)?;
+    let chosen = instances::select_named(api, set, ids)?;
     let body = json!({ "instances": instances::vm_ids(&chosen) });
     let value = api.post(&Call::api(&["scale-sets", &set.segment(), "upgrade"]), &body)?;
     let which = if chosen.is_empty() { "all instances".into() } else { client::join_few(&instances::names(&chosen)) };
     output::print_one(&value, output, |set: &ScaleSet| {
-        sentence(format!("Updated {which} of {} to the latest model", set.group.name))
+        single_line(format!("Updated {which} of {} to the latest model", set.group.name))
     })
 }
 
@@ -115,7 +115,7 @@ fn delete(
     operation: &OperationArgs,
     output: Output,
 ) -> Result<(), Failure> {
-    let chosen = instances::chosen(api, set, ids)?;
+    let chosen = instances::select(api, set, ids)?;
     let ids = instances::vm_ids(&chosen);
     let body = object(&[("instances", json!(ids)), ("eventId", json!(operation.event_id))]);
     let call = Call::api(&["scale-sets", &set.segment(), "delete-instances"]);
@@ -123,16 +123,16 @@ fn delete(
 }
 
 /// Starts one operation with one event per instance.
-fn ask(api: &Api, some: &InstanceOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
+fn start_operation(api: &Api, some: &InstanceOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
     let InstanceOperationArgs { set, instances, waiting } = some;
-    let body = json!({ "instances": instances::vm_ids(&instances::named(api, set, &instances.ids)?) });
+    let body = json!({ "instances": instances::vm_ids(&instances::select_named(api, set, &instances.ids)?) });
     let operation = api.post(&Call::api(&["scale-sets", &set.segment(), action]), &body)?;
     follow(api, &operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output)
 }
 
 fn switch_each(api: &Api, some: &InstancePowerArgs, action: &str, output: Output) -> Result<(), Failure> {
-    let chosen = instances::chosen(api, &some.set, &some.instances.ids)?;
-    chosen.iter().try_for_each(|machine| vm::power(api, &machine.vm_id, action, output))
+    let chosen = instances::select(api, &some.set, &some.instances.ids)?;
+    chosen.iter().try_for_each(|machine| vm::set_power(api, &machine.vm_id, action, output))
 }
 
 fn new_set(args: &CreateSetArgs) -> Result<Value, Failure> {
@@ -181,10 +181,10 @@ fn change(args: &UpdateSetArgs) -> Result<Value, Failure> {
         ("policy", policy(&args.policy)),
         ("model", if changed { model } else { Value::Null }),
     ]);
-    something(body, "vmss update")
+    require_change(body, "vmss update")
 }
 
-fn created(set: &ScaleSet) -> String {
+fn describe_created(set: &ScaleSet) -> String {
     let count = if set.capacity == 1 { "1 instance".into() } else { format!("{} instances", set.capacity) };
     format!("Created scale set {} with {count}", set.group.name)
 }

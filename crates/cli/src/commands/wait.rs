@@ -86,8 +86,8 @@ fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
 fn describe_event(api: &Api, answer: &Value) -> Result<String, Failure> {
     let id = answer["id"].as_str().unwrap_or_default();
     let event = match &answer["event"] {
-        Value::Null => event_history::event(api, id)?,
-        event => Some(event_history::with_start(api, decode(event)?)?),
+        Value::Null => event_history::find_event(api, id)?,
+        event => Some(event_history::add_start(api, decode(event)?)?),
     };
     let told = event.map_or(String::new(), |event| {
         format!(": {} of {}, {}", event.kind, event.resources.join(", "), format_timeline(&event))

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::bodies::{object, something};
-use super::sentence;
+use super::bodies::{object, require_change};
+use super::single_line;
 use crate::args::{CreateWebhookArgs, Output, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand, WebhookName};
 use crate::client::{Api, Call, format_time};
 use crate::decode::decode;
@@ -87,7 +87,7 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
         }
         WebhookCommand::Show(which) => output::print_one(&api.get(&one(which, None))?, output, Webhook::facts),
         WebhookCommand::Update(args) => {
-            let body = something(changed(args)?, "webhook update")?;
+            let body = require_change(changed_webhook(args)?, "webhook update")?;
             let changed = api.patch(&one(&args.webhook, None), &body)?;
             warn_of_unknown(api, &args.filter.machines);
             output::print_one(&changed, output, |webhook: &Webhook| webhook.describe_change("Updated"))
@@ -109,10 +109,10 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
 }
 
 fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
-    let answer = api.post(&one(&args.webhook, Some("resend")), &object(&[("ids", given(&args.ids))]))?;
+    let answer = api.post(&one(&args.webhook, Some("resend")), &object(&[("ids", list_or_null(&args.ids))]))?;
     let list = format!("`forewarn webhook given-up {}`", args.webhook.name);
     output::print_one(&answer, output, |resent: &Resent| {
-        sentence(match resent.messages {
+        single_line(match resent.messages {
             0 => "There are no messages to resend.".to_owned(),
             1 => format!("Resending 1 message; it stays in {list} if delivery fails"),
             count => format!("Resending {count} messages; those that fail stay in {list}"),
@@ -144,11 +144,11 @@ fn test(api: &Api, which: &WebhookName, output: Output) -> Result<(), Failure> {
     if !result.delivered {
         return Err(Failure::Refused(format!("not delivered: {}", output::escape(&result.message))));
     }
-    output::print_one(&answer, output, |result: &TestResult| sentence(format!("Delivered. {}", result.message)))
+    output::print_one(&answer, output, |result: &TestResult| single_line(format!("Delivered. {}", result.message)))
 }
 
 fn new_webhook(args: &CreateWebhookArgs) -> Result<Value, Failure> {
-    let mut body = wanted(&args.filter)?;
+    let mut body = filter_body(&args.filter)?;
     body["name"] = json!(args.webhook.name);
     body["url"] = json!(args.url);
     if args.disabled {
@@ -157,8 +157,8 @@ fn new_webhook(args: &CreateWebhookArgs) -> Result<Value, Failure> {
     Ok(body)
 }
 
-fn changed(args: &UpdateWebhookArgs) -> Result<Value, Failure> {
-    let mut body = wanted(&args.filter)?;
+fn changed_webhook(args: &UpdateWebhookArgs) -> Result<Value, Failure> {
+    let mut body = filter_body(&args.filter)?;
     if let Some(url) = &args.url {
         body["url"] = json!(url);
     }
@@ -171,25 +171,25 @@ fn changed(args: &UpdateWebhookArgs) -> Result<Value, Failure> {
     Ok(body)
 }
 
-fn wanted(args: &WebhookArgs) -> Result<Value, Failure> {
+fn filter_body(args: &WebhookArgs) -> Result<Value, Failure> {
     let secret = args.secret_file.as_deref().map(read_secret).transpose()?;
     Ok(object(&[
         ("types", words(&args.types)),
         ("statuses", words(&args.statuses)),
-        ("machines", given(&args.machines)),
-        ("resourceGroups", given(&args.resource_groups)),
+        ("machines", list_or_null(&args.machines)),
+        ("resourceGroups", list_or_null(&args.resource_groups)),
         ("secret", json!(secret)),
         ("retrySeconds", json!(args.retry_for)),
     ]))
 }
 
-fn given(names: &[String]) -> Value {
+fn list_or_null(names: &[String]) -> Value {
     if names.is_empty() { Value::Null } else { json!(names) }
 }
 
 fn words<T: ValueEnum>(values: &[T]) -> Value {
     let names = values.iter().filter_map(ValueEnum::to_possible_value).map(|value| value.get_name().to_owned());
-    given(&names.collect::<Vec<_>>())
+    list_or_null(&names.collect::<Vec<_>>())
 }
 
 fn read_secret(path: &Path) -> Result<String, Failure> {
@@ -260,10 +260,10 @@ impl Webhook {
 
     /// The change, and a new secret, which is shown only here.
     fn describe_change(&self, done: &str) -> Vec<String> {
-        let mut lines = sentence(format!("{done} webhook {} → {}", self.name, self.url));
+        let mut lines = single_line(format!("{done} webhook {} → {}", self.name, self.url));
         if let Some(secret) = &self.secret {
-            lines.extend(sentence(format!("Secret {secret}")));
-            lines.extend(sentence("Store the secret now; it is not shown again".to_owned()));
+            lines.extend(single_line(format!("Secret {secret}")));
+            lines.extend(single_line("Store the secret now; it is not shown again".to_owned()));
         }
         lines
     }

@@ -92,19 +92,19 @@ impl Choices {
         self.check_pool()?;
         let mut config = self.config.clone();
         config.metadata.extend(self.link_local.then(super::listener::link_local));
-        config.store = self.store()?;
+        config.store = self.store_choice()?;
         config.auth = if self.no_auth { Auth::Off } else { Auth::Token };
         // A server on any free port runs next to others, so it must not take the default HTTPS port.
         if let (ManagementTls::IfFree(_), 0) = (config.management_tls, config.management.port()) {
             config.management_tls = ManagementTls::Off;
         }
         config.certificate = tls::certificate(self.tls_certificate.as_ref(), self.tls_key.as_ref())?;
-        config.clock = self.clock()?;
-        config.driver = self.driver()?;
+        config.clock = self.clock_kind()?;
+        config.driver = self.driver_choice()?;
         Ok(config)
     }
 
-    fn store(&self) -> Result<StoreChoice, ConfigError> {
+    fn store_choice(&self) -> Result<StoreChoice, ConfigError> {
         if self.memory {
             return Ok(StoreChoice::Memory);
         }
@@ -170,17 +170,17 @@ impl Choices {
         )))
     }
 
-    fn clock(&self) -> Result<ClockKind, ConfigError> {
+    fn clock_kind(&self) -> Result<ClockKind, ConfigError> {
         match (self.clock, self.clock_start) {
             (ClockMode::Real, None) => Ok(ClockKind::Real),
             (ClockMode::Real, Some(_)) => Err(ConfigError(
                 "clock_start requires a manual clock: set clock to manual, or remove clock_start".into(),
             )),
-            (ClockMode::Manual, start) => Ok(ClockKind::Manual { start: start.map(rules_time).transpose()? }),
+            (ClockMode::Manual, start) => Ok(ClockKind::Manual { start: start.map(to_rules_time).transpose()? }),
         }
     }
 
-    fn driver(&self) -> Result<DriverChoice, ConfigError> {
+    fn driver_choice(&self) -> Result<DriverChoice, ConfigError> {
         match (self.driver_mode(), &self.driver_command) {
             (DriverMode::Simulated, Some(_)) => Err(ConfigError(
                 "driver.kind is simulated, but driver.command is set: remove one of them (--driver, --driver-command)"
@@ -206,7 +206,7 @@ impl Choices {
 }
 
 /// Converts a time to the time type of the rules, whose default is the Unix epoch.
-fn rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, ConfigError> {
+fn to_rules_time<T: Default + Add<Duration, Output = T>>(time: jiff::Timestamp) -> Result<T, ConfigError> {
     let since_zero = Duration::try_from(time.as_duration());
     let since_zero = since_zero.map_err(|_| ConfigError("clock_start must be after 1970".into()))?;
     Ok(T::default() + since_zero)

@@ -9,8 +9,8 @@ use super::ConfigError;
 /// A name without `/` is looked up in PATH.
 pub fn check(program: &Path) -> Result<(), ConfigError> {
     let named_by_path = program.as_os_str().as_encoded_bytes().contains(&b'/');
-    let fault = if named_by_path { fault(program) } else { fault_in_path(program) };
-    fault.map_or(Ok(()), |what| {
+    let problem = if named_by_path { find_problem(program) } else { find_problem_in_path(program) };
+    problem.map_or(Ok(()), |what| {
         Err(ConfigError(format!(
             "driver.command: cannot run {:?}: {what}; set it to an executable file and pass arguments with --driver-argument",
             program.display().to_string()
@@ -18,13 +18,13 @@ pub fn check(program: &Path) -> Result<(), ConfigError> {
     })
 }
 
-fn fault_in_path(name: &Path) -> Option<String> {
+fn find_problem_in_path(name: &Path) -> Option<String> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path).any(|directory| fault(&directory.join(name)).is_none());
+    let found = env::split_paths(&path).any(|directory| find_problem(&directory.join(name)).is_none());
     (!found).then(|| "not found in PATH".into())
 }
 
-fn fault(file: &Path) -> Option<String> {
+fn find_problem(file: &Path) -> Option<String> {
     match fs::metadata(file) {
         Err(error) => Some(error.to_string()),
         Ok(facts) if !facts.is_file() => Some("not a file".into()),

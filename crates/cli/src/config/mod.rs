@@ -93,10 +93,10 @@ pub fn read(sources: &Sources) -> Result<ResolvedConfig, ConfigError> {
 }
 
 fn apply_all(choices: &mut Choices, given: &[RawSetting]) -> Result<(), ConfigError> {
-    given.iter().try_for_each(|one| put(choices, one))
+    given.iter().try_for_each(|one| apply(choices, one))
 }
 
-fn put(choices: &mut Choices, given: &RawSetting) -> Result<(), ConfigError> {
+fn apply(choices: &mut Choices, given: &RawSetting) -> Result<(), ConfigError> {
     let origin = &given.origin;
     if given.values.is_empty() && is_table(&given.key) {
         return Ok(());

@@ -15,7 +15,7 @@ pub fn print(choices: &Choices) -> String {
         let _ = writeln!(text, "{key} = {value}");
     }
     for (key, value) in &lists {
-        list_of_tables(&mut text, key, value);
+        push_tables(&mut text, key, value);
     }
     let mut table_before = "";
     for (key, value) in &scalars {
@@ -33,7 +33,7 @@ fn is_list_of_tables(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().any(Value::is_table))
 }
 
-fn list_of_tables(text: &mut String, key: &str, value: &Value) {
+fn push_tables(text: &mut String, key: &str, value: &Value) {
     for table in value.as_array().into_iter().flatten().filter_map(Value::as_table) {
         let _ = writeln!(text, "\n[[{key}]]");
         for (name, value) in table {

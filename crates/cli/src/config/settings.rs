@@ -9,7 +9,7 @@ use toml::Value;
 use super::choices::{Choices, ClockMode, DriverMode, LogFormat, ValueError};
 use super::raw::RawValue;
 use super::{listener, tls};
-use crate::parse::{name, number, socket, span, span_text, time, word, yes_or_no};
+use crate::parse::{name, number, one_of, socket, span, span_text, time, yes_or_no};
 
 pub struct Setting {
     /// Key in the file; a dot separates table and key.
@@ -117,8 +117,8 @@ pub static SETTINGS: &[Setting] = &[
         |c| Some(c.link_local.into())),
     setting!("clock", "clock", One, "real|manual",
         "Clock mode: real, or manual and advanced through the API",
-        |c, v| { c.clock = word(one(v)?, CLOCKS)?; Ok(()) },
-        |c| Some(spelled(CLOCKS, c.clock))),
+        |c, v| { c.clock = one_of(one(v)?, CLOCKS)?; Ok(()) },
+        |c| Some(render_word(CLOCKS, c.clock))),
     setting!("clock_start", "clock-start", One, "TIME",
         "Start time of the manual clock in a new store; by default the current time",
         |c, v| { c.clock_start = Some(time(one(v)?)?); Ok(()) },
@@ -161,16 +161,16 @@ pub static SETTINGS: &[Setting] = &[
         1, 400 * DAYS, config.rules.driver_timeout),
     setting!("log", "log", One, "text|json",
         "Log format on standard error",
-        |c, v| { c.log = word(one(v)?, LOGS)?; Ok(()) },
-        |c| Some(spelled(LOGS, c.log))),
+        |c, v| { c.log = one_of(one(v)?, LOGS)?; Ok(()) },
+        |c| Some(render_word(LOGS, c.log))),
     setting!("log_level", "log-level", One, "LEVEL",
         "Log level: error, warn, info, debug or trace; or per module, such as info,forewarn_arm=debug",
         |c, v| { c.log_level = level(one(v)?)?; Ok(()) },
         |c| Some(c.log_level.clone().into())),
     setting!("driver.kind", "driver", One, "simulated|command",
         "Driver that carries out events; command if driver.command is set",
-        |c, v| { c.driver = Some(word(one(v)?, DRIVERS)?); Ok(()) },
-        |c| Some(spelled(DRIVERS, c.driver_mode()))),
+        |c, v| { c.driver = Some(one_of(one(v)?, DRIVERS)?); Ok(()) },
+        |c| Some(render_word(DRIVERS, c.driver_mode()))),
     setting!("driver.command", "driver-command", One, "FILE",
         "Executable to run for each impact",
         |c, v| { c.driver_command = Some(path(v)?); Ok(()) },
@@ -214,7 +214,7 @@ const CLOCKS: &[(&str, ClockMode)] = &[("real", ClockMode::Real), ("manual", Clo
 const LOGS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 const DRIVERS: &[(&str, DriverMode)] = &[("simulated", DriverMode::Simulated), ("command", DriverMode::Command)];
 
-fn spelled<T: PartialEq>(words: &[(&str, T)], value: T) -> Value {
+fn render_word<T: PartialEq>(words: &[(&str, T)], value: T) -> Value {
     words.iter().find(|(_, each)| *each == value).map_or("", |(word, _)| word).into()
 }
 

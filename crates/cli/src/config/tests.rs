@@ -39,7 +39,7 @@ fn shown(choices: &Choices, key: &str) -> String {
 }
 
 #[test]
-fn flags_win_over_the_environment_and_the_environment_over_the_file() {
+fn flags_override_the_environment_which_overrides_the_file() {
     let variable = ("FOREWARN_NOTICE_SCALE", "30");
     check("", &[], "", "notice_scale", "1");
     check("notice_scale = 20", &[], "", "notice_scale", "20");
@@ -92,7 +92,7 @@ fn a_certificate_comes_with_its_key() {
 }
 
 #[test]
-fn listeners_are_tables_in_the_file_and_repeated_elsewhere() {
+fn listeners_are_tables_in_the_file_and_repeated_flags() {
     let table = "[[metadata]]\naddress = \"127.0.0.1:1\"\nmachine = \"a\"\nprefix = false\n[[metadata]]\naddress = \"unix:/x,y\"";
     check(
         table,
@@ -107,62 +107,62 @@ fn listeners_are_tables_in_the_file_and_repeated_elsewhere() {
 }
 
 #[test]
-fn bad_values_are_refused_with_their_place_and_what_they_must_be() {
+fn invalid_values_are_reported_with_their_origin_and_the_expected_value() {
     let refused = |file: &str, environment: &[(&str, &str)], flags: &str, sentence: &str| {
         check(file, environment, flags, "clock", sentence);
     };
-    refused("clock = \"fake\"", &[], "", r#"f.toml, line 1: clock is "fake", but expected be one of: real, manual."#);
     refused(
+        "clock = \"fake\"",
+        &[],
         "",
-        &[("FOREWARN_CLOCK", "")],
-        "",
-        r#"FOREWARN_CLOCK in the environment is "", but expected be one of: real, manual."#,
+        r#"f.toml, line 1: clock: invalid value "fake": expected one of: real, manual"#,
     );
-    refused("", &[], "--clock x", r#"--clock is "x", but expected be one of: real, manual."#);
+    refused("", &[("FOREWARN_CLOCK", "")], "", r#"FOREWARN_CLOCK: invalid value "": expected one of: real, manual"#);
+    refused("", &[], "--clock x", r#"--clock: invalid value "x": expected one of: real, manual"#);
     refused(
         "\n\nnotice_scale = 0",
         &[],
         "",
-        r#"f.toml, line 3: notice_scale is "0", but expected be a whole number from 1 to 100000."#,
+        r#"f.toml, line 3: notice_scale: invalid value "0": expected a whole number from 1 to 100000"#,
     );
     refused(
         "",
         &[],
         "--notice-scale -1",
-        r#"--notice-scale is "-1", but expected be a whole number from 1 to 100000."#,
+        r#"--notice-scale: invalid value "-1": expected a whole number from 1 to 100000"#,
     );
     refused(
         "",
         &[],
         "--first-call-delay 121",
-        r#"--first-call-delay is "121", but expected be a span of time from 0s to 2m, such as 90s, 15m, 1h30m or 2d."#,
+        r#"--first-call-delay: invalid value "121": expected a duration from 0s to 2m, such as 90s, 15m, 1h30m or 2d"#,
     );
     refused(
         "",
         &[],
         "--rate-limit 0",
-        r#"--rate-limit is "0", but expected be off, or a whole number from 1 to 1000000 with /s behind it."#,
+        r#"--rate-limit: invalid value "0": expected off, or a whole number from 1 to 1000000 followed by /s"#,
     );
     refused(
         "",
         &[],
         "--management localhost",
-        r#"--management is "localhost", but expected be an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
+        r#"--management: invalid value "localhost": expected an address and a port, such as 127.0.0.1:8170 or [::1]:8170"#,
     );
     refused(
         "",
         &[],
         "--log-level loud",
-        r#"--log-level is "loud", but expected be one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_arm=debug."#,
+        r#"--log-level: invalid value "loud": expected one of: off, error, warn, info, debug, trace, or a list such as info,forewarn_arm=debug"#,
     );
     refused(
         "",
         &[],
         "--management-tls on",
-        r#"--management-tls is "on", but expected be off, or an address and a port, such as 127.0.0.1:8170 or [::1]:8170."#,
+        r#"--management-tls: invalid value "on": expected off, or an address and a port, such as 127.0.0.1:8170 or [::1]:8170"#,
     );
-    refused("clock = [\"real\"]\nclock = 1", &[], "", "f.toml, line 2: this is not TOML: duplicate key.");
-    refused("[driver]\nkind = {}", &[], "", "f.toml, line 2: driver.kind is empty, but expected be a single value.");
+    refused("clock = [\"real\"]\nclock = 1", &[], "", "f.toml, line 2: invalid TOML: duplicate key");
+    refused("[driver]\nkind = {}", &[], "", "f.toml, line 2: driver.kind: invalid value \"\": expected a single value");
     refused("[driver]", &[], "", r#""real""#);
 }
 
@@ -173,14 +173,14 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         &[],
         "",
         "clock",
-        "f.toml, line 2: pool.size is not a setting. There are: pool.network, pool.first, pool.count.",
+        "f.toml, line 2: pool.size: unknown setting; valid settings: pool.network, pool.first, pool.count",
     );
     check(
         "[metadata]\naddress = 1",
         &[],
         "",
         "clock",
-        "f.toml, line 2: metadata.address is in a table, but metadata is a list of tables. Write [[metadata]] above it.",
+        "f.toml, line 2: metadata.address: metadata is a list of tables; write [[metadata]] above it",
     );
     check(
         "[pol]",
@@ -194,83 +194,70 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         &[],
         "",
         "clock",
-        "f.toml, line 3: metadata.machin is not a setting. There are: address, machine, network, prefix.",
+        "f.toml, line 3: metadata.machin: unknown setting; valid settings: address, machine, network, prefix",
     );
     check("", &[("FOREWARN_PORT_8169_TCP", "tcp://10.0.0.1:8169")], "", "clock", r#""real""#);
     check("", &[], "--nonsense", "clock", "error: unexpected argument '--nonsense' found");
 }
 
 #[test]
-fn choices_that_do_not_go_together_are_refused() {
+fn conflicting_settings_are_refused() {
     let refused = |flags: &str, sentence: &str| check("", &[], flags, "clock", sentence);
     refused(
         "--no-auth --management 0.0.0.0:8170",
-        "--no-auth is only for a management listener on loopback, and 0.0.0.0:8170 is not. Leave --no-auth out, or put --management on 127.0.0.1.",
+        "--no-auth requires a management listener on loopback, but 0.0.0.0:8170 is not: remove --no-auth, or set --management to 127.0.0.1",
     );
     refused(
         "--no-auth --management-tls 0.0.0.0:8171",
-        "--no-auth is only for a management listener on loopback, and 0.0.0.0:8171 is not. Leave --no-auth out, or put --management-tls on 127.0.0.1.",
+        "--no-auth requires a management listener on loopback, but 0.0.0.0:8171 is not: remove --no-auth, or set --management-tls to 127.0.0.1",
     );
     refused(
         "--management-tls 127.0.0.1:8170",
-        "Two listeners are to be opened on 127.0.0.1:8170. Give each its own address.",
+        "two listeners use the address 127.0.0.1:8170: give each its own address",
     );
-    refused(
-        "--management-tls-cert /x",
-        "management_tls_cert is given without management_tls_key. Name the file with its key, or leave both out.",
-    );
-    refused(
-        "--management-tls-key /x",
-        "management_tls_key is given without management_tls_cert. Name the file with its certificate, or leave both out.",
-    );
+    refused("--management-tls-cert /x", "management_tls_cert requires management_tls_key: set both, or neither");
+    refused("--management-tls-key /x", "management_tls_key requires management_tls_cert: set both, or neither");
     refused(
         "--clock-start 2026-01-01T00:00:00Z",
-        "clock_start is only for a manual clock. Set clock to manual, or leave clock_start out.",
+        "clock_start requires a manual clock: set clock to manual, or remove clock_start",
     );
-    refused("--driver command", "driver.kind is command, but no driver.command is given. Name the executable to run.");
+    refused("--driver command", "driver.kind is command, but driver.command is not set: set it to an executable");
     refused(
         "--driver simulated --driver-command /bin/true",
-        "driver.kind is simulated, but a driver.command is given (--driver, --driver-command). Leave one of them out.",
+        "driver.kind is simulated, but driver.command is set: remove one of them (--driver, --driver-command)",
     );
-    refused(
-        "--driver-argument -v",
-        "driver.arguments are given (--driver-argument), but no driver.command to give them to. Name the executable with --driver-command.",
-    );
-    refused(
-        "--metadata 127.0.0.1:8170",
-        "Two listeners are to be opened on 127.0.0.1:8170. Give each its own address.",
-    );
+    refused("--driver-argument -v", "driver.arguments requires driver.command: set it with --driver-command");
+    refused("--metadata 127.0.0.1:8170", "two listeners use the address 127.0.0.1:8170: give each its own address");
     refused(
         "--memory",
-        "--memory leaves no file to keep a token in, so nobody could know it. Add --no-auth, or leave --memory out.",
+        "--memory requires --no-auth, because there is no file to store a token in: add it, or remove --memory",
     );
-    let from_file =
-        "memory leaves no file to keep a token in, so nobody could know it. Add no_auth, or leave memory out.";
+    let from_file = "memory requires no_auth, because there is no file to store a token in: add it, or remove memory";
     check("memory = true", &[], "", "clock", from_file);
     refused("--memory --no-auth", r#""real""#);
     refused("--metadata 127.0.0.1:0 --metadata 127.0.0.1:0", r#""real""#);
     refused(
         "--pool-first 255.255.255.0",
-        "The pool has no 4194304 addresses from 255.255.255.0 on. Make pool.count smaller.",
+        "the address pool is too large: there are no 4194304 addresses from 255.255.255.0; reduce pool.count",
     );
 }
 
 #[test]
-fn a_driver_that_cannot_be_run_is_refused() {
+fn a_driver_command_that_cannot_be_executed_is_refused() {
     let refused = |command: &str, what: &str| {
-        let advice = "Name an executable file; arguments go in --driver-argument.";
-        let sentence = format!("driver.command is {command:?}, but {what}. {advice}");
-        check(&format!("driver.command = {command:?}"), &[], "", "clock", &sentence);
+        let advice = "set it to an executable file and pass arguments with --driver-argument";
+        let message = format!("driver.command: cannot run {command:?}: {what}; {advice}");
+        check(&format!("driver.command = {command:?}"), &[], "", "clock", &message);
     };
-    refused("/bin/true --verbose", "that cannot be found: No such file or directory (os error 2)");
-    refused("/tmp", "that is not a file");
-    refused("/proc/version", "that file is not executable");
-    refused("no-such-driver", "no directory of PATH has such an executable");
+    refused("/bin/true --verbose", "No such file or directory (os error 2)");
+    refused("/tmp", "not a file");
+    refused("/proc/version", "not executable");
+    refused("no-such-driver", "not found in PATH");
     check("", &[], "--driver-command true", "driver.command", r#""true""#);
 }
 
 #[test]
-fn the_file_of_the_data_directory_is_found_and_cannot_move_it() {
+fn the_file_in_the_data_directory_is_read_and_cannot_set_the_data_directory() {
     let directory = tempfile::tempdir().unwrap();
     let flags = format!("--data {}", directory.path().display());
     let file = directory.path().join(FILE_NAME);
@@ -278,12 +265,12 @@ fn the_file_of_the_data_directory_is_found_and_cannot_move_it() {
     fs::write(&file, "notice_scale = 9").unwrap();
     assert_eq!(outcome(None, &[], &flags, "notice_scale"), "9");
     fs::write(&file, "data = \"/elsewhere\"").unwrap();
-    let sentence = "line 1: data cannot be set in the data directory's own file. Leave it out, or use --config.";
+    let sentence = "line 1: data: cannot be set in the file of the data directory; remove it, or use --config";
     assert_eq!(outcome(None, &[], &flags, "data"), format!("{}, {sentence}", file.display()));
 }
 
 #[test]
-fn what_is_printed_reads_back_as_the_same() {
+fn the_printed_configuration_can_be_read_back() {
     let flags = "--memory --clock manual --clock-start 2026-01-01T00:00:00Z --driver-command /bin/x --driver-argument=-v \
                  --metadata 127.0.0.1:1,machine=a,prefix=off --metadata unix:/x";
     let typed = ["forewarn", "serve"].into_iter().chain(flags.split_whitespace());
@@ -298,7 +285,7 @@ fn what_is_printed_reads_back_as_the_same() {
 
 /// The table in docs/configuration.md must match the table of settings.
 #[test]
-fn the_document_names_every_setting_with_its_default() {
+fn the_documentation_lists_every_setting_with_its_default() {
     let row = |setting: &Setting| {
         let default = (setting.show)(&Choices::default()).map_or("not set".into(), |value| format!("`{value}`"));
         let help = setting.help.replace('|', "\\|");
@@ -308,5 +295,5 @@ fn the_document_names_every_setting_with_its_default() {
     let document = include_str!("../../../../docs/configuration.md");
     let rows = document.split_once("|---|---|---|---|---|\n").map(|(_, rest)| rest).unwrap_or_default();
     let found = rows.split_once("\n\n").map_or(rows, |(table, _)| table);
-    assert_eq!(found.trim_end(), expected.trim_end(), "the table in docs/configuration.md expected be\n{expected}");
+    assert_eq!(found.trim_end(), expected.trim_end(), "the table in docs/configuration.md must be\n{expected}");
 }

@@ -16,13 +16,13 @@ pub struct LinkLocal(());
 impl LinkLocal {
     /// Fails if the address is in use: on a cloud VM it belongs to the cloud.
     pub fn add() -> Result<LinkLocal, Failure> {
-        if is_taken() {
+        if is_address_used() {
             return Err(Failure::Refused(format!(
                 "{METADATA} is already in use, so --link-local does not add it: this host may be a cloud VM or run another server; \
                  if a killed server left the address behind, run `ip address del {METADATA}/32 dev lo`"
             )));
         }
-        add().map(|()| LinkLocal(())).map_err(|error| Failure::Refused(refusal(&error)))
+        add().map(|()| LinkLocal(())).map_err(|error| Failure::Refused(describe_error(&error)))
     }
 }
 
@@ -35,14 +35,14 @@ impl Drop for LinkLocal {
 }
 
 /// An address that refuses connections is in use, too.
-fn is_taken() -> bool {
+fn is_address_used() -> bool {
     match TcpStream::connect_timeout(&SocketAddr::from((METADATA, 80)), PROBE_MAX) {
         Ok(_) => true,
         Err(error) => matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset),
     }
 }
 
-fn refusal(error: &io::Error) -> String {
+fn describe_error(error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "run as root (CAP_NET_ADMIN), or use `forewarn run`, which does not need root"

@@ -29,24 +29,24 @@ const HEADER_BYTES: usize = 16;
 /// An acknowledgment repeats the request after its own header and code.
 const ANSWER_BYTES_MAX: usize = 512;
 
-pub fn loopback_up() -> io::Result<()> {
+pub fn enable_loopback() -> io::Result<()> {
     let netlink = Netlink::open()?;
     let mut body = vec![0, 0, 0, 0];
     body.extend(netlink.loopback.to_ne_bytes());
     body.extend(IS_UP.to_ne_bytes());
     body.extend(IS_UP.to_ne_bytes());
-    netlink.ask(NEW_LINK, ACKNOWLEDGE, &body)
+    netlink.request(NEW_LINK, ACKNOWLEDGE, &body)
 }
 
 /// Fails with `AlreadyExists` if the interface has the address.
 pub fn add_to_loopback(address: Ipv4Addr) -> io::Result<()> {
     let netlink = Netlink::open()?;
-    netlink.ask(NEW_ADDRESS, ACKNOWLEDGE | CREATE_ONLY, &netlink.address(address))
+    netlink.request(NEW_ADDRESS, ACKNOWLEDGE | CREATE_ONLY, &netlink.address(address))
 }
 
 pub fn remove_from_loopback(address: Ipv4Addr) -> io::Result<()> {
     let netlink = Netlink::open()?;
-    netlink.ask(DELETE_ADDRESS, ACKNOWLEDGE, &netlink.address(address))
+    netlink.request(DELETE_ADDRESS, ACKNOWLEDGE, &netlink.address(address))
 }
 
 struct Netlink {
@@ -74,7 +74,7 @@ impl Netlink {
         body
     }
 
-    fn ask(&self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+    fn request(&self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
         let length = u32::try_from(HEADER_BYTES + body.len()).map_err(io::Error::other)?;
         let mut message = length.to_ne_bytes().to_vec();
         message.extend(kind.to_ne_bytes());
@@ -84,12 +84,12 @@ impl Netlink {
         sendto(&self.socket, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut answer = [0; ANSWER_BYTES_MAX];
         let (received, _) = recv(&self.socket, &mut answer, RecvFlags::empty())?;
-        outcome(&answer[..received])
+        decode_ack(&answer[..received])
     }
 }
 
 /// Decodes an acknowledgment: zero, or a negative error number.
-fn outcome(answer: &[u8]) -> io::Result<()> {
+fn decode_ack(answer: &[u8]) -> io::Result<()> {
     let strange = || io::Error::other("the kernel's answer is not understood");
     let kind: [u8; 2] = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).ok_or_else(strange)?;
     let code: [u8; 4] = answer.get(16..20).and_then(|bytes| bytes.try_into().ok()).ok_or_else(strange)?;
@@ -111,11 +111,11 @@ mod tests {
             bytes.extend(kind.to_ne_bytes());
             bytes.extend([0; 10]);
             bytes.extend(code.to_ne_bytes());
-            outcome(&bytes)
+            decode_ack(&bytes)
         };
         assert!(answer(ANSWER, 0).is_ok());
         assert_eq!(answer(ANSWER, -17).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(answer(3, 0).is_err());
-        assert!(outcome(&[0; 8]).is_err());
+        assert!(decode_ack(&[0; 8]).is_err());
     }
 }

@@ -48,15 +48,15 @@ pub fn print_answer<T: TableRow>(
     match (output, answer) {
         (Output::Json | Output::Yaml, Answer::One(one)) => print_value(one, output),
         (Output::Json | Output::Yaml, Answer::Many(many)) => print_value(&Value::from(many), output),
-        (Output::Tsv, _) => rows(&answer.read::<T>()?).iter().try_for_each(|row| print_line(&join_with_tabs(row))),
-        (Output::Table, _) => render(&answer.read()?),
+        (Output::Tsv, _) => rows(&answer.decode::<T>()?).iter().try_for_each(|row| print_line(&join_with_tabs(row))),
+        (Output::Table, _) => render(&answer.decode()?),
     }
 }
 
 /// Prints a value as YAML or JSON.
 pub fn print_value(value: &Value, output: Output) -> Result<(), Failure> {
     match output {
-        Output::Yaml => print_line(&yaml::text(value)),
+        Output::Yaml => print_line(&yaml::render(value)),
         Output::Json | Output::Table | Output::Tsv => print_line(&format!("{value:#}")),
     }
 }
@@ -68,7 +68,7 @@ pub fn format_fields(pairs: &[(&str, String)]) -> Vec<String> {
 }
 
 impl Answer<'_> {
-    fn read<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
+    fn decode<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         match self {
             Answer::One(value) => Ok(vec![decode(value)?]),
             Answer::Many(values) => decode_all(values),

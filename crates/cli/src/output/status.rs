@@ -24,7 +24,7 @@ impl StatusLine {
         }
     }
 
-    pub fn show_gone(&mut self) {
+    pub fn show_reconnecting(&mut self) {
         self.show("Server unreachable, reconnecting (Ctrl-C: stop)");
     }
 

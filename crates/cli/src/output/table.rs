@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_do_not_change_widths() {
+    fn colors_do_not_change_widths() {
         let rows = [vec![Cell::colored("ab", Color::Red), Cell::new("c")]];
         assert_eq!(render_table(&["A", "B"], &rows, true), "\x1b[90mA\x1b[0m   \x1b[90mB\x1b[0m\n\x1b[31mab\x1b[0m  c");
     }

@@ -5,41 +5,41 @@ use serde_json::{Map, Value};
 /// Words that YAML 1.1 or 1.2 does not read as text.
 const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
 
-pub fn text(value: &Value) -> String {
+pub fn render(value: &Value) -> String {
     let mut out = String::new();
-    block(value, 0, &mut out);
+    push_block(value, 0, &mut out);
     out.trim_end().to_owned()
 }
 
 /// Appends the lines of a value at a depth.
-fn block(value: &Value, depth: usize, out: &mut String) {
+fn push_block(value: &Value, depth: usize, out: &mut String) {
     match value {
-        Value::Object(fields) if !fields.is_empty() => object(fields, depth, out),
+        Value::Object(fields) if !fields.is_empty() => push_object(fields, depth, out),
         Value::Array(items) if !items.is_empty() => items.iter().for_each(|item| {
             let mut lines = String::new();
-            block(item, depth + 1, &mut lines);
+            push_block(item, depth + 1, &mut lines);
             // The first line follows the dash.
             out.push_str(&format!("{}- {}", indent(depth), lines.trim_start()));
         }),
         Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            out.push_str(&format!("{}{}\n", indent(depth), scalar(value)));
+            out.push_str(&format!("{}{}\n", indent(depth), render_scalar(value)));
         }
     }
 }
 
-fn object(fields: &Map<String, Value>, depth: usize, out: &mut String) {
+fn push_object(fields: &Map<String, Value>, depth: usize, out: &mut String) {
     for (name, value) in fields {
-        let name = string(name);
+        let name = render_string(name);
         match value {
             Value::Object(inner) if !inner.is_empty() => {
                 out.push_str(&format!("{}{name}:\n", indent(depth)));
-                block(value, depth + 1, out);
+                push_block(value, depth + 1, out);
             }
             Value::Array(inner) if !inner.is_empty() => {
                 out.push_str(&format!("{}{name}:\n", indent(depth)));
-                block(value, depth, out);
+                push_block(value, depth, out);
             }
-            scalar_value => out.push_str(&format!("{}{name}: {}\n", indent(depth), scalar(scalar_value))),
+            scalar_value => out.push_str(&format!("{}{name}: {}\n", indent(depth), render_scalar(scalar_value))),
         }
     }
 }
@@ -48,22 +48,22 @@ fn indent(depth: usize) -> String {
     "  ".repeat(depth)
 }
 
-fn scalar(value: &Value) -> String {
+fn render_scalar(value: &Value) -> String {
     match value {
-        Value::String(text) => string(text),
+        Value::String(text) => render_string(text),
         other => other.to_string(),
     }
 }
 
-fn string(text: &str) -> String {
+fn render_string(text: &str) -> String {
     let first = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == '/');
     let rest = text.chars().all(|c| c.is_ascii_alphanumeric() || "_./-() ".contains(c));
     let word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if first && rest && !word && !text.ends_with(' ') { text.to_owned() } else { quoted(text) }
+    if first && rest && !word && !text.ends_with(' ') { text.to_owned() } else { quote(text) }
 }
 
 /// JSON does not escape DEL and C1 control characters, which YAML forbids.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let json = Value::from(text).to_string();
     json.chars().map(|c| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }
@@ -97,11 +97,11 @@ mod tests {
     size: \"\"
   name: \"no\"
   zone: null";
-        assert_eq!(text(&value), expected);
+        assert_eq!(render(&value), expected);
     }
 
     #[test]
-    fn what_is_not_plainly_text_is_quoted() {
+    fn ambiguous_strings_are_quoted() {
         for (given, expected) in [
             ("web_1", "web_1"),
             ("a b", "a b"),
@@ -113,8 +113,8 @@ mod tests {
             ("tab\t\u{7f}\u{9b}", "\"tab\\t\\u007f\\u009b\""),
             ("ü", "\"ü\""),
         ] {
-            assert_eq!(text(&json!(given)), expected);
+            assert_eq!(render(&json!(given)), expected);
         }
-        assert_eq!((text(&json!([])), text(&json!({}))), ("[]".into(), "{}".into()));
+        assert_eq!((render(&json!([])), render(&json!({}))), ("[]".into(), "{}".into()));
     }
 }

@@ -51,7 +51,7 @@ pub fn run(args: CompanionArgs) -> Result<(), Failure> {
 /// Starts a child and exits, so that the child has no parent.
 fn detach(options: &RunOptions) -> io::Result<()> {
     let mut command = Command::new("/proc/self/exe");
-    command.args(["run-companion", "--detached"]).args(options.words()).stdout(Stdio::null()).spawn().map(drop)
+    command.args(["run-companion", "--detached"]).args(options.to_arguments()).stdout(Stdio::null()).spawn().map(drop)
 }
 
 fn serve(options: &RunOptions) -> io::Result<()> {
@@ -70,13 +70,13 @@ fn serve(options: &RunOptions) -> io::Result<()> {
     std::env::set_current_dir("/")?;
     send(&mut channel, &CompanionMessage::Ready(endpoint.ready(options)))?;
     match fd_passing::receive(&channel)? {
-        Some(files) => accompany(&runtime, endpoint, options, &mut channel, files),
+        Some(files) => relay_until_exit(&runtime, endpoint, options, &mut channel, files),
         // The program's side failed and has reported why.
         None => Ok(()),
     }
 }
 
-fn accompany(
+fn relay_until_exit(
     runtime: &Runtime,
     endpoint: Endpoint,
     options: &RunOptions,
@@ -89,9 +89,9 @@ fn accompany(
     let ports = endpoint.ready(options).ports.into_iter();
     let doors = ports.zip(files).map(|(port, file)| Ok((port, listener(file)?))).collect::<io::Result<Vec<_>>>()?;
     runtime.block_on(async {
-        tokio::spawn(relay::metadata(TcpListener::from_std(metadata)?, endpoint.upstream.clone()));
+        tokio::spawn(relay::relay_metadata(TcpListener::from_std(metadata)?, endpoint.upstream.clone()));
         for (port, listener) in doors {
-            tokio::spawn(relay::port(TcpListener::from_std(listener)?, port));
+            tokio::spawn(relay::relay_port(TcpListener::from_std(listener)?, port));
         }
         io::Result::Ok(())
     })?;

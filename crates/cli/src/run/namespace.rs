@@ -27,7 +27,7 @@ pub struct NamespaceListeners {
 /// Moves this process into a new network namespace. Requires a process without threads.
 pub fn enter(ports: &[u16]) -> Result<NamespaceListeners, NamespaceError> {
     unshare().map_err(failed_to("creating a namespace"))?;
-    netlink::loopback_up().map_err(failed_to("enabling the loopback interface"))?;
+    netlink::enable_loopback().map_err(failed_to("enabling the loopback interface"))?;
     netlink::add_to_loopback(METADATA).map_err(failed_to("adding the metadata address"))?;
     let metadata = TcpListener::bind((METADATA, 80)).map_err(failed_to("opening a listener"))?;
     let bind = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
@@ -43,7 +43,7 @@ impl NamespaceError {
     /// The problem, and what to do about it.
     pub fn message(&self) -> String {
         let NamespaceError { what, error } = self;
-        let allow = forbidding_switch().map_or(String::new(), |switch| format!(" (`sudo sysctl -w {switch}`)"));
+        let allow = find_forbidding_sysctl().map_or(String::new(), |switch| format!(" (`sudo sysctl -w {switch}`)"));
         format!(
             "cannot set up a private network ({what}): {error}; run as root (`sudo forewarn run …`), or allow user namespaces{allow}; {}",
             super::INSTEAD
@@ -52,7 +52,7 @@ impl NamespaceError {
 }
 
 /// The kernel setting that most likely forbids user namespaces, with the value that allows them.
-fn forbidding_switch() -> Option<&'static str> {
+fn find_forbidding_sysctl() -> Option<&'static str> {
     let is = |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
     if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
         return Some("kernel.apparmor_restrict_unprivileged_userns=0");
@@ -66,17 +66,17 @@ fn forbidding_switch() -> Option<&'static str> {
 fn unshare() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     // A user namespace would take access to other users' files from root.
-    if user.is_root() && leave(UnshareFlags::NEWNET).is_ok() {
+    if user.is_root() && unshare_into(UnshareFlags::NEWNET).is_ok() {
         return Ok(());
     }
-    leave(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
+    unshare_into(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
 #[allow(unsafe_code, reason = "rustix offers no safe form; what makes it unsafe is not used")]
-fn leave(namespaces: UnshareFlags) -> io::Result<()> {
+fn unshare_into(namespaces: UnshareFlags) -> io::Result<()> {
     // SAFETY: unsharing the file descriptor table would be unsafe. `FILES` is never passed, and the process has one
     // thread.
     Ok(unsafe { unshare_unsafe(namespaces) }?)

@@ -38,7 +38,7 @@ impl Companion {
     fn start(args: &RunArgs) -> Result<Companion, Failure> {
         let (near, far) = UnixStream::pair().map_err(|error| companion_error(&error))?;
         let mut command = Command::new(OURSELVES);
-        command.arg0("forewarn").arg("run-companion").args(args.options.words());
+        command.arg0("forewarn").arg("run-companion").args(args.options.to_arguments());
         // An argument would show the token in the process list.
         command.envs(args.options.token.iter().map(|token| ("FOREWARN_TOKEN", token)));
         let status = command.stdin(Stdio::from(OwnedFd::from(far))).stdout(Stdio::null()).status();

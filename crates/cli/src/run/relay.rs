@@ -34,12 +34,12 @@ pub struct Upstream {
 
 type Body = BoxBody<Bytes, hyper::Error>;
 
-pub async fn metadata(listener: TcpListener, upstream: Upstream) {
+pub async fn relay_metadata(listener: TcpListener, upstream: Upstream) {
     let upstream = Arc::new(upstream);
-    accept(listener, move |stream| converse(stream, upstream.clone())).await;
+    accept(listener, move |stream| serve_connection(stream, upstream.clone())).await;
 }
 
-pub async fn port(listener: TcpListener, port: u16) {
+pub async fn relay_port(listener: TcpListener, port: u16) {
     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     accept(listener, move |mut listeners| async move {
         // If nothing listens on the host, the program sees a closed connection.
@@ -68,10 +68,10 @@ async fn accept<F: Future<Output = ()> + Send + 'static>(listener: TcpListener, 
     }
 }
 
-async fn converse(stream: TcpStream, upstream: Arc<Upstream>) {
+async fn serve_connection(stream: TcpStream, upstream: Arc<Upstream>) {
     let service = service_fn(move |request| {
         let upstream = upstream.clone();
-        async move { Ok::<_, Infallible>(upstream.ask(request).await) }
+        async move { Ok::<_, Infallible>(upstream.forward(request).await) }
     });
     let server = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     // Errors of a connection only concern the program.
@@ -79,9 +79,9 @@ async fn converse(stream: TcpStream, upstream: Arc<Upstream>) {
 }
 
 impl Upstream {
-    async fn ask(&self, mut request: Request<Incoming>) -> Response<Body> {
-        let Some(uri) = prefixed(&self.prefix, request.uri()) else {
-            return sentence(StatusCode::BAD_REQUEST, "The path is not understood.");
+    async fn forward(&self, mut request: Request<Incoming>) -> Response<Body> {
+        let Some(uri) = add_prefix(&self.prefix, request.uri()) else {
+            return error_response(StatusCode::BAD_REQUEST, "The path is not understood.");
         };
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_11;
@@ -89,7 +89,7 @@ impl Upstream {
             Ok(response) => response.map(|body| body.boxed()),
             Err(error) => {
                 let text = format!("forewarn run cannot reach the server at {}: {error}.", self.authority);
-                sentence(StatusCode::SERVICE_UNAVAILABLE, &text)
+                error_response(StatusCode::SERVICE_UNAVAILABLE, &text)
             }
         }
     }
@@ -106,12 +106,12 @@ impl Upstream {
 }
 
 /// Adds the prefix to the target of a request; accepts the absolute form of proxies, too.
-fn prefixed(prefix: &str, uri: &Uri) -> Option<Uri> {
+fn add_prefix(prefix: &str, uri: &Uri) -> Option<Uri> {
     let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     format!("{prefix}{path}").parse().ok()
 }
 
-fn sentence(status: StatusCode, text: &str) -> Response<Body> {
+fn error_response(status: StatusCode, text: &str) -> Response<Body> {
     let body = serde_json::json!({ "error": text }).to_string();
     let mut response = Response::new(Full::from(body).map_err(|never| match never {}).boxed());
     *response.status_mut() = status;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_get_the_machine_before_them() {
+    fn the_machine_is_added_to_paths() {
         for (target, expected) in [
             (
                 "/metadata/scheduledevents?api-version=2020-07-01",
@@ -132,7 +132,7 @@ mod tests {
             ("http://169.254.169.254/metadata", "/vm/a/metadata"),
             ("/vm/other/metadata", "/vm/a/vm/other/metadata"),
         ] {
-            assert_eq!(prefixed("/vm/a", &target.parse().unwrap()).unwrap(), expected);
+            assert_eq!(add_prefix("/vm/a", &target.parse().unwrap()).unwrap(), expected);
         }
     }
 }

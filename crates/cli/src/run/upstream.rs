@@ -41,7 +41,7 @@ impl Endpoint {
 /// Checks the options before anything is started.
 pub fn check(options: &RunOptions) -> Result<(), Failure> {
     if options.server.is_none() {
-        return temporary(options).map(|_| ());
+        return temporary_config(options).map(|_| ());
     }
     options.flags.first().map_or(Ok(()), |given| {
         Err(Failure::Usage(format!(
@@ -53,17 +53,17 @@ pub fn check(options: &RunOptions) -> Result<(), Failure> {
 
 pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure> {
     let endpoint = match &options.server {
-        None => start(options, runtime)?,
+        None => start_temporary(options, runtime)?,
         Some(server) => find_on_server(options, server)?,
     };
     if let Some(kind) = options.schedule {
-        announce(&endpoint, options, kind)?;
+        schedule_event(&endpoint, options, kind)?;
     }
     Ok(endpoint)
 }
 
 /// Schedules an event. Polls once first, because events are announced only to machines that poll.
-fn announce(endpoint: &Endpoint, options: &RunOptions, kind: EventType) -> Result<(), Failure> {
+fn schedule_event(endpoint: &Endpoint, options: &RunOptions, kind: EventType) -> Result<(), Failure> {
     let api = Api::new(&connection(options, &endpoint.management))?;
     if endpoint.temporary.is_some() {
         prepare_machine(&api, &endpoint.machine, kind)?;
@@ -129,7 +129,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The configuration of a temporary server: in memory, without a token, on free ports.
-fn temporary(options: &RunOptions) -> Result<(Config, config::Choices), Failure> {
+fn temporary_config(options: &RunOptions) -> Result<(Config, config::Choices), Failure> {
     let machine = machine_name(options);
     if !is_name(&machine) {
         let expected = "1 to 128 letters, digits, '_', '.', '(', ')' or '-'";
@@ -154,8 +154,8 @@ fn flag_setting(key: &str, text: &str) -> RawSetting {
     RawSetting { key: key.into(), origin, values: vec![RawValue::Text(text.into())] }
 }
 
-fn start(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure> {
-    let (config, choices) = temporary(options)?;
+fn start_temporary(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure> {
+    let (config, choices) = temporary_config(options)?;
     serve::log_to_stderr(&choices);
     let machine = machine_name(options);
     let running = runtime.block_on(forewarn_server::start(config));
@@ -184,7 +184,7 @@ fn find_on_server(options: &RunOptions, server: &str) -> Result<Endpoint, Failur
     let management = api.server().to_owned();
     let authority = match &options.metadata {
         Some(url) => authority_of(url).to_owned(),
-        None => listener(&api.get(&Call::api(&["listeners"]))?, &management)?,
+        None => choose_listener(&api.get(&Call::api(&["listeners"]))?, &management)?,
     };
     let upstream = Upstream { authority, prefix: format!("/vm/{id}") };
     // A request that does not count as polling.
@@ -193,7 +193,7 @@ fn find_on_server(options: &RunOptions, server: &str) -> Result<Endpoint, Failur
 }
 
 /// The first listener that accepts machine names in the path, with an address that is reachable from here.
-fn listener(listeners: &Value, management: &str) -> Result<String, Failure> {
+fn choose_listener(listeners: &Value, management: &str) -> Result<String, Failure> {
     let all = listeners["value"].as_array().map(Vec::as_slice).unwrap_or_default();
     let usable = all.iter().filter(|listener| listener["prefix"] == true);
     let address = usable.filter_map(|listener| listener["address"].as_str()?.parse::<SocketAddr>().ok()).next();
@@ -248,9 +248,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_listener_is_one_that_takes_names_as_it_is_reached_from_here() {
+    fn a_reachable_listener_with_prefixes_is_chosen() {
         let check = |listeners: Value, expected: Option<&str>| {
-            let found = listener(&json!({ "value": listeners }), "http://build:8170");
+            let found = choose_listener(&json!({ "value": listeners }), "http://build:8170");
             assert_eq!(found.ok().as_deref(), expected);
         };
         let at = |address: &str, prefix: bool| json!({ "address": address, "prefix": prefix });
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_server_on_this_computer_needs_a_door() {
+    fn only_servers_on_this_host_need_a_relayed_port() {
         for (url, expected) in [
             ("http://127.0.0.1:8170", Some(8170)),
             ("http://localhost:1", Some(1)),

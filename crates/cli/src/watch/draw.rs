@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Padding, Paragraph, Wrap};
 
 use super::state::{Clock, EventGroup, LinkState, Mode, Nesting, Row, State};
-use crate::client::{Event, Machine, actor_name, describe, event_facts, format_time, time_left};
+use crate::client::{Event, Machine, actor_name, describe, event_facts, format_time, format_time_left};
 use crate::output::escape;
 
 const GREY: Style = Style::new().fg(Color::DarkGray);
@@ -78,7 +78,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
         Mode::Facts => draw_facts(frame, state),
         Mode::Help => draw_box(frame, "Help", HELP.iter().map(|line| Line::raw(*line)).collect()),
         Mode::Question(action) => {
-            let text = escape(&state.question(action));
+            let text = escape(&state.confirmation(action));
             draw_box(frame, "Confirm", vec![Line::styled(text, BOLD), Line::raw(""), Line::raw("y yes    n no")]);
         }
     }
@@ -150,19 +150,23 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, state: &State) {
 fn row_line(row: &Row<'_>, state: &State, width: usize) -> Line<'static> {
     match row {
         Row::Heading(title) => Line::styled(format!(" {}", title.to_uppercase()), GREY.add_modifier(Modifier::BOLD)),
-        Row::EventGroup(_, scope) => scope_line(scope, width),
+        Row::EventGroup(_, scope) => group_line(scope, width),
         Row::Event(event, place) => event_line(event, *place, state.now, width),
     }
 }
 
-fn scope_line(scope: &EventGroup, width: usize) -> Line<'static> {
+fn group_line(scope: &EventGroup, width: usize) -> Line<'static> {
     let count = match (scope.kind, scope.machines.len()) {
         ("machine", _) => "standalone VM".to_owned(),
         (kind, 1) => format!("{kind}, 1 machine"),
         (kind, many) => format!("{kind}, {many} machines"),
     };
-    let listens = if scope.listening { "handler connected" } else { "no handler" };
-    let facts = if width >= WIDE { format!("{count} · {listens}") } else { format!("{listens} · {count}") };
+    let facts = match (width >= WIDE, scope.listening) {
+        (true, true) => format!("{count} · handler connected"),
+        (true, false) => format!("{count} · no handler"),
+        (false, true) => format!("handler · {count}"),
+        (false, false) => format!("no handler · {count}"),
+    };
     let label = pad(&scope.label, (width / 3).max(12));
     Line::from(vec![
         Span::styled(format!("  {label} "), BOLD),
@@ -198,7 +202,7 @@ fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
         return (words("at", GREY), ended.strftime("%H:%M:%S").to_string());
     }
     if let Some(started) = event.started {
-        return (words("in progress", Style::new().fg(Color::Red)), time_left(now, started));
+        return (words("in progress", Style::new().fg(Color::Red)), format_time_left(now, started));
     }
     let all = event.not_before.duration_since(event.appeared).as_secs().max(1);
     let left = event.not_before.duration_since(now).as_secs().clamp(0, all);
@@ -211,7 +215,7 @@ fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
         Color::Red
     };
     let bar = vec![Span::styled("━".repeat(full), Style::new().fg(color)), Span::styled("╌".repeat(BAR - full), GREY)];
-    (bar, time_left(event.not_before, now))
+    (bar, format_time_left(event.not_before, now))
 }
 
 fn approval(event: &Event) -> String {
@@ -234,13 +238,13 @@ fn status_style(status: &str) -> Style {
 fn draw_facts(frame: &mut Frame<'_>, state: &State) {
     if let Some(event) = state.selected_event() {
         let mut facts = event_facts(event);
-        let group = state.scope_of(event).filter(|scope| scope.kind != "machine");
+        let group = state.group_of(event).filter(|scope| scope.kind != "machine");
         facts.extend(group.map(|scope| ("group", format!("{} ({})", scope.label, scope.kind))));
         let mut lines = fact_lines(&facts, usize::from(frame.area().width).saturating_sub(6));
         let keys = if event.status == "Scheduled" { "a approve · c cancel · esc back" } else { "esc back" };
         lines.extend([Line::raw(""), Line::styled(keys, GREY)]);
         draw_box(frame, &describe(&event.kind, &event.resources), lines);
-    } else if let Some(scope) = state.selected_scope() {
+    } else if let Some(scope) = state.selected_group() {
         draw_box(frame, &escape(&scope.label), scope.machines.iter().map(machine_line).collect());
     }
 }

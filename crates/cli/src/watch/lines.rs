@@ -21,7 +21,7 @@ pub fn run(api: &Api, output: Output) -> Result<(), Failure> {
     let mut status = StatusLine::new();
     loop {
         match changes.next(LOOK)? {
-            Next::Gone => status.show_gone(),
+            Next::Gone => status.show_reconnecting(),
             Next::Row(row) => {
                 status.clear();
                 print_change(&row, output)?;
@@ -34,13 +34,13 @@ pub fn run(api: &Api, output: Output) -> Result<(), Failure> {
 fn print_events(events: &[Value], output: Output) -> Result<(), Failure> {
     match output {
         Output::Table | Output::Tsv => output::print_list::<Event>(events, output),
-        Output::Json | Output::Yaml => events.iter().try_for_each(|event| document(event, output)),
+        Output::Json | Output::Yaml => events.iter().try_for_each(|event| print_document(event, output)),
     }
 }
 
 fn print_change(row: &Value, output: Output) -> Result<(), Failure> {
     match output {
-        Output::Json | Output::Yaml => document(row, output),
+        Output::Json | Output::Yaml => print_document(row, output),
         Output::Tsv => output::print_one(row, output, |_: &HistoryRow| Vec::new()),
         Output::Table => {
             let row: HistoryRow = decode(row)?;
@@ -50,7 +50,7 @@ fn print_change(row: &Value, output: Output) -> Result<(), Failure> {
 }
 
 /// One line of JSON, or one document of a YAML stream.
-fn document(value: &Value, output: Output) -> Result<(), Failure> {
+fn print_document(value: &Value, output: Output) -> Result<(), Failure> {
     if output == Output::Yaml {
         output::print_line("---")?;
         return output::print_value(value, output);

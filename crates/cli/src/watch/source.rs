@@ -55,18 +55,18 @@ pub fn listen(api: &Api, to: &SyncSender<Update>) {
 
 /// Fetches all data once; fails if the server is unreachable.
 pub fn fetch_all(api: &Api) -> Result<[Update; 2], Failure> {
-    Ok([clock(api)?, everything(api)?])
+    Ok([fetch_clock(api)?, fetch_fleet(api)?])
 }
 
 pub fn approve(api: &Api, id: &str) -> Update {
-    report(api.post(&Call::api(&["events", id, "approve"]), &json!({})), "Approved.")
+    message_for(api.post(&Call::api(&["events", id, "approve"]), &json!({})), "Approved.")
 }
 
 pub fn cancel(api: &Api, id: &str) -> Update {
-    report(api.post(&Call::api(&["events", id, "cancel"]), &json!({})), "Canceled.")
+    message_for(api.post(&Call::api(&["events", id, "cancel"]), &json!({})), "Canceled.")
 }
 
-fn report(answer: Result<serde_json::Value, Failure>, done: &str) -> Update {
+fn message_for(answer: Result<serde_json::Value, Failure>, done: &str) -> Update {
     Update::Message(match answer {
         Ok(_) => done.into(),
         Err(failure) => failure.message().unwrap_or_default().into(),
@@ -83,10 +83,10 @@ fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
                 return Ok(());
             }
         }
-        let update = match changes.next(due.patience())? {
-            Next::Row(row) => change(api, &decode(&row)?, &mut due)?,
+        let update = match changes.next(due.time_to_next())? {
+            Next::Row(row) => handle_change(api, &decode(&row)?, &mut due)?,
             Next::Nothing => {
-                due.in_a_row = 0;
+                due.burst_length = 0;
                 None
             }
             Next::Gone => Some(Update::Away("the server cannot be reached".into())),
@@ -101,27 +101,27 @@ fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
     }
 }
 
-/// What has to be fetched again, and when.
+/// The times of the next refreshes.
 struct RefreshSchedule {
     clock: Instant,
     everything: Option<Instant>,
     /// Earliest time of the next full refresh.
     rested: Instant,
     /// Event changes since the last pause.
-    in_a_row: usize,
+    burst_length: usize,
 }
 
 impl RefreshSchedule {
     fn now() -> RefreshSchedule {
         let now = Instant::now();
-        RefreshSchedule { clock: now, everything: Some(now), rested: now, in_a_row: 0 }
+        RefreshSchedule { clock: now, everything: Some(now), rested: now, burst_length: 0 }
     }
 
-    fn everything(&mut self) {
+    fn schedule_full(&mut self) {
         self.everything = Some(self.rested);
     }
 
-    fn patience(&self) -> Duration {
+    fn time_to_next(&self) -> Duration {
         let first = self.everything.map_or(self.clock, |at| at.min(self.clock));
         first.saturating_duration_since(Instant::now())
     }
@@ -130,11 +130,11 @@ impl RefreshSchedule {
         let begun = Instant::now();
         let mut update = Vec::new();
         if self.clock <= begun {
-            update.push(clock(api)?);
+            update.push(fetch_clock(api)?);
             self.clock = begun + CLOCK_EVERY;
         }
         if self.everything.is_some_and(|at| at <= begun) {
-            update.push(everything(api)?);
+            update.push(fetch_fleet(api)?);
             self.everything = None;
             self.rested = Instant::now() + begun.elapsed() * LOOK_REST;
         }
@@ -142,24 +142,24 @@ impl RefreshSchedule {
     }
 }
 
-fn change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Result<Option<Update>, Failure> {
+fn handle_change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Result<Option<Update>, Failure> {
     let Some(id) = &row.event else {
         if row.target.as_deref() == Some("clock") {
             due.clock = Instant::now() + CLOCK_SOON;
         } else if matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "scope-on" | "scope-off" | "audit")
         {
-            due.everything();
+            due.schedule_full();
         }
         return Ok(None);
     };
-    due.in_a_row += 1;
-    if due.in_a_row > BURST {
-        due.everything();
+    due.burst_length += 1;
+    if due.burst_length > BURST {
+        due.schedule_full();
         return Ok(None);
     }
     match api.get(&Call::api(&["events", id])) {
         Ok(value) => {
-            let event = event_history::with_start(api, decode(&value)?)?;
+            let event = event_history::add_start(api, decode(&value)?)?;
             Ok(Some(Update::Event(Box::new(event))))
         }
         // The server has forgotten the event.
@@ -168,11 +168,11 @@ fn change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Result<Opti
     }
 }
 
-fn clock(api: &Api) -> Result<Update, Failure> {
+fn fetch_clock(api: &Api) -> Result<Update, Failure> {
     Ok(Update::Clock(decode(&api.get(&Call::api(&["clock"]))?)?, Instant::now()))
 }
 
-fn everything(api: &Api) -> Result<Update, Failure> {
+fn fetch_fleet(api: &Api) -> Result<Update, Failure> {
     let events: Vec<Event> = decode_all(&api.list(Call::api(&["events"]).with("all", Some("true")))?)?;
     let machines = decode_all(&api.list_some(Call::api(&["machines"]), MACHINES_MAX)?)?;
     Ok(Update::Everything { events, machines })

@@ -147,7 +147,7 @@ impl State {
     pub fn replace(&mut self, events: Vec<Event>, machines: Vec<Machine>) {
         let open = self.open_ids();
         self.events = events;
-        self.forget();
+        self.drop_old_events();
         self.scopes.clear();
         for machine in machines {
             let scope = self.scopes.entry(machine.scope).or_insert_with(|| EventGroup::of(&machine));
@@ -166,7 +166,7 @@ impl State {
             Some(known) => *known = event,
             None => self.events.push(event),
         }
-        self.forget();
+        self.drop_old_events();
         self.move_off_ended(&open);
         self.repair_selection();
     }
@@ -194,11 +194,11 @@ impl State {
 
     pub fn set_time(&mut self, now: Timestamp) {
         self.now = now;
-        self.forget();
+        self.drop_old_events();
         self.repair_selection();
     }
 
-    fn forget(&mut self) {
+    fn drop_old_events(&mut self) {
         let mut ended: Vec<Timestamp> = self.events.iter().filter_map(|event| event.ended).collect();
         ended.sort_unstable_by(|a, b| b.cmp(a));
         let oldest = ended.get(ENDED_MAX - 1).copied().unwrap_or(Timestamp::MIN);
@@ -208,9 +208,9 @@ impl State {
 
     pub fn rows(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
-        section(&mut rows, "Scheduled and in progress", self.open_rows());
-        section(&mut rows, "Recently finished", self.ended_rows());
-        section(&mut rows, "No open events", self.quiet_rows());
+        push_section(&mut rows, "Scheduled and in progress", self.open_rows());
+        push_section(&mut rows, "Recently finished", self.ended_rows());
+        push_section(&mut rows, "No open events", self.idle_rows());
         rows
     }
 
@@ -223,12 +223,12 @@ impl State {
         self.events.iter().find(|event| event.id == *id)
     }
 
-    pub fn selected_scope(&self) -> Option<&EventGroup> {
+    pub fn selected_group(&self) -> Option<&EventGroup> {
         let Some(RowKey::EventGroup(id)) = &self.selected else { return None };
         self.scopes.get(id)
     }
 
-    pub fn scope_of(&self, event: &Event) -> Option<&EventGroup> {
+    pub fn group_of(&self, event: &Event) -> Option<&EventGroup> {
         self.scopes.get(&event.scope)
     }
 
@@ -240,7 +240,7 @@ impl State {
         self.scopes.values().map(|scope| scope.machines.len()).sum()
     }
 
-    pub fn question(&self, action: &UserAction) -> String {
+    pub fn confirmation(&self, action: &UserAction) -> String {
         let named = |id: &String| {
             let event = self.events.iter().find(|event| event.id == *id);
             event.map_or(id.clone(), |event| describe(&event.kind, &event.resources))
@@ -399,13 +399,13 @@ impl State {
         ended.into_iter().take(ENDED_MAX).map(|event| Row::Event(event, Nesting::Standalone)).collect()
     }
 
-    fn quiet_rows(&self) -> Vec<Row<'_>> {
+    fn idle_rows(&self) -> Vec<Row<'_>> {
         let busy = |id: u64| self.events.iter().any(|event| event.ended.is_none() && event.scope == id);
         let mut quiet: Vec<(u64, &EventGroup)> = self
             .scopes
             .iter()
             .map(|(id, scope)| (*id, scope))
-            .filter(|(id, scope)| !busy(*id) && self.matches_scope(scope))
+            .filter(|(id, scope)| !busy(*id) && self.matches_group(scope))
             .collect();
         quiet.sort_by(|(_, a), (_, b)| a.label.cmp(&b.label));
         quiet.into_iter().map(|(id, scope)| Row::EventGroup(id, scope)).collect()
@@ -413,20 +413,20 @@ impl State {
 
     fn matches(&self, event: &Event) -> bool {
         let words = [&event.id, &event.kind, &event.status].into_iter().chain(&event.resources).chain(&event.outcome);
-        words.into_iter().any(|word| self.is_in(word))
-            || self.scope_of(event).is_some_and(|scope| self.is_in(&scope.label))
+        words.into_iter().any(|word| self.contains_filter(word))
+            || self.group_of(event).is_some_and(|scope| self.contains_filter(&scope.label))
     }
 
-    fn matches_scope(&self, scope: &EventGroup) -> bool {
-        self.is_in(&scope.label) || scope.machines.iter().any(|machine| self.is_in(&machine.name))
+    fn matches_group(&self, scope: &EventGroup) -> bool {
+        self.contains_filter(&scope.label) || scope.machines.iter().any(|machine| self.contains_filter(&machine.name))
     }
 
-    fn is_in(&self, word: &str) -> bool {
+    fn contains_filter(&self, word: &str) -> bool {
         word.to_lowercase().contains(&self.filter.to_lowercase())
     }
 }
 
-fn section<'a>(rows: &mut Vec<Row<'a>>, title: &'static str, inside: Vec<Row<'a>>) {
+fn push_section<'a>(rows: &mut Vec<Row<'a>>, title: &'static str, inside: Vec<Row<'a>>) {
     if !inside.is_empty() {
         rows.push(Row::Heading(title));
         rows.extend(inside);

@@ -88,7 +88,7 @@ fn check_selected(state: &State, event: Option<&str>) {
 }
 
 #[test]
-fn what_comes_what_is_under_way_and_what_ended_fit_80_columns() {
+fn open_and_finished_events_fit_80_columns() {
     check_screen(
         &sample(),
         "
@@ -108,7 +108,7 @@ fn what_comes_what_is_under_way_and_what_ended_fit_80_columns() {
 }
 
 #[test]
-fn facts_are_shown_above_the_list() {
+fn details_are_shown_above_the_list() {
     let mut state = sample();
     press(&mut state, "jj\n");
     let shown = screen(&state, 80, 24).join("\n");
@@ -128,7 +128,7 @@ fn facts_are_shown_above_the_list() {
 }
 
 #[test]
-fn approving_and_cancelling_ask_first() {
+fn approving_and_canceling_ask_for_confirmation() {
     let mut state = sample();
     assert_eq!(press(&mut state, "ja"), []);
     assert!(screen(&state, 80, 24).join("\n").contains("Approve Terminate of web_1?"));
@@ -139,7 +139,7 @@ fn approving_and_cancelling_ask_first() {
 }
 
 #[test]
-fn only_what_is_scheduled_can_be_approved() {
+fn only_scheduled_events_can_be_approved() {
     let mut state = sample();
     press(&mut state, "jjja");
     check_selected(&state, Some("E3"));
@@ -159,17 +159,17 @@ fn the_selection_stays_with_its_event() {
     press(&mut state, "g");
     check_selected(&state, Some("E0"));
     press(&mut state, "kkG");
-    assert_eq!(state.selected_scope().map(|scope| scope.label.as_str()), Some("mail"));
+    assert_eq!(state.selected_group().map(|scope| scope.label.as_str()), Some("mail"));
 }
 
 #[test]
-fn names_are_shown_in_50_columns_and_fewer() {
+fn names_fit_50_columns_and_fewer() {
     let shown = format!("\n{}", screen(&sample(), 50, 24).join("\n"));
     let expected = "
  ● 127.0.0.1:8170        3 open · 10:05:00 manual
 ──────────────────────────────────────────────────
  SCHEDULED AND IN PROGRESS
-  web              listens · scale set, 2 machines
+  web              handler · scale set, 2 machines
     Terminate Scheduled web_1               5:00
     Reboot    Scheduled web_0              10:00
   Freeze      Started   db                  0:30 ✓";
@@ -184,7 +184,7 @@ fn names_are_shown_in_50_columns_and_fewer() {
 }
 
 #[test]
-fn the_cursor_leaves_an_event_that_ends_for_the_next() {
+fn the_cursor_moves_on_when_its_event_finishes() {
     let ended = json!({"status": "Ended", "outcome": "Completed", "ended": "2026-07-28T10:05:00Z"});
     let mut state = sample();
     press(&mut state, "j");
@@ -194,7 +194,7 @@ fn the_cursor_leaves_an_event_that_ends_for_the_next() {
     press(&mut state, "\n");
     state.put(event("E1", "Reboot", 1, "web_0", ended.clone()));
     check_selected(&state, Some("E1"));
-    assert_eq!(state.mode, Mode::Facts, "facts that are read stay");
+    assert_eq!(state.mode, Mode::Facts, "open details stay");
     press(&mut state, "\x1bg");
     check_selected(&state, Some("E3"));
     state.put(event("E3", "Freeze", 2, "db", ended));
@@ -202,7 +202,7 @@ fn the_cursor_leaves_an_event_that_ends_for_the_next() {
 }
 
 #[test]
-fn a_cursor_that_nobody_moved_is_on_what_comes_first() {
+fn a_cursor_that_was_not_moved_stays_on_the_first_row() {
     let mut state = sample();
     state.replace(Vec::new(), vec![machine("a", 1, None), machine("b", 2, None)]);
     check_selected(&state, None);
@@ -214,7 +214,7 @@ fn a_cursor_that_nobody_moved_is_on_what_comes_first() {
 }
 
 #[test]
-fn facts_of_an_event_that_is_forgotten_close() {
+fn details_close_when_their_event_is_forgotten() {
     let mut state = sample();
     press(&mut state, "jjjj\n");
     check_selected(&state, Some("E4"));
@@ -226,7 +226,7 @@ fn facts_of_an_event_that_is_forgotten_close() {
 }
 
 #[test]
-fn of_what_ended_the_newest_are_kept() {
+fn the_newest_finished_events_are_kept() {
     let mut state = sample();
     for n in 0..200 {
         let ended = json!({"status": "Ended", "outcome": "Completed", "ended": format!("2026-07-28T10:04:{:02}.{n:03}Z", n / 10)});
@@ -241,16 +241,16 @@ fn of_what_ended_the_newest_are_kept() {
 }
 
 #[test]
-fn a_filter_shows_what_contains_it() {
+fn a_filter_shows_matching_rows() {
     let mut state = sample();
     press(&mut state, "/WEB_0");
     let count = |state: &State| state.rows().len();
     assert_eq!(count(&state), 3, "a heading, the set, the event");
-    assert!(screen(&state, 80, 24)[23].starts_with(" Only: WEB_0▏"));
+    assert!(screen(&state, 80, 24)[23].starts_with(" Filter: WEB_0▏"));
     press(&mut state, "x");
     assert_eq!(screen(&state, 80, 24)[2], " No matches.");
     press(&mut state, "\x08\n");
-    assert!(screen(&state, 80, 24)[23].starts_with(" Only: WEB_0  esc all"));
+    assert!(screen(&state, 80, 24)[23].starts_with(" Filter: WEB_0  esc clear"));
     press(&mut state, "\x1b");
     assert_eq!(count(&state), 9);
     press(&mut state, "/q\x1b");
@@ -258,12 +258,12 @@ fn a_filter_shows_what_contains_it() {
 }
 
 #[test]
-fn a_server_that_is_away_is_told_and_the_last_state_stays() {
+fn an_unreachable_server_is_shown_and_the_last_state_stays() {
     let mut state = sample();
-    state.link = LinkState::Away("The server cannot be reached.".into());
+    state.link = LinkState::Away("connection refused".into());
     let shown = screen(&state, 100, 24);
-    assert!(shown[0].starts_with(" forewarn ○ 127.0.0.1:8170 is away"), "{}", shown[0]);
-    assert_eq!(shown[23], " Trying again. The server cannot be reached.");
+    assert!(shown[0].starts_with(" forewarn ○ 127.0.0.1:8170 unreachable"), "{}", shown[0]);
+    assert_eq!(shown[23], " Reconnecting: connection refused");
     assert!(shown.join("\n").contains("Terminate Scheduled"));
     state.replace(Vec::new(), Vec::new());
     assert_eq!(state.link, LinkState::Live);
@@ -271,7 +271,7 @@ fn a_server_that_is_away_is_told_and_the_last_state_stays() {
 }
 
 #[test]
-fn the_selected_row_is_in_sight_in_any_size() {
+fn the_selected_row_is_visible_in_any_size() {
     let mut state = sample();
     let many: Vec<Machine> = (0..200).map(|n| machine(&format!("m{n:03}"), 100 + n, None)).collect();
     state.replace(Vec::new(), many);
@@ -287,7 +287,7 @@ fn the_selected_row_is_in_sight_in_any_size() {
 }
 
 #[test]
-fn control_characters_of_others_do_not_reach_the_terminal() {
+fn control_characters_do_not_reach_the_terminal() {
     let mut state = sample();
     state.put(event("E9", "Reboot", 9, "a\x1b[2J", json!({"description": "x\x1by"})));
     press(&mut state, "g");

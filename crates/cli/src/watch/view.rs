@@ -169,7 +169,7 @@ impl View {
             Input::Update(update) => self.apply(update),
             Input::Key(key) => match self.state.on_key(key) {
                 Some(UserAction::Quit) => return Flow::Exit,
-                Some(action) => self.ask(action, to.clone()),
+                Some(action) => self.send_request(action, to.clone()),
                 None => {}
             },
         }
@@ -193,7 +193,7 @@ impl View {
     }
 
     /// Sends the request on a thread; the answer arrives as an update, so that a slow server does not block the keys.
-    fn ask(&self, action: UserAction, to: SyncSender<Input>) {
+    fn send_request(&self, action: UserAction, to: SyncSender<Input>) {
         let api = self.api.clone();
         thread::spawn(move || {
             let update = match action {

@@ -1,4 +1,4 @@
-//! What the server acknowledged, and whether its history agrees.
+//! The acknowledged changes, and a comparison with the history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -19,15 +19,15 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn scheduled(&self, event: &str) {
-        self.scheduled.lock().expect("nobody panicked").insert(event.into());
+        self.scheduled.lock().expect("no thread has panicked").insert(event.into());
     }
 
     pub fn approved(&self, event: &str) {
-        self.approved.lock().expect("nobody panicked").insert(event.into());
+        self.approved.lock().expect("no thread has panicked").insert(event.into());
     }
 
     pub fn cancelled(&self, event: &str) {
-        self.cancelled.lock().expect("nobody panicked").insert(event.into());
+        self.cancelled.lock().expect("no thread has panicked").insert(event.into());
     }
 
     /// The same incarnation always shows the same list, before and after a crash.
@@ -36,15 +36,15 @@ impl Ledger {
         let scope = if kind == "s" { "set" } else { machine };
         let document: Value = serde_json::from_str(&answer.body).expect("JSON");
         let incarnation = document["DocumentIncarnation"].as_u64().expect("an incarnation");
-        let mut documents = self.documents.lock().expect("nobody panicked");
+        let mut documents = self.documents.lock().expect("no thread has panicked");
         let known = documents.entry((scope.into(), incarnation)).or_insert_with(|| answer.body.clone());
         assert_eq!(*known, answer.body, "one incarnation of {scope} shows two lists");
     }
 
     pub fn check(&self, server: &Server) {
-        let scheduled = self.scheduled.lock().expect("nobody panicked");
-        let approved = self.approved.lock().expect("nobody panicked");
-        let cancelled = self.cancelled.lock().expect("nobody panicked");
+        let scheduled = self.scheduled.lock().expect("no thread has panicked");
+        let approved = self.approved.lock().expect("no thread has panicked");
+        let cancelled = self.cancelled.lock().expect("no thread has panicked");
         for event in scheduled.iter() {
             let rows = Life::read(server, event);
             assert!(rows.has("appeared"), "{event} was scheduled and is lost");

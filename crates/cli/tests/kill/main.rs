@@ -1,9 +1,8 @@
-//! Kills the server with SIGKILL, again and again, under load, and shows that nothing that was
-//! acknowledged is lost: schedules, approvals and cancellations are in the history afterwards, no event
-//! started early, no incarnation was used for two lists, and every event ends.
+//! Kills the server with SIGKILL under load, many times, and checks that no acknowledged change is lost: schedules,
+//! approvals and cancellations are in the history, no event started early, no incarnation was used for two lists, and
+//! every event finishes.
 //!
-//! The moment of each kill is the moment of some acknowledgement, drawn from a seed; what the other
-//! workers are in the middle of then is up to the machine.
+//! Each kill happens at an acknowledgement drawn from a seed; the progress of the other workers is up to the machine.
 
 mod http;
 mod ledger;
@@ -19,17 +18,17 @@ use std::time::Duration;
 use ledger::Ledger;
 use server::Server;
 
-/// How often the server is killed.
+/// Number of kills.
 const KILLS: u64 = 200;
 
-/// The most acknowledgements between two kills.
+/// Limit of acknowledgements between two kills.
 const ACKNOWLEDGED_MAX: u64 = 40;
 
-/// Nothing here takes so long unless something hangs.
+/// Time limit of each step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn nothing_that_was_acknowledged_is_lost_to_kill_9() {
+fn no_acknowledged_change_is_lost_by_sigkill() {
     let data = tempfile::tempdir().expect("a directory for the data");
     let ledger = Ledger::default();
     let mut random = Random(0x5eed);

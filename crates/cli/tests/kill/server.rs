@@ -57,7 +57,7 @@ impl Server {
 
     /// SIGKILL, and not a word before.
     pub fn kill(&self) {
-        let mut child = self.child.lock().expect("nobody panicked");
+        let mut child = self.child.lock().expect("no thread has panicked");
         child.kill().expect("it runs");
         child.wait().expect("it is gone");
     }

@@ -1,4 +1,4 @@
-//! Load: schedules events under ids of its own, approves some, cancels some, and reads documents.
+//! A worker that schedules events, approves some, cancels some, and reads documents.
 
 use std::sync::mpsc::Sender;
 
@@ -10,7 +10,7 @@ use crate::server::{MACHINES, Server};
 
 pub const COUNT: u64 = 4;
 
-/// Works until the server is gone, or for so many rounds (the kill comes long before).
+/// Limit of rounds; the kill comes long before.
 const ROUNDS_MAX: u64 = 10_000;
 
 pub fn run(server: &Server, ledger: &Ledger, number: u64, mut random: Random, acknowledged: &Sender<()>) {

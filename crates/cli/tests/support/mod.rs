@@ -1,4 +1,4 @@
-//! A server of its own for each test, as a child process, and a way to type commands at it.
+//! A server per test, as a child process, and helpers that run commands against it.
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
@@ -12,12 +12,12 @@ use transcript::lines_match;
 
 pub const FOREWARN: &str = env!("CARGO_BIN_EXE_forewarn");
 
-/// Throw-away, on free ports, on a clock that only moves when told.
+/// Flags of a temporary server with a manual clock.
 pub const THROW_AWAY: &str = "--memory --no-auth --clock manual --clock-start 2026-07-28T10:00:00Z";
 
 pub struct Server {
     child: Child,
-    /// Kept open: a server whose output is closed has lost nothing, but its reader has.
+    /// Kept open, so that the output of the server stays readable.
     _stdout: BufReader<ChildStdout>,
     pub announced: Vec<String>,
     pub management: String,
@@ -33,7 +33,7 @@ impl Server {
         Server::start_in(flags, &[])
     }
 
-    /// The same with more in its environment.
+    /// Starts a server with additional environment variables.
     pub fn start_in(flags: &str, environment: &[(&str, &str)]) -> Server {
         let mut child = clean_command()
             .envs(environment.iter().copied())
@@ -53,7 +53,7 @@ impl Server {
         Server { child, _stdout: stdout, announced, management, metadata }
     }
 
-    /// Runs `forewarn` with these words; the last may be quoted as a whole.
+    /// Runs `forewarn` with these arguments.
     pub fn run(&self, words: &str) -> Output {
         self.command(words).output().unwrap()
     }
@@ -64,7 +64,7 @@ impl Server {
         command
     }
 
-    /// What a machine sees; this also turns its scope on.
+    /// The document of a machine. Polling also enables its events.
     pub fn document(&self, machine: &str) -> String {
         let url = format!("{}/vm/{machine}/metadata/scheduledevents?api-version=2020-07-01", self.metadata);
         ureq::get(url).header("Metadata", "true").call().unwrap().body_mut().read_to_string().unwrap()
@@ -86,7 +86,7 @@ impl Drop for Server {
     }
 }
 
-/// Types a command; its exit code, its output and its complaint must be these.
+/// Runs a command and compares exit code, standard output and standard error.
 #[track_caller]
 pub fn check(server: &Server, words: &str, code: i32, stdout: &str, stderr: &str) {
     expect(&format!("forewarn {words}"), &server.run(words), code, stdout, stderr);
@@ -102,7 +102,7 @@ pub fn expect(what: &str, output: &Output, code: i32, stdout: &str, stderr: &str
     assert!(same, "$ {what}\n{}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
 }
 
-/// `forewarn` without what the tester's own environment says.
+/// `forewarn` without the settings of the environment.
 pub fn clean_command() -> Command {
     let mut command = Command::new(FOREWARN);
     for (name, _) in std::env::vars_os() {

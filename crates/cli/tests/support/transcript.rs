@@ -1,6 +1,6 @@
-//! Runs the transcripts of a document: in ```console blocks, lines that begin with `$ ` are typed into one
-//! shell, with those that begin with `>` after them, and what follows is what it must answer. `[..]` stands for anything in a line, a line `…` for
-//! any lines.
+//! Runs the transcripts of a document. In ```console blocks, lines that start with `$ `, and continuation lines that start
+//! with `>`, are run in one shell; the other lines are the expected output. `[..]` matches anything within a line, and a
+//! line `…` matches any lines.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn steps(document: &str) -> Vec<Step> {
     steps
 }
 
-/// A command that goes on, as the shell's second prompt shows it.
+/// Whether the line continues a command.
 fn is_continued(steps: &[Step], line: &str) -> bool {
     (line == ">" || line.starts_with("> ")) && steps.last().is_some_and(|step| step.expected.is_empty())
 }
@@ -50,7 +50,7 @@ pub fn run(name: &str, document: &str, server: &Server) {
     run_steps(name, document, &[("FOREWARN_SERVER", server.management.as_str())], to_server);
 }
 
-/// The same where no server runs.
+/// The same without a server.
 pub fn run_alone(name: &str, document: &str) {
     run_steps(name, document, &[], str::to_owned);
 }
@@ -65,7 +65,7 @@ fn run_steps(name: &str, document: &str, environment: &[(&str, &str)], change: i
         let matches = lines_match(&step.expected, &found);
         assert!(
             matches,
-            "{name}, line {}: $ {}\n--- should answer\n{}\n--- answers\n{}\n",
+            "{name}, line {}: $ {}\n--- expected\n{}\n--- found\n{}\n",
             step.line,
             step.typed,
             step.expected.join("\n"),
@@ -103,7 +103,7 @@ impl Shell {
         Shell { child, stdin, stdout }
     }
 
-    /// The lines of the answer. The exit code stays in `$?`.
+    /// Returns the lines of output. The exit code stays in `$?`.
     fn run(&mut self, typed: &str) -> Vec<String> {
         write!(self.stdin, "{typed}\nstatus=$?; printf '\\n{MARK}\\n'; (exit $status)\n").unwrap();
         let mut lines = Vec::new();

@@ -38,7 +38,7 @@ fn event(mine: bool) -> Event {
 }
 
 fn marks(prepared: u64, restored: u64) -> (Marks, Vec<(Elapsed, Mark)>) {
-    let marks = Marks::typed(&["prepared=p".into(), "restored=r".into()]).unwrap();
+    let marks = Marks::parse(&["prepared=p".into(), "restored=r".into()]).unwrap();
     (marks, vec![(at(prepared), Mark::Prepared), (at(restored), Mark::Restored)])
 }
 
@@ -116,7 +116,7 @@ fn who_stops_asking_is_found_out() {
     check("user-reboot", &observed, Profile::Own, &none, &["stopped polling and missed the end"]);
     let wrong = Observation { requests: vec![poll(0, 200), poll(10, 500)], until: at(100), ..Observation::default() };
     let wrong = Observation { events: vec![Event { ended: None, started: None, ..event(false) }], ..wrong };
-    check("server-error", &wrong, Profile::Own, &none, &["stopped operation after wrong answers"]);
+    check("server-error", &wrong, Profile::Own, &none, &["stopped polling after faulty responses"]);
     let recovered = Observation { requests: vec![poll(0, 200), poll(10, 500), poll(20, 304)], ..wrong };
     check("server-error", &recovered, Profile::Own, &none, &[]);
     let slow = Observation { requests: vec![poll(0, 200)], until: at(331), ..Observation::default() };

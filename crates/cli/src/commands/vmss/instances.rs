@@ -12,12 +12,12 @@ use crate::decode::decode_all;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
-fn all(api: &Api, set: &ResourceName) -> Result<Vec<Value>, Failure> {
+fn fetch_all(api: &Api, set: &ResourceName) -> Result<Vec<Value>, Failure> {
     api.list(Call::api(&["scale-sets", &set.segment(), "instances"]))
 }
 
 pub fn list(api: &Api, set: &ResourceName, output: Output) -> Result<(), Failure> {
-    output::print_list::<Instance>(&all(api, set)?, output)
+    output::print_list::<Instance>(&fetch_all(api, set)?, output)
 }
 
 /// A machine as an instance of its set.
@@ -48,13 +48,13 @@ impl TableRow for Instance {
 }
 
 /// The named instances; empty for all, as the API expects.
-pub fn named(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
-    if ids.is_empty() || ids.iter().any(|id| id == "*") { Ok(Vec::new()) } else { chosen(api, set, ids) }
+pub fn select_named(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
+    if ids.is_empty() || ids.iter().any(|id| id == "*") { Ok(Vec::new()) } else { select(api, set, ids) }
 }
 
 /// The instances named by ID, name or vmId; all if none or `*` is given.
-pub fn chosen(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
-    let machines: Vec<Machine> = decode_all(&all(api, set)?)?;
+pub fn select(api: &Api, set: &ResourceName, ids: &[String]) -> Result<Vec<Machine>, Failure> {
+    let machines: Vec<Machine> = decode_all(&fetch_all(api, set)?)?;
     if ids.is_empty() || ids.iter().any(|id| id == "*") {
         return Ok(machines);
     }
@@ -85,19 +85,25 @@ pub fn vm_ids(machines: &[Machine]) -> Vec<String> {
 }
 
 /// Starts one operation per instance. Stops at the first refusal and names the instances whose operations already started.
-pub fn ask(api: &Api, machines: &[Machine], action: &str, waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
+pub fn start_each(
+    api: &Api,
+    machines: &[Machine],
+    action: &str,
+    waiting: &NoWaitArgs,
+    output: Output,
+) -> Result<(), Failure> {
     let mut operations = Vec::new();
     for machine in machines {
         match api.post(&Call::api(&["machines", &machine.vm_id, action]), &json!({})) {
             Ok(operation) => operations.push(operation),
-            Err(Failure::Refused(reason)) => return Err(refused(machines, operations.len(), &reason)),
+            Err(Failure::Refused(reason)) => return Err(describe_refusal(machines, operations.len(), &reason)),
             Err(failure) => return Err(failure),
         }
     }
     show_operations(api, &operations, waiting, output)
 }
 
-fn refused(machines: &[Machine], asked: usize, reason: &str) -> Failure {
+fn describe_refusal(machines: &[Machine], asked: usize, reason: &str) -> Failure {
     let at = &machines[asked].name;
     let before = match &machines[..asked] {
         [] => String::new(),
