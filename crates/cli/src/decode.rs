@@ -1,6 +1,5 @@
 //! Decodes answers of the management API into the types that the commands use.
 
-use forewarn_api_types::plain::{Written, plainly};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -10,8 +9,7 @@ use crate::failure::Failure;
 pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
     T::deserialize(value).map_err(|error| {
         Failure::Refused(format!(
-            "cannot read the server's answer ({}): check that client and server have the same version",
-            plainly(&error.to_string(), Written::Json)
+            "cannot read the server's answer: {error}; check that client and server have the same version"
         ))
     })
 }

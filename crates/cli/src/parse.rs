@@ -144,8 +144,8 @@ mod tests {
     fn number_errors_describe_valid_values() {
         assert_eq!((count("3"), positive("1"), percent("100"), port("80")), (Ok(3), Ok(1), Ok(100), Ok(80)));
         assert_eq!(delay("300s"), Ok(Duration::from_secs(300)));
-        let said = [count("-1").unwrap_err(), positive("0").unwrap_err(), percent("101").unwrap_err()];
-        assert_eq!(said, ["a whole number from 0", "a whole number from 1", "a whole number from 1 to 100"]);
+        let errors = [count("-1").unwrap_err(), positive("0").unwrap_err(), percent("101").unwrap_err()];
+        assert_eq!(errors, ["a whole number from 0", "a whole number from 1", "a whole number from 1 to 100"]);
         for wrong in [
             delay("301s").unwrap_err(),
             retry_after("2h").unwrap_err(),

@@ -31,7 +31,6 @@ const NOT_YET: &[&str] = &[
     "crates/api-types/",
     "crates/api/",
     "crates/arm/",
-    "crates/cli/",
     "crates/portal/",
     "crates/server/tests/",
     "docs/check.md",

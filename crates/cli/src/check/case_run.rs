@@ -18,7 +18,7 @@ use super::cases::Case;
 use super::handler::Handler;
 use super::judge::GAP_MAX;
 use super::marks::{Mark, Marks};
-use super::observation::{Elapsed, Event, Observation, Request, RequestKind};
+use super::observation::{Elapsed, Observation, ObservedEvent, ObservedRequest, RequestKind};
 use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
@@ -116,13 +116,13 @@ impl<'a> CaseRun<'a> {
         let machine = self.wait_for_machine()?;
         let permit = self.context.starting.acquire();
         let mut handler = Handler::start(self.case, self.context, &self.server, &self.metadata)?;
-        let mut watch = Monitor { machine, begun: self.engine.now(), next: 0, observed: Observation::default() };
+        let mut watch = Monitor { machine, started_at: self.engine.now(), next: 0, observed: Observation::default() };
         let result = self.observe(run, &mut handler, &mut watch, permit);
         handler.end();
         watch.record_requests(&self.endpoint);
-        watch.observed.until = self.engine.now().since(watch.begun);
-        watch.observed.marks = handler.marks(watch.begun);
-        watch.observed.events = self.read_events(watch.begun)?;
+        watch.observed.until = self.engine.now().since(watch.started_at);
+        watch.observed.marks = handler.marks(watch.started_at);
+        watch.observed.events = self.read_events(watch.started_at)?;
         if let Some(running) = self.running.take() {
             self.runtime.block_on(running.stop());
         }
@@ -135,8 +135,8 @@ impl<'a> CaseRun<'a> {
             self.api.post(&Call::api(&["machines"]), &json!({ "name": self.case.subject }))?;
             return Ok(None);
         };
-        let begun = self.api.post(&Call::api(&["scenario-runs"]), &json!({ "scenario": scenario, "handler": true }))?;
-        begun["id"].as_u64().map(Some).ok_or_else(internal_error)
+        let run = self.api.post(&Call::api(&["scenario-runs"]), &json!({ "scenario": scenario, "handler": true }))?;
+        run["id"].as_u64().map(Some).ok_or_else(internal_error)
     }
 
     /// Waits until the scenario has created the machine.
@@ -162,21 +162,23 @@ impl<'a> CaseRun<'a> {
         permit: Permit<'_>,
     ) -> Result<(), Failure> {
         let mut permit = Some(permit);
-        let begun = Instant::now();
-        let mut over: Option<(Instant, Elapsed)> = None;
+        let started_at = Instant::now();
+        let mut finished: Option<(Instant, Elapsed)> = None;
         loop {
             watch.record_requests(&self.endpoint);
-            watch.observed.exit = handler.exit(watch.begun);
+            watch.observed.exit = handler.exit(watch.started_at);
             if self.context.aborted.load(Ordering::Relaxed) {
                 return Err(Failure::Silent);
             }
             if watch.observed.requests.is_empty()
-                && (begun.elapsed() > FIRST_REQUEST_MAX || watch.observed.exit.is_some())
+                && (started_at.elapsed() > FIRST_REQUEST_MAX || watch.observed.exit.is_some())
             {
                 return Err(self.abort(watch, handler));
             }
-            if let Some((status, count)) =
-                watch.observed.all_refused().filter(|(_, n)| *n >= REFUSED_MAX && begun.elapsed() > FIRST_REQUEST_MAX)
+            if let Some((status, count)) = watch
+                .observed
+                .all_refused()
+                .filter(|(_, n)| *n >= REFUSED_MAX && started_at.elapsed() > FIRST_REQUEST_MAX)
             {
                 watch.observed.error =
                     Some(format!("all {count} requests for the document were refused with {status}; {REMEDY}"));
@@ -185,11 +187,11 @@ impl<'a> CaseRun<'a> {
             if !watch.observed.requests.is_empty() {
                 drop(permit.take());
             }
-            if over.is_none() && self.has_finished(run, begun, watch)? {
-                let last = self.read_events(watch.begun)?.iter().filter_map(|event| event.ended).max();
-                over = Some((Instant::now(), last.unwrap_or_default()));
+            if finished.is_none() && self.has_finished(run, started_at, watch)? {
+                let last = self.read_events(watch.started_at)?.iter().filter_map(|event| event.ended).max();
+                finished = Some((Instant::now(), last.unwrap_or_default()));
             }
-            if over.is_some_and(|(since, ended)| self.is_settled(since, ended, watch, handler))
+            if finished.is_some_and(|(since, ended)| self.is_settled(since, ended, watch, handler))
                 || watch.observed.exit.is_some()
             {
                 return Ok(());
@@ -211,8 +213,8 @@ impl<'a> CaseRun<'a> {
         Failure::Failed(format!("{how}; {REMEDY}{last}"))
     }
 
-    fn has_finished(&self, run: Option<u64>, begun: Instant, watch: &mut Monitor) -> Result<bool, Failure> {
-        let Some(run) = run else { return Ok(begun.elapsed() > IDLE) };
+    fn has_finished(&self, run: Option<u64>, started_at: Instant, watch: &mut Monitor) -> Result<bool, Failure> {
+        let Some(run) = run else { return Ok(started_at.elapsed() > IDLE) };
         let run = self.api.get(&Call::api(&["scenario-runs", &run.to_string()]))?;
         match run["state"].as_str() {
             Some("Running") => Ok(false),
@@ -226,23 +228,23 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Whether the handler has had time to notice the end and to report it.
-    fn is_settled(&self, over: Instant, ended: Elapsed, watch: &Monitor, handler: &Handler) -> bool {
+    fn is_settled(&self, since: Instant, ended: Elapsed, watch: &Monitor, handler: &Handler) -> bool {
         if watch.observed.error.is_some() || self.case.scenario.is_none() {
             return true;
         }
         let Some(poll) = watch.observed.poll_after(ended) else {
-            return self.case.ends_machine || over.elapsed() > GAP_MAX + LOOK * 4;
+            return self.case.ends_machine || since.elapsed() > GAP_MAX + LOOK * 4;
         };
-        let restored = handler.marks(watch.begun).iter().any(|(at, mark)| *mark == Mark::Restored && *at >= ended);
+        let restored = handler.marks(watch.started_at).iter().any(|(at, mark)| *mark == Mark::Restored && *at >= ended);
         let marked = self.context.marks.restored.is_none() || self.case.ends_machine || restored;
-        let now = self.engine.now().since(watch.begun);
+        let now = self.engine.now().since(watch.started_at);
         marked || now.saturating_sub(poll) > MARK_WAIT
     }
 
-    fn read_events(&self, begun: Timestamp) -> Result<Vec<Event>, Failure> {
+    fn read_events(&self, started_at: Timestamp) -> Result<Vec<ObservedEvent>, Failure> {
         let rows = self.runtime.block_on(self.engine.history(HistoryQuery::default()));
         let rows = rows.map_err(|error| Failure::Refused(error.to_string()))?;
-        Ok(collect_events(&rows, self.case.subject, begun))
+        Ok(collect_events(&rows, self.case.subject, started_at))
     }
 }
 
@@ -276,7 +278,7 @@ impl Drop for Permit<'_> {
 /// Records requests as they arrive.
 struct Monitor {
     machine: MachineId,
-    begun: Timestamp,
+    started_at: Timestamp,
     /// Number of the last recorded request.
     next: u64,
     observed: Observation,
@@ -296,8 +298,8 @@ impl Monitor {
                 _ => RequestKind::Other,
             };
             let faulty = request.faults.iter().any(|met| SPOILED.contains(&met.kind));
-            self.observed.requests.push(Request {
-                at: request.at.since(self.begun),
+            self.observed.requests.push(ObservedRequest {
+                at: request.at.since(self.started_at),
                 what,
                 status: request.status,
                 faulty,
@@ -339,13 +341,13 @@ fn server_config(case: &Case) -> Config {
 }
 
 /// Collects events from history rows.
-fn collect_events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<Event> {
-    let mut events: Vec<Event> = Vec::new();
+fn collect_events(rows: &[HistoryRow], subject: &str, started_at: Timestamp) -> Vec<ObservedEvent> {
+    let mut events: Vec<ObservedEvent> = Vec::new();
     for row in rows {
         let Some(id) = row.event.map(|id| id.to_string()) else { continue };
-        let at = row.at.since(begun);
+        let at = row.at.since(started_at);
         match row.kind.as_str() {
-            "appeared" => events.push(Event {
+            "appeared" => events.push(ObservedEvent {
                 id,
                 kind: row.outcome.clone().unwrap_or_default(),
                 mine: row.machines.iter().any(|name| name.eq_ignore_ascii_case(subject)),
@@ -365,7 +367,7 @@ fn collect_events(rows: &[HistoryRow], subject: &str, begun: Timestamp) -> Vec<E
     events
 }
 
-fn update_event(events: &mut [Event], id: &str, change: impl FnOnce(&mut Event)) {
+fn update_event(events: &mut [ObservedEvent], id: &str, change: impl FnOnce(&mut ObservedEvent)) {
     events.iter_mut().find(|event| event.id == id).map(change).unwrap_or_default();
 }
 

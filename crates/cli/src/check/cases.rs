@@ -68,8 +68,8 @@ pub const ALL: &[Case] = &[
 /// The selected cases, in the order of the report; by default all that apply to the profile.
 pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
-    if let Some(stranger) = names.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(Failure::Usage(unknown("case", stranger, &known)));
+    if let Some(unknown_name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Failure::Usage(unknown("case", unknown_name, &known)));
     }
     let fits = |case: &&Case| case.profile.is_none_or(|only| only == profile);
     let named = |case: &&Case| names.iter().any(|name| name == case.name);

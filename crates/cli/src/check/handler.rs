@@ -45,9 +45,9 @@ impl Handler {
         let child = command.spawn();
         let mut child = child.map_err(|error| Failure::Refused(format!("cannot start the handler: {error}")))?;
         let written = Arc::new(Mutex::default());
-        let said = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
+        let streams = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
         let mut readers = Vec::new();
-        for stream in said.into_iter().flatten() {
+        for stream in streams.into_iter().flatten() {
             let reader = Reader {
                 name: case.name,
                 marks: context.marks.clone(),
@@ -60,11 +60,11 @@ impl Handler {
     }
 
     /// When and how the handler exited by itself.
-    pub fn exit(&mut self, begun: Timestamp) -> Option<(Elapsed, String)> {
+    pub fn exit(&mut self, started_at: Timestamp) -> Option<(Elapsed, String)> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten().map(|status| (now(), status));
         }
-        self.ended.map(|(at, status)| (at.since(begun), describe_exit(status)))
+        self.ended.map(|(at, status)| (at.since(started_at), describe_exit(status)))
     }
 
     /// Ends the handler and its process group.
@@ -89,8 +89,8 @@ impl Handler {
         }
     }
 
-    pub fn marks(&self, begun: Timestamp) -> Vec<(Elapsed, Mark)> {
-        lock(&self.written).marks.iter().map(|(at, mark)| (at.since(begun), *mark)).collect()
+    pub fn marks(&self, started_at: Timestamp) -> Vec<(Elapsed, Mark)> {
+        lock(&self.written).marks.iter().map(|(at, mark)| (at.since(started_at), *mark)).collect()
     }
 
     pub fn last_line(&self) -> Option<String> {

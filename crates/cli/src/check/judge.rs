@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::cases::Case;
 use super::is_approval_expected;
 use super::marks::{Mark, Marks};
-use super::observation::{Elapsed, Event, Observation};
+use super::observation::{Elapsed, Observation, ObservedEvent};
 use crate::args::Profile;
 
 /// Longest allowed gap between polls: the notice of a Preempt is 30 seconds.
@@ -142,7 +142,7 @@ impl Judge<'_> {
         self.observed.events.iter().filter(|event| event.mine).filter_map(|event| event.ended).max()
     }
 
-    fn check_approval(&mut self, event: &Event) {
+    fn check_approval(&mut self, event: &ObservedEvent) {
         let whose = if event.mine { "its own" } else { "another machine's" };
         let kind = &event.kind;
         let refused = self.observed.refused_approvals();
@@ -167,7 +167,7 @@ impl Judge<'_> {
         }
     }
 
-    fn check_preparation(&mut self, event: &Event) {
+    fn check_preparation(&mut self, event: &ObservedEvent) {
         if !event.mine || !event.had_notice() || self.profile == Profile::Never {
             return;
         }
@@ -183,7 +183,7 @@ impl Judge<'_> {
     }
 
     /// Whether the handler noticed that an event finished or was canceled.
-    fn check_end(&mut self, event: &Event) {
+    fn check_end(&mut self, event: &ObservedEvent) {
         let Some(ended) = event.ended.filter(|_| !self.case.ends_machine) else { return };
         let what = if event.canceled { "the cancellation" } else { "the end" };
         if self.observed.poll_after(ended).is_none() {

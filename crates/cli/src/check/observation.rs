@@ -9,8 +9,8 @@ pub type Elapsed = Duration;
 
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    pub requests: Vec<Request>,
-    pub events: Vec<Event>,
+    pub requests: Vec<ObservedRequest>,
+    pub events: Vec<ObservedEvent>,
     pub marks: Vec<(Elapsed, Mark)>,
     /// When and how the handler exited by itself.
     pub exit: Option<(Elapsed, String)>,
@@ -21,7 +21,7 @@ pub struct Observation {
 }
 
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ObservedRequest {
     pub at: Elapsed,
     pub what: RequestKind,
     /// None if the connection was reset.
@@ -38,7 +38,7 @@ pub enum RequestKind {
 }
 
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct ObservedEvent {
     pub id: String,
     pub kind: String,
     /// Whether the event affects the handler's machine.
@@ -49,7 +49,7 @@ pub struct Event {
     pub canceled: bool,
 }
 
-impl Event {
+impl ObservedEvent {
     /// Whether the event could be approved before it started.
     pub fn had_notice(&self) -> bool {
         self.started.is_none_or(|started| started > self.appeared)
@@ -57,19 +57,19 @@ impl Event {
 }
 
 impl Observation {
-    pub fn polls(&self) -> impl DoubleEndedIterator<Item = &Request> {
+    pub fn polls(&self) -> impl DoubleEndedIterator<Item = &ObservedRequest> {
         self.requests.iter().filter(|request| request.what == RequestKind::Poll)
     }
 
     /// The first successful poll at or after a time.
     pub fn poll_after(&self, at: Elapsed) -> Option<Elapsed> {
-        let good = |request: &&Request| matches!(request.status, Some(200 | 304)) && !request.faulty;
+        let good = |request: &&ObservedRequest| matches!(request.status, Some(200 | 304)) && !request.faulty;
         self.polls().filter(good).map(|request| request.at).find(|poll| *poll >= at)
     }
 
     /// Number of approvals that the server refused without a fault being injected.
     pub fn refused_approvals(&self) -> usize {
-        let refused = |request: &&Request| {
+        let refused = |request: &&ObservedRequest| {
             matches!(request.what, RequestKind::Approve(_))
                 && !request.faulty
                 && request.status.is_some_and(|it| it >= 400)
@@ -79,14 +79,14 @@ impl Observation {
 
     /// The status and number of polls if all were refused; None otherwise.
     pub fn all_refused(&self) -> Option<(u16, usize)> {
-        let polls: Vec<&Request> = self.polls().filter(|request| !request.faulty).collect();
+        let polls: Vec<&ObservedRequest> = self.polls().filter(|request| !request.faulty).collect();
         let status = polls.first()?.status.filter(|status| *status >= 400)?;
         polls.iter().all(|request| request.status == Some(status)).then_some((status, polls.len()))
     }
 
     /// When the handler approved an event.
     pub fn approval(&self, id: &str) -> Option<Elapsed> {
-        let names = |request: &&Request| match &request.what {
+        let names = |request: &&ObservedRequest| match &request.what {
             RequestKind::Approve(ids) => ids.iter().any(|it| it.eq_ignore_ascii_case(id)),
             RequestKind::Poll | RequestKind::Other => false,
         };

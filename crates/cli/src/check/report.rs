@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::{self, Cell, Color, TableRow};
 
 pub fn print(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
-    output::print_list::<Row>(&to_json(verdicts), output)?;
+    output::print_list::<ReportRow>(&to_json(verdicts), output)?;
     match (output, not_observed(verdicts)) {
         (Output::Table, Some(text)) => output::print_line(&text),
         _ => Ok(()),
@@ -36,7 +36,7 @@ fn not_observed(verdicts: &[Verdict]) -> Option<String> {
 /// A verdict as a table row.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct ReportRow {
     case: String,
     verdict: String,
     first_poll_milliseconds: Option<u64>,
@@ -46,7 +46,7 @@ struct Row {
     summary: String,
 }
 
-impl TableRow for Row {
+impl TableRow for ReportRow {
     const HEADER: &'static [&'static str] =
         &["CASE", "VERDICT", "FIRST POLL", "INTERVAL", "SEEN", "APPROVED", "WHAT IT DID"];
     const EMPTY: &'static str = "No case ran.";
@@ -169,8 +169,8 @@ mod tests {
         let verdict = |case| Verdict { case, numbers: Numbers::default(), findings: vec![finding("a"), finding("b")] };
         let verdicts = [verdict("idle"), verdict("reset")];
         assert_eq!(summary(&verdicts[0]), "");
-        let told = not_observed(&verdicts).unwrap();
-        assert!(told.starts_with("Not observed: a; b. Use --mark"), "{told}");
+        let text = not_observed(&verdicts).unwrap();
+        assert!(text.starts_with("Not observed: a; b. Use --mark"), "{text}");
         assert_eq!(not_observed(&[]), None);
     }
 }

@@ -315,12 +315,12 @@ mod tests {
 
     #[test]
     fn messages_about_a_request_body_do_not_mention_the_body() {
-        for (said, told) in [
+        for (message, expected) in [
             ("The body: name: 'a b' is not a name. Write letters.", "'a b' is not a name. Write letters."),
             ("The body: count: there must be a number here.", "field 'count': there must be a number here."),
             ("There is no machine 'x'.", "There is no machine 'x'."),
         ] {
-            assert_eq!(cli_message(said), told);
+            assert_eq!(cli_message(message), expected);
         }
     }
 

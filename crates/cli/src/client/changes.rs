@@ -26,7 +26,7 @@ const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 pub struct Changes<'a> {
     api: &'a Api,
-    heard: Receiver<StreamItem>,
+    items: Receiver<StreamItem>,
     last: Option<u64>,
     last_activity: Instant,
     unreachable_since: Option<Instant>,
@@ -53,7 +53,7 @@ impl<'a> Changes<'a> {
     pub fn open(api: &'a Api) -> Result<Changes<'a>, Failure> {
         let newest = api.get(&Call::api(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
         let last = newest["value"][0]["number"].as_u64();
-        Ok(Changes { api, heard: listen(api, last)?, last, last_activity: Instant::now(), unreachable_since: None })
+        Ok(Changes { api, items: listen(api, last)?, last, last_activity: Instant::now(), unreachable_since: None })
     }
 
     pub fn next(&mut self, within: Duration) -> Result<Next, Failure> {
@@ -64,7 +64,7 @@ impl<'a> Changes<'a> {
         let until = Instant::now() + within;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.heard.recv_timeout(left) {
+            match self.items.recv_timeout(left) {
                 Ok(StreamItem::Row { number, row }) => {
                     self.last_activity = Instant::now();
                     self.last = number.or(self.last);
@@ -82,8 +82,8 @@ impl<'a> Changes<'a> {
     fn reconnect(&mut self) -> Result<Next, Failure> {
         let since = *self.unreachable_since.get_or_insert_with(Instant::now);
         match listen(self.api, self.last) {
-            Ok(heard) => {
-                self.heard = heard;
+            Ok(items) => {
+                self.items = items;
                 self.last_activity = Instant::now();
                 self.unreachable_since = None;
                 Ok(Next::Again)
@@ -106,7 +106,7 @@ fn forward(mut stream: impl BufRead, to: &SyncSender<StreamItem>) {
     let mut number = None;
     let mut data = String::new();
     while let Some(line) = next_line(&mut stream) {
-        let heard = match line.split_once(':').map(|(field, value)| (field, value.trim_start())) {
+        let item = match line.split_once(':').map(|(field, value)| (field, value.trim_start())) {
             Some(("id", value)) => {
                 number = value.parse().ok();
                 continue;
@@ -122,7 +122,7 @@ fn forward(mut stream: impl BufRead, to: &SyncSender<StreamItem>) {
             }
             _ => continue,
         };
-        if to.send(heard).is_err() {
+        if to.send(item).is_err() {
             return;
         }
     }
@@ -145,13 +145,13 @@ mod tests {
         let (sender, receiver) = sync_channel(AHEAD_MAX);
         forward(text.as_bytes(), &sender);
         drop(sender);
-        let heard: Vec<String> = receiver
+        let items: Vec<String> = receiver
             .iter()
-            .map(|heard| match heard {
+            .map(|item| match item {
                 StreamItem::Alive => "alive".into(),
                 StreamItem::Row { number, row } => format!("{number:?} {row}"),
             })
             .collect();
-        assert_eq!(heard, ["alive", "Some(7) {\"number\":7}"]);
+        assert_eq!(items, ["alive", "Some(7) {\"number\":7}"]);
     }
 }

@@ -259,7 +259,7 @@ fn describe_state(state: &str) -> String {
     match state {
         "Running" => "is running".into(),
         "Canceled" => "was canceled".into(),
-        over => format!("has {}", over.to_lowercase()),
+        finished => format!("has {}", finished.to_lowercase()),
     }
 }
 
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn states_are_described() {
-        let said = ["Running", "Succeeded", "Failed", "Canceled"].map(describe_state);
-        assert_eq!(said, ["is running", "has succeeded", "has failed", "was canceled"]);
+        let described = ["Running", "Succeeded", "Failed", "Canceled"].map(describe_state);
+        assert_eq!(described, ["is running", "has succeeded", "has failed", "was canceled"]);
     }
 }

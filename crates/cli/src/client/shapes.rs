@@ -127,7 +127,7 @@ pub struct Group {
     pub update_domains: u32,
     pub fault_domains: u32,
     pub machines: u64,
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<ScopeState>,
     pub leaving: bool,
 }
 
@@ -140,7 +140,7 @@ pub struct Policy {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub struct Scope {
+pub struct ScopeState {
     pub listening: bool,
 }
 

@@ -59,10 +59,10 @@ fn fail_eval(failure: Failure) -> Failure {
     if io::stdout().is_terminal() {
         return failure;
     }
-    let told = failure.with_advice(
+    let advised = failure.with_advice(
         "AZURE_CONFIG_DIR is set to an invalid path so that az cannot reach Azure by accident; `unset AZURE_CONFIG_DIR` undoes this",
     );
-    output::print_line(&fail_eval_lines()).err().unwrap_or(told)
+    output::print_line(&fail_eval_lines()).err().unwrap_or(advised)
 }
 
 fn fail_eval_lines() -> String {
@@ -82,17 +82,17 @@ pub fn print_eval_guard(words: &[OsString]) {
 fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     let data = data_directory(args.connection.data.clone())?;
     let api = Api::new(&args.connection)?;
-    let server = Server::fetch(&api)?;
-    let kept = client_in(&data, args.role).map_err(|error| Failure::Refused(error.to_string()))?;
-    let kept = kept.filter(|(tenant, _)| *tenant == server.tenant);
-    let kept = kept.map(|(_, client)| (client.client_id, client.secret));
-    let dir = match (&args.dir, &kept) {
+    let server = ServerInfo::fetch(&api)?;
+    let stored = client_in(&data, args.role).map_err(|error| Failure::Refused(error.to_string()))?;
+    let stored = stored.filter(|(tenant, _)| *tenant == server.tenant);
+    let stored = stored.map(|(_, client)| (client.client_id, client.secret));
+    let dir = match (&args.dir, &stored) {
         (Some(dir), _) => dir.clone(),
         (None, Some(_)) => data.join("azure"),
         (None, None) => cache_directory(&server)?,
     };
     let dir = std::path::absolute(&dir).map_err(|error| cannot_write(&dir, &error))?;
-    let account = Account::find(&api, &data, args.role, kept)?;
+    let account = Account::find(&api, &data, args.role, stored)?;
     write_all(&dir, &server, &account)?;
     if args.dir.is_none() && !dir.starts_with(std::path::absolute(&data).unwrap_or(data)) {
         output::print_stderr(&format!(
@@ -104,7 +104,7 @@ fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
 }
 
 /// A directory of the user for a server without a data directory.
-fn cache_directory(server: &Server) -> Result<PathBuf, Failure> {
+fn cache_directory(server: &ServerInfo) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     let base = absolute("XDG_RUNTIME_DIR").or_else(cache).ok_or_else(|| {
@@ -141,21 +141,21 @@ fn no_authority() -> Failure {
 }
 
 /// The server's description of itself.
-struct Server {
+struct ServerInfo {
     https: String,
     tenant: String,
     /// None if the server uses a certificate that was given to it.
     authority: Option<String>,
 }
 
-impl Server {
-    fn fetch(api: &Api) -> Result<Server, Failure> {
-        let strange =
+impl ServerInfo {
+    fn fetch(api: &Api) -> Result<ServerInfo, Failure> {
+        let unexpected =
             || Failure::Refused("the server does not report an https address: it may be an older version".into());
-        let text = api.text(&Call::path("/metadata/endpoints"))?.ok_or_else(strange)?;
-        let endpoints: Value = serde_json::from_str(&text).map_err(|_| strange())?;
-        let field = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(strange);
-        Ok(Server {
+        let text = api.text(&Call::path("/metadata/endpoints"))?.ok_or_else(unexpected)?;
+        let endpoints: Value = serde_json::from_str(&text).map_err(|_| unexpected())?;
+        let field = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(unexpected);
+        Ok(ServerInfo {
             https: field(&endpoints["resourceManager"])?,
             tenant: field(&endpoints["authentication"]["tenant"])?,
             authority: authority(api)?,
@@ -177,9 +177,9 @@ struct Account {
 }
 
 impl Account {
-    fn find(api: &Api, data: &Path, role: Role, kept: Option<(String, String)>) -> Result<Account, Failure> {
+    fn find(api: &Api, data: &Path, role: Role, stored: Option<(String, String)>) -> Result<Account, Failure> {
         // A server without authentication accepts any secret.
-        let (client, secret) = kept.unwrap_or_else(|| (role.word().to_owned(), "none".to_owned()));
+        let (client, secret) = stored.unwrap_or_else(|| (role.word().to_owned(), "none".to_owned()));
         if !api.can_sign_in(&client, &secret)? {
             return Err(Failure::Refused(format!(
                 "the server rejected the {} secret in {}: set --data to the server's data directory",
@@ -204,7 +204,7 @@ fn subscriptions(api: &Api) -> Vec<(String, String)> {
 
 type Variables = Vec<(&'static str, String)>;
 
-fn variables(dir: &Path, server: &Server) -> Variables {
+fn variables(dir: &Path, server: &ServerInfo) -> Variables {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let mut variables = vec![("AZURE_CONFIG_DIR", text(dir.to_owned()))];
     if server.authority.is_some() {
@@ -229,7 +229,7 @@ fn export(name: &str, value: &str) -> String {
     format!("export {name}='{}'", value.replace('\'', r"'\''"))
 }
 
-fn write_all(dir: &Path, server: &Server, account: &Account) -> Result<(), Failure> {
+fn write_all(dir: &Path, server: &ServerInfo, account: &Account) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.map_err(|error| cannot_write(dir, &error))?;
     // Keep the changes of `az config set`.
@@ -266,7 +266,7 @@ fn cloud(https: &str) -> String {
     )
 }
 
-fn profile(server: &Server, account: &Account) -> Value {
+fn profile(server: &ServerInfo, account: &Account) -> Value {
     let subscription = |(index, (id, name)): (usize, &(String, String))| {
         json!({
             "id": id, "name": name, "state": "Enabled", "isDefault": index == 0,

@@ -18,7 +18,7 @@ use crate::parse::span_text;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Deserialize)]
-struct Request {
+struct MetadataRequest {
     number: u64,
     at: Timestamp,
     method: String,
@@ -37,7 +37,7 @@ struct AppliedFault {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct PollSummary {
     polls: u64,
     first_poll: Option<Timestamp>,
     interval_median_seconds: Option<f64>,
@@ -54,7 +54,7 @@ pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure
         return output::print_value(&answer, output);
     }
     let requests = answer["value"].as_array().map_or(&[][..], Vec::as_slice);
-    output::print_list::<Request>(requests, output)?;
+    output::print_list::<MetadataRequest>(requests, output)?;
     match describe_summary(&decode(&answer["summary"])?) {
         Some(summary) if output == Output::Table => output::print_line(&summary),
         Some(_) | None => Ok(()),
@@ -74,7 +74,9 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
             match output {
                 Output::Json => output::print_line(&value.to_string())?,
                 Output::Table => output::print_line(&render_line(&request))?,
-                Output::Yaml | Output::Tsv => output::print_answer(Answer::One(value), output, |_: &[Request]| Ok(()))?,
+                Output::Yaml | Output::Tsv => {
+                    output::print_answer(Answer::One(value), output, |_: &[MetadataRequest]| Ok(()))?
+                }
             }
         }
         sleep(POLL_INTERVAL);
@@ -82,11 +84,11 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
     }
 }
 
-fn requests(answer: &Value) -> Result<Vec<Request>, Failure> {
+fn requests(answer: &Value) -> Result<Vec<MetadataRequest>, Failure> {
     decode_all(answer["value"].as_array().map_or(&[], Vec::as_slice))
 }
 
-impl TableRow for Request {
+impl TableRow for MetadataRequest {
     const HEADER: &'static [&'static str] = &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"];
     const EMPTY: &'static str = "The machine has sent no requests since the server started.";
 
@@ -103,13 +105,13 @@ impl TableRow for Request {
     }
 }
 
-fn render_line(request: &Request) -> String {
+fn render_line(request: &MetadataRequest) -> String {
     let version = request.version.as_deref().unwrap_or("-");
     let words = [&format_time(request.at), &request.method, &request.path, version, &status(request), &notes(request)];
     escape(words.join("  ").trim_end())
 }
 
-fn status(request: &Request) -> String {
+fn status(request: &MetadataRequest) -> String {
     match request.status {
         Some(status) => status.to_string(),
         None if request.faults.iter().any(|met| met.kind == "Reset") => "reset".to_owned(),
@@ -117,18 +119,18 @@ fn status(request: &Request) -> String {
     }
 }
 
-fn is_good(request: &Request) -> bool {
+fn is_good(request: &MetadataRequest) -> bool {
     request.status.is_some_and(|status| status < 400)
 }
 
 /// `approved 602D9444-…`, `fault 1 (Status)`.
-fn notes(request: &Request) -> String {
+fn notes(request: &MetadataRequest) -> String {
     let approved = (!request.approved.is_empty()).then(|| format!("approved {}", request.approved.join(", ")));
     let faults = request.faults.iter().map(|met| format!("fault {} ({})", met.id, met.kind));
     approved.into_iter().chain(faults).collect::<Vec<_>>().join(", ")
 }
 
-fn describe_summary(summary: &Summary) -> Option<String> {
+fn describe_summary(summary: &PollSummary) -> Option<String> {
     let first = summary.first_poll?;
     let polls = if summary.polls == 1 { "1 poll".to_owned() } else { format!("{} polls", summary.polls) };
     let span = |secs: f64| span_text(Duration::from_millis((secs * 1000.0).round() as u64));

@@ -50,9 +50,9 @@ pub fn run(api: &Api, command: &ScenarioCommand, output: Output) -> Result<(), F
         ScenarioCommand::List => list(api, output),
         ScenarioCommand::Show { name } => show(api, name, output),
         ScenarioCommand::Run { scenario, vm, handler, no_wait } => {
-            let begun =
+            let started =
                 api.post(&Call::api(&["scenario-runs"]), &with_handler(new_run(scenario, vm.as_deref())?, *handler))?;
-            if *no_wait { print_started(&begun, output) } else { follow(api, begun, output) }
+            if *no_wait { print_started(&started, output) } else { follow(api, started, output) }
         }
         ScenarioCommand::Runs => runs(api, output),
         ScenarioCommand::Stop { run } => {
@@ -88,7 +88,7 @@ fn with_handler(mut body: Value, handler: bool) -> Value {
     body
 }
 
-/// The body of a request. An existing file takes precedence over a built-in name.
+/// The body of a request. An existing file takes precedence done a built-in name.
 fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
     let path = Path::new(scenario);
     let looks_like_file = scenario.contains(['/', '.']);
@@ -104,19 +104,19 @@ fn new_run(scenario: &str, vm: Option<&str>) -> Result<Value, Failure> {
     Ok(object(&[("text", json!(text)), ("name", json!(name)), ("subject", json!(vm))]))
 }
 
-fn print_started(begun: &Value, output: Output) -> Result<(), Failure> {
-    output::print_one(begun, output, |run: &Run| {
+fn print_started(started: &Value, output: Output) -> Result<(), Failure> {
+    output::print_one(started, output, |run: &Run| {
         vec![format!("Started run {} of '{}'", run.id, output::escape(&run.title))]
     })
 }
 
 /// Prints each step when it is done, until the run has finished.
 fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
-    let mut told = 0;
+    let mut printed = 0;
     loop {
         let run: Run = decode(&value)?;
         if output == Output::Table {
-            told = print_steps(&run, told)?;
+            printed = print_steps(&run, printed)?;
         }
         if run.state != "Running" {
             return finish(&run, &value, output);
@@ -125,15 +125,15 @@ fn follow(api: &Api, mut value: Value, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn print_steps(run: &Run, told: usize) -> Result<usize, Failure> {
-    let over = run.steps.iter().take_while(|step| matches!(step.state.as_str(), "Done" | "Failed")).count();
-    for step in &run.steps[told..over] {
+fn print_steps(run: &Run, printed: usize) -> Result<usize, Failure> {
+    let done = run.steps.iter().take_while(|step| matches!(step.state.as_str(), "Done" | "Failed")).count();
+    for step in &run.steps[printed..done] {
         let at = step.at.map_or_else(String::new, |at| at.strftime("%H:%M:%S").to_string());
         let word = if step.state == "Done" { "ok  " } else { "FAIL" };
         let message = step.message.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         output::print_line(&output::escape(&format!("{at}  {word}  {}{message}", step.text)))?;
     }
-    Ok(over)
+    Ok(done)
 }
 
 fn finish(run: &Run, value: &Value, output: Output) -> Result<(), Failure> {

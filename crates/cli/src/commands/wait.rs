@@ -15,11 +15,11 @@ use crate::parse::span_text;
 const ONE_REQUEST: Duration = Duration::from_secs(20);
 
 pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let mut status_line = StatusLine::new();
     let mut after = None;
     loop {
-        let left = args.timeout.saturating_sub(begun.elapsed());
+        let left = args.timeout.saturating_sub(started_at.elapsed());
         status_line.show(&format!(
             "NoWaitArgs until {}, {} left (Ctrl-C: stop)",
             describe_condition(args),
@@ -35,7 +35,7 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
             drop(status_line);
             return Err(missed(api, args, &answer, output)?);
         }
-        if begun.elapsed() >= args.timeout {
+        if started_at.elapsed() >= args.timeout {
             drop(status_line);
             return Err(timed_out(api, args, &answer, output)?);
         }
@@ -89,10 +89,10 @@ fn describe_event(api: &Api, answer: &Value) -> Result<String, Failure> {
         Value::Null => event_history::find_event(api, id)?,
         event => Some(event_history::add_start(api, decode(event)?)?),
     };
-    let told = event.map_or(String::new(), |event| {
+    let details = event.map_or(String::new(), |event| {
         format!(": {} of {}, {}", event.kind, event.resources.join(", "), format_timeline(&event))
     });
-    Ok(format!("{id}{told}"))
+    Ok(format!("{id}{details}"))
 }
 
 fn is_for_programs(output: Output) -> bool {

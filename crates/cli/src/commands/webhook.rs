@@ -29,12 +29,12 @@ struct Webhook {
     resource_groups: Vec<String>,
     enabled: bool,
     retry_seconds: u64,
-    state: State,
+    state: DeliveryState,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct State {
+struct DeliveryState {
     delivered: u64,
     given_up: u64,
     again: u64,

@@ -151,7 +151,7 @@ fn unknown_key(origin: &Origin, key: &str) -> ConfigError {
 /// Settings from the environment, and unknown variables.
 fn from_environment(variables: &[(String, String)]) -> (Vec<RawSetting>, Vec<String>) {
     let mut given = Vec::new();
-    let mut strange = Vec::new();
+    let mut unknown = Vec::new();
     for (name, text) in variables.iter().filter(|(name, _)| name.starts_with("FOREWARN_")) {
         match SETTINGS.iter().find(|setting| setting.variable() == *name) {
             Some(setting) => {
@@ -159,10 +159,10 @@ fn from_environment(variables: &[(String, String)]) -> (Vec<RawSetting>, Vec<Str
                 given.push(RawSetting { key: setting.key.into(), origin: Origin::Environment(name.clone()), values });
             }
             None if OTHER_VARIABLES.contains(&name.as_str()) => {}
-            None => strange.push(name.clone()),
+            None => unknown.push(name.clone()),
         }
     }
-    (given, strange)
+    (given, unknown)
 }
 
 fn split(shape: Shape, text: &str) -> Vec<RawValue> {

@@ -62,19 +62,19 @@ impl fmt::Display for Origin {
 
 /// Reads all settings of a file, in order.
 pub fn file(path: &Path, text: &str) -> Result<Vec<RawSetting>, ConfigError> {
-    let source = Source { path, text };
+    let source = TomlSource { path, text };
     let document = DeTable::parse(text).map_err(|error| source.not_toml(&error))?;
     let mut given = Vec::new();
     source.table("", document.get_ref(), &mut given)?;
     Ok(given)
 }
 
-struct Source<'a> {
+struct TomlSource<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl Source<'_> {
+impl TomlSource<'_> {
     fn table(&self, prefix: &str, table: &DeTable<'_>, given: &mut Vec<RawSetting>) -> Result<(), ConfigError> {
         for (name, value) in table {
             let key = format!("{prefix}{}", name.get_ref());

@@ -90,13 +90,13 @@ impl Netlink {
 
 /// Decodes an acknowledgment: zero, or a negative error number.
 fn decode_ack(answer: &[u8]) -> io::Result<()> {
-    let strange = || io::Error::other("the kernel's answer is not understood");
-    let kind: [u8; 2] = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).ok_or_else(strange)?;
-    let code: [u8; 4] = answer.get(16..20).and_then(|bytes| bytes.try_into().ok()).ok_or_else(strange)?;
+    let malformed = || io::Error::other("the kernel's answer is not understood");
+    let kind: [u8; 2] = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).ok_or_else(malformed)?;
+    let code: [u8; 4] = answer.get(16..20).and_then(|bytes| bytes.try_into().ok()).ok_or_else(malformed)?;
     match (u16::from_ne_bytes(kind), i32::from_ne_bytes(code)) {
         (ANSWER, 0) => Ok(()),
         (ANSWER, code) => Err(Errno::from_raw_os_error(-code).into()),
-        _ => Err(strange()),
+        _ => Err(malformed()),
     }
 }
 

@@ -15,8 +15,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Kills every process in the namespace until there are none.
 pub fn kill_remaining(namespace: &File) -> io::Result<()> {
     let namespace = namespace.metadata()?;
-    let begun = Instant::now();
-    while kill_all(&namespace)? > 0 && begun.elapsed() < PATIENCE {
+    let started_at = Instant::now();
+    while kill_all(&namespace)? > 0 && started_at.elapsed() < PATIENCE {
         std::thread::sleep(PAUSE);
     }
     Ok(())

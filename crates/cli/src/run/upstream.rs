@@ -78,7 +78,7 @@ fn schedule_event(endpoint: &Endpoint, options: &RunOptions, kind: EventType) ->
         )));
     }
     probe(&endpoint.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
-    let asked = match kind {
+    let scheduled = match kind {
         EventType::Freeze | EventType::Reboot | EventType::Redeploy => {
             let target = json!({ "machine": endpoint.machine });
             api.post(&Call::api(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") }))
@@ -86,7 +86,7 @@ fn schedule_event(endpoint: &Endpoint, options: &RunOptions, kind: EventType) ->
         EventType::Preempt => api.post(&Call::api(&["machines", &endpoint.machine, "evict"]), &json!({})),
         EventType::Terminate => api.delete(&machine),
     };
-    asked.map(|_| ())
+    scheduled.map(|_| ())
 }
 
 /// Prepares the machine of a temporary server for this type of event.

@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Padding, Paragraph, Wrap};
 
-use super::state::{Clock, EventGroup, LinkState, Mode, Nesting, Row, State};
+use super::state::{ClockLabel, EventGroup, LinkState, Mode, Nesting, Row, State};
 use crate::client::{Event, Machine, actor_name, describe, event_facts, format_time, format_time_left};
 use crate::output::escape;
 
@@ -89,7 +89,7 @@ fn head_line(state: &State, width: usize) -> Line<'static> {
         LinkState::Live => ("●", state.server.clone(), Color::Green),
         LinkState::Away(_) => ("○", format!("{} unreachable", state.server), Color::Red),
     };
-    let manual = if state.clock == Clock::Manual { " manual" } else { "" };
+    let manual = if state.clock == ClockLabel::Manual { " manual" } else { "" };
     let machines = match state.machine_count() {
         1 => "1 machine".to_owned(),
         many => format!("{many} machines"),

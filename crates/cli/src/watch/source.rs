@@ -127,16 +127,16 @@ impl RefreshSchedule {
     }
 
     fn take(&mut self, api: &Api) -> Result<Vec<Update>, Failure> {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut update = Vec::new();
-        if self.clock <= begun {
+        if self.clock <= started_at {
             update.push(fetch_clock(api)?);
-            self.clock = begun + CLOCK_EVERY;
+            self.clock = started_at + CLOCK_EVERY;
         }
-        if self.everything.is_some_and(|at| at <= begun) {
+        if self.everything.is_some_and(|at| at <= started_at) {
             update.push(fetch_fleet(api)?);
             self.everything = None;
-            self.rested = Instant::now() + begun.elapsed() * LOOK_REST;
+            self.rested = Instant::now() + started_at.elapsed() * LOOK_REST;
         }
         Ok(update)
     }

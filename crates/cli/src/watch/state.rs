@@ -29,7 +29,7 @@ const FILTER_CHARS_MAX: usize = 60;
 pub struct State {
     pub server: String,
     pub link: LinkState,
-    pub clock: Clock,
+    pub clock: ClockLabel,
     pub now: Timestamp,
     pub mode: Mode,
     pub filter: String,
@@ -57,7 +57,7 @@ pub enum LinkState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum ClockLabel {
     Real,
     Manual,
 }
@@ -131,7 +131,7 @@ impl State {
         State {
             server: server.trim_start_matches("http://").to_owned(),
             link: LinkState::Live,
-            clock: Clock::Real,
+            clock: ClockLabel::Real,
             now: Timestamp::UNIX_EPOCH,
             mode: Mode::List,
             filter: String::new(),

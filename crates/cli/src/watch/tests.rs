@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 
 use super::draw::draw;
-use super::state::{Clock, LinkState, Mode, Row, State, UserAction};
+use super::state::{ClockLabel, LinkState, Mode, Row, State, UserAction};
 use crate::client::{Event, Machine};
 use crate::decode::decode;
 
@@ -35,7 +35,7 @@ fn at(text: &str) -> Timestamp {
 /// A scale set with two events, a machine with an event in progress, one with a finished event, and an idle machine.
 fn sample() -> State {
     let mut state = State::new("http://127.0.0.1:8170");
-    state.clock = Clock::Manual;
+    state.clock = ClockLabel::Manual;
     state.set_time(at("10:05:00"));
     let started = json!({"status": "Started", "started": "2026-07-28T10:04:30Z",
         "approval": {"by": "guest:db", "at": "2026-07-28T10:04:30Z"}});

@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::draw::draw;
 use super::source::{self, Update};
-use super::state::{self, LinkState, State, UserAction};
+use super::state::{ClockLabel, LinkState, State, UserAction};
 use crate::client::{Api, Clock};
 use crate::failure::Failure;
 use crate::output;
@@ -42,7 +42,7 @@ pub fn run(api: &Api) -> Result<(), Failure> {
     first.into_iter().for_each(|update| view.apply(update));
     let (to, inputs) = sync_channel(AHEAD_MAX);
     let unusable = |error: io::Error| Failure::Refused(format!("cannot use the terminal: {error}; try --lines"));
-    let signals = Signals::install().map_err(unusable)?;
+    let signals = ExitSignals::install().map_err(unusable)?;
     let mut terminal = ratatui::try_init().map_err(unusable)?;
     listen(&view.api, signals, &to);
     let result = view.run(&mut terminal, &inputs, &to);
@@ -50,7 +50,7 @@ pub fn run(api: &Api) -> Result<(), Failure> {
     result
 }
 
-fn listen(api: &Api, signals: Signals, to: &SyncSender<Input>) {
+fn listen(api: &Api, signals: ExitSignals, to: &SyncSender<Input>) {
     let (keys, stop) = (to.clone(), to.clone());
     thread::spawn(move || read_keys(&keys));
     thread::spawn(move || signals.wait(&stop));
@@ -77,21 +77,21 @@ fn read_keys(to: &SyncSender<Input>) {
     }
 }
 
-/// Signals that end the view.
-struct Signals {
+/// ExitSignals that end the view.
+struct ExitSignals {
     runtime: Runtime,
     signals: [Signal; 3],
 }
 
-impl Signals {
+impl ExitSignals {
     /// From here on these signals no longer kill the process, so the screen can be restored first.
-    fn install() -> io::Result<Signals> {
+    fn install() -> io::Result<ExitSignals> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
         let signals =
             [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?];
         drop(guard);
-        Ok(Signals { runtime, signals })
+        Ok(ExitSignals { runtime, signals })
     }
 
     fn wait(self, to: &SyncSender<Input>) {
@@ -182,7 +182,7 @@ impl View {
             Update::Event(event) => self.state.put(*event),
             Update::Clock(clock, seen) => {
                 let manual = clock.kind == "Manual";
-                self.state.clock = if manual { state::Clock::Manual } else { state::Clock::Real };
+                self.state.clock = if manual { ClockLabel::Manual } else { ClockLabel::Real };
                 self.state.link = LinkState::Live;
                 self.clock = Some((clock, seen));
                 self.state.set_time(self.now());

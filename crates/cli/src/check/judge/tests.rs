@@ -2,31 +2,31 @@
 
 use super::*;
 use crate::check::cases;
-use crate::check::observation::{Request, RequestKind};
+use crate::check::observation::{ObservedRequest, RequestKind};
 
 fn at(tenths: u64) -> Elapsed {
     Duration::from_millis(tenths * 100)
 }
 
-fn poll(tenths: u64, status: u16) -> Request {
+fn poll(tenths: u64, status: u16) -> ObservedRequest {
     let faulty = status >= 400;
-    Request { at: at(tenths), what: RequestKind::Poll, status: Some(status), faulty }
+    ObservedRequest { at: at(tenths), what: RequestKind::Poll, status: Some(status), faulty }
 }
 
-fn approve(tenths: u64, id: &str) -> Request {
-    Request { at: at(tenths), what: RequestKind::Approve(vec![id.into()]), status: Some(200), faulty: false }
+fn approve(tenths: u64, id: &str) -> ObservedRequest {
+    ObservedRequest { at: at(tenths), what: RequestKind::Approve(vec![id.into()]), status: Some(200), faulty: false }
 }
 
 /// A handler that polls every second and approves its own event `E`.
 fn good() -> Observation {
-    let mut requests: Vec<Request> = (0..12).map(|n| poll(n * 10, 200)).collect();
+    let mut requests: Vec<ObservedRequest> = (0..12).map(|n| poll(n * 10, 200)).collect();
     requests.push(approve(21, "E"));
     requests.sort_by_key(|request| request.at);
     Observation { requests, events: vec![event(true)], until: at(115), ..Observation::default() }
 }
 
-fn event(mine: bool) -> Event {
-    Event {
+fn event(mine: bool) -> ObservedEvent {
+    ObservedEvent {
         id: "e".into(),
         kind: "Reboot".into(),
         mine,
@@ -82,12 +82,12 @@ fn profiles_say_what_should_be_approved() {
     silent.requests.retain(|request| request.what == RequestKind::Poll);
     check("user-reboot", &silent, Profile::Own, &none, &["did not approve its own Reboot"]);
     check("user-reboot", &silent, Profile::Never, &none, &[]);
-    let at_once = Event { started: Some(at(15)), ..event(true) };
+    let at_once = ObservedEvent { started: Some(at(15)), ..event(true) };
     check("hardware-failure", &Observation { events: vec![at_once.clone()], ..silent }, Profile::Own, &none, &[]);
     let late = Observation { events: vec![at_once], ..good() };
     check("hardware-failure", &late, Profile::Own, &none, &[]);
-    let told = judge(&case("hardware-failure"), &late, Profile::Own, &none).findings;
-    assert!(told.iter().any(|finding| finding.text.contains("after it had started")), "{told:?}");
+    let findings = judge(&case("hardware-failure"), &late, Profile::Own, &none).findings;
+    assert!(findings.iter().any(|finding| finding.text.contains("after it had started")), "{findings:?}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn check_preparation_comes_first_and_restoring_last() {
     check("user-reboot", &observed, Profile::Own, &words, &["approved without preparing"]);
     let (observed, words) = with(16, 50);
     check("user-reboot", &observed, Profile::Own, &words, &["did not restore after the end"]);
-    let canceled = vec![Event { canceled: true, started: None, ..event(true) }];
+    let canceled = vec![ObservedEvent { canceled: true, started: None, ..event(true) }];
     let (observed, words) = with(16, 50);
     let observed = Observation { events: canceled, ..observed };
     check("cancelled-maintenance", &observed, Profile::Own, &words, &["did not restore after the cancellation"]);
@@ -115,7 +115,7 @@ fn who_stops_asking_is_found_out() {
     observed.requests.retain(|request| request.at < at(80));
     check("user-reboot", &observed, Profile::Own, &none, &["stopped polling and missed the end"]);
     let wrong = Observation { requests: vec![poll(0, 200), poll(10, 500)], until: at(100), ..Observation::default() };
-    let wrong = Observation { events: vec![Event { ended: None, started: None, ..event(false) }], ..wrong };
+    let wrong = Observation { events: vec![ObservedEvent { ended: None, started: None, ..event(false) }], ..wrong };
     check("server-error", &wrong, Profile::Own, &none, &["stopped polling after faulty responses"]);
     let recovered = Observation { requests: vec![poll(0, 200), poll(10, 500), poll(20, 304)], ..wrong };
     check("server-error", &recovered, Profile::Own, &none, &[]);

@@ -103,9 +103,9 @@ pub fn start_each(
     show_operations(api, &operations, waiting, output)
 }
 
-fn describe_refusal(machines: &[Machine], asked: usize, reason: &str) -> Failure {
-    let at = &machines[asked].name;
-    let before = match &machines[..asked] {
+fn describe_refusal(machines: &[Machine], started: usize, reason: &str) -> Failure {
+    let at = &machines[started].name;
+    let before = match &machines[..started] {
         [] => String::new(),
         some => format!(" Already started, and continuing: {}", client::join_few(&names(some))),
     };
