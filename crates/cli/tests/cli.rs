@@ -314,9 +314,9 @@ fn usage_errors_are_exit_code_2() {
     check(&server, "vm restart", 2, "", "error: the following required arguments[..]\n…");
     check(&server, "clock advance soon", 2, "", "error: invalid value 'soon'[..]\n…");
     let span = "a span of time such as 90s, 15m, 1h30m or 2d, at most 400d";
-    check(&server, "clock advance -5m", 2, "", &format!("error: invalid value '-5m' for '<SPAN>': {span}\n…"));
+    check(&server, "clock advance -5m", 2, "", &format!("error: invalid value '-5m' for '<DURATION>': {span}\n…"));
     for flag in ["--notice", "--duration"] {
-        let sentence = format!("error: invalid value '-1' for '{flag} <SPAN>': {span}\n…");
+        let sentence = format!("error: invalid value '-1' for '{flag} <DURATION>': {span}\n…");
         check(&server, &format!("maintenance start --vm a {flag} -1"), 2, "", &sentence);
     }
     check(&server, "maintenance start --vm a --host b", 2, "", "error: [..]\n…");

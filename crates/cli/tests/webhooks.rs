@@ -67,7 +67,7 @@ fn errors_and_changes_are_reported() {
         "webhook update a --retry-for 30d",
         2,
         "",
-        "error: invalid value '30d' for '--retry-for <SPAN>': at most 7d\n…",
+        "error: invalid value '30d' for '--retry-for <DURATION>': at most 7d\n…",
     );
     check(
         &server,

@@ -11,7 +11,7 @@ pub enum ClockCommand {
     /// Advance a manual clock.
     Advance {
         /// Time to advance by, such as 90s, 15m or 1h30m.
-        #[arg(value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
+        #[arg(value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
         seconds: u64,
     },
     /// Move a manual clock forward to a time.

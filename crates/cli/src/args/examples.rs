@@ -116,7 +116,7 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("fault show", &[("Show a fault", "fault show 3")]),
     ("fault clear", &[("Clear a fault", "fault clear 3"), ("Clear all faults", "fault clear --all")]),
     ("webhook", &[("List webhooks", "webhook list")]),
-    ("webhook create", &[("Deliver all changes of events", "webhook create ops --url https://example.org/hook"), ("Deliver scheduled Terminate events of a resource group", "webhook create ops --url https://example.org/hook --type Terminate --status Scheduled -g shop")]),
+    ("webhook create", &[("Deliver all changes of events", "webhook create ops --url https://example.org/hook"), ("Deliver Terminate events of a resource group", "webhook create ops --url https://example.org/hook --type Terminate -g shop")]),
     ("webhook list", &[("List webhooks", "webhook list")]),
     ("webhook show", &[("Show a webhook", "webhook show ops")]),
     ("webhook update", &[("Disable a webhook", "webhook update ops --enabled false"), ("Replace the secret", "webhook update ops --new-secret")]),

@@ -46,13 +46,13 @@ pub struct FaultArgs {
     #[command(flatten)]
     pub kind: FaultKindArgs,
     /// Value of the Retry-After header, with --status 429 or 503 [default: 1s].
-    #[arg(long, value_name = "SPAN", value_parser = parse::retry_after, conflicts_with_all = WITHOUT_STATUS)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::retry_after, conflicts_with_all = WITHOUT_STATUS)]
     pub retry_after: Option<u64>,
     /// Number of requests affected; then the fault ends.
     #[arg(long, value_name = "N", value_parser = parse::positive)]
     pub count: Option<u32>,
     /// Time after which the fault ends, on the server's clock.
-    #[arg(long = "for", value_name = "SPAN", value_parser = parse::whole_seconds)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse::whole_seconds)]
     pub seconds: Option<u64>,
     /// Percentage of requests affected, evenly spread.
     #[arg(long, value_name = "N", value_parser = parse::percent)]
@@ -73,7 +73,7 @@ pub struct FaultKindArgs {
     #[arg(long, value_name = "CODE")]
     pub status: Option<FaultStatus>,
     /// Delay the answer, by at most 300s.
-    #[arg(long, value_name = "SPAN", value_parser = parse::delay)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::delay)]
     pub delay: Option<Duration>,
     /// Reset the connection instead of answering.
     #[arg(long)]
@@ -85,7 +85,7 @@ pub struct FaultKindArgs {
     #[arg(long)]
     pub malformed: bool,
     /// Delay the first GET of the document, and all others that arrive meanwhile.
-    #[arg(long, value_name = "SPAN", value_parser = parse::delay)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::delay)]
     pub slow_first_call: Option<Duration>,
     /// Restart DocumentIncarnation at 1.
     #[arg(long)]

@@ -25,10 +25,10 @@ pub struct MaintenanceArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub at: Option<jiff::Timestamp>,
     /// Notice period, at least the minimum of the event type; such as 1h.
-    #[arg(long, value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub notice: Option<u64>,
     /// Expected duration that machines see, such as 15m.
-    #[arg(long, value_name = "SPAN", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::whole_seconds, allow_hyphen_values = true)]
     pub duration: Option<u64>,
     /// Description that machines see.
     #[arg(long, value_name = "TEXT")]

@@ -25,7 +25,7 @@ pub struct WaitArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     pub since: Option<jiff::Timestamp>,
     /// Maximum time to wait, on the local clock.
-    #[arg(long, value_name = "SPAN", value_parser = parse::span, default_value = "30s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse::span, default_value = "30s")]
     pub timeout: Duration,
 }
 

@@ -156,7 +156,7 @@ pub struct CreateVmArgs {
     #[arg(
         long,
         hide = true,
-        value_name = "SPAN",
+        value_name = "DURATION",
         value_parser = parse::whole_seconds,
         allow_hyphen_values = true,
         conflicts_with = "terminate_notification_time"

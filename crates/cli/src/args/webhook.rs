@@ -91,7 +91,7 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// Time to keep retrying a message: at most 7d [default: 1d].
-    #[arg(long, value_name = "SPAN", value_parser = parse::retry_for)]
+    #[arg(long, value_name = "DURATION", value_parser = parse::retry_for)]
     pub retry_for: Option<u64>,
 }
 

@@ -42,7 +42,7 @@ const IDLE: Duration = Duration::from_secs(33);
 const MARK_WAIT: Duration = Duration::from_secs(5);
 
 /// Polling interval for requests and processes.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Duration of impacts before scaling; long enough to be seen by one poll per second.
 const IMPACT: Duration = Duration::from_secs(3 * 60);
@@ -149,7 +149,7 @@ impl<'a> CaseRun<'a> {
             if Instant::now() > until {
                 return Err(internal_error());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -196,7 +196,7 @@ impl<'a> CaseRun<'a> {
             {
                 return Ok(());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -233,7 +233,7 @@ impl<'a> CaseRun<'a> {
             return true;
         }
         let Some(poll) = watch.observed.poll_after(ended) else {
-            return self.case.ends_machine || since.elapsed() > GAP_MAX + LOOK * 4;
+            return self.case.ends_machine || since.elapsed() > GAP_MAX + POLL_INTERVAL * 4;
         };
         let restored = handler.marks(watch.started_at).iter().any(|(at, mark)| *mark == Mark::Restored && *at >= ended);
         let marked = self.context.marks.restored.is_none() || self.case.ends_machine || restored;
@@ -288,7 +288,7 @@ impl Monitor {
     fn record_requests(&mut self, endpoint: &EndpointState) {
         for request in endpoint.requests.log_of(self.machine, self.next).requests {
             self.next = request.number;
-            if request.path == ASKED_BY_RUN {
+            if request.path == PROBE_PATH {
                 continue;
             }
             let document = request.path.eq_ignore_ascii_case("/metadata/scheduledevents");
@@ -309,7 +309,7 @@ impl Monitor {
 }
 
 /// The request with which `forewarn run` probes the endpoint.
-const ASKED_BY_RUN: &str = "/metadata/versions";
+const PROBE_PATH: &str = "/metadata/versions";
 
 /// Faults after which the document cannot be read.
 const SPOILED: [&str; 4] = ["Status", "Reset", "Truncated", "Malformed"];

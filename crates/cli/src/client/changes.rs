@@ -15,11 +15,11 @@ use crate::failure::Failure;
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// How long to wait for a server to return, and how often to try.
-const RETURN_MAX: Duration = Duration::from_secs(30);
-const RETURN_EVERY: Duration = Duration::from_millis(500);
+const RECONNECT_MAX: Duration = Duration::from_secs(30);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Capacity of the queue of rows.
-const AHEAD_MAX: usize = 64;
+const QUEUE_MAX: usize = 64;
 
 /// Limit of a line, which holds one history row.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -40,11 +40,11 @@ enum StreamItem {
 pub enum Next {
     Row(Value),
     /// Nothing arrived in time.
-    Nothing,
+    Timeout,
     /// The server is unreachable; the next call tries again.
-    Gone,
+    Unreachable,
     /// Reconnected: fetch everything again.
-    Again,
+    Reconnected,
 }
 
 impl<'a> Changes<'a> {
@@ -58,7 +58,7 @@ impl<'a> Changes<'a> {
 
     pub fn next(&mut self, within: Duration) -> Result<Next, Failure> {
         if self.unreachable_since.is_some() {
-            thread::sleep(RETURN_EVERY);
+            thread::sleep(RECONNECT_INTERVAL);
             return self.reconnect();
         }
         let until = Instant::now() + within;
@@ -72,7 +72,7 @@ impl<'a> Changes<'a> {
                 }
                 Ok(StreamItem::Alive) => self.last_activity = Instant::now(),
                 Err(RecvTimeoutError::Timeout) if self.last_activity.elapsed() < SILENCE_MAX => {
-                    return Ok(Next::Nothing);
+                    return Ok(Next::Timeout);
                 }
                 Err(_) => return self.reconnect(),
             }
@@ -86,9 +86,9 @@ impl<'a> Changes<'a> {
                 self.items = items;
                 self.last_activity = Instant::now();
                 self.unreachable_since = None;
-                Ok(Next::Again)
+                Ok(Next::Reconnected)
             }
-            Err(Failure::Unreachable(_)) if since.elapsed() <= RETURN_MAX => Ok(Next::Gone),
+            Err(Failure::Unreachable(_)) if since.elapsed() <= RECONNECT_MAX => Ok(Next::Unreachable),
             Err(failure) => Err(failure),
         }
     }
@@ -96,7 +96,7 @@ impl<'a> Changes<'a> {
 
 fn listen(api: &Api, after: Option<u64>) -> Result<Receiver<StreamItem>, Failure> {
     let stream = api.changes(after)?;
-    let (sender, receiver) = sync_channel(AHEAD_MAX);
+    let (sender, receiver) = sync_channel(QUEUE_MAX);
     thread::spawn(move || forward(BufReader::new(stream), &sender));
     Ok(receiver)
 }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn messages_comments_and_incomplete_ends_are_distinguished() {
         let text = ": hello\n\nid: 7\nevent: started\ndata: {\"number\":7}\n\nid: 8\ndata: {\"num";
-        let (sender, receiver) = sync_channel(AHEAD_MAX);
+        let (sender, receiver) = sync_channel(QUEUE_MAX);
         forward(text.as_bytes(), &sender);
         drop(sender);
         let items: Vec<String> = receiver

@@ -41,7 +41,7 @@ fn print_started_operation(api: &Api, operation: Operation) -> Result<(), Failur
 /// Waits until an operation has finished. Fails with [`Failure::Failed`] if it did not succeed.
 pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure> {
     let (view, value) = wait_until_finished(api, operation_id)?;
-    let lines = |_: &Operation| view.render_lines(Labels::WhereSeveral);
+    let lines = |_: &Operation| view.render_lines(Labels::WhenSeveral);
     output::print_one(&value, output, lines)?;
     view.check_result()
 }
@@ -86,12 +86,12 @@ fn wait_for_change(
         match changes.next(TICK)? {
             Next::Row(row) if view.concerns(&decode(&row)?) => return Ok(()),
             Next::Row(_) => {}
-            Next::Nothing => {
+            Next::Timeout => {
                 view.follow_manual_clock(api)?;
                 status.show(&view.status_text());
             }
-            Next::Gone => status.show_reconnecting(),
-            Next::Again => return Ok(()),
+            Next::Unreachable => status.show_reconnecting(),
+            Next::Reconnected => return Ok(()),
         }
     }
 }
@@ -104,7 +104,7 @@ fn optional_suffix(before: &str, text: Option<&str>) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Labels {
     Always,
-    WhereSeveral,
+    WhenSeveral,
 }
 
 /// The latest known state of an operation.
@@ -217,8 +217,8 @@ impl OperationView {
     fn render_lines(&self, labels: Labels) -> Vec<String> {
         match (self.events.len(), labels) {
             (0, _) => vec![format!("{} finished: {}.", self.subject(), self.operation.state)],
-            (1, Labels::WhereSeveral) => self.events.values().map(format_timeline).collect(),
-            (_, Labels::WhereSeveral | Labels::Always) => {
+            (1, Labels::WhenSeveral) => self.events.values().map(format_timeline).collect(),
+            (_, Labels::WhenSeveral | Labels::Always) => {
                 let line =
                     |event: &Event| format!("{}: {}", describe(&event.kind, &event.resources), format_timeline(event));
                 self.events.values().map(line).collect()

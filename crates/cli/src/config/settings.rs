@@ -64,7 +64,7 @@ macro_rules! span_setting {
             $key,
             $flag,
             One,
-            "SPAN",
+            "DURATION",
             $help,
             |c, v| {
                 c.$($field).+ = span_between(v, $least, $most)?;

@@ -87,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
 fn head_line(state: &State, width: usize) -> Line<'static> {
     let (mark, words, color) = match &state.link {
         LinkState::Live => ("●", state.server.clone(), Color::Green),
-        LinkState::Away(_) => ("○", format!("{} unreachable", state.server), Color::Red),
+        LinkState::Unreachable(_) => ("○", format!("{} unreachable", state.server), Color::Red),
     };
     let manual = if state.clock == ClockLabel::Manual { " manual" } else { "" };
     let machines = match state.machine_count() {
@@ -116,7 +116,7 @@ fn foot_line(state: &State, width: usize) -> Line<'static> {
             Span::styled("  enter apply · esc clear", GREY),
         ]),
         (_, Some(message), _) => Line::styled(format!(" {}", escape(message)), Style::new().fg(Color::Yellow)),
-        (_, None, LinkState::Away(why)) => {
+        (_, None, LinkState::Unreachable(why)) => {
             Line::styled(format!(" Reconnecting: {}", escape(why)), Style::new().fg(Color::Red))
         }
         (_, None, LinkState::Live) if state.filter.is_empty() => {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{self, StatusLine};
 
 /// Longest wait for one change.
-const LOOK: Duration = Duration::from_secs(15);
+const CHANGE_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// In JSON and YAML, each item is a document of its own: first events, which have a `status`, then history rows, which
 /// have a `kind`.
@@ -20,13 +20,13 @@ pub fn run(api: &Api, output: Output) -> Result<(), Failure> {
     print_events(&api.list(Call::api(&["events"]))?, output)?;
     let mut status = StatusLine::new();
     loop {
-        match changes.next(LOOK)? {
-            Next::Gone => status.show_reconnecting(),
+        match changes.next(CHANGE_WAIT_MAX)? {
+            Next::Unreachable => status.show_reconnecting(),
             Next::Row(row) => {
                 status.clear();
                 print_change(&row, output)?;
             }
-            Next::Nothing | Next::Again => status.clear(),
+            Next::Timeout | Next::Reconnected => status.clear(),
         }
     }
 }

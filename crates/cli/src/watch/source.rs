@@ -14,20 +14,20 @@ use crate::failure::Failure;
 const MACHINES_MAX: usize = 5000;
 
 /// Interval of clock requests: moving a manual clock does not always cause a change.
-const CLOCK_EVERY: Duration = Duration::from_secs(1);
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Delay after the announcement of a clock change, which is sent just before the clock moves.
-const CLOCK_SOON: Duration = Duration::from_millis(100);
+const CLOCK_DELAY: Duration = Duration::from_millis(100);
 
 /// Pause between two full refreshes, as a multiple of the duration of the last one, so that a small fleet is refreshed
 /// at once and a large one does not load the server.
-const LOOK_REST: u32 = 10;
+const REFRESH_PAUSE_FACTOR: u32 = 10;
 
 /// Number of consecutive event changes after which a full refresh replaces single requests.
-const BURST: usize = 16;
+const BURST_MAX: usize = 16;
 
 /// Interval of attempts to reconnect.
-const AGAIN: Duration = Duration::from_secs(1);
+const RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
 
 pub enum Update {
     Everything {
@@ -36,7 +36,7 @@ pub enum Update {
     },
     Event(Box<Event>),
     Clock(Clock, Instant),
-    Away(String),
+    Unreachable(String),
     /// Result of a request by the user.
     Message(String),
 }
@@ -46,10 +46,10 @@ pub fn listen(api: &Api, to: &SyncSender<Update>) {
     loop {
         let Err(failure) = follow(api, to) else { return };
         let why = failure.message().unwrap_or_default().to_owned();
-        if to.send(Update::Away(why)).is_err() {
+        if to.send(Update::Unreachable(why)).is_err() {
             return;
         }
-        thread::sleep(AGAIN);
+        thread::sleep(RECONNECT_INTERVAL);
     }
 }
 
@@ -85,12 +85,12 @@ fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
         }
         let update = match changes.next(due.time_to_next())? {
             Next::Row(row) => handle_change(api, &decode(&row)?, &mut due)?,
-            Next::Nothing => {
+            Next::Timeout => {
                 due.burst_length = 0;
                 None
             }
-            Next::Gone => Some(Update::Away("the server cannot be reached".into())),
-            Next::Again => {
+            Next::Unreachable => Some(Update::Unreachable("server unreachable".into())),
+            Next::Reconnected => {
                 due = RefreshSchedule::now();
                 None
             }
@@ -104,9 +104,9 @@ fn follow(api: &Api, to: &SyncSender<Update>) -> Result<(), Failure> {
 /// The times of the next refreshes.
 struct RefreshSchedule {
     clock: Instant,
-    everything: Option<Instant>,
+    full_refresh: Option<Instant>,
     /// Earliest time of the next full refresh.
-    rested: Instant,
+    earliest_full: Instant,
     /// Event changes since the last pause.
     burst_length: usize,
 }
@@ -114,15 +114,15 @@ struct RefreshSchedule {
 impl RefreshSchedule {
     fn now() -> RefreshSchedule {
         let now = Instant::now();
-        RefreshSchedule { clock: now, everything: Some(now), rested: now, burst_length: 0 }
+        RefreshSchedule { clock: now, full_refresh: Some(now), earliest_full: now, burst_length: 0 }
     }
 
     fn schedule_full(&mut self) {
-        self.everything = Some(self.rested);
+        self.full_refresh = Some(self.earliest_full);
     }
 
     fn time_to_next(&self) -> Duration {
-        let first = self.everything.map_or(self.clock, |at| at.min(self.clock));
+        let first = self.full_refresh.map_or(self.clock, |at| at.min(self.clock));
         first.saturating_duration_since(Instant::now())
     }
 
@@ -131,12 +131,12 @@ impl RefreshSchedule {
         let mut update = Vec::new();
         if self.clock <= started_at {
             update.push(fetch_clock(api)?);
-            self.clock = started_at + CLOCK_EVERY;
+            self.clock = started_at + CLOCK_INTERVAL;
         }
-        if self.everything.is_some_and(|at| at <= started_at) {
+        if self.full_refresh.is_some_and(|at| at <= started_at) {
             update.push(fetch_fleet(api)?);
-            self.everything = None;
-            self.rested = Instant::now() + started_at.elapsed() * LOOK_REST;
+            self.full_refresh = None;
+            self.earliest_full = Instant::now() + started_at.elapsed() * REFRESH_PAUSE_FACTOR;
         }
         Ok(update)
     }
@@ -145,7 +145,7 @@ impl RefreshSchedule {
 fn handle_change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Result<Option<Update>, Failure> {
     let Some(id) = &row.event else {
         if row.target.as_deref() == Some("clock") {
-            due.clock = Instant::now() + CLOCK_SOON;
+            due.clock = Instant::now() + CLOCK_DELAY;
         } else if matches!(row.kind.as_str(), "machine-added" | "machine-removed" | "scope-on" | "scope-off" | "audit")
         {
             due.schedule_full();
@@ -153,7 +153,7 @@ fn handle_change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Resu
         return Ok(None);
     };
     due.burst_length += 1;
-    if due.burst_length > BURST {
+    if due.burst_length > BURST_MAX {
         due.schedule_full();
         return Ok(None);
     }

@@ -53,7 +53,7 @@ enum Cursor {
 pub enum LinkState {
     Live,
     /// The reason for the lost connection; reconnecting continues.
-    Away(String),
+    Unreachable(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

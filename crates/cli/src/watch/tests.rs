@@ -260,7 +260,7 @@ fn a_filter_shows_matching_rows() {
 #[test]
 fn an_unreachable_server_is_shown_and_the_last_state_stays() {
     let mut state = sample();
-    state.link = LinkState::Away("connection refused".into());
+    state.link = LinkState::Unreachable("connection refused".into());
     let shown = screen(&state, 100, 24);
     assert!(shown[0].starts_with(" forewarn ○ 127.0.0.1:8170 unreachable"), "{}", shown[0]);
     assert_eq!(shown[23], " Reconnecting: connection refused");

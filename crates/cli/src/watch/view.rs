@@ -25,7 +25,7 @@ use crate::output;
 const TICK: Duration = Duration::from_millis(500);
 
 /// Capacity of the queue of inputs.
-const AHEAD_MAX: usize = 256;
+const QUEUE_MAX: usize = 256;
 
 enum Input {
     Key(KeyEvent),
@@ -40,7 +40,7 @@ pub fn run(api: &Api) -> Result<(), Failure> {
     let paint = if output::use_color(&io::stdout()) { ColorMode::Colored } else { ColorMode::Plain };
     let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
     first.into_iter().for_each(|update| view.apply(update));
-    let (to, inputs) = sync_channel(AHEAD_MAX);
+    let (to, inputs) = sync_channel(QUEUE_MAX);
     let unusable = |error: io::Error| Failure::Refused(format!("cannot use the terminal: {error}; try --lines"));
     let signals = ExitSignals::install().map_err(unusable)?;
     let mut terminal = ratatui::try_init().map_err(unusable)?;
@@ -54,7 +54,7 @@ fn listen(api: &Api, signals: ExitSignals, to: &SyncSender<Input>) {
     let (keys, stop) = (to.clone(), to.clone());
     thread::spawn(move || read_keys(&keys));
     thread::spawn(move || signals.wait(&stop));
-    let (news_to, update) = sync_channel(AHEAD_MAX);
+    let (news_to, update) = sync_channel(QUEUE_MAX);
     let api = api.clone();
     thread::spawn(move || source::listen(&api, &news_to));
     let to = to.clone();
@@ -154,7 +154,7 @@ impl View {
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
             // Inputs that arrived together are drawn together.
-            for input in first.into_iter().chain(inputs.try_iter().take(AHEAD_MAX)) {
+            for input in first.into_iter().chain(inputs.try_iter().take(QUEUE_MAX)) {
                 if matches!(self.take(input, to), Flow::Exit) {
                     return Ok(());
                 }
@@ -187,7 +187,7 @@ impl View {
                 self.clock = Some((clock, seen));
                 self.state.set_time(self.now());
             }
-            Update::Away(why) => self.state.link = LinkState::Away(why),
+            Update::Unreachable(why) => self.state.link = LinkState::Unreachable(why),
             Update::Message(text) => self.state.message = Some(text),
         }
     }

@@ -1,6 +1,6 @@
-"""A handler with faults to choose from: handler.py [FAULT...]. Without any it does everything right.
+"""A handler with selectable bugs: handler.py [BUG...]. Without any, it behaves correctly.
 
-It uses nothing but the standard library, and asks the fixed address.
+It uses only the standard library and polls the fixed metadata address.
 """
 
 import http.client

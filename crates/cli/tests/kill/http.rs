@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the workers need: one request on its own connection, an answer or none.
+//! A minimal HTTP/1.1 client: one request per connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ pub struct Answer {
     pub body: String,
 }
 
-/// None: the server was not there, or went away before it had answered whole.
+/// Returns None if the server is gone or did not send a whole answer.
 pub fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(TIMEOUT)).ok()?;

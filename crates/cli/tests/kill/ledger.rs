@@ -13,7 +13,7 @@ pub struct Ledger {
     scheduled: Mutex<BTreeSet<String>>,
     approved: Mutex<BTreeSet<String>>,
     cancelled: Mutex<BTreeSet<String>>,
-    /// The document of each scope at each incarnation.
+    /// The document of each event group at each incarnation.
     documents: Mutex<BTreeMap<(String, u64), String>>,
 }
 
@@ -62,7 +62,7 @@ impl Ledger {
     }
 }
 
-/// The rows of history about one event.
+/// The history rows of one event.
 struct Life(Vec<Value>);
 
 impl Life {

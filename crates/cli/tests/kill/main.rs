@@ -53,11 +53,11 @@ fn no_acknowledged_change_is_lost_by_sigkill() {
     }
 
     let server = Server::start(data.path());
-    server.wait_until_all_is_over(PATIENCE);
+    server.wait_until_all_finished(PATIENCE);
     ledger.check(&server);
 }
 
-/// SplitMix64: the same run from the same seed, as far as the workers' choices go.
+/// SplitMix64, so that the choices of the workers are reproducible.
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! A real `forewarn serve` on a data directory, and the questions that the test asks it.
+//! A real `forewarn serve` on a data directory, and requests to it.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::http::{self, Answer};
 
-/// Machines `m0`… on their own, and as many again in an availability set.
+/// Number of standalone machines `m0`…, and of machines in an availability set.
 pub const MACHINES: u64 = 6;
 
 pub struct Server {
@@ -21,7 +21,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Notice of one second, impacts that take no time: what matters here is what happens in between.
+    /// With one second of notice and instant impacts.
     pub fn start(data: &Path) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_forewarn"))
             .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--no-auth"])
@@ -55,7 +55,7 @@ impl Server {
         }
     }
 
-    /// SIGKILL, and not a word before.
+    /// Sends SIGKILL without a shutdown.
     pub fn kill(&self) {
         let mut child = self.child.lock().expect("no thread has panicked");
         child.kill().expect("it runs");
@@ -91,8 +91,8 @@ impl Server {
         )
     }
 
-    /// Left alone, every event ends.
-    pub fn wait_until_all_is_over(&self, patience: Duration) {
+    /// Waits until every event has finished.
+    pub fn wait_until_all_finished(&self, patience: Duration) {
         let begun = Instant::now();
         while self.read("/events")["value"].as_array().is_some_and(|events| !events.is_empty()) {
             assert!(begun.elapsed() < patience, "events do not end: {}", self.read("/events"));

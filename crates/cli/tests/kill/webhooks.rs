@@ -1,5 +1,5 @@
-//! Kills the server while it tells a receiver what happens: every stage of every event is told, in order, and what is
-//! told twice is the same twice.
+//! Kills the server while it delivers webhooks: every status of every event is delivered, in order, and duplicates are
+//! identical.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::{PATIENCE, Random};
 const KILLS: u64 = 20;
 
 #[test]
-fn what_a_web_hook_is_to_be_told_is_not_lost_to_kill_9() {
+fn no_webhook_delivery_is_lost_by_sigkill() {
     let data = tempfile::tempdir().expect("a directory for the data");
     let receiver = Receiver::start();
     let mut random = Random(0x40_0c);
@@ -43,12 +43,12 @@ fn what_a_web_hook_is_to_be_told_is_not_lost_to_kill_9() {
         if random.below(3) == 0 {
             receiver.answer_next(&[500]);
         }
-        // The next delivery is as good a moment as any, and then the one after it is under way.
+        // Kill after the next delivery, while the one after it may be in progress.
         told.push(receiver.next());
         server.kill();
     }
     let server = Server::start(data.path());
-    server.wait_until_all_is_over(PATIENCE);
+    server.wait_until_all_finished(PATIENCE);
     let begun = Instant::now();
     while server.read("/webhooks/ops")["state"]["behind"] != 0 {
         assert!(begun.elapsed() < PATIENCE, "it does not catch up: {}", server.read("/webhooks/ops"));

@@ -21,7 +21,7 @@ pub fn run(server: &Server, ledger: &Ledger, number: u64, mut random: Random, ac
     }
 }
 
-/// None: the server is gone, or the test is over.
+/// Returns None if the server is gone or the test has finished.
 fn round(server: &Server, ledger: &Ledger, number: u64, random: &mut Random, acknowledged: &Sender<()>) -> Option<()> {
     let kind = if random.below(2) == 0 { "m" } else { "s" };
     let machine = format!("{kind}{}", random.below(MACHINES));
