@@ -116,17 +116,17 @@ impl<'a> CaseRun<'a> {
         let machine = self.wait_for_machine()?;
         let permit = self.context.starting.acquire();
         let mut handler = Handler::start(self.case, self.context, &self.server, &self.metadata)?;
-        let mut watch = Monitor { machine, started_at: self.engine.now(), next: 0, observed: Observation::default() };
-        let result = self.observe(run, &mut handler, &mut watch, permit);
+        let mut monitor = Monitor { machine, started_at: self.engine.now(), next: 0, observed: Observation::default() };
+        let result = self.observe(run, &mut handler, &mut monitor, permit);
         handler.end();
-        watch.record_requests(&self.endpoint);
-        watch.observed.until = self.engine.now().since(watch.started_at);
-        watch.observed.marks = handler.marks(watch.started_at);
-        watch.observed.events = self.read_events(watch.started_at)?;
+        monitor.record_requests(&self.endpoint);
+        monitor.observed.until = self.engine.now().since(monitor.started_at);
+        monitor.observed.marks = handler.marks(monitor.started_at);
+        monitor.observed.events = self.read_events(monitor.started_at)?;
         if let Some(running) = self.running.take() {
             self.runtime.block_on(running.stop());
         }
-        result.map(|()| watch.observed)
+        result.map(|()| monitor.observed)
     }
 
     /// Starts the scenario; None if the case has none.
@@ -158,41 +158,41 @@ impl<'a> CaseRun<'a> {
         &self,
         run: Option<u64>,
         handler: &mut Handler,
-        watch: &mut Monitor,
+        monitor: &mut Monitor,
         permit: Permit<'_>,
     ) -> Result<(), Failure> {
         let mut permit = Some(permit);
         let started_at = Instant::now();
         let mut finished: Option<(Instant, Elapsed)> = None;
         loop {
-            watch.record_requests(&self.endpoint);
-            watch.observed.exit = handler.exit(watch.started_at);
+            monitor.record_requests(&self.endpoint);
+            monitor.observed.exit = handler.exit(monitor.started_at);
             if self.context.aborted.load(Ordering::Relaxed) {
                 return Err(Failure::Silent);
             }
-            if watch.observed.requests.is_empty()
-                && (started_at.elapsed() > FIRST_REQUEST_MAX || watch.observed.exit.is_some())
+            if monitor.observed.requests.is_empty()
+                && (started_at.elapsed() > FIRST_REQUEST_MAX || monitor.observed.exit.is_some())
             {
-                return Err(self.abort(watch, handler));
+                return Err(self.abort(monitor, handler));
             }
-            if let Some((status, count)) = watch
+            if let Some((status, count)) = monitor
                 .observed
                 .all_refused()
                 .filter(|(_, n)| *n >= REFUSED_MAX && started_at.elapsed() > FIRST_REQUEST_MAX)
             {
-                watch.observed.error =
+                monitor.observed.error =
                     Some(format!("all {count} requests for the document were refused with {status}; {REMEDY}"));
                 return Ok(());
             }
-            if !watch.observed.requests.is_empty() {
+            if !monitor.observed.requests.is_empty() {
                 drop(permit.take());
             }
-            if finished.is_none() && self.has_finished(run, started_at, watch)? {
-                let last = self.read_events(watch.started_at)?.iter().filter_map(|event| event.ended).max();
+            if finished.is_none() && self.has_finished(run, started_at, monitor)? {
+                let last = self.read_events(monitor.started_at)?.iter().filter_map(|event| event.ended).max();
                 finished = Some((Instant::now(), last.unwrap_or_default()));
             }
-            if finished.is_some_and(|(since, ended)| self.is_settled(since, ended, watch, handler))
-                || watch.observed.exit.is_some()
+            if finished.is_some_and(|(since, ended)| self.is_settled(since, ended, monitor, handler))
+                || monitor.observed.exit.is_some()
             {
                 return Ok(());
             }
@@ -201,11 +201,11 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Aborts all cases, because a handler without requests cannot be judged.
-    fn abort(&self, watch: &Monitor, handler: &Handler) -> Failure {
+    fn abort(&self, monitor: &Monitor, handler: &Handler) -> Failure {
         if self.context.aborted.swap(true, Ordering::Relaxed) {
             return Failure::Silent;
         }
-        let how = match &watch.observed.exit {
+        let how = match &monitor.observed.exit {
             Some((_, how)) => format!("the handler exited ({how}) before it sent a request"),
             None => format!("no request within {} seconds", FIRST_REQUEST_MAX.as_secs()),
         };
@@ -213,7 +213,7 @@ impl<'a> CaseRun<'a> {
         Failure::Failed(format!("{how}; {REMEDY}{last}"))
     }
 
-    fn has_finished(&self, run: Option<u64>, started_at: Instant, watch: &mut Monitor) -> Result<bool, Failure> {
+    fn has_finished(&self, run: Option<u64>, started_at: Instant, monitor: &mut Monitor) -> Result<bool, Failure> {
         let Some(run) = run else { return Ok(started_at.elapsed() > IDLE) };
         let run = self.api.get(&Call::api(&["scenario-runs", &run.to_string()]))?;
         match run["state"].as_str() {
@@ -221,23 +221,24 @@ impl<'a> CaseRun<'a> {
             Some("Passed") => Ok(true),
             _ => {
                 let reason = run["reason"].as_str().unwrap_or_default();
-                watch.observed.error = Some(format!("the scenario failed: {reason}"));
+                monitor.observed.error = Some(format!("the scenario failed: {reason}"));
                 Ok(true)
             }
         }
     }
 
     /// Whether the handler has had time to notice the end and to report it.
-    fn is_settled(&self, since: Instant, ended: Elapsed, watch: &Monitor, handler: &Handler) -> bool {
-        if watch.observed.error.is_some() || self.case.scenario.is_none() {
+    fn is_settled(&self, since: Instant, ended: Elapsed, monitor: &Monitor, handler: &Handler) -> bool {
+        if monitor.observed.error.is_some() || self.case.scenario.is_none() {
             return true;
         }
-        let Some(poll) = watch.observed.poll_after(ended) else {
+        let Some(poll) = monitor.observed.poll_after(ended) else {
             return self.case.ends_machine || since.elapsed() > GAP_MAX + POLL_INTERVAL * 4;
         };
-        let restored = handler.marks(watch.started_at).iter().any(|(at, mark)| *mark == Mark::Restored && *at >= ended);
+        let restored =
+            handler.marks(monitor.started_at).iter().any(|(at, mark)| *mark == Mark::Restored && *at >= ended);
         let marked = self.context.marks.restored.is_none() || self.case.ends_machine || restored;
-        let now = self.engine.now().since(watch.started_at);
+        let now = self.engine.now().since(monitor.started_at);
         marked || now.saturating_sub(poll) > MARK_WAIT
     }
 

@@ -90,7 +90,7 @@ impl Netlink {
 
 /// Decodes an acknowledgment: zero, or a negative error number.
 fn decode_ack(answer: &[u8]) -> io::Result<()> {
-    let malformed = || io::Error::other("the kernel's answer is not understood");
+    let malformed = || io::Error::other("unexpected answer from the kernel");
     let kind: [u8; 2] = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).ok_or_else(malformed)?;
     let code: [u8; 4] = answer.get(16..20).and_then(|bytes| bytes.try_into().ok()).ok_or_else(malformed)?;
     match (u16::from_ne_bytes(kind), i32::from_ne_bytes(code)) {

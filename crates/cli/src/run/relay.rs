@@ -81,7 +81,7 @@ async fn serve_connection(stream: TcpStream, upstream: Arc<Upstream>) {
 impl Upstream {
     async fn forward(&self, mut request: Request<Incoming>) -> Response<Body> {
         let Some(uri) = add_prefix(&self.prefix, request.uri()) else {
-            return error_response(StatusCode::BAD_REQUEST, "The path is not understood.");
+            return error_response(StatusCode::BAD_REQUEST, "The request path is invalid.");
         };
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_11;
