@@ -60,6 +60,8 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
         ("first-call-delay", "2m", "first_call_delay", r#""2m""#),
         ("rate-limit", "5/s", "rate_limit", r#""5/s""#),
         ("rate-limit", "off", "rate_limit", r#""off""#),
+        ("connections-per-source", "128", "connections_per_source", "128"),
+        ("held-per-source", "2", "held_per_source", "2"),
         ("management-tls", "127.0.0.1:443", "management_tls", r#""127.0.0.1:443""#),
         ("management-tls", "off", "management_tls", r#""off""#),
         ("history-days", "7", "history_days", "7"),
