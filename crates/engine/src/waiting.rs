@@ -13,8 +13,7 @@
 use std::sync::Arc;
 
 use forewarn_core::{Event, EventId, EventKind, Machine, MachineId, Region, ScopeId, Status, Timestamp};
-use forewarn_store::{HistoryQuery, HistoryRow, StoreError};
-use serde_json::Value;
+use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow, StoreError};
 use tokio::time::{Instant, timeout_at};
 
 use crate::engine::Engine;
@@ -35,12 +34,12 @@ pub enum Milestone {
 
 impl Milestone {
     /// The kind of the history row that records it.
-    fn row(self) -> &'static str {
+    fn row(self) -> HistoryKind {
         match self {
-            Milestone::Scheduled => "appeared",
-            Milestone::Approved => "approved",
-            Milestone::Started => "started",
-            Milestone::Gone => "ended",
+            Milestone::Scheduled => HistoryKind::Appeared,
+            Milestone::Approved => HistoryKind::Approved,
+            Milestone::Started => HistoryKind::Started,
+            Milestone::Gone => HistoryKind::Ended,
         }
     }
 }
@@ -142,7 +141,9 @@ impl Engine {
                     after: Some(*after),
                     event: wait.event,
                     machine: wait.machine.as_ref().map(|whose| whose.name.clone()),
-                    kinds: vec![wait.milestone.row().to_owned(), Milestone::Gone.row().to_owned()],
+                    kinds: [wait.milestone, Milestone::Gone]
+                        .map(|milestone| milestone.row().as_str().to_owned())
+                        .to_vec(),
                     since: wait.since,
                     limit: Some(ROWS_MAX),
                     ..HistoryQuery::default()
@@ -153,7 +154,7 @@ impl Engine {
                 *after = row.number;
                 let Some(event) = row.event.filter(|_| matches(row, wait)) else { continue };
                 let found = Reached { event, at: row.at };
-                if row.kind == wait.milestone.row() {
+                if row.kind == wait.milestone.row().as_str() {
                     return Ok(Some(Outcome::Reached(found)));
                 }
                 over = Some(found);
@@ -173,7 +174,7 @@ impl Engine {
         if candidates(&self.snapshot().region, wait).any(|event| event.is_live()) {
             return Ok(true);
         }
-        let kinds = vec![wait.milestone.row().to_owned()];
+        let kinds = vec![wait.milestone.row().as_str().to_owned()];
         let rows = HistoryQuery { event: Some(over), kinds, limit: Some(1), ..HistoryQuery::default() };
         Ok(!self.history(rows).await?.is_empty())
     }
@@ -225,20 +226,7 @@ fn reached_at(event: &Event, milestone: Milestone) -> Option<Timestamp> {
 
 /// History finds machines by name, and several machines can have the same name.
 fn matches(row: &HistoryRow, wait: &WaitFor) -> bool {
-    let is_kind = |kind: EventKind| {
-        let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
-        detail["type"].as_str().is_some_and(|word| word == kind_word(kind))
-    };
+    let is_kind = |kind: EventKind| row.event_kind() == Some(kind);
     let is_here = |whose: &Whose| whose.known.is_none_or(|(_, scope)| row.scope == Some(scope.0));
     wait.kind.is_none_or(is_kind) && wait.machine.as_ref().is_none_or(is_here)
-}
-
-fn kind_word(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Freeze => "Freeze",
-        EventKind::Reboot => "Reboot",
-        EventKind::Redeploy => "Redeploy",
-        EventKind::Preempt => "Preempt",
-        EventKind::Terminate => "Terminate",
-    }
 }

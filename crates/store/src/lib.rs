@@ -8,6 +8,7 @@
 //!   sqlite        the default store: a SQLite database
 //!   record        the stored form of entities, the same in every store
 //!   history       the stored form of facts
+//!   fact          history rows as typed facts, and the timeline of an event
 //!   archive       export and import as lines of JSON
 //!   conformance   the tests that every store must pass
 //!   faulty        a store that fails on demand, for tests of its users
@@ -18,6 +19,7 @@ mod attachment;
 pub mod conformance;
 mod contract;
 mod error;
+mod fact;
 pub mod faulty;
 mod history;
 mod memory;
@@ -28,5 +30,6 @@ mod text;
 pub use attachment::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
 pub use contract::*;
 pub use error::{CommitError, StoreError};
+pub use fact::*;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;

@@ -10,6 +10,15 @@ pub(crate) fn iso(at: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{ms:03}Z", secs / 3600, secs / 60 % 60, secs % 60)
 }
 
+/// Parses the form that [`iso`] writes, and no other.
+pub(crate) fn parse_iso(text: &str) -> Option<Timestamp> {
+    let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let secs = number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)?;
+    let at = Timestamp(days_from_civil(year, month, day) * MS_PER_DAY + secs * 1000 + number(20..23)?);
+    (iso(at) == text).then_some(at)
+}
+
 /// Parses the form in which `Guid` is displayed, and no other.
 pub(crate) fn parse_guid(text: &str) -> Option<Guid> {
     let hyphens = [8, 13, 18, 23];
@@ -29,6 +38,16 @@ pub(crate) fn parse_guid(text: &str) -> Option<Guid> {
 
 const MS_PER_DAY: i64 = 24 * 3600 * 1000;
 
+/// Days since 1970-01-01. Howard Hinnant's `days_from_civil`.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
 /// Year, month and day of a number of days since 1970-01-01. Howard Hinnant's `civil_from_days`.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
@@ -45,6 +64,16 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_parsed_as_they_are_written() {
+        for ms in [0, 1, 951_782_400_000, 1_790_000_000_123, -86_400_000, 4_102_444_799_999] {
+            assert_eq!(parse_iso(&iso(Timestamp(ms))), Some(Timestamp(ms)), "{ms}");
+        }
+        for text in ["", "1970-01-01", "1970-13-01T00:00:00.000Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000+"] {
+            assert_eq!(parse_iso(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn times_are_formatted_in_utc_with_milliseconds() {

@@ -1,0 +1,441 @@
+//! History rows as typed facts, and the timeline of an event made from them. This is the only place that decodes the words and
+//! the JSON of a row.
+
+use forewarn_core::{
+    Cause, EventId, EventKind, Guid, OperationResult, Outcome, ScopeId, Source, Timestamp, Visibility,
+};
+use serde_json::Value;
+
+use crate::HistoryRow;
+use crate::record::Tagged;
+use crate::text::{parse_guid, parse_iso};
+
+/// The kinds of history rows. Their words never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistoryKind {
+    Appeared,
+    Approved,
+    Started,
+    Ended,
+    OperationEnded,
+    MachineAdded,
+    MachineRemoved,
+    ScopeOn,
+    ScopeOff,
+    Audit,
+}
+
+impl HistoryKind {
+    pub const ALL: [HistoryKind; 10] = [
+        HistoryKind::Appeared,
+        HistoryKind::Approved,
+        HistoryKind::Started,
+        HistoryKind::Ended,
+        HistoryKind::OperationEnded,
+        HistoryKind::MachineAdded,
+        HistoryKind::MachineRemoved,
+        HistoryKind::ScopeOn,
+        HistoryKind::ScopeOff,
+        HistoryKind::Audit,
+    ];
+
+    /// The kinds that make up the timeline of an event.
+    pub const OF_EVENTS: [HistoryKind; 4] =
+        [HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started, HistoryKind::Ended];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HistoryKind::Appeared => "appeared",
+            HistoryKind::Approved => "approved",
+            HistoryKind::Started => "started",
+            HistoryKind::Ended => "ended",
+            HistoryKind::OperationEnded => "operation-ended",
+            HistoryKind::MachineAdded => "machine-added",
+            HistoryKind::MachineRemoved => "machine-removed",
+            HistoryKind::ScopeOn => "scope-on",
+            HistoryKind::ScopeOff => "scope-off",
+            HistoryKind::Audit => "audit",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<HistoryKind> {
+        HistoryKind::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// The content of a history row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryFact {
+    Appeared(Appearance),
+    Approved { by: Actor },
+    Started,
+    Ended(Outcome),
+    OperationEnded(OperationFact),
+    MachineAdded(MachineFact),
+    MachineRemoved(MachineFact),
+    ScopeOn,
+    ScopeOff,
+    Audit { actor: String, action: String, target: String, detail: String },
+}
+
+/// An event as it appeared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appearance {
+    pub kind: EventKind,
+    /// None in rows of the first stored format.
+    pub cause: Option<Cause>,
+    pub source: Source,
+    pub visibility: Visibility,
+    pub not_before: Timestamp,
+    pub duration_secs: i64,
+    pub description: String,
+    pub subscription: String,
+}
+
+/// The one who approved an event or canceled an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    Guest(String),
+    Management(String),
+    Policy,
+    /// From a newer version.
+    Other(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationFact {
+    pub requested_by: String,
+    pub requested: Option<Timestamp>,
+    pub subscription: String,
+    /// None: from a newer version.
+    pub request: Option<RequestKind>,
+    pub events: Vec<EventId>,
+    pub result: OperationResult,
+}
+
+/// The kind of the request that an operation carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    Restart,
+    Redeploy,
+    PerformMaintenance,
+    Evict,
+    Delete,
+    Maintain,
+    Fail,
+}
+
+/// Where a machine belonged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineFact {
+    pub vm_id: Option<Guid>,
+    pub subscription: String,
+    pub resource_group: String,
+    pub group: Option<u64>,
+}
+
+impl HistoryRow {
+    /// The typed content; None for rows of a kind that this version does not know.
+    pub fn fact(&self) -> Option<HistoryFact> {
+        let detail = Detail::of(self);
+        Some(match HistoryKind::parse(&self.kind)? {
+            HistoryKind::Appeared => HistoryFact::Appeared(detail.appearance(self)?),
+            HistoryKind::Approved => HistoryFact::Approved { by: self.actor() },
+            HistoryKind::Started => HistoryFact::Started,
+            HistoryKind::Ended => HistoryFact::Ended(self.ending(&detail)?),
+            HistoryKind::OperationEnded => HistoryFact::OperationEnded(detail.operation(self)),
+            HistoryKind::MachineAdded => HistoryFact::MachineAdded(detail.machine()),
+            HistoryKind::MachineRemoved => HistoryFact::MachineRemoved(detail.machine()),
+            HistoryKind::ScopeOn => HistoryFact::ScopeOn,
+            HistoryKind::ScopeOff => HistoryFact::ScopeOff,
+            HistoryKind::Audit => HistoryFact::Audit {
+                actor: self.actor.clone().unwrap_or_default(),
+                action: self.outcome.clone().unwrap_or_default(),
+                target: self.target.clone().unwrap_or_default(),
+                detail: self.detail.clone(),
+            },
+        })
+    }
+
+    /// The type of the event that the row is about.
+    pub fn event_kind(&self) -> Option<EventKind> {
+        Detail::of(self).event_kind()
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::parse(self.actor.as_deref().unwrap_or_default())
+    }
+
+    fn ending(&self, detail: &Detail) -> Option<Outcome> {
+        let reason = || detail.text("reason").into();
+        outcome(self.outcome.as_deref()?, reason, || self.actor().into_name().as_str().into())
+    }
+}
+
+impl Actor {
+    fn parse(text: &str) -> Actor {
+        match text.split_once(':') {
+            Some(("guest", name)) => Actor::Guest(name.to_owned()),
+            Some(("management", name)) => Actor::Management(name.to_owned()),
+            None if text == "policy" => Actor::Policy,
+            Some(_) | None => Actor::Other(text.to_owned()),
+        }
+    }
+
+    /// The name without its role.
+    pub fn into_name(self) -> String {
+        match self {
+            Actor::Guest(name) | Actor::Management(name) | Actor::Other(name) => name,
+            Actor::Policy => "policy".to_owned(),
+        }
+    }
+}
+
+fn outcome(
+    word: &str,
+    reason: impl FnOnce() -> forewarn_core::Name,
+    by: impl FnOnce() -> forewarn_core::Name,
+) -> Option<Outcome> {
+    Some(match word {
+        "completed" => Outcome::Completed,
+        "failed" => Outcome::Failed(reason()),
+        "timed-out" => Outcome::TimedOut,
+        "superseded" => Outcome::Superseded,
+        "no-effect" => Outcome::NoEffect,
+        "resource-gone" => Outcome::ResourceGone,
+        "canceled" => Outcome::Canceled { by: by() },
+        _ => return None,
+    })
+}
+
+/// The JSON object in a row.
+struct Detail(Value);
+
+impl Detail {
+    fn of(row: &HistoryRow) -> Detail {
+        Detail(serde_json::from_str(&row.detail).unwrap_or_default())
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.0[key].as_str().unwrap_or_default()
+    }
+
+    fn event_kind(&self) -> Option<EventKind> {
+        EventKind::from_tag(self.text("type"))
+    }
+
+    fn appearance(&self, row: &HistoryRow) -> Option<Appearance> {
+        Some(Appearance {
+            kind: self.event_kind()?,
+            cause: Cause::from_tag(self.text("cause")),
+            source: Source::from_tag(self.text("source")).unwrap_or(Source::Platform),
+            visibility: Visibility::from_tag(self.text("visibility")).unwrap_or(Visibility::Shown),
+            not_before: parse_iso(self.text("not_before")).unwrap_or(row.at),
+            duration_secs: self.0["duration_secs"].as_i64().unwrap_or(-1),
+            description: self.text("description").to_owned(),
+            subscription: self.text("subscription").to_owned(),
+        })
+    }
+
+    fn operation(&self, row: &HistoryRow) -> OperationFact {
+        let events = self.0["events"].as_array().into_iter().flatten();
+        OperationFact {
+            requested_by: self.text("by").to_owned(),
+            requested: parse_iso(self.text("asked")),
+            subscription: self.text("subscription").to_owned(),
+            request: self.request_kind(),
+            events: events.filter_map(|id| parse_guid(id.as_str()?)).collect(),
+            result: self.operation_result(row),
+        }
+    }
+
+    fn operation_result(&self, row: &HistoryRow) -> OperationResult {
+        let by = || row.actor().into_name().as_str().into();
+        match row.outcome.as_deref() {
+            Some("succeeded") => OperationResult::Succeeded,
+            Some("canceled") => OperationResult::Canceled { by: by() },
+            Some(_) | None => {
+                let because = outcome(self.text("because"), || "".into(), by);
+                OperationResult::Failed(because.unwrap_or(Outcome::Failed("".into())))
+            }
+        }
+    }
+
+    fn request_kind(&self) -> Option<RequestKind> {
+        let request = self.0["request"].as_object()?.keys().next()?;
+        Some(match request.as_str() {
+            "restart" => RequestKind::Restart,
+            "redeploy" => RequestKind::Redeploy,
+            "perform-maintenance" => RequestKind::PerformMaintenance,
+            "evict" => RequestKind::Evict,
+            "delete" => RequestKind::Delete,
+            "maintain" => RequestKind::Maintain,
+            "fail" => RequestKind::Fail,
+            _ => return None,
+        })
+    }
+
+    fn machine(&self) -> MachineFact {
+        MachineFact {
+            vm_id: parse_guid(self.text("vm_id")),
+            subscription: self.text("subscription").to_owned(),
+            resource_group: self.text("resource_group").to_owned(),
+            group: self.0["group"].as_u64(),
+        }
+    }
+}
+
+/// The lifecycle of one event, as history records it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventTimeline {
+    pub event: EventId,
+    pub scope: Option<ScopeId>,
+    /// Names of the affected machines.
+    pub machines: Vec<String>,
+    pub appeared: Timestamp,
+    pub appearance: Appearance,
+    pub approved: Option<(Timestamp, Actor)>,
+    pub started: Option<Timestamp>,
+    pub ended: Option<(Timestamp, Outcome)>,
+}
+
+impl EventTimeline {
+    /// From the rows of one event, oldest first. None without the row of its appearance.
+    pub fn from_rows<'a>(rows: impl IntoIterator<Item = &'a HistoryRow>) -> Option<EventTimeline> {
+        let mut timeline = None;
+        for row in rows {
+            match &mut timeline {
+                None => timeline = EventTimeline::begin(row),
+                Some(timeline) => timeline.follow(row),
+            }
+        }
+        timeline
+    }
+
+    /// Begins with the row of an appearance; None for other rows.
+    pub fn begin(row: &HistoryRow) -> Option<EventTimeline> {
+        let Some(HistoryFact::Appeared(appearance)) = row.fact() else { return None };
+        Some(EventTimeline {
+            event: row.event?,
+            scope: row.scope.map(ScopeId),
+            machines: row.machines.clone(),
+            appeared: row.at,
+            appearance,
+            approved: None,
+            started: None,
+            ended: None,
+        })
+    }
+
+    /// Adds a later row of the same event.
+    pub fn follow(&mut self, row: &HistoryRow) {
+        match row.fact() {
+            Some(HistoryFact::Approved { by }) => self.approved = Some((row.at, by)),
+            Some(HistoryFact::Started) => self.started = Some(row.at),
+            Some(HistoryFact::Ended(outcome)) => self.ended = Some((row.at, outcome)),
+            Some(
+                HistoryFact::Appeared(_)
+                | HistoryFact::OperationEnded(_)
+                | HistoryFact::MachineAdded(_)
+                | HistoryFact::MachineRemoved(_)
+                | HistoryFact::ScopeOn
+                | HistoryFact::ScopeOff
+                | HistoryFact::Audit { .. },
+            )
+            | None => {}
+        }
+    }
+
+    /// Whether the event was never Scheduled: it started in the moment it appeared, without notice or approved by policy.
+    pub fn began_started(&self) -> bool {
+        let without_notice = self.appearance.not_before <= self.appeared;
+        let by_policy = self.approved == Some((self.appeared, Actor::Policy));
+        self.started == Some(self.appeared) && (without_notice || by_policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(kind: HistoryKind, at: i64, detail: &str) -> HistoryRow {
+        HistoryRow {
+            number: 1,
+            at: Timestamp::from_secs(at),
+            kind: kind.as_str().to_owned(),
+            event: Some(Guid(7)),
+            operation: None,
+            joined: Vec::new(),
+            scope: Some(3),
+            machines: vec!["web".to_owned()],
+            actor: None,
+            target: None,
+            outcome: None,
+            detail: detail.to_owned(),
+        }
+    }
+
+    fn appeared(at: i64, not_before: &str) -> HistoryRow {
+        let detail = format!(
+            r#"{{"type":"Reboot","cause":"user-restart","source":"User","visibility":"shown","not_before":"{not_before}",
+                "duration_secs":-1,"description":"d","subscription":"s"}}"#
+        );
+        row(HistoryKind::Appeared, at, &detail)
+    }
+
+    #[test]
+    fn every_kind_has_a_word_of_its_own() {
+        for kind in HistoryKind::ALL {
+            assert_eq!(HistoryKind::parse(kind.as_str()), Some(kind));
+        }
+        assert_eq!(HistoryKind::parse("other"), None);
+    }
+
+    #[test]
+    fn a_timeline_follows_an_event_to_its_end() {
+        let approved = HistoryRow { actor: Some("guest:web".into()), ..row(HistoryKind::Approved, 20, "{}") };
+        let started = row(HistoryKind::Started, 20, "{}");
+        let ended = HistoryRow { outcome: Some("failed".into()), ..row(HistoryKind::Ended, 30, r#"{"reason":"no"}"#) };
+        let rows = [appeared(10, "1970-01-01T00:15:10.000Z"), approved, started, ended];
+        let timeline = EventTimeline::from_rows(&rows).unwrap();
+        assert_eq!(timeline.appearance.kind, EventKind::Reboot);
+        assert_eq!(timeline.appearance.not_before, Timestamp::from_secs(910));
+        assert_eq!(timeline.approved, Some((Timestamp::from_secs(20), Actor::Guest("web".into()))));
+        assert_eq!(timeline.started, Some(Timestamp::from_secs(20)));
+        assert_eq!(timeline.ended, Some((Timestamp::from_secs(30), Outcome::Failed("no".into()))));
+        assert!(!timeline.began_started());
+        assert_eq!(EventTimeline::from_rows(&rows[1..]), None, "the appearance is missing");
+    }
+
+    #[test]
+    fn an_event_without_notice_begins_started() {
+        let started = row(HistoryKind::Started, 10, "{}");
+        let at_once = [appeared(10, "1970-01-01T00:00:10.000Z"), started.clone()];
+        assert!(EventTimeline::from_rows(&at_once).unwrap().began_started());
+        let policy = HistoryRow { actor: Some("policy".into()), ..row(HistoryKind::Approved, 10, "{}") };
+        let by_policy = [appeared(10, "1970-01-01T00:15:10.000Z"), policy, started.clone()];
+        assert!(EventTimeline::from_rows(&by_policy).unwrap().began_started());
+        let guest = HistoryRow { actor: Some("guest:web".into()), ..row(HistoryKind::Approved, 10, "{}") };
+        let by_guest = [appeared(10, "1970-01-01T00:15:10.000Z"), guest, started];
+        assert!(!EventTimeline::from_rows(&by_guest).unwrap().began_started());
+    }
+
+    #[test]
+    fn an_operation_keeps_its_request_and_result() {
+        let detail = r#"{"by":"ann","asked":"1970-01-01T00:00:05.000Z","subscription":"s","request":{"restart":{}},
+            "events":["00000000-0000-0000-0000-000000000007"],"because":"timed-out"}"#;
+        let ended = HistoryRow { outcome: Some("failed".into()), ..row(HistoryKind::OperationEnded, 9, detail) };
+        let Some(HistoryFact::OperationEnded(operation)) = ended.fact() else { panic!("not an operation") };
+        assert_eq!(operation.requested_by, "ann");
+        assert_eq!(operation.requested, Some(Timestamp::from_secs(5)));
+        assert_eq!(operation.request, Some(RequestKind::Restart));
+        assert_eq!(operation.events, [Guid(7)]);
+        assert_eq!(operation.result, OperationResult::Failed(Outcome::TimedOut));
+    }
+
+    #[test]
+    fn rows_of_unknown_kinds_have_no_fact() {
+        let unknown = HistoryRow { kind: "other".into(), ..row(HistoryKind::Started, 1, "{}") };
+        assert_eq!(unknown.fact(), None);
+    }
+}
