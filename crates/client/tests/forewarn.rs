@@ -27,12 +27,7 @@ struct World {
 
 impl World {
     async fn new() -> World {
-        let listener = MetadataListener {
-            address: ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()),
-            machine: None,
-            network: "default".into(),
-            prefix: None,
-        };
+        let listener = MetadataListener::new(ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()));
         let config = Config {
             metadata: vec![listener],
             management: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -168,7 +163,7 @@ fn error_message(endpoint: &Endpoint, method: &str, prefix: &str, body: &str) ->
     let mut stream = TcpStream::connect((endpoint.host(), endpoint.port())).unwrap();
     let path = format!("{prefix}/metadata/scheduledevents?api-version=2020-07-01");
     let length = body.len();
-    let headers = format!("Host: x\r\nMetadata: true\r\nConnection: close\r\nContent-Length: {length}\r\n");
+    let headers = format!("Host: 127.0.0.1\r\nMetadata: true\r\nConnection: close\r\nContent-Length: {length}\r\n");
     write!(stream, "{method} {path} HTTP/1.1\r\n{headers}\r\n{body}").unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();

@@ -22,6 +22,8 @@ pub struct ListenerPolicy {
     pub prefix_allowed: bool,
     /// Whether only programs on this computer reach the listener.
     pub is_local: bool,
+    /// Names in the `Host` header that a loopback listener accepts, besides `localhost` and addresses.
+    pub hosts: Vec<String>,
     /// The machine that local callers are treated as when nothing else identifies them.
     pub default: DefaultMachine,
 }
@@ -113,6 +115,11 @@ pub struct Client {
 }
 
 impl Client {
+    /// Whether the client is connected to a loopback listener over TCP, as a browser could be.
+    pub fn is_loopback(&self) -> bool {
+        self.policy.is_local && matches!(self.peer, Peer::Address { .. })
+    }
+
     /// Like `find`, for polls: only the IDs of machine and event group, from memory where the path names the machine.
     pub fn find_ids(
         &self,
@@ -200,6 +207,7 @@ mod tests {
             network: "default".into(),
             prefix_allowed: false,
             is_local: false,
+            hosts: Vec::new(),
             default: DefaultMachine::First,
         };
         let check = |from: &str, called: &str, expected: bool| {

@@ -30,6 +30,27 @@ pub struct MetadataListener {
     pub network: String,
     /// Whether `/vm/{name}/…` is allowed; None: only on loopback.
     pub prefix: Option<bool>,
+    /// Names in the `Host` header that a loopback listener accepts, besides `localhost` and addresses.
+    pub hosts: Vec<String>,
+    /// The group of a Unix socket.
+    pub group: Option<String>,
+    /// The permissions of a Unix socket.
+    pub mode: Option<u32>,
+}
+
+impl MetadataListener {
+    /// A listener with default options.
+    pub fn new(address: ListenAddress) -> MetadataListener {
+        MetadataListener {
+            address,
+            machine: None,
+            network: "default".into(),
+            prefix: None,
+            hosts: Vec::new(),
+            group: None,
+            mode: None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +110,11 @@ impl BoundListener {
                     bind_tcp(*address).map_err(|error| listen_error("metadata", "--metadata", *address, &error))?;
                 (ListenSocket::Tcp(socket), address.ip().is_loopback())
             }
-            ListenAddress::Unix(path) => (ListenSocket::Unix(bind_unix(path)?, path.clone()), true),
+            ListenAddress::Unix(path) => {
+                let socket = bind_unix(path)?;
+                set_access(path, listener.group.as_deref(), listener.mode)?;
+                (ListenSocket::Unix(socket, path.clone()), true)
+            }
         };
         let prefix_allowed = listener.prefix.unwrap_or(is_local && listener.machine.is_none());
         let policy = ListenerPolicy {
@@ -97,6 +122,7 @@ impl BoundListener {
             network: listener.network.as_str().into(),
             prefix_allowed,
             is_local,
+            hosts: listener.hosts.clone(),
             default: default.clone(),
         };
         Ok(BoundListener { socket, policy: Arc::new(policy) })
@@ -221,5 +247,33 @@ fn bind_unix(path: &Path) -> anyhow::Result<UnixListener> {
             "cannot open the metadata listener at {}. Check that the directory exists and is writable",
             path.display()
         )
+    })
+}
+
+/// Sets the group and the permissions of a socket, so that a hypervisor's user can connect to it.
+fn set_access(path: &Path, group: Option<&str>, mode: Option<u32>) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if let Some(group) = group {
+        let id = group_id(group)?;
+        std::os::unix::fs::chown(path, None, Some(id))
+            .with_context(|| format!("cannot give {} to the group {group}", path.display()))?;
+    }
+    if let Some(mode) = mode {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+            .with_context(|| format!("cannot set the permissions of {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The ID of a group, by number or by its name in /etc/group.
+fn group_id(group: &str) -> anyhow::Result<u32> {
+    if let Ok(id) = group.parse() {
+        return Ok(id);
+    }
+    let groups = std::fs::read_to_string("/etc/group").context("cannot read /etc/group")?;
+    let mut fields = groups.lines().map(|line| line.split(':'));
+    let found = fields.find_map(|mut line| (line.next() == Some(group)).then(|| line.nth(1)).flatten()?.parse().ok());
+    found.with_context(|| {
+        format!("there is no group '{group}' in /etc/group. Create it, or name another with group=NAME")
     })
 }

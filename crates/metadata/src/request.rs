@@ -10,6 +10,7 @@
 //! A GET whose document can be sent at once is answered here. What must wait (turning an event group on, `wait=`, an
 //! approval, a token) becomes a future in `respond` and `token`.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use forewarn_access::{TokenIssuer, is_known_audience};
@@ -18,7 +19,7 @@ use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
 use forewarn_wire::version::{Endpoint as EndpointKind, InstanceVersion, Version};
-use http::header::{HeaderName, IF_NONE_MATCH, ORIGIN};
+use http::header::{HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
 use http::{HeaderMap, HeaderValue, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -165,6 +166,7 @@ impl Endpoint {
         let target = route::parse(path, client.policy.prefix_allowed)
             .ok_or_else(|| Refusal::UnknownPath { path: path.to_owned() })?;
         let method = check_method(&target.route, request.method())?;
+        check_browser(client, request.headers())?;
         let query = check_head(request, method)?;
         let given = query.api_version.as_deref();
         match (&target.route, method) {
@@ -362,6 +364,37 @@ fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, Refu
     }
 }
 
+/// Refuses web pages on loopback listeners: a page can reach them through a name that resolves to 127.0.0.1, and could fetch
+/// the token of a machine's identity.
+fn check_browser(client: &Client, headers: &HeaderMap) -> Result<(), Refusal> {
+    if !client.is_loopback() {
+        return Ok(());
+    }
+    if headers.contains_key(ORIGIN) {
+        return Err(Refusal::Browser);
+    }
+    let foreign = headers.get_all(HOST).iter().find(|host| !is_local_host(host.as_bytes(), &client.policy.hosts));
+    match foreign {
+        Some(host) => Err(Refusal::ForeignHost { host: String::from_utf8_lossy(host.as_bytes()).into_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a `Host` header is an address, `localhost` or one of these names, with or without a port.
+fn is_local_host(host: &[u8], names: &[String]) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let has_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    if bare.is_some_and(|bare| bare.parse::<IpAddr>().is_ok()) {
+        return true;
+    }
+    let name = host.rsplit_once(':').filter(|(_, port)| has_port(port)).map_or(host, |(name, _)| name);
+    name.eq_ignore_ascii_case("localhost") || names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// X-Forwarded-For, then Metadata, then repeated parameters.
 fn check_head<B>(request: &Request<B>, method: Method) -> Result<Query<'_>, Refusal> {
     let headers = request.headers();
@@ -431,6 +464,21 @@ fn is_tag_of(tag: &[u8], incarnation: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_addresses_and_known_names_are_local_hosts() {
+        let names = ["imds".to_owned()];
+        for host in
+            ["127.0.0.1", "127.0.0.1:8169", "[::1]", "[::1]:80", "10.0.0.1", "localhost", "LocalHost:1", "imds:80"]
+        {
+            assert!(is_local_host(host.as_bytes(), &names), "{host}");
+        }
+        for host in
+            ["", "evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "x@localhost"]
+        {
+            assert!(!is_local_host(host.as_bytes(), &names), "{host}");
+        }
+    }
 
     #[test]
     fn a_tag_matches_quoted_weak_or_bare() {

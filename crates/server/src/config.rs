@@ -80,12 +80,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             store: StoreChoice::Memory,
-            metadata: vec![MetadataListener {
-                address: ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 8169).into()),
-                machine: None,
-                network: "default".into(),
-                prefix: None,
-            }],
+            metadata: vec![MetadataListener::new(ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 8169).into()))],
             management: (Ipv4Addr::LOCALHOST, 8170).into(),
             management_tls: ManagementTls::Off,
             certificate: Certificate::Made,

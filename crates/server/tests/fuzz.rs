@@ -39,7 +39,7 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         " HTTP/1.1\r\n",
         " HTTP/1.0\r\n",
         " HTTP/9.9\r\n",
-        "Host: x\r\n",
+        "Host: 127.0.0.1\r\n",
         "Metadata: true\r\n",
         "If-None-Match: ",
         "*",

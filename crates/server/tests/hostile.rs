@@ -156,3 +156,39 @@ async fn refused_requests_count_for_the_rate_limit() {
     assert_eq!(statuses[..3], [404; 3]);
     assert!(statuses[3..].contains(&429), "{statuses:?}");
 }
+
+#[tokio::test]
+async fn web_pages_cannot_read_loopback_listeners() {
+    let world = World::new().await;
+    world.check_refusal(&format!("GET {EVENTS}\nHost: evil.example"), 403, &["evil.example", "host=NAME"]).await;
+    world.check_refusal(&format!("GET {EVENTS}\nOrigin: http://127.0.0.1"), 403, &["Origin"]).await;
+    for host in ["127.0.0.1:8169", "localhost", "[::1]:80"] {
+        assert_eq!(world.ask(&format!("GET {EVENTS}\nHost: {host}")).await.status, 200, "{host}");
+    }
+    let named = MetadataListener { hosts: vec!["imds".into()], ..listener() };
+    let world = World::with(Config { metadata: vec![named], ..config() }).await;
+    assert_eq!(world.ask(&format!("GET {EVENTS}\nHost: imds:80")).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_socket_gets_the_permissions_that_its_listener_names() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("guest.sock");
+    let group = std::fs::metadata(directory.path()).unwrap().gid();
+    let guest = MetadataListener {
+        machine: Some(hostname()),
+        group: Some(group.to_string()),
+        mode: Some(0o660),
+        ..MetadataListener::new(ListenAddress::Unix(path.clone()))
+    };
+    let _world = World::with(Config { metadata: vec![guest], ..config() }).await;
+    let found = std::fs::metadata(&path).unwrap();
+    assert_eq!((found.permissions().mode() & 0o777, found.gid()), (0o660, group));
+    let unknown = MetadataListener {
+        group: Some("no-such-group".into()),
+        ..MetadataListener::new(ListenAddress::Unix(directory.path().join("other.sock")))
+    };
+    let error = start(Config { metadata: vec![unknown], ..config() }).await.err().unwrap().to_string();
+    assert!(error.contains("no-such-group"), "{error}");
+}

@@ -27,12 +27,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         let any_port = (Ipv4Addr::LOCALHOST, 0).into();
-        let listener = MetadataListener {
-            address: ListenAddress::Tcp(any_port),
-            machine: None,
-            network: "default".into(),
-            prefix: Some(true),
-        };
+        let listener = MetadataListener { prefix: Some(true), ..MetadataListener::new(ListenAddress::Tcp(any_port)) };
         let config = Config {
             store: StoreChoice::Memory,
             metadata: vec![listener],

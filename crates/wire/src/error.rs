@@ -17,6 +17,12 @@ pub enum Refusal {
     MetadataHeaderMissing,
     /// The request has the header `X-Forwarded-For`.
     Forwarded,
+    /// A web page sent the request.
+    Browser,
+    /// The `Host` header of a request to a loopback listener is a name that is not known.
+    ForeignHost {
+        host: String,
+    },
     ApiVersionMissing {
         endpoint: Endpoint,
     },
@@ -125,6 +131,7 @@ impl Refusal {
             | Refusal::ResourceMissing
             | Refusal::ResourceUnknown { .. }
             | Refusal::UnknownEvents(_) => 400,
+            Refusal::Browser | Refusal::ForeignHost { .. } => 403,
             Refusal::ApiVersionNotServed { endpoint: Endpoint::ScheduledEvents, .. }
             | Refusal::UnknownPath { .. }
             | Refusal::UnknownElement { .. }
@@ -185,6 +192,16 @@ impl Refusal {
             Refusal::Forwarded => "Bad request. The request has the header X-Forwarded-For, so it came through a \
                  proxy. Send it directly, without this header."
                 .to_owned(),
+            Refusal::Browser => {
+                "Forbidden. The request has the header Origin, so it came from a web page. Pages cannot read \
+                 instance metadata."
+                    .to_owned()
+            }
+            Refusal::ForeignHost { host } => format!(
+                "Forbidden. The Host header is {}. Call a loopback listener by its address or as localhost, or allow the \
+                 name with --metadata ADDR,host=NAME.",
+                quote(host)
+            ),
             Refusal::ApiVersionMissing { endpoint } => invalid_version(*endpoint, "No api-version was specified"),
             Refusal::ApiVersionNotADate { endpoint, given } => {
                 invalid_version(*endpoint, &format!("{} is not a date", quote(given)))

@@ -229,12 +229,7 @@ impl World {
 }
 
 fn config(address: Ipv4Addr, start_at: Option<Timestamp>) -> Config {
-    let listener = MetadataListener {
-        address: ListenAddress::Tcp((address, 0).into()),
-        machine: None,
-        network: "default".into(),
-        prefix: None,
-    };
+    let listener = MetadataListener::new(ListenAddress::Tcp((address, 0).into()));
     Config {
         metadata: vec![listener],
         management: (Ipv4Addr::LOCALHOST, 0).into(),

@@ -326,12 +326,7 @@ fn server_config(case: &Case) -> Config {
         ..Impacts::default()
     };
     let mut config = Config {
-        metadata: vec![MetadataListener {
-            address: ListenAddress::Tcp(loopback),
-            machine: None,
-            network: "default".into(),
-            prefix: None,
-        }],
+        metadata: vec![MetadataListener::new(ListenAddress::Tcp(loopback))],
         management: loopback,
         auth: Auth::Off,
         driver: DriverChoice::Simulated(impacts),

@@ -17,7 +17,7 @@ const UNIX_PATH_BYTES_MAX: usize = 107;
 
 const ADDRESS: &str =
     "an address and a port, such as 127.0.0.1:8169 or [::1]:8169, or unix: and a path of at most 107 bytes";
-const FIELDS: &str = "address, machine, network, prefix";
+const FIELDS: &str = "address, machine, network, prefix, host, group, mode";
 
 pub fn parse_all(values: &[RawValue]) -> Result<Vec<MetadataListener>, ValueError> {
     if values.is_empty() || values.len() > LISTENERS_MAX {
@@ -35,9 +35,9 @@ fn parse(value: &RawValue) -> Result<MetadataListener, ValueError> {
 
 fn parse_text(text: &str) -> Result<MetadataListener, ValueError> {
     let mut parts = text.split(',');
-    let mut listener = at(address(parts.next().unwrap_or_default())?);
+    let mut listener = MetadataListener::new(address(parts.next().unwrap_or_default())?);
     for part in parts {
-        let expected = "an address followed by any of ,machine=NAME ,network=NAME ,prefix=on|off";
+        let expected = "an address followed by any of ,machine=NAME ,network=NAME ,prefix=on|off ,host=NAME, or for Unix sockets ,group=NAME ,mode=0660";
         let (name, value) = part.split_once('=').filter(|(name, _)| *name != "address").ok_or(expected)?;
         put(&mut listener, name, value)?.ok_or(expected)?;
     }
@@ -48,7 +48,8 @@ fn parse_table(fields: &[Field]) -> Result<MetadataListener, ValueError> {
     let address_field = fields.iter().find(|field| field.name == "address");
     let address_field = address_field.ok_or_else(|| ValueError::expected("tables with an address"))?;
     let in_field = |field: &Field, fault: ValueError| fault.in_field(&field.name, &field.text, field.line);
-    let mut listener = at(address(&address_field.text).map_err(|fault| in_field(address_field, fault))?);
+    let mut listener =
+        MetadataListener::new(address(&address_field.text).map_err(|fault| in_field(address_field, fault))?);
     for field in fields.iter().filter(|field| field.name != "address") {
         put(&mut listener, &field.name, &field.text)
             .map_err(|fault| in_field(field, fault))?
@@ -59,11 +60,7 @@ fn parse_table(fields: &[Field]) -> Result<MetadataListener, ValueError> {
 
 /// The listener that `link_local` adds.
 pub fn link_local() -> MetadataListener {
-    at(ListenAddress::Tcp((METADATA, 80).into()))
-}
-
-fn at(address: ListenAddress) -> MetadataListener {
-    MetadataListener { address, machine: None, network: "default".into(), prefix: None }
+    MetadataListener::new(ListenAddress::Tcp((METADATA, 80).into()))
 }
 
 /// Returns None if there is no such field.
@@ -72,9 +69,22 @@ fn put(listener: &mut MetadataListener, name: &str, value: &str) -> Result<Optio
         "machine" => listener.machine = Some(parse::name(value)?),
         "network" => listener.network = parse::name(value)?,
         "prefix" => listener.prefix = Some(parse::yes_or_no(value)?),
+        "host" => listener.hosts.push(parse::name(value)?),
+        "group" if is_unix(listener) => listener.group = Some(parse::name(value)?),
+        "mode" if is_unix(listener) => listener.mode = Some(mode(value)?),
         _ => return Ok(None),
     }
     Ok(Some(()))
+}
+
+fn is_unix(listener: &MetadataListener) -> bool {
+    matches!(listener.address, ListenAddress::Unix(_))
+}
+
+/// Permissions of a socket in octal.
+fn mode(text: &str) -> Result<u32, ValueError> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| ValueError::expected("permissions in octal, such as 0660"))
 }
 
 fn address(text: &str) -> Result<ListenAddress, ValueError> {
@@ -94,6 +104,15 @@ pub fn show(listener: &MetadataListener) -> toml::Value {
     table.insert("network".into(), listener.network.clone().into());
     if let Some(prefix) = listener.prefix {
         table.insert("prefix".into(), prefix.into());
+    }
+    if let Some(host) = listener.hosts.first() {
+        table.insert("host".into(), host.clone().into());
+    }
+    if let Some(group) = &listener.group {
+        table.insert("group".into(), group.clone().into());
+    }
+    if let Some(mode) = listener.mode {
+        table.insert("mode".into(), format!("{mode:04o}").into());
     }
     table.into()
 }

@@ -178,12 +178,7 @@ pub fn token_in(directory: &Path) -> String {
 /// In memory, on ports that are free, for everybody who reaches it.
 pub fn open() -> Config {
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let listener = MetadataListener {
-        address: ListenAddress::Tcp(loopback),
-        machine: None,
-        network: "default".into(),
-        prefix: None,
-    };
+    let listener = MetadataListener::new(ListenAddress::Tcp(loopback));
     Config { metadata: vec![listener], management: loopback, auth: Auth::Off, ..Config::default() }
 }
 

@@ -32,12 +32,7 @@ pub fn config() -> Config {
 }
 
 pub fn listener() -> MetadataListener {
-    MetadataListener {
-        address: ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()),
-        machine: None,
-        network: "default".into(),
-        prefix: None,
-    }
+    MetadataListener::new(ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()))
 }
 
 pub struct World {
@@ -195,7 +190,7 @@ pub fn bytes_of(request: &str) -> Vec<u8> {
     let mut lines = head.lines();
     let mut raw = format!("{} HTTP/1.1\r\n", lines.next().unwrap());
     if !head.contains("\nHost: ") {
-        raw.push_str("Host: x\r\n");
+        raw.push_str("Host: 127.0.0.1\r\n");
     }
     let mut metadata = true;
     for line in lines {

@@ -18,6 +18,8 @@ fn every_refusal() -> Vec<Refusal> {
     vec![
         Refusal::MetadataHeaderMissing,
         Refusal::Forwarded,
+        Refusal::Browser,
+        Refusal::ForeignHost { host: "evil.example".into() },
         version(Endpoint::ScheduledEvents, None),
         version(Endpoint::ScheduledEvents, Some("{latest}")),
         version(Endpoint::ScheduledEvents, Some("2024-07-09")),
@@ -78,6 +80,7 @@ fn every_body_is_json_and_starts_with_the_reason_phrase() {
         let error = body["error"].as_str().expect("an error is a string");
         let called = match refusal.status() {
             400 => "Bad request. ",
+            403 => "Forbidden",
             404 => "Not found. ",
             405 => "Method not allowed. ",
             409 => "Conflict. ",
