@@ -1,5 +1,5 @@
-//! The stream of changes: Server-Sent Events over rows of history. A row's number is the message's id,
-//! so a reader that comes back says where it was, and nothing is lost in between.
+//! The stream of changes: rows of history as Server-Sent Events. The number of a row is the ID of its message, so a client
+//! that reconnects continues where it left off.
 //!
 //! ```text
 //!   subscribe ─▶ read a page after `last` ─▶ send it ─▶ was it full? ─yes─▶ read on
@@ -7,7 +7,7 @@
 //!                       └─ a commit · heartbeat · stop ◀────┘
 //! ```
 //!
-//! A reader that is slow costs one page: what it has not taken is still in history.
+//! A slow client occupies one page of memory; the rest stays in history.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,44 +25,44 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 
 use super::Api;
-use super::error::{ApiError, Refusal};
+use super::error::{ApiError, ErrorCode};
 use super::extract::Params;
 use super::history::{self, HistoryRow};
 use super::text::Number;
 
-/// So that proxies and clients see that the connection lives.
+/// Keeps proxies and clients from closing an idle connection.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Rows that are read and sent together.
+/// Rows that are read and sent at once.
 pub const ROWS_PER_PAGE: u32 = 100;
 
-/// A reader that takes nothing for so long is let go; it may come back for the rest.
+/// A client that reads nothing for this long is disconnected. It can reconnect and continue.
 pub const STALLED_AFTER: Duration = Duration::from_secs(60);
 
-/// Pages that wait for the connection to take them.
-const PAGES_WAITING_MAX: usize = 1;
+/// Pages that are queued for the connection.
+const PAGES_QUEUED_MAX: usize = 1;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ChangesQuery {
-    /// Begin with the row after this one; the header `Last-Event-ID` counts first.
+    /// Number of the last row received. The header `Last-Event-ID` takes precedence.
     #[param(inline)]
     pub after: Option<Number>,
 }
 
 pub async fn stream(api: Api, headers: HeaderMap, Params(query): Params<ChangesQuery>) -> Result<Response, ApiError> {
-    let permit = api.stream()?;
-    // Before the first look at history, so that no commit falls between the two.
+    let permit = api.service().acquire_stream()?;
+    // Subscribe before reading history, so that no commit is missed.
     let commits = api.engine().subscribe();
     let last = match last_event_id(&headers)?.or(query.after.map(|after| after.0)) {
         Some(last) => last,
-        None => newest(&api).await?,
+        None => newest_row(&api).await?,
     };
-    let (pages, body) = mpsc::channel(PAGES_WAITING_MAX);
+    let (pages, body) = mpsc::channel(PAGES_QUEUED_MAX);
     tokio::spawn(Feed { api, pages, commits, last, _permit: permit }.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::new(Pages(body))).into_response())
+    Ok((headers, Body::new(ChannelBody(body))).into_response())
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
@@ -70,15 +70,15 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     match value.to_str().ok().and_then(|text| text.trim().parse().ok()) {
         Some(number) => Ok(Some(number)),
         None => {
-            let message = "The header Last-Event-ID must be the id of a message of this stream, which is a number.";
-            Err(ApiError::new(Refusal::InvalidQuery, message).about("Last-Event-ID"))
+            let message = "The header Last-Event-ID must be a number: the ID of a message of this stream.";
+            Err(ApiError::new(ErrorCode::InvalidQuery, message).with_target("Last-Event-ID"))
         }
     }
 }
 
-async fn newest(api: &Api) -> Result<u64, ApiError> {
+async fn newest_row(api: &Api) -> Result<u64, ApiError> {
     let query = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
-    Ok(history::read(api, query).await?.last().map_or(0, |row| row.number))
+    Ok(history::read_rows(api, query).await?.last().map_or(0, |row| row.number))
 }
 
 struct Feed {
@@ -90,18 +90,18 @@ struct Feed {
 }
 
 impl Feed {
-    /// Ends when the reader goes, stalls, or the server stops.
+    /// Runs until the client disconnects or stalls, or the server stops.
     async fn run(mut self) {
-        let stop = self.api.0.parts.stop.clone();
+        let stop = self.api.service().stopping().clone();
         let _ = stop.run_until_cancelled(self.feed()).await;
     }
 
     async fn feed(&mut self) -> Option<Infallible> {
-        self.send(Bytes::from_static(b": these are the changes from now on\n\n")).await?;
+        self.send(Bytes::from_static(b": stream of changes\n\n")).await?;
         loop {
             self.commits.borrow_and_update();
             let query = HistoryQuery { after: Some(self.last), limit: Some(ROWS_PER_PAGE), ..HistoryQuery::default() };
-            let rows = history::read(&self.api, query).await.ok()?;
+            let rows = history::read_rows(&self.api, query).await.ok()?;
             let full = rows.len() == ROWS_PER_PAGE as usize;
             if let Some(newest) = rows.last() {
                 self.last = newest.number;
@@ -113,13 +113,13 @@ impl Feed {
         }
     }
 
-    /// Until something was committed; a heartbeat meanwhile.
+    /// Waits for the next commit and sends heartbeats meanwhile.
     async fn wait(&mut self) -> Option<()> {
         loop {
             tokio::select! {
                 changed = self.commits.changed() => return changed.ok(),
                 () = self.pages.closed() => return None,
-                () = tokio::time::sleep(HEARTBEAT) => self.send(Bytes::from_static(b": still here\n\n")).await?,
+                () = tokio::time::sleep(HEARTBEAT) => self.send(Bytes::from_static(b": heartbeat\n\n")).await?,
             }
         }
     }
@@ -135,10 +135,10 @@ fn message(row: StoredRow) -> String {
     format!("id: {number}\nevent: {kind}\ndata: {data}\n\n")
 }
 
-/// A body that is whatever comes out of a channel.
-pub struct Pages(pub mpsc::Receiver<Bytes>);
+/// A response body that is read from a channel.
+pub struct ChannelBody(pub mpsc::Receiver<Bytes>);
 
-impl HttpBody for Pages {
+impl HttpBody for ChannelBody {
     type Data = Bytes;
     type Error = Infallible;
 

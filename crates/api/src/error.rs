@@ -1,4 +1,4 @@
-//! Every way in which a request is refused: its code and its status, in ARM's shape.
+//! Errors of the management APIs: every error code with its status, and the ARM-shaped response body.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode, header};
 
 use forewarn_engine::SubmitError;
 
-/// What a client is told to wait after a 503, in seconds.
+/// Seconds in the `Retry-After` header of a 503.
 pub const RETRY_AFTER_SECS: u32 = 1;
 
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"forewarn\"");
@@ -18,13 +18,13 @@ pub struct ApiError {
     pub status: StatusCode,
     pub code: &'static str,
     pub message: String,
-    /// The field, parameter or thing that it is about.
+    /// The field, parameter or resource that the error concerns.
     pub target: Option<String>,
 }
 
-/// Refusals that come of the request itself, before the rules are asked.
+/// Errors that are found before the rules are consulted. Those of the rules are in `rejection_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ErrorCode {
     InvalidJson,
     InvalidField,
     InvalidQuery,
@@ -58,7 +58,7 @@ pub enum Refusal {
     BodyTooLarge,
     UnsupportedMediaType,
     TooManyStreams,
-    // Of Resource Manager's shape.
+    // Used by the ARM API.
     MissingApiVersionParameter,
     InvalidApiVersionParameter,
     InvalidRequestContent,
@@ -81,79 +81,79 @@ pub enum Refusal {
     Stopping,
 }
 
-impl Refusal {
+impl ErrorCode {
     pub fn status_and_code(self) -> (StatusCode, &'static str) {
         match self {
-            Refusal::InvalidJson => (StatusCode::BAD_REQUEST, "InvalidJson"),
-            Refusal::InvalidField => (StatusCode::BAD_REQUEST, "InvalidField"),
-            Refusal::InvalidQuery => (StatusCode::BAD_REQUEST, "InvalidQuery"),
-            Refusal::InvalidPath => (StatusCode::BAD_REQUEST, "InvalidPath"),
-            Refusal::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
-            // The same to those who speak to ARM.
-            Refusal::AuthenticationFailed => (StatusCode::UNAUTHORIZED, "AuthenticationFailed"),
-            Refusal::AuthorizationFailed => (StatusCode::FORBIDDEN, "AuthorizationFailed"),
-            Refusal::ForeignHost => (StatusCode::FORBIDDEN, "ForeignHost"),
-            Refusal::ForeignOrigin => (StatusCode::FORBIDDEN, "ForeignOrigin"),
-            Refusal::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
-            Refusal::MachineNotFound => (StatusCode::NOT_FOUND, "MachineNotFound"),
-            Refusal::GroupNotFound => (StatusCode::NOT_FOUND, "GroupNotFound"),
-            Refusal::HostNotFound => (StatusCode::NOT_FOUND, "HostNotFound"),
-            Refusal::OperationNotFound => (StatusCode::NOT_FOUND, "OperationNotFound"),
-            Refusal::EventNotFound => (StatusCode::NOT_FOUND, "EventNotFound"),
-            Refusal::FaultNotFound => (StatusCode::NOT_FOUND, "FaultNotFound"),
-            Refusal::WebhookNotFound => (StatusCode::NOT_FOUND, "WebhookNotFound"),
-            Refusal::MessageNotGivenUp => (StatusCode::NOT_FOUND, "MessageNotGivenUp"),
-            Refusal::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
-            Refusal::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "RequestTimeout"),
-            Refusal::AmbiguousName => (StatusCode::CONFLICT, "AmbiguousName"),
-            Refusal::ConflictingPlace => (StatusCode::CONFLICT, "ConflictingPlace"),
-            Refusal::NoHttps => (StatusCode::CONFLICT, "NoHttps"),
-            Refusal::ClockIsReal => (StatusCode::CONFLICT, "ClockIsReal"),
-            Refusal::ClockBackwards => (StatusCode::CONFLICT, "ClockBackwards"),
-            Refusal::ClockTooFar => (StatusCode::CONFLICT, "ClockTooFar"),
-            Refusal::FaultNeverMet => (StatusCode::CONFLICT, "FaultNeverMet"),
-            Refusal::TooManyFaults => (StatusCode::CONFLICT, "TooManyFaults"),
-            Refusal::WebhookExists => (StatusCode::CONFLICT, "WebhookExists"),
-            Refusal::TooManyWebhooks => (StatusCode::CONFLICT, "TooManyWebhooks"),
-            Refusal::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge"),
-            Refusal::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
-            Refusal::MissingApiVersionParameter => (StatusCode::BAD_REQUEST, "MissingApiVersionParameter"),
-            Refusal::InvalidApiVersionParameter => (StatusCode::BAD_REQUEST, "InvalidApiVersionParameter"),
-            Refusal::InvalidRequestContent => (StatusCode::BAD_REQUEST, "InvalidRequestContent"),
-            Refusal::InvalidParameter => (StatusCode::BAD_REQUEST, "InvalidParameter"),
-            Refusal::UnknownMember => (StatusCode::BAD_REQUEST, "BadRequest"),
-            Refusal::InvalidResourceType => (StatusCode::NOT_FOUND, "InvalidResourceType"),
-            Refusal::ResourceGroupNotFound => (StatusCode::NOT_FOUND, "ResourceGroupNotFound"),
-            Refusal::ResourceNotFound => (StatusCode::NOT_FOUND, "ResourceNotFound"),
-            Refusal::DeploymentNotFound => (StatusCode::NOT_FOUND, "DeploymentNotFound"),
-            Refusal::PropertyChangeNotAllowed => (StatusCode::CONFLICT, "PropertyChangeNotAllowed"),
-            Refusal::OperationNotAllowed => (StatusCode::CONFLICT, "OperationNotAllowed"),
-            Refusal::QuotaExceeded => (StatusCode::CONFLICT, "QuotaExceeded"),
-            Refusal::TooManyRuns => (StatusCode::CONFLICT, "TooManyRuns"),
-            Refusal::InvalidScenario => (StatusCode::CONFLICT, "InvalidScenario"),
-            Refusal::ScenarioNotFound => (StatusCode::NOT_FOUND, "ScenarioNotFound"),
-            Refusal::RunNotFound => (StatusCode::NOT_FOUND, "RunNotFound"),
-            Refusal::TooManyStreams => (StatusCode::SERVICE_UNAVAILABLE, "TooManyStreams"),
-            Refusal::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
-            Refusal::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
-            Refusal::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "Stopping"),
-            Refusal::StoreUnreadable => (StatusCode::INTERNAL_SERVER_ERROR, "StoreUnreadable"),
+            ErrorCode::InvalidJson => (StatusCode::BAD_REQUEST, "InvalidJson"),
+            ErrorCode::InvalidField => (StatusCode::BAD_REQUEST, "InvalidField"),
+            ErrorCode::InvalidQuery => (StatusCode::BAD_REQUEST, "InvalidQuery"),
+            ErrorCode::InvalidPath => (StatusCode::BAD_REQUEST, "InvalidPath"),
+            ErrorCode::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+            // The same error for ARM clients.
+            ErrorCode::AuthenticationFailed => (StatusCode::UNAUTHORIZED, "AuthenticationFailed"),
+            ErrorCode::AuthorizationFailed => (StatusCode::FORBIDDEN, "AuthorizationFailed"),
+            ErrorCode::ForeignHost => (StatusCode::FORBIDDEN, "ForeignHost"),
+            ErrorCode::ForeignOrigin => (StatusCode::FORBIDDEN, "ForeignOrigin"),
+            ErrorCode::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
+            ErrorCode::MachineNotFound => (StatusCode::NOT_FOUND, "MachineNotFound"),
+            ErrorCode::GroupNotFound => (StatusCode::NOT_FOUND, "GroupNotFound"),
+            ErrorCode::HostNotFound => (StatusCode::NOT_FOUND, "HostNotFound"),
+            ErrorCode::OperationNotFound => (StatusCode::NOT_FOUND, "OperationNotFound"),
+            ErrorCode::EventNotFound => (StatusCode::NOT_FOUND, "EventNotFound"),
+            ErrorCode::FaultNotFound => (StatusCode::NOT_FOUND, "FaultNotFound"),
+            ErrorCode::WebhookNotFound => (StatusCode::NOT_FOUND, "WebhookNotFound"),
+            ErrorCode::MessageNotGivenUp => (StatusCode::NOT_FOUND, "MessageNotGivenUp"),
+            ErrorCode::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            ErrorCode::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "RequestTimeout"),
+            ErrorCode::AmbiguousName => (StatusCode::CONFLICT, "AmbiguousName"),
+            ErrorCode::ConflictingPlace => (StatusCode::CONFLICT, "ConflictingPlace"),
+            ErrorCode::NoHttps => (StatusCode::CONFLICT, "NoHttps"),
+            ErrorCode::ClockIsReal => (StatusCode::CONFLICT, "ClockIsReal"),
+            ErrorCode::ClockBackwards => (StatusCode::CONFLICT, "ClockBackwards"),
+            ErrorCode::ClockTooFar => (StatusCode::CONFLICT, "ClockTooFar"),
+            ErrorCode::FaultNeverMet => (StatusCode::CONFLICT, "FaultNeverMet"),
+            ErrorCode::TooManyFaults => (StatusCode::CONFLICT, "TooManyFaults"),
+            ErrorCode::WebhookExists => (StatusCode::CONFLICT, "WebhookExists"),
+            ErrorCode::TooManyWebhooks => (StatusCode::CONFLICT, "TooManyWebhooks"),
+            ErrorCode::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge"),
+            ErrorCode::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType"),
+            ErrorCode::MissingApiVersionParameter => (StatusCode::BAD_REQUEST, "MissingApiVersionParameter"),
+            ErrorCode::InvalidApiVersionParameter => (StatusCode::BAD_REQUEST, "InvalidApiVersionParameter"),
+            ErrorCode::InvalidRequestContent => (StatusCode::BAD_REQUEST, "InvalidRequestContent"),
+            ErrorCode::InvalidParameter => (StatusCode::BAD_REQUEST, "InvalidParameter"),
+            ErrorCode::UnknownMember => (StatusCode::BAD_REQUEST, "BadRequest"),
+            ErrorCode::InvalidResourceType => (StatusCode::NOT_FOUND, "InvalidResourceType"),
+            ErrorCode::ResourceGroupNotFound => (StatusCode::NOT_FOUND, "ResourceGroupNotFound"),
+            ErrorCode::ResourceNotFound => (StatusCode::NOT_FOUND, "ResourceNotFound"),
+            ErrorCode::DeploymentNotFound => (StatusCode::NOT_FOUND, "DeploymentNotFound"),
+            ErrorCode::PropertyChangeNotAllowed => (StatusCode::CONFLICT, "PropertyChangeNotAllowed"),
+            ErrorCode::OperationNotAllowed => (StatusCode::CONFLICT, "OperationNotAllowed"),
+            ErrorCode::QuotaExceeded => (StatusCode::CONFLICT, "QuotaExceeded"),
+            ErrorCode::TooManyRuns => (StatusCode::CONFLICT, "TooManyRuns"),
+            ErrorCode::InvalidScenario => (StatusCode::CONFLICT, "InvalidScenario"),
+            ErrorCode::ScenarioNotFound => (StatusCode::NOT_FOUND, "ScenarioNotFound"),
+            ErrorCode::RunNotFound => (StatusCode::NOT_FOUND, "RunNotFound"),
+            ErrorCode::TooManyStreams => (StatusCode::SERVICE_UNAVAILABLE, "TooManyStreams"),
+            ErrorCode::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
+            ErrorCode::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
+            ErrorCode::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "Stopping"),
+            ErrorCode::StoreUnreadable => (StatusCode::INTERNAL_SERVER_ERROR, "StoreUnreadable"),
         }
     }
 }
 
-/// Which refusal of the rules is which status and code. 400 is for what no server would take; what this
-/// one does not take as it stands, at this time and with these settings, is 409.
-pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
-    const NOT_THERE: StatusCode = StatusCode::NOT_FOUND;
+/// The status and code of each rejection by the rules. A request that no server would accept is 400; one that conflicts with
+/// the current state or settings of this server is 409.
+pub fn rejection_status(rejection: &Rejection) -> (StatusCode, &'static str) {
+    const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
     const CONFLICT: StatusCode = StatusCode::CONFLICT;
     const BAD: StatusCode = StatusCode::BAD_REQUEST;
     match rejection {
-        Rejection::UnknownMachine(_) => (NOT_THERE, "MachineNotFound"),
-        Rejection::UnknownGroup => (NOT_THERE, "GroupNotFound"),
-        Rejection::UnknownHost(_) => (NOT_THERE, "HostNotFound"),
-        Rejection::UnknownOperation(_) => (NOT_THERE, "OperationNotFound"),
-        Rejection::UnknownEvents(_) | Rejection::UnknownEvent(_) => (NOT_THERE, "EventNotFound"),
+        Rejection::UnknownMachine(_) => (NOT_FOUND, "MachineNotFound"),
+        Rejection::UnknownGroup => (NOT_FOUND, "GroupNotFound"),
+        Rejection::UnknownHost(_) => (NOT_FOUND, "HostNotFound"),
+        Rejection::UnknownOperation(_) => (NOT_FOUND, "OperationNotFound"),
+        Rejection::UnknownEvents(_) | Rejection::UnknownEvent(_) => (NOT_FOUND, "EventNotFound"),
         Rejection::NameTaken(_) => (CONFLICT, "NameTaken"),
         Rejection::VmIdTaken => (CONFLICT, "VmIdTaken"),
         Rejection::AddressTaken { .. } => (CONFLICT, "AddressTaken"),
@@ -197,36 +197,35 @@ pub fn of_rejection(rejection: &Rejection) -> (StatusCode, &'static str) {
 }
 
 impl ApiError {
-    pub fn new(refusal: Refusal, message: impl Into<String>) -> Self {
-        let (status, code) = refusal.status_and_code();
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let (status, code) = code.status_and_code();
         ApiError { status, code, message: message.into(), target: None }
     }
 
     #[must_use]
-    pub fn about(mut self, target: impl Into<String>) -> Self {
+    pub fn with_target(mut self, target: impl Into<String>) -> Self {
         self.target = Some(target.into());
         self
     }
 
-    /// As the wire has it.
-    pub fn shown(&self) -> ArmError {
+    pub fn to_arm(&self) -> ArmError {
         ArmError { target: self.target.clone(), ..ArmError::new(self.code, self.message.as_str()) }
     }
 
-    /// A field of the body that says something impossible.
+    /// An invalid field of the body. The message completes the sentence "The field 'x' …".
     pub fn field(name: &str, message: impl std::fmt::Display) -> Self {
-        ApiError::new(Refusal::InvalidField, format!("The field '{name}': {message}.")).about(name)
+        ApiError::new(ErrorCode::InvalidField, format!("The field '{name}' {message}.")).with_target(name)
     }
 
-    /// A query parameter that says something impossible.
+    /// An invalid query parameter. The message completes the sentence "The query parameter 'x' …".
     pub fn query(name: &str, message: impl std::fmt::Display) -> Self {
-        ApiError::new(Refusal::InvalidQuery, format!("The query parameter '{name}': {message}.")).about(name)
+        ApiError::new(ErrorCode::InvalidQuery, format!("The query parameter '{name}' {message}.")).with_target(name)
     }
 }
 
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
-        let (status, code) = of_rejection(&rejection);
+        let (status, code) = rejection_status(&rejection);
         ApiError { status, code, message: rejection.to_string(), target: None }
     }
 }
@@ -236,17 +235,17 @@ impl From<SubmitError> for ApiError {
         let message = error.to_string();
         match error {
             SubmitError::Rejected(rejection) => rejection.into(),
-            SubmitError::Busy => ApiError::new(Refusal::Busy, message),
-            SubmitError::Unavailable => ApiError::new(Refusal::Unavailable, message),
-            SubmitError::Stopping => ApiError::new(Refusal::Stopping, message),
+            SubmitError::Busy => ApiError::new(ErrorCode::Busy, message),
+            SubmitError::Unavailable => ApiError::new(ErrorCode::Unavailable, message),
+            SubmitError::Stopping => ApiError::new(ErrorCode::Stopping, message),
         }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(self.shown().body())).into_response();
-        // What HTTP wants beside these two.
+        let mut response = (self.status, Json(self.to_arm().body())).into_response();
+        // Headers that HTTP requires or recommends with these statuses.
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
         } else if self.status == StatusCode::UNAUTHORIZED {
@@ -261,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_says_when_to_come_back() {
+    fn temporary_errors_have_a_retry_after_header() {
         for (error, code) in [
             (SubmitError::Busy, "Busy"),
             (SubmitError::Unavailable, "Unavailable"),

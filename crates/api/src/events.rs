@@ -1,4 +1,4 @@
-//! Events, seen from outside: all scopes, hidden ones and those that are just over included.
+//! Events of all event groups, including hidden ones and those that finished within the last hour.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -12,32 +12,33 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
-use super::extract::{self, Body, NoQuery, Nothing, OptionalBody, Page, Params, Segment};
+use super::extract::{self, Body, EmptyBody, NoQuery, OptionalBody, Page, Params, Segment};
 use super::text::Number;
 use super::values::*;
-use super::{Api, Note, names};
+use super::{Api, AuditNote, names};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     pub id: EventName,
-    /// In order of appearance.
+    /// Number in order of appearance.
     pub number: u64,
     #[serde(rename = "type")]
     pub kind: EventType,
     pub status: EventStatus,
-    /// How it ended.
+    /// Result of a finished event.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<OutcomeWord>,
-    /// The driver's words, or who cancelled it.
+    pub outcome: Option<EventOutcome>,
+    /// Message of the driver, or name of the principal that canceled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    pub cause: CauseWord,
-    pub source: SourceWord,
-    /// Whether its machines see it; not in a scope where nobody asks.
+    pub cause: EventCause,
+    pub source: EventSource,
+    /// Whether its machines see it. Events are hidden while no machine of the event group requests the document.
     pub shown: bool,
+    /// ID of the event group.
     pub scope: u64,
-    /// The machines concerned.
+    /// Names of the affected machines.
     pub resources: Vec<String>,
     pub appeared: When,
     pub not_before: When,
@@ -48,7 +49,7 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     pub description: String,
-    /// -1: not known.
+    /// Expected duration of the impact; -1 if unknown.
     pub duration_seconds: i64,
     pub operations: Vec<Id>,
 }
@@ -61,7 +62,7 @@ pub enum EventStatus {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub enum OutcomeWord {
+pub enum EventOutcome {
     Completed,
     Failed,
     TimedOut,
@@ -82,15 +83,15 @@ pub struct Approval {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// Those that are over for less than an hour, too.
+    /// Include events that finished within the last hour.
     pub all: Option<bool>,
-    /// Events of this machine.
+    /// Only events of this machine.
     pub machine: Option<String>,
     #[param(inline)]
     pub scope: Option<Number>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
@@ -108,12 +109,12 @@ pub struct Approved {
 }
 
 pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
-    let limit = extract::limit(query.limit)?;
-    let after = extract::after_number(query.after.as_deref())?;
+    let limit = extract::page_limit(query.limit)?;
+    let after = extract::numeric_cursor(query.after.as_deref())?;
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
     let machine: Option<MachineId> = match &query.machine {
-        Some(name) => Some(names::machine(region, name, None)?.id),
+        Some(name) => Some(names::find_machine(region, name, None)?.id),
         None => None,
     };
     let wanted = |event: &&Arc<core::Event>| {
@@ -122,23 +123,23 @@ pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response
             && query.scope.is_none_or(|scope| event.scope.0 == scope.0)
             && machine.is_none_or(|machine| event.resources.iter().any(|resource| resource.machine == machine))
     };
-    let found = first_by(region.events().filter(wanted), limit + 1, |event| event.seq);
+    let found = smallest_by(region.events().filter(wanted), limit + 1, |event| event.seq);
     let cursor = |event: &&Arc<core::Event>| event.seq.to_string();
     Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |event| Event::of(event))))
 }
 
 pub async fn get(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let id = names::event_id(&id)?;
-    Ok(extract::ok(Event::of(&*names::event(&api.engine().snapshot().region, id)?)))
+    let id = names::parse_event_id(&id)?;
+    Ok(extract::ok(Event::of(&*names::find_event(&api.engine().snapshot().region, id)?)))
 }
 
 pub async fn approve(
     api: Api,
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
-    OptionalBody(Nothing {}): OptionalBody<Nothing>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    let mut approved = approve_all(&api, vec![names::event_id(&id)?]).await?;
+    let mut approved = approve_all(&api, vec![names::parse_event_id(&id)?]).await?;
     approved.pop().map(extract::ok).ok_or_else(|| ApiError::from(core::Rejection::UnknownEvents(Vec::new())))
 }
 
@@ -148,7 +149,7 @@ pub async fn approve_many(
     Body(body): Body<Approvals>,
 ) -> Result<Response, ApiError> {
     if body.events.is_empty() {
-        return Err(ApiError::field("events", "name at least one event"));
+        return Err(ApiError::field("events", "must contain at least one event"));
     }
     if body.events.len() > APPROVALS_MAX {
         return Err(core::Rejection::TooManyApprovals.into());
@@ -159,27 +160,27 @@ pub async fn approve_many(
 
 async fn approve_all(api: &Api, ids: Vec<EventId>) -> Result<Vec<Event>, ApiError> {
     let target = ids.iter().map(|id| guid::Upper(id.0).to_string()).collect::<Vec<_>>().join(", ");
-    let by = Approver::Management(api.by());
+    let by = Approver::Management(api.principal_name());
     let command = Command::Approve { by, within: Within::Region, events: ids.clone() };
-    let done = api.submit(command, Note::new("approve", target)).await?;
+    let done = api.submit(command, AuditNote::new("approve", target)).await?;
     Ok(ids.iter().filter_map(|id| done.snapshot.region.event(*id)).map(|event| Event::of(event)).collect())
 }
 
-/// Cancelling is of operations: all that want this event.
+/// Cancels all operations that require this event.
 pub async fn cancel(
     api: Api,
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
-    OptionalBody(Nothing {}): OptionalBody<Nothing>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    let id = names::event_id(&id)?;
-    let note = Note::new("cancel", guid::Upper(id.0).to_string());
-    let done = api.submit(Command::CancelEvent { event: id, by: api.by() }, note).await?;
-    Ok(extract::ok(Event::of(&*names::event(&done.snapshot.region, id)?)))
+    let id = names::parse_event_id(&id)?;
+    let note = AuditNote::new("cancel", guid::Upper(id.0).to_string());
+    let done = api.submit(Command::CancelEvent { event: id, by: api.principal_name() }, note).await?;
+    Ok(extract::ok(Event::of(&*names::find_event(&done.snapshot.region, id)?)))
 }
 
-/// The `count` least entries by `key`, in order, without sorting all of them.
-pub fn first_by<T, K: Ord>(entries: impl Iterator<Item = T>, count: usize, key: impl Fn(&T) -> K) -> Vec<T> {
+/// The `count` smallest entries by `key`, in order, without sorting all of them.
+pub fn smallest_by<T, K: Ord>(entries: impl Iterator<Item = T>, count: usize, key: impl Fn(&T) -> K) -> Vec<T> {
     struct Entry<T, K>(K, T);
     impl<T, K: Ord> PartialEq for Entry<T, K> {
         fn eq(&self, other: &Self) -> bool {
@@ -197,14 +198,14 @@ pub fn first_by<T, K: Ord>(entries: impl Iterator<Item = T>, count: usize, key: 
             self.0.cmp(&other.0)
         }
     }
-    let mut kept = BinaryHeap::new();
+    let mut smallest = BinaryHeap::new();
     for entry in entries {
-        kept.push(Entry(key(&entry), entry));
-        if kept.len() > count {
-            kept.pop();
+        smallest.push(Entry(key(&entry), entry));
+        if smallest.len() > count {
+            smallest.pop();
         }
     }
-    kept.into_sorted_vec().into_iter().map(|Entry(_, entry)| entry).collect()
+    smallest.into_sorted_vec().into_iter().map(|Entry(_, entry)| entry).collect()
 }
 
 impl Event {
@@ -219,7 +220,7 @@ impl Event {
             number: event.seq,
             kind: event.kind.into(),
             status,
-            outcome: outcome.map(OutcomeWord::of),
+            outcome: outcome.map(EventOutcome::of),
             reason: outcome.and_then(reason),
             cause: event.cause.into(),
             source: event.cause.source().into(),
@@ -249,20 +250,21 @@ impl Approval {
     }
 }
 
-impl OutcomeWord {
-    pub fn of(outcome: &Outcome) -> OutcomeWord {
+impl EventOutcome {
+    pub fn of(outcome: &Outcome) -> EventOutcome {
         match outcome {
-            Outcome::Completed => OutcomeWord::Completed,
-            Outcome::Failed(_) => OutcomeWord::Failed,
-            Outcome::TimedOut => OutcomeWord::TimedOut,
-            Outcome::Superseded => OutcomeWord::Superseded,
-            Outcome::NoEffect => OutcomeWord::NoEffect,
-            Outcome::ResourceGone => OutcomeWord::ResourceGone,
-            Outcome::Canceled { .. } => OutcomeWord::Canceled,
+            Outcome::Completed => EventOutcome::Completed,
+            Outcome::Failed(_) => EventOutcome::Failed,
+            Outcome::TimedOut => EventOutcome::TimedOut,
+            Outcome::Superseded => EventOutcome::Superseded,
+            Outcome::NoEffect => EventOutcome::NoEffect,
+            Outcome::ResourceGone => EventOutcome::ResourceGone,
+            Outcome::Canceled { .. } => EventOutcome::Canceled,
         }
     }
 }
 
+/// The driver's message, or the name of the principal that canceled the event.
 pub fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(reason) => Some(reason.to_string()),

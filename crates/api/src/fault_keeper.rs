@@ -12,15 +12,16 @@ use forewarn_engine::{Asked, Engine, SubmitError};
 use forewarn_metadata::EndpointState;
 use forewarn_metadata::faults::{Fault, FaultError, FaultId, NewFault, Over, Parameters, Path};
 
-/// The longest sleep between two looks: the system's clock can be set meanwhile.
+/// Maximum time between two checks, in case the system clock is set.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
-/// The actor of a fault that ends by itself, in history.
+/// The actor in history of a fault that ends by itself.
 const ACTOR: &str = "forewarn";
 
-/// The target of a fault for every machine, in history.
+/// The target in history of a fault for all machines.
 const ALL_MACHINES: &str = "all machines";
 
+/// Adds, clears and expires the faults of the metadata endpoint.
 #[derive(Clone)]
 pub struct FaultKeeper {
     engine: Engine,
@@ -40,7 +41,7 @@ impl FaultKeeper {
         FaultKeeper { engine, endpoint }
     }
 
-    /// Adds a fault. It is in history before the first request meets it.
+    /// Adds a fault. History records it before it affects a request.
     pub async fn add(&self, new: &NewFault, by: &str) -> Result<Fault, AddFaultError> {
         new.check()?;
         let machine = match new.machine {
@@ -79,7 +80,7 @@ impl FaultKeeper {
         Ok(cleared)
     }
 
-    /// Ends faults in time and records their end, until the server stops.
+    /// Expires faults and records their end until the server stops.
     pub async fn run(self, stop: CancellationToken) {
         let _ = stop.run_until_cancelled(self.keep()).await;
     }
@@ -88,24 +89,24 @@ impl FaultKeeper {
         let faults = &self.endpoint.faults;
         let mut commits = self.engine.subscribe();
         loop {
-            for (fault, how) in faults.take_ended(&self.engine.snapshot().region, self.engine.now()) {
-                self.record_end(&fault, how).await;
+            for (fault, reason) in faults.take_ended(&self.engine.snapshot().region, self.engine.now()) {
+                self.record_end(&fault, reason).await;
             }
             let next_end = faults.next_end();
-            let nap = match self.engine.clock_kind() {
+            let pause = match self.engine.clock_kind() {
                 clock::Kind::Manual => SLEEP_MAX,
                 clock::Kind::Real => next_end.map_or(SLEEP_MAX, |end| end.since(self.engine.now()).min(SLEEP_MAX)),
             };
             tokio::select! {
                 () = faults.changed() => {}
                 _ = commits.changed(), if faults.any() => {}
-                () = tokio::time::sleep(nap), if next_end.is_some() => {}
+                () = tokio::time::sleep(pause), if next_end.is_some() => {}
             }
         }
     }
 
-    async fn record_end(&self, fault: &Fault, how: Over) {
-        let because = match how {
+    async fn record_end(&self, fault: &Fault, reason: Over) {
+        let because = match reason {
             Over::Counted => "counted",
             Over::Elapsed => "elapsed",
             Over::MachineGone => "machine-gone",

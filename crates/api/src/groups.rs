@@ -1,4 +1,4 @@
-//! Availability sets and cloud services: groups whose machines are registered one by one.
+//! Handlers of availability sets and cloud services, whose machines are registered one by one, and helpers for all groups.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::error::ApiError;
-use super::extract::{self, Body, InGroup, NoQuery, Page, Paging, Params, Segment};
+use super::extract::{self, Body, GroupQuery, NoQuery, Page, Paging, Params, Segment};
 use super::machine_actions::DeleteQuery;
-use super::names::{self, Kind};
+use super::machine_parts::home_or_default;
+use super::names::{self, GroupType};
 use super::object;
-use super::parts::home;
-use super::text::Word;
+use super::text::ResourceName;
 use super::values::Policy;
-use super::{Api, Note};
+use super::{Api, AuditNote, operations};
 use forewarn_access::random_guid;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,18 +29,19 @@ pub struct Group {
     pub policy: Policy,
     pub update_domains: u32,
     pub fault_domains: u32,
-    /// How many machines it has.
+    /// Number of machines.
     pub machines: usize,
-    /// Its documents.
+    /// Event groups: the sets of machines that share one document.
     pub scopes: Vec<Scope>,
-    /// It is being deleted.
+    /// Whether the group is being deleted.
     pub leaving: bool,
 }
 
+/// An event group: the machines that share one document.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Scope {
     pub id: u64,
-    /// One of its machines asks for the document.
+    /// Whether a machine of the event group requests the document.
     pub listening: bool,
     pub incarnation: u64,
 }
@@ -48,10 +49,10 @@ pub struct Scope {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewGroup {
-    pub name: Word,
-    pub subscription: Option<Word>,
-    pub resource_group: Option<Word>,
-    #[serde(default, deserialize_with = "object::may")]
+    pub name: ResourceName,
+    pub subscription: Option<ResourceName>,
+    pub resource_group: Option<ResourceName>,
+    #[serde(default, deserialize_with = "object::optional")]
     pub policy: Option<Policy>,
     #[schema(minimum = 1, maximum = 100)]
     pub update_domains: Option<u32>,
@@ -62,23 +63,23 @@ pub struct NewGroup {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyChange {
-    #[serde(default, deserialize_with = "object::may")]
+    #[serde(default, deserialize_with = "object::optional")]
     pub policy: Option<Policy>,
 }
 
 /// The five handlers of one kind of group.
 macro_rules! resource {
-    ($module:ident, $kind:ident, $word:literal) => {
+    ($module:ident, $kind:ident, $action:literal) => {
         pub mod $module {
             use super::*;
 
             pub async fn list(api: Api, query: Params<Paging>) -> Result<Response, ApiError> {
-                list_of(Kind::$kind, &api, query, Group::of)
+                list_of(GroupType::$kind, &api, query, Group::of)
             }
 
-            pub async fn get(api: Api, name: Segment, within: Params<InGroup>) -> Result<Response, ApiError> {
+            pub async fn get(api: Api, name: Segment, within: Params<GroupQuery>) -> Result<Response, ApiError> {
                 let snapshot = api.engine().snapshot();
-                let group = names::group(&snapshot.region, &name.0, within.0.group.as_deref(), Kind::$kind)?;
+                let group = names::find_group(&snapshot.region, &name.0, within.0.group.as_deref(), GroupType::$kind)?;
                 Ok(extract::ok(Group::of(&snapshot.region, &group)))
             }
 
@@ -87,7 +88,7 @@ macro_rules! resource {
                 Params(NoQuery {}): Params<NoQuery>,
                 Body(body): Body<NewGroup>,
             ) -> Result<Response, ApiError> {
-                let note = Note::new(concat!($word, ".create"), body.name.0.as_str());
+                let note = AuditNote::new(concat!($action, ".create"), body.name.0.as_str());
                 let new = body.into_core(NewGroupKind::$kind);
                 create_one(&api, new, note, Group::of).await
             }
@@ -95,13 +96,13 @@ macro_rules! resource {
             pub async fn change(
                 api: Api,
                 Segment(name): Segment,
-                Params(within): Params<InGroup>,
+                Params(within): Params<GroupQuery>,
                 Body(body): Body<PolicyChange>,
             ) -> Result<Response, ApiError> {
                 let snapshot = api.engine().snapshot();
-                let group = names::group(&snapshot.region, &name, within.group.as_deref(), Kind::$kind)?;
+                let group = names::find_group(&snapshot.region, &name, within.group.as_deref(), GroupType::$kind)?;
                 let change = GroupChange { policy: body.policy.map(Into::into), ..GroupChange::default() };
-                let note = Note::new(concat!($word, ".change"), group.name.as_ref());
+                let note = AuditNote::new(concat!($action, ".change"), group.name.as_ref());
                 let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() };
                 let done = api.submit(command, note).await?;
                 let region = &done.snapshot.region;
@@ -109,7 +110,7 @@ macro_rules! resource {
             }
 
             pub async fn delete(api: Api, name: Segment, query: Params<DeleteQuery>) -> Result<Response, ApiError> {
-                delete_one(Kind::$kind, concat!($word, ".delete"), &api, &name.0, query.0).await
+                delete_one(GroupType::$kind, concat!($action, ".delete"), &api, &name.0, query.0).await
             }
         }
     };
@@ -119,28 +120,28 @@ resource!(availability_sets, AvailabilitySet, "availability-set");
 resource!(cloud_services, CloudService, "cloud-service");
 
 pub fn list_of<T: Serialize>(
-    kind: Kind,
+    kind: GroupType,
     api: &Api,
     Params(query): Params<Paging>,
-    show: fn(&Region, &core::Group) -> T,
+    render: fn(&Region, &core::Group) -> T,
 ) -> Result<Response, ApiError> {
-    let limit = extract::limit(query.limit)?;
-    let after = extract::after_number(query.after.as_deref())?.map(GroupId);
+    let limit = extract::page_limit(query.limit)?;
+    let after = extract::numeric_cursor(query.after.as_deref())?.map(GroupId);
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
     let found = region
         .groups()
-        .filter(|group| Kind::of(group) == kind)
+        .filter(|group| GroupType::of(group) == kind)
         .filter(|group| after.is_none_or(|after| group.id > after));
     let cursor = |group: &&Arc<core::Group>| group.id.0.to_string();
-    Ok(extract::ok(Page::cut(found, limit, cursor, |group| show(region, group))))
+    Ok(extract::ok(Page::cut(found, limit, cursor, |group| render(region, group))))
 }
 
 pub async fn create_one<T: Serialize>(
     api: &Api,
     new: core::NewGroup,
-    note: Note,
-    show: fn(&Region, &core::Group) -> T,
+    note: AuditNote,
+    render: fn(&Region, &core::Group) -> T,
 ) -> Result<Response, ApiError> {
     let (home, name) = (new.home.clone(), new.name.clone());
     let done = api.submit(Command::CreateGroup(Box::new(new)), note).await?;
@@ -152,12 +153,12 @@ pub async fn create_one<T: Serialize>(
         }
     };
     let group = id.and_then(|id| region.group(id)).ok_or(core::Rejection::UnknownGroup)?;
-    Ok(extract::created(show(region, group)))
+    Ok(extract::created(render(region, group)))
 }
 
-/// Deletes the group and every machine in it.
+/// Deletes a group and its machines.
 pub async fn delete_one(
-    kind: Kind,
+    kind: GroupType,
     action: &'static str,
     api: &Api,
     name: &str,
@@ -165,10 +166,11 @@ pub async fn delete_one(
 ) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
-    let group = names::group(region, name, query.group.as_deref(), kind)?;
+    let group = names::find_group(region, name, query.group.as_deref(), kind)?;
     let machines = region.group_members(&group).map(|machine| machine.id).collect();
     let request = Request::Delete { machines, group: Some(group.id) };
-    api.request(request, query.event_id.map(|id| id.0), Note::new(action, group.name.as_ref())).await
+    let note = AuditNote::new(action, group.name.as_ref());
+    operations::start(api, request, query.event_id.map(|id| id.0), note).await
 }
 
 impl Group {
@@ -196,10 +198,10 @@ impl Scope {
 }
 
 impl NewGroup {
-    fn into_core(self, kind: NewGroupKind) -> core::NewGroup {
+    pub fn into_core(self, kind: NewGroupKind) -> core::NewGroup {
         core::NewGroup {
             name: self.name.into(),
-            home: home(self.subscription, self.resource_group),
+            home: home_or_default(self.subscription, self.resource_group),
             kind,
             policy: self.policy.map(Into::into).unwrap_or_default(),
             update_domains: self.update_domains,

@@ -1,4 +1,4 @@
-//! History: what happened, as the store kept it. Read beside the writer, off the threads that serve.
+//! History as the store keeps it. It is read next to the writer, off the threads that serve requests.
 
 use axum::response::Response;
 use forewarn_core::Found;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::{ApiError, Refusal};
+use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Page, Params};
 use super::values::{EventName, Id, When};
 use super::{Api, names};
 
-/// Every kind of row.
+/// All kinds of rows.
 pub const KINDS: [&str; 10] = [
     "appeared",
     "approved",
@@ -38,15 +38,15 @@ pub struct HistoryRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<u64>,
     pub machines: Vec<String>,
-    /// `guest:NAME`, `management:NAME`, `policy`; of an audit the actor.
+    /// `guest:NAME`, `management:NAME` or `policy`; the actor of an audit row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// Of an audit: what it was done to.
+    /// Target of an audit row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The rest.
+    /// Further details, depending on the kind.
     #[schema(value_type = Object)]
     pub detail: Value,
 }
@@ -59,9 +59,9 @@ pub struct ListQuery {
     pub event: Option<EventName>,
     #[param(inline)]
     pub operation: Option<Id>,
-    /// A machine: its `vmId`, `group/name` or name. A name alone finds those that are gone, too.
+    /// Machine: its `vmId`, `group/name` or name. A name alone also finds deleted machines.
     pub machine: Option<String>,
-    /// Kinds of rows, separated by commas.
+    /// Kinds of rows, comma-separated.
     #[param(
         pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)(,(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)){0,9}$"
     )]
@@ -70,107 +70,107 @@ pub struct ListQuery {
     pub since: Option<When>,
     #[param(inline)]
     pub until: Option<When>,
-    /// The newest ones that fit instead of the oldest.
+    /// Return the newest rows instead of the oldest.
     pub newest: Option<bool>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
 
 pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
-    let limit = extract::limit(query.limit)?;
+    let limit = extract::page_limit(query.limit)?;
     let newest = query.newest == Some(true);
-    let Whose { name, scopes } = match &query.machine {
-        Some(text) => whose(&api, text).await?,
-        None => Whose::default(),
+    let MachineFilter { name, scopes } = match &query.machine {
+        Some(text) => machine_filter(&api, text).await?,
+        None => MachineFilter::default(),
     };
     let wanted = HistoryQuery {
-        after: extract::after_number(query.after.as_deref())?,
+        after: extract::numeric_cursor(query.after.as_deref())?,
         event: query.event.map(|id| id.0),
         operation: query.operation.map(|id| id.0),
         machine: name,
         scopes,
-        kinds: kinds(query.kind.as_deref())?,
+        kinds: parse_kinds(query.kind.as_deref())?,
         since: query.since.map(|when| when.0),
         until: query.until.map(|when| when.0),
         newest,
         limit: Some(limit as u32),
     };
-    let rows = read(&api, wanted).await?;
-    // A full page may have a next one, which then may be empty; the newest rows have none.
+    let rows = read_rows(&api, wanted).await?;
+    // A full page may be followed by an empty one. The newest rows have no next page.
     let next = rows.last().filter(|_| rows.len() == limit && !newest).map(|row| row.number.to_string());
     Ok(extract::ok(Page { value: rows.into_iter().map(HistoryRow::of).collect(), next }))
 }
 
-/// What the rows of a machine are found by.
+/// Selects the rows of a machine.
 #[derive(Default)]
-struct Whose {
+struct MachineFilter {
     name: Option<String>,
     scopes: Vec<Option<u64>>,
 }
 
-/// A name alone is that of every machine that ever had it; two that have it now must be told apart. Rows
-/// without a scope name the machine and no more, so they are its own when no other has the name.
-async fn whose(api: &Api, text: &str) -> Result<Whose, ApiError> {
+/// A name alone selects every machine that ever had it; if two machines have it now, the name is ambiguous. Rows without
+/// an event group contain only the name, so they belong to the machine if no other machine has that name.
+async fn machine_filter(api: &Api, text: &str) -> Result<MachineFilter, ApiError> {
     let region = &api.engine().snapshot().region;
-    let machine = match names::machine(region, text, None) {
+    let machine = match names::find_machine(region, text, None) {
         Ok(machine) => machine,
-        Err(error) if error.code == Refusal::MachineNotFound.status_and_code().1 => {
-            return gone(api, text, error).await;
+        Err(error) if error.code == ErrorCode::MachineNotFound.status_and_code().1 => {
+            return deleted_machine_filter(api, text, error).await;
         }
         Err(error) => return Err(error),
     };
-    let by_name = machine.name.eq_ignore_ascii_case(text);
-    let alone = matches!(region.machine_by_name(&machine.name, None), Found::One(_));
+    let is_by_name = machine.name.eq_ignore_ascii_case(text);
+    let is_unique = matches!(region.machine_by_name(&machine.name, None), Found::One(_));
     let scope = Some(machine.scope.0);
-    let scopes = match (by_name, alone) {
+    let scopes = match (is_by_name, is_unique) {
         (true, _) => Vec::new(),
         (false, true) => vec![scope, None],
         (false, false) => vec![scope],
     };
-    Ok(Whose { name: Some(machine.name.to_string()), scopes })
+    Ok(MachineFilter { name: Some(machine.name.to_string()), scopes })
 }
 
-/// Nothing has the name now; history may know it.
-async fn gone(api: &Api, text: &str, mut unknown: ApiError) -> Result<Whose, ApiError> {
+/// The filter for a name that no machine has now but history may contain.
+async fn deleted_machine_filter(api: &Api, text: &str, mut unknown: ApiError) -> Result<MachineFilter, ApiError> {
     let name = Some(text.to_owned());
     let any = HistoryQuery { machine: name.clone(), limit: Some(1), ..HistoryQuery::default() };
-    if read(api, any).await?.is_empty() {
-        unknown.message += " What one that is gone went through is found by its name alone.";
+    if read_rows(api, any).await?.is_empty() {
+        unknown.message += " To find the history of a deleted machine, use its name alone.";
         return Err(unknown);
     }
-    Ok(Whose { name, scopes: Vec::new() })
+    Ok(MachineFilter { name, scopes: Vec::new() })
 }
 
-fn kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
+fn parse_kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
     let kinds: Vec<String> = text.map_or_else(Vec::new, |text| text.split(',').map(str::to_owned).collect());
     match kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
         Some(unknown) => {
-            let message = format!("there is no kind '{unknown}'. The kinds are {}", KINDS.join(", "));
+            let message = format!("has the unknown value '{unknown}'. Use {}", KINDS.join(", "));
             Err(ApiError::query("kind", message))
         }
         None => Ok(kinds),
     }
 }
 
-/// Rows of history.
-pub async fn read(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
-    api.engine().history(query).await.map_err(|error| unreadable(&error))
+/// Reads rows of history.
+pub async fn read_rows(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
+    api.engine().history(query).await.map_err(|error| store_error(&error))
 }
 
-/// What the store keeps beside the region, read where blocking is allowed.
+/// Reads from the store on a thread where blocking is allowed.
 pub async fn read_store<T: Send + 'static>(
     api: &Api,
-    what: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+    query: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    api.engine().read(what).await.map_err(|error| unreadable(&error))
+    api.engine().read(query).await.map_err(|error| store_error(&error))
 }
 
-pub fn unreadable(error: &StoreError) -> ApiError {
-    tracing::error!(%error, "the store cannot be read");
-    ApiError::new(Refusal::StoreUnreadable, "The store cannot be read. The server's log says why.")
+pub fn store_error(error: &StoreError) -> ApiError {
+    tracing::error!(%error, "cannot read the store");
+    ApiError::new(ErrorCode::StoreUnreadable, "The store cannot be read. See the server's log.")
 }
 
 impl HistoryRow {

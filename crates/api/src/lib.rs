@@ -1,15 +1,22 @@
-//! The native management API: what Azure has no words for, and what our own tools speak.
+//! The native management API: the actions that Azure Resource Manager has no name for, and the interface of Forewarn's own
+//! tools.
 //!
 //! ```text
-//!  request ─▶ guard (Host, Origin, token, role) ─▶ routes (the table) ─▶ one file per resource
-//!                                                                    │ names → ids, words → types
-//!                                             snapshot ◀── read ─────┤
-//!                                             Engine::submit ◀─ act ─┘
+//!  request ─▶ guard (Host, Origin, token, role) ─▶ routes (the table) ─▶ one module per resource
+//!                                                                    │ names → IDs, JSON → core types
+//!                                           snapshot ◀──── read ─────┤
+//!                                           Engine::submit ◀─ write ─┘
 //! ```
 //!
-//! It holds no state of its own but what it takes to know who is asking, and it decides nothing: rules are the core's, and a
-//! refusal of the rules becomes a status in one place, `error`.
+//! - Resources: `machines`, `groups`, `scale_sets`, `hosts`, `events`, `operations`, `faults`, `webhook_routes`, …
+//! - Shared vocabulary: `values`, `text`, `object` (JSON), `extract` (requests), `names` (lookups), `error` (statuses).
+//! - Background work: `webhooks`, `scenario`, `fault_keeper`.
+//!
+//! The API makes no decisions: the rules are in `core`, and one function in `error` maps each rejection to a status. Its
+//! only state is the sessions of `access`, the runs of scenarios and the number of open streams.
 
+mod addresses;
+mod audit;
 mod changes;
 mod clock;
 pub mod error;
@@ -20,13 +27,15 @@ mod fault_kind;
 mod faults;
 mod groups;
 mod guard;
+mod health;
 pub mod history;
 mod hosts;
-mod inside;
+mod in_process;
 mod listener;
 mod listeners;
 mod machine_actions;
 mod machine_identity;
+mod machine_parts;
 mod machines;
 mod maintenance;
 mod metrics;
@@ -34,14 +43,12 @@ mod names;
 mod object;
 mod openapi;
 pub mod operations;
-mod parts;
 mod portal_links;
 mod requests;
 mod routes;
 mod scale_sets;
 pub mod scenario;
 mod scenario_routes;
-mod service;
 mod sign_in;
 pub mod text;
 pub mod values;
@@ -51,219 +58,183 @@ mod webhook_routes;
 pub mod webhooks;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::response::Response;
-use forewarn_core::{Answer, Command, EventId, Machine, Name, Region, Request};
+use forewarn_access::{Access, Principal};
+use forewarn_core::{Command, Name};
+use forewarn_engine::{Asked, Done, Engine};
+use forewarn_metadata::{DoorFacts, EndpointState};
 use forewarn_wire::document::Names;
 use http::request::Parts as RequestParts;
 use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::scenario::Runs;
-use crate::webhooks::Webhooks;
-use error::Refusal;
-use forewarn_access::random_guid;
-use forewarn_access::tls::Tls;
-use forewarn_access::{Access, Principal};
-use forewarn_engine::{Asked, Done, Engine};
-use forewarn_metadata::{EndpointState, ListenerInfo};
-
-/// A machine as paths and bodies name it.
-pub fn machine_named(region: &Region, name: &str) -> Result<Arc<Machine>, ApiError> {
-    names::machine(region, name, None)
-}
-
-/// The bodies that scenarios have in their files.
-pub mod bodies {
-    pub use super::faults::NewFault;
-    pub use super::groups::NewGroup;
-    pub use super::machines::NewMachine;
-    pub use super::maintenance::NewMaintenance;
-    pub use super::scale_sets::NewScaleSet;
-    pub use super::text::Word;
-}
-
-pub use changes::Pages;
-pub use clock::next as next_deadline;
-pub use error::ApiError;
-pub use error::of_rejection;
+pub use addresses::{ManagementAddresses, token_issuer};
+pub use audit::AuditNote;
+pub use changes::ChannelBody;
+pub use clock::next_deadline;
+pub use error::{ApiError, rejection_status};
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
-pub use guard::{check_door, token_issuer};
+pub use guard::check_host_and_origin;
 pub use history::KINDS as HISTORY_KINDS;
-pub use inside::Refused;
+pub use in_process::{CallError, InProcessClient};
 pub use listener::{Transport, Via, serve};
-pub use metrics::ApiMetrics;
-pub use names::any_group as any_group_named;
-pub use routes::{PREFIX, Route, guarded, is_api_path, not_found, routes, table};
+pub use metrics::{ApiMetrics, render_metrics};
+pub use names::{find_any_group, find_machine};
+pub use routes::{Route, guarded, is_api_path, not_found, routes, table};
 pub use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
-pub use service::render_metrics;
-pub use text::Word;
+pub use text::ResourceName;
 pub use values::When;
 pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
-/// Where resources are kept that do not say.
+use error::ErrorCode;
+use scenario::{Progress, Runs};
+use webhooks::Webhooks;
+
+/// Prefix of the paths of the native API.
+pub const PREFIX: &str = "/api/v1";
+
+/// Subscription and resource group of resources that are created without them.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
 pub const RESOURCE_GROUP_DEFAULT: &str = "default";
 
-/// Streams of changes and requests that wait, at once. Each holds a connection and one page of history.
+/// Open change streams and held requests. Each occupies a connection and one page of history.
 pub const STREAMS_MAX: usize = 256;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 pub struct Service(Arc<Inner>);
 
-/// The API as one request sees it: the service, and who is asking.
+/// The service as one caller sees it.
 #[derive(Clone)]
-pub struct Api(Arc<Inner>, Principal);
+pub struct Api(Service, Principal);
 
 struct Inner {
-    parts: Parts,
+    parts: ServiceParts,
     faults: FaultKeeper,
     streams: Arc<Semaphore>,
     runs: Runs,
 }
 
-/// What the API is made of.
-pub struct Parts {
+/// The components that a service is made of.
+pub struct ServiceParts {
     pub engine: Engine,
     pub access: Arc<Access>,
-    pub doors: Arc<Doors>,
-    /// The metadata listeners.
-    pub machine_doors: Vec<ListenerInfo>,
+    pub addresses: Arc<ManagementAddresses>,
+    pub metadata_listeners: Vec<DoorFacts>,
     pub endpoint: Arc<EndpointState>,
     pub webhooks: Arc<Webhooks>,
     pub metrics: Arc<ApiMetrics>,
-    /// Everything that the program counts.
+    /// All metrics of the process.
     pub registry: Arc<Registry>,
-    /// How machine names are written in documents.
+    /// How metadata documents spell machine names.
     pub names: Names,
-    /// Streams end when the server stops.
+    /// Ends streams and runs when the server stops.
     pub stop: CancellationToken,
 }
 
-/// Where the API is served: what the listeners are bound to, for the Host header and for URLs.
-pub struct Doors {
-    pub http: SocketAddr,
-    pub https: Option<(SocketAddr, Arc<Tls>)>,
-}
-
 impl Service {
-    pub fn new(parts: Parts) -> Service {
+    pub fn new(parts: ServiceParts) -> Service {
         let faults = FaultKeeper::new(parts.engine.clone(), parts.endpoint.clone());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
         Service(Arc::new(Inner { parts, faults, streams, runs: Runs::default() }))
     }
+
+    pub fn engine(&self) -> &Engine {
+        &self.0.parts.engine
+    }
+
+    pub fn addresses(&self) -> &ManagementAddresses {
+        &self.0.parts.addresses
+    }
+
+    pub fn access(&self) -> &Access {
+        &self.0.parts.access
+    }
+
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.0.parts.stop
+    }
+
+    pub fn names(&self) -> Names {
+        self.0.parts.names
+    }
+
+    pub fn faults(&self) -> &FaultKeeper {
+        &self.0.faults
+    }
+
+    pub fn endpoint(&self) -> &Arc<EndpointState> {
+        &self.0.parts.endpoint
+    }
+
+    /// Runs of scenarios, oldest first.
+    pub fn list_runs(&self) -> Vec<Progress> {
+        self.0.runs.list()
+    }
+
+    /// Reserves one of the streams for as long as the permit lives.
+    pub fn acquire_stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.0.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = format!("All {STREAMS_MAX} streams are in use. Close one, or try again later.");
+            ApiError::new(ErrorCode::TooManyStreams, message)
+        })
+    }
+
+    /// A client that calls the routes of this service in process.
+    pub fn client(&self, principal: Principal) -> InProcessClient {
+        InProcessClient::new(routes::in_process(self.clone(), principal))
+    }
 }
 
-/// The guard has put the principal there.
+/// The guard has put the principal into the extensions.
 impl FromRequestParts<Service> for Api {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Api, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        Ok(Api(service.0.clone(), principal.unwrap_or_else(Principal::anonymous)))
+        Ok(Api(service.clone(), principal.unwrap_or_else(Principal::nobody)))
     }
 }
 
 impl Api {
+    pub fn service(&self) -> &Service {
+        &self.0
+    }
+
     pub fn engine(&self) -> &Engine {
-        &self.0.parts.engine
-    }
-
-    fn faults(&self) -> &FaultKeeper {
-        &self.0.faults
-    }
-
-    fn endpoint(&self) -> &EndpointState {
-        &self.0.parts.endpoint
+        self.0.engine()
     }
 
     fn webhooks(&self) -> &Webhooks {
-        &self.0.parts.webhooks
+        &self.0.0.parts.webhooks
     }
 
-    fn metrics(&self) -> &ApiMetrics {
-        &self.0.parts.metrics
-    }
-
-    /// The one tenant there is.
+    /// The ID of the only tenant.
     pub fn tenant(&self) -> &str {
-        self.0.parts.access.sign_in().tenant()
+        self.0.access().sign_in().tenant()
     }
 
-    /// The name of who is asking, as events and operations remember it.
-    pub fn by(&self) -> Name {
+    /// The name of the caller, as events and operations record it.
+    pub fn principal_name(&self) -> Name {
         self.1.name.clone()
     }
 
-    /// Carries out a command in the asker's name and notes it in the audit trail.
-    async fn submit(&self, command: Command, note: Note) -> Result<Done, ApiError> {
-        Ok(self.engine().submit(command, Some(self.asked(note))).await?)
+    /// A client that calls the API in process as the same caller.
+    fn client(&self) -> InProcessClient {
+        self.0.client(self.1.clone())
     }
 
-    /// Notes in the audit trail what is done beside the rules.
-    async fn note(&self, note: Note) -> Result<(), ApiError> {
-        Ok(self.engine().note(self.asked(note)).await?)
+    /// Runs a command as the caller and records it in the audit trail.
+    async fn submit(&self, command: Command, note: AuditNote) -> Result<Done, ApiError> {
+        Ok(self.engine().submit(command, Some(self.audit(note))).await?)
     }
 
-    /// A place among those who are told what happens, as long as the permit lives.
-    fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        self.0.streams.clone().try_acquire_owned().map_err(|_| {
-            let message = format!(
-                "{STREAMS_MAX} streams of changes are open or waited on, which is the limit. Close one, or try again."
-            );
-            ApiError::new(Refusal::TooManyStreams, message)
-        })
-    }
-
-    pub fn asked(&self, note: Note) -> Asked {
-        Asked {
-            actor: self.1.name.to_string(),
-            action: note.action.into(),
-            target: note.target,
-            detail: note.detail.to_string(),
-        }
-    }
-
-    /// Asks for an operation and answers with it.
-    async fn request(&self, request: Request, event: Option<EventId>, note: Note) -> Result<Response, ApiError> {
-        let operation = random_guid();
-        let command = Command::Request { operation, by: self.by(), request, event };
-        let done = self.submit(command, note).await?;
-        let operation = match done.answer {
-            Answer::Operation(id) => id,
-            Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Scaled { .. } => operation,
-        };
-        let region = &done.snapshot.region;
-        match region.operation(operation) {
-            Some(found) => Ok(extract::accepted(operations::Operation::of(region, found))),
-            None => Err(ApiError::new(
-                Refusal::OperationNotFound,
-                format!("The operation {operation} was carried out and is over. See the history."),
-            )),
-        }
-    }
-}
-
-/// What the audit trail says of a command.
-pub struct Note {
-    action: &'static str,
-    target: String,
-    detail: serde_json::Value,
-}
-
-impl Note {
-    pub fn new(action: &'static str, target: impl Into<String>) -> Note {
-        Note { action, target: target.into(), detail: serde_json::json!({}) }
-    }
-
-    pub fn with(mut self, detail: serde_json::Value) -> Note {
-        self.detail = detail;
-        self
+    /// An entry of the audit trail, made by the caller.
+    pub fn audit(&self, note: AuditNote) -> Asked {
+        note.by(self.1.name.to_string())
     }
 }

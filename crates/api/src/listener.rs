@@ -1,5 +1,5 @@
-//! Serves the API on a bound socket, plain or with TLS, until the server stops. What a slow or silent
-//! client holds is its own connection, and not for long.
+//! Serves the management APIs on a bound socket, plain or with TLS, until the server stops. Timeouts limit how long a slow
+//! or silent client occupies its connection.
 
 use std::io;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Connections at once: people and tools, not a fleet.
+/// Concurrent connections. Operators and tools connect here, not a fleet.
 pub const CONNECTIONS_MAX: usize = 1024;
 
-/// A connection that is idle between requests, or has not sent a request's head by then, is closed.
+/// Time limit for the head of a request, and for an idle connection.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a client may take to agree on keys.
+/// Time limit for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of a request's head.
+/// Maximum size of the head of a request, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long requests that are under way may take when the server stops.
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
+/// Time that requests in progress get to finish when the server stops.
+const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// How long to wait when the system gives no connection, for lack of files or memory.
+/// Pause after a failed accept, for example when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// By which door a request came in; an extension of every request.
+/// The listener that received a request; an extension of every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     Http,
@@ -65,21 +65,21 @@ pub async fn serve(listener: TcpListener, transport: Transport, router: Router, 
             (Ok(stream), Ok(slot)) => {
                 let (transport, router, stop) = (transport.clone(), router.clone(), stop.clone());
                 tasks.spawn(async move {
-                    converse(stream, transport, router, stop).await;
+                    serve_stream(stream, transport, router, stop).await;
                     drop(slot);
                 });
             }
-            // Closed at once: a client that waits for its turn would only wait longer.
+            // Closed at once rather than queued: a refused client can retry.
             (Ok(stream), Err(_)) => drop(stream),
             (Err(error), _) => {
-                tracing::warn!(%error, "no connection at the management listener");
+                tracing::warn!(%error, "cannot accept a management connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
     drop(listener);
     tasks.close();
-    let _ = tokio::time::timeout(STOP_PATIENCE, tasks.wait()).await;
+    let _ = tokio::time::timeout(STOP_GRACE, tasks.wait()).await;
 }
 
 async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
@@ -88,21 +88,21 @@ async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn converse(stream: TcpStream, transport: Transport, router: Router, stop: CancellationToken) {
+async fn serve_stream(stream: TcpStream, transport: Transport, router: Router, stop: CancellationToken) {
     let acceptor = match transport {
-        Transport::Plain => return connection(stream, router, stop).await,
+        Transport::Plain => return serve_http(stream, router, stop).await,
         Transport::Tls(acceptor) => acceptor,
     };
     let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     match stop.run_until_cancelled(handshake).await {
-        Some(Ok(Ok(stream))) => connection(stream, router, stop).await,
-        Some(Ok(Err(error))) => tracing::debug!(%error, "no agreement with a client of the https listener"),
-        Some(Err(_)) => tracing::debug!("a client of the https listener took too long to agree"),
+        Some(Ok(Ok(stream))) => serve_http(stream, router, stop).await,
+        Some(Ok(Err(error))) => tracing::debug!(%error, "TLS handshake failed"),
+        Some(Err(_)) => tracing::debug!("TLS handshake timed out"),
         None => {}
     }
 }
 
-async fn connection(
+async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     stop: CancellationToken,
@@ -121,6 +121,6 @@ async fn connection(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a management connection ended early");
+        tracing::debug!(%error, "management connection ended early");
     }
 }

@@ -1,5 +1,4 @@
-//! Where machines ask. Told to tools that speak to the metadata endpoint in a machine's place; nothing
-//! here can be changed while the server runs.
+//! The metadata listeners, for tools that call the metadata endpoint on behalf of a machine. Read-only.
 
 use axum::response::Response;
 use serde::Serialize;
@@ -7,9 +6,9 @@ use utoipa::ToSchema;
 
 use super::Api;
 use super::extract::{self, NoQuery, Params};
-use forewarn_metadata::ListenerInfo;
+use forewarn_metadata::DoorFacts;
 
-/// All of them: a server has as many as its configuration names.
+/// The metadata listeners in the order of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Listeners {
     pub value: Vec<Listener>,
@@ -17,26 +16,28 @@ pub struct Listeners {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Listener {
-    /// `127.0.0.1:8169`, or `unix:` and a path.
+    /// Address such as `127.0.0.1:8169`, or `unix:` and a path.
     pub address: String,
-    /// Every caller is this machine.
+    /// Machine that all callers are treated as.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
-    /// Source addresses are looked up on this network.
+    /// Network in which source addresses are looked up.
     pub network: String,
-    /// Whether a path `/vm/NAME/…` may say who asks.
+    /// Whether a path prefix `/vm/NAME` selects the machine.
     pub prefix: bool,
 }
 
 pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
-    extract::ok(Listeners { value: api.0.parts.machine_doors.iter().map(shown).collect() })
+    extract::ok(Listeners { value: api.service().0.parts.metadata_listeners.iter().map(Listener::of).collect() })
 }
 
-fn shown(door: &ListenerInfo) -> Listener {
-    Listener {
-        address: door.address.to_string(),
-        machine: door.machine.clone(),
-        network: door.network.clone(),
-        prefix: door.prefix,
+impl Listener {
+    fn of(listener: &DoorFacts) -> Listener {
+        Listener {
+            address: listener.address.to_string(),
+            machine: listener.machine.clone(),
+            network: listener.network.clone(),
+            prefix: listener.prefix,
+        }
     }
 }

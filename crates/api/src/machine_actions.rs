@@ -1,4 +1,4 @@
-//! What is done to one machine: operations that make events, and the power switch.
+//! Actions on one machine: operations that create events, and changes of the power state.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
-use super::extract::{InGroup, Nothing, OptionalBody, Params, Segment};
+use super::extract::{EmptyBody, GroupQuery, OptionalBody, Params, Segment};
 use super::values::{EventName, EventType};
-use super::{Api, Note, machines, names};
+use super::{Api, AuditNote, machines, names, operations};
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Action {
-    /// The id that the event is to have.
+pub struct ActionOptions {
+    /// Event ID to use.
     pub event_id: Option<EventName>,
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Failure {
-    /// Reboot (when left out) or Redeploy.
+pub struct FailureOptions {
+    /// Type of the event. Default: Reboot.
     #[serde(rename = "type")]
     pub kind: Option<FailureType>,
-    /// The id that the event is to have.
+    /// Event ID to use.
     pub event_id: Option<EventName>,
 }
 
@@ -39,14 +39,14 @@ pub enum FailureType {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct DeleteQuery {
-    /// Resource group (or cloud service of a role instance), when the name alone is not unique.
+    /// Resource group, or cloud service of a role instance, if the name alone is not unique.
     pub group: Option<String>,
-    /// The id that the event is to have.
+    /// Event ID to use.
     #[param(inline)]
     pub event_id: Option<EventName>,
 }
 
-impl Failure {
+impl FailureOptions {
     pub fn kind(&self) -> EventKind {
         match self.kind.unwrap_or(FailureType::Reboot) {
             FailureType::Reboot => EventKind::Reboot,
@@ -54,25 +54,25 @@ impl Failure {
         }
     }
 
-    pub fn note(&self, target: &str) -> Note {
+    pub fn note(&self, target: &str) -> AuditNote {
         let kind = EventType::from(self.kind());
-        Note::new("hardware-failure", target).with(serde_json::json!({ "type": kind }))
+        AuditNote::new("hardware-failure", target).with(serde_json::json!({ "type": kind }))
     }
 }
 
-/// An action that takes nothing but the id of its event.
+/// A handler of an action whose only option is the event ID.
 macro_rules! action {
     ($name:ident, $action:literal, $request:expr) => {
         pub async fn $name(
             api: Api,
             Segment(name): Segment,
-            Params(within): Params<InGroup>,
-            OptionalBody(body): OptionalBody<Action>,
+            Params(within): Params<GroupQuery>,
+            OptionalBody(body): OptionalBody<ActionOptions>,
         ) -> Result<Response, ApiError> {
             let machine = find(&api, &name, &within)?;
             let request: fn(MachineId) -> Request = $request;
-            let note = Note::new($action, machine.name.as_ref());
-            api.request(request(machine.id), body.event_id.map(|id| id.0), note).await
+            let note = AuditNote::new($action, machine.name.as_ref());
+            operations::start(&api, request(machine.id), body.event_id.map(|id| id.0), note).await
         }
     };
 }
@@ -85,12 +85,12 @@ action!(evict, "evict", |machine| Request::Evict { machine });
 pub async fn fail(
     api: Api,
     Segment(name): Segment,
-    Params(within): Params<InGroup>,
-    OptionalBody(body): OptionalBody<Failure>,
+    Params(within): Params<GroupQuery>,
+    OptionalBody(body): OptionalBody<FailureOptions>,
 ) -> Result<Response, ApiError> {
     let machine = find(&api, &name, &within)?;
     let request = Request::Fail { target: Target::Machines(vec![machine.id]), kind: body.kind() };
-    api.request(request, body.event_id.map(|id| id.0), body.note(&machine.name)).await
+    operations::start(&api, request, body.event_id.map(|id| id.0), body.note(&machine.name)).await
 }
 
 pub async fn delete(
@@ -99,24 +99,25 @@ pub async fn delete(
     Params(query): Params<DeleteQuery>,
 ) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
-    let machine = names::machine(&snapshot.region, &name, query.group.as_deref())?;
+    let machine = names::find_machine(&snapshot.region, &name, query.group.as_deref())?;
     let request = Request::Delete { machines: vec![machine.id], group: None };
-    api.request(request, query.event_id.map(|id| id.0), Note::new("delete", machine.name.as_ref())).await
+    let note = AuditNote::new("delete", machine.name.as_ref());
+    operations::start(&api, request, query.event_id.map(|id| id.0), note).await
 }
 
-/// The power switch: a direct change, no event comes of it.
+/// A handler that changes the power state directly, without an event.
 macro_rules! power {
     ($name:ident, $action:literal, $power:expr) => {
         pub async fn $name(
             api: Api,
             Segment(name): Segment,
-            Params(within): Params<InGroup>,
-            OptionalBody(Nothing {}): OptionalBody<Nothing>,
+            Params(within): Params<GroupQuery>,
+            OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
         ) -> Result<Response, ApiError> {
             let machine = find(&api, &name, &within)?;
             let command = Command::SetPower { machine: machine.id, power: $power };
-            let done = api.submit(command, Note::new($action, machine.name.as_ref())).await?;
-            machines::shown(&done.snapshot.region, &machine)
+            let done = api.submit(command, AuditNote::new($action, machine.name.as_ref())).await?;
+            machines::respond_changed(&done.snapshot.region, &machine)
         }
     };
 }
@@ -125,6 +126,6 @@ power!(start, "start", Power::Running);
 power!(stop, "stop", Power::Stopped);
 power!(deallocate, "deallocate", Power::Deallocated);
 
-fn find(api: &Api, name: &str, within: &InGroup) -> Result<Arc<Machine>, ApiError> {
-    names::machine(&api.engine().snapshot().region, name, within.group.as_deref())
+fn find(api: &Api, name: &str, within: &GroupQuery) -> Result<Arc<Machine>, ApiError> {
+    names::find_machine(&api.engine().snapshot().region, name, within.group.as_deref())
 }

@@ -1,4 +1,4 @@
-//! Machines: registering, listing, changing. What is done to them is in `machine_actions`.
+//! Handlers of machines: register, list, get and change. Actions on them are in `machine_actions`.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use forewarn_core::{AddressWish, Command, Found, MachineId, Name, NewMachine as 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::{ApiError, Refusal};
-use super::extract::{self, Body, InGroup, NoQuery, Page, Params, Segment};
-use super::names::{self, Kind};
+use super::error::{ApiError, ErrorCode};
+use super::extract::{self, Body, GroupQuery, NoQuery, Page, Params, Segment};
+use super::machine_parts::{Address, Details, home_or_default, into_addresses, into_tags, into_terminate_profile};
+use super::names::{self, GroupType};
 use super::object;
-use super::parts::{Address, Details, addresses, home, tags, terminate};
-use super::text::{Ip, Number, Tags, Word};
+use super::text::{Ip, Number, ResourceName, Tags};
 use super::values::*;
-use super::{Api, Note};
+use super::{Api, AuditNote};
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
-    /// In order of registration.
+    /// Number in order of registration.
     pub id: u64,
     pub vm_id: Id,
     pub name: String,
     pub subscription: String,
     pub resource_group: String,
-    /// Machines of one scope see one document.
+    /// ID of the event group: the machines that share one document.
     pub scope: u64,
-    /// Whether the scope is on: one of its machines asks for the document.
+    /// Whether a machine of the event group requests the document.
     pub listening: bool,
     pub incarnation: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,10 +39,10 @@ pub struct Machine {
     pub role: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_set: Option<String>,
-    /// Of an instance of a Uniform scale set.
+    /// Instance ID in a Uniform scale set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<u32>,
-    /// Of an instance of a scale set: whether it has the set's latest model.
+    /// Whether an instance of a scale set has the latest model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_model_applied: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,13 +51,13 @@ pub struct Machine {
     pub fault_domain: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    pub priority: PriorityWord,
-    pub eviction_policy: EvictionWord,
+    pub priority: MachinePriority,
+    pub eviction_policy: MachineEvictionPolicy,
     pub power: PowerState,
     pub addresses: Vec<Address>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminate_notification: Option<TerminateNotification>,
-    /// Scale-in leaves it alone.
+    /// Whether it is protected from scale-in.
     pub protected: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
@@ -68,35 +68,35 @@ pub struct Machine {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewMachine {
-    pub name: Word,
+    pub name: ResourceName,
     pub vm_id: Option<Id>,
-    pub subscription: Option<Word>,
-    pub resource_group: Option<Word>,
-    /// Puts it into this availability set.
+    pub subscription: Option<ResourceName>,
+    pub resource_group: Option<ResourceName>,
+    /// Availability set to add it to.
     pub availability_set: Option<String>,
-    /// Makes it an instance of this scale set, which must have flexible orchestration.
+    /// Flexible scale set to add it to.
     pub scale_set: Option<String>,
-    /// Makes it an instance of a role of this cloud service.
+    /// Cloud service to add it to, as a role instance.
     pub cloud_service: Option<String>,
-    /// Left out for names like `FrontEnd_IN_0`: what stands before `_IN_`.
-    pub role: Option<Word>,
-    pub host: Option<Word>,
+    /// Role in the cloud service. Default: the part of the name before `_IN_`, as in `FrontEnd_IN_0`.
+    pub role: Option<ResourceName>,
+    pub host: Option<ResourceName>,
     #[schema(maximum = 99)]
     pub update_domain: Option<u32>,
     #[schema(maximum = 99)]
     pub fault_domain: Option<u32>,
-    pub zone: Option<Word>,
-    pub priority: Option<PriorityWord>,
-    pub eviction_policy: Option<EvictionWord>,
-    /// Left out: one from the pool. Empty: none.
-    #[serde(default, deserialize_with = "object::may_list")]
+    pub zone: Option<ResourceName>,
+    pub priority: Option<MachinePriority>,
+    pub eviction_policy: Option<MachineEvictionPolicy>,
+    /// Addresses; an empty list for none. Default: one from the pool.
+    #[serde(default, deserialize_with = "object::optional_list")]
     #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
-    #[serde(default, deserialize_with = "object::may")]
+    #[serde(default, deserialize_with = "object::optional")]
     pub terminate_notification: Option<TerminateNotification>,
-    #[serde(default, deserialize_with = "object::may")]
+    #[serde(default, deserialize_with = "object::optional")]
     pub policy: Option<Policy>,
-    #[serde(default, deserialize_with = "object::one")]
+    #[serde(default, deserialize_with = "object::required")]
     pub details: Details,
     #[serde(default)]
     pub tags: Tags,
@@ -105,31 +105,31 @@ pub struct NewMachine {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MachineChange {
-    /// `null`: on no host that is known.
+    /// Use `null` to remove the host.
     #[serde(default)]
-    #[schema(value_type = Option<Word>)]
-    pub host: Patch<Word>,
+    #[schema(value_type = Option<ResourceName>)]
+    pub host: Nullable<ResourceName>,
     #[schema(maximum = 99)]
     pub update_domain: Option<u32>,
     #[schema(maximum = 99)]
     pub fault_domain: Option<u32>,
     #[serde(default)]
-    #[schema(value_type = Option<Word>)]
-    pub zone: Patch<Word>,
-    #[serde(default, deserialize_with = "object::may_list")]
+    #[schema(value_type = Option<ResourceName>)]
+    pub zone: Nullable<ResourceName>,
+    #[serde(default, deserialize_with = "object::optional_list")]
     #[schema(max_items = 64)]
     pub addresses: Option<Vec<Address>>,
     pub protected: Option<bool>,
-    #[serde(default, deserialize_with = "patch_object")]
+    #[serde(default, deserialize_with = "nullable_object")]
     #[schema(value_type = Option<TerminateNotification>)]
-    pub terminate_notification: Patch<TerminateNotification>,
-    #[serde(default, deserialize_with = "patch_object")]
+    pub terminate_notification: Nullable<TerminateNotification>,
+    #[serde(default, deserialize_with = "nullable_object")]
     #[schema(value_type = Option<Policy>)]
-    pub policy: Patch<Policy>,
-    /// Key by key.
-    #[serde(default, deserialize_with = "object::may")]
+    pub policy: Nullable<Policy>,
+    /// Merged with the existing details.
+    #[serde(default, deserialize_with = "object::optional")]
     pub details: Option<Details>,
-    /// As a whole.
+    /// Replaces all tags.
     pub tags: Option<Tags>,
 }
 
@@ -137,23 +137,23 @@ pub struct MachineChange {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// Machines of this name.
+    /// Only machines with this name.
     pub name: Option<String>,
-    /// With `name`: in this resource group or cloud service.
+    /// Only machines in this resource group or cloud service; used with `name`.
     pub group: Option<String>,
     #[param(inline)]
     pub scope: Option<Number>,
     pub host: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
 }
 
 pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
-    let limit = extract::limit(query.limit)?;
-    let after = extract::after_number(query.after.as_deref())?.map(MachineId);
+    let limit = extract::page_limit(query.limit)?;
+    let after = extract::numeric_cursor(query.after.as_deref())?.map(MachineId);
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
     let wanted = |machine: &&Arc<core::Machine>| {
@@ -164,7 +164,7 @@ pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response
             && query.host.as_ref().is_none_or(|host| machine.host.as_deref() == Some(host))
     };
     let host = query.host.as_deref().map(Name::from);
-    let named = query.name.as_deref().and_then(|name| few_named(region, name, query.group.as_deref()));
+    let named = query.name.as_deref().and_then(|name| indexed_by_name(region, name, query.group.as_deref()));
     let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &host) {
         _ if named.is_some() => Box::new(named.into_iter().flatten().filter_map(|id| region.machine(id))),
         (Some(scope), _) => Box::new(region.members(core::ScopeId(scope.0))),
@@ -176,9 +176,9 @@ pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response
     Ok(extract::ok(page))
 }
 
-pub async fn get(api: Api, Segment(name): Segment, Params(within): Params<InGroup>) -> Result<Response, ApiError> {
+pub async fn get(api: Api, Segment(name): Segment, Params(within): Params<GroupQuery>) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
-    let machine = names::machine(&snapshot.region, &name, within.group.as_deref())?;
+    let machine = names::find_machine(&snapshot.region, &name, within.group.as_deref())?;
     Ok(extract::ok(Machine::of(&snapshot.region, &machine)))
 }
 
@@ -190,35 +190,35 @@ pub async fn register(
     let region = &api.engine().snapshot().region;
     let name = body.name.0.clone();
     let new = body.into_core(region)?;
-    let note = Note::new("machine.register", name).with(serde_json::json!({ "vmId": Id(new.vm_id) }));
+    let note = AuditNote::new("machine.register", name).with(serde_json::json!({ "vmId": Id(new.vm_id) }));
     let vm_id = new.vm_id;
     let done = api.submit(Command::RegisterMachine(Box::new(new)), note).await?;
     let region = &done.snapshot.region;
-    let machine = names::machine(region, &vm_id.to_string(), None)?;
+    let machine = names::find_machine(region, &vm_id.to_string(), None)?;
     Ok(extract::created(Machine::of(region, &machine)))
 }
 
 pub async fn change(
     api: Api,
     Segment(name): Segment,
-    Params(within): Params<InGroup>,
+    Params(within): Params<GroupQuery>,
     Body(body): Body<MachineChange>,
 ) -> Result<Response, ApiError> {
     let snapshot = api.engine().snapshot();
-    let machine = names::machine(&snapshot.region, &name, within.group.as_deref())?;
+    let machine = names::find_machine(&snapshot.region, &name, within.group.as_deref())?;
     let change = Box::new(body.into_core(&machine)?);
-    let note = Note::new("machine.change", machine.name.as_ref());
+    let note = AuditNote::new("machine.change", machine.name.as_ref());
     let done = api.submit(Command::ChangeMachine { machine: machine.id, change }, note).await?;
-    shown(&done.snapshot.region, &machine)
+    respond_changed(&done.snapshot.region, &machine)
 }
 
-/// A machine after a change; as it was before when somebody else has removed it since.
-pub fn shown(region: &Region, before: &Arc<core::Machine>) -> Result<Response, ApiError> {
+/// Responds with a changed machine, or with its previous state if it has been deleted since.
+pub fn respond_changed(region: &Region, before: &Arc<core::Machine>) -> Result<Response, ApiError> {
     Ok(extract::ok(Machine::of(region, region.machine(before.id).unwrap_or(before))))
 }
 
-/// Machines of this name in order of registration, from the index; None when it does not know all.
-fn few_named(region: &Region, name: &str, within: Option<&str>) -> Option<Vec<MachineId>> {
+/// Machines with this name in order of registration, from the index. None if there are too many for the index.
+fn indexed_by_name(region: &Region, name: &str, within: Option<&str>) -> Option<Vec<MachineId>> {
     match region.machine_by_name(name, within) {
         Found::Nothing => Some(Vec::new()),
         Found::One(id) => Some(vec![id]),
@@ -277,7 +277,7 @@ impl Machine {
             addresses: machine
                 .addresses
                 .iter()
-                .map(|address| Address { network: Word(address.network.to_string()), ip: Ip(address.ip) })
+                .map(|address| Address { network: ResourceName(address.network.to_string()), ip: Ip(address.ip) })
                 .collect(),
             terminate_notification: machine.terminate.as_ref().map(TerminateNotification::of),
             protected: machine.protected,
@@ -299,10 +299,10 @@ fn latest_model_applied(region: &Region, machine: &core::Machine) -> Option<bool
 impl NewMachine {
     fn into_core(self, region: &Region) -> Result<NewCoreMachine, ApiError> {
         let place = self.place(region)?;
-        let home = home(self.subscription, self.resource_group);
+        let home = home_or_default(self.subscription, self.resource_group);
         let mut details = core::Details::default();
         self.details.merge_into(&mut details);
-        details.tags = tags(self.tags);
+        details.tags = into_tags(self.tags);
         Ok(NewCoreMachine {
             vm_id: self.vm_id.map_or_else(forewarn_access::random_guid, |id| id.0),
             name: self.name.into(),
@@ -312,14 +312,14 @@ impl NewMachine {
             update_domain: self.update_domain,
             fault_domain: self.fault_domain,
             zone: self.zone.map(Name::from),
-            priority: self.priority.unwrap_or(PriorityWord::Regular).into(),
-            eviction: self.eviction_policy.unwrap_or(EvictionWord::Deallocate).into(),
+            priority: self.priority.unwrap_or(MachinePriority::Regular).into(),
+            eviction: self.eviction_policy.unwrap_or(MachineEvictionPolicy::Deallocate).into(),
             addresses: match self.addresses {
                 None => AddressWish::FromPool,
                 Some(given) if given.is_empty() => AddressWish::None,
-                Some(given) => AddressWish::Given(addresses(given)?),
+                Some(given) => AddressWish::Given(into_addresses(given)?),
             },
-            terminate: self.terminate_notification.map(terminate).transpose()?,
+            terminate: self.terminate_notification.map(into_terminate_profile).transpose()?,
             policy: self.policy.map(Into::into),
             details: Arc::new(details),
         })
@@ -327,27 +327,27 @@ impl NewMachine {
 
     fn place(&self, region: &Region) -> Result<Place, ApiError> {
         let conflict = |field: &str, message: &str| {
-            Err(ApiError::new(Refusal::ConflictingPlace, format!("The field '{field}': {message}.")).about(field))
+            Err(ApiError::new(ErrorCode::ConflictingPlace, format!("The field '{field}' {message}."))
+                .with_target(field))
         };
-        let found = |name: &str, kind: Kind| Ok::<_, ApiError>(names::group(region, name, None, kind)?.id);
+        let found = |name: &str, kind: GroupType| Ok::<_, ApiError>(names::find_group(region, name, None, kind)?.id);
         match (&self.availability_set, &self.scale_set, &self.cloud_service) {
             (_, _, None) if self.role.is_some() => {
-                conflict("role", "only instances of a cloud service have a role; leave it out, or give 'cloudService'")
+                conflict("role", "is only valid for instances of a cloud service. Omit it, or set 'cloudService'")
             }
             (None, None, None) => Ok(Place::Standalone),
-            (Some(set), None, None) => Ok(Place::AvailabilitySet(found(set, Kind::AvailabilitySet)?)),
-            (None, Some(set), None) => Ok(Place::FlexibleSet(found(set, Kind::ScaleSet)?)),
-            (_, Some(_), _) => conflict("scaleSet", "a machine is in one group; leave the others out"),
-            (Some(_), None, Some(_)) => conflict(
-                "cloudService",
-                "a machine is in an availability set or in a cloud service; leave one of them out",
-            ),
+            (Some(set), None, None) => Ok(Place::AvailabilitySet(found(set, GroupType::AvailabilitySet)?)),
+            (None, Some(set), None) => Ok(Place::FlexibleSet(found(set, GroupType::ScaleSet)?)),
+            (_, Some(_), _) => conflict("scaleSet", "conflicts with another group. A machine can be in only one group"),
+            (Some(_), None, Some(_)) => {
+                conflict("cloudService", "conflicts with 'availabilitySet'. A machine can be in only one group")
+            }
             (None, None, Some(service)) => {
-                let service = found(service, Kind::CloudService)?;
+                let service = found(service, GroupType::CloudService)?;
                 let in_name = self.name.0.rsplit_once("_IN_").map(|(role, _)| role);
                 match self.role.as_ref().map(|role| role.0.as_str()).or(in_name) {
                     Some(role) => Ok(Place::CloudService { service, role: role.into() }),
-                    None => conflict("role", "give the role, or name the instance like FrontEnd_IN_0"),
+                    None => conflict("role", "is required unless the name has the form FrontEnd_IN_0"),
                 }
             }
         }
@@ -362,13 +362,13 @@ impl MachineChange {
                 let mut details = (*machine.details).clone();
                 given.unwrap_or_default().merge_into(&mut details);
                 if let Some(given_tags) = given_tags {
-                    details.tags = tags(given_tags);
+                    details.tags = into_tags(given_tags);
                 }
                 Some(Arc::new(details))
             }
         };
         let terminate = match self.terminate_notification.into_change() {
-            Some(Some(given)) => Some(Some(terminate(given)?)),
+            Some(Some(given)) => Some(Some(into_terminate_profile(given)?)),
             Some(None) => Some(None),
             None => None,
         };
@@ -377,7 +377,7 @@ impl MachineChange {
             update_domain: self.update_domain,
             fault_domain: self.fault_domain,
             zone: self.zone.into_change().map(|zone| zone.map(Name::from)),
-            addresses: self.addresses.map(addresses).transpose()?,
+            addresses: self.addresses.map(into_addresses).transpose()?,
             protected: self.protected,
             terminate,
             policy: self.policy.into_change().map(|policy| policy.map(Into::into)),

@@ -1,4 +1,4 @@
-//! Maintenance of machines, a host or a group: what only the owner of the hardware can ask for.
+//! Platform maintenance of machines, a host or a group.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::error::ApiError;
 use super::extract::{Body, NoQuery, Params};
 use super::object;
 use super::text::Text;
-use super::values::{EventName, Patch, When};
-use super::{Api, Note, hosts, names};
+use super::values::{EventName, Nullable, When};
+use super::{Api, AuditNote, hosts, names, operations};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -23,58 +23,58 @@ pub struct NewMaintenance {
     pub target: MaintenanceTarget,
     #[serde(rename = "type")]
     pub kind: MaintenanceType,
-    /// HostMaintenance when left out.
+    /// Default: HostMaintenance.
     pub cause: Option<MaintenanceCause>,
-    /// Not before this time.
+    /// Earliest start time.
     pub at: Option<When>,
-    /// More notice than the least that the type has.
+    /// Notice period, if longer than the minimum of the event type.
     #[schema(maximum = 34_560_000)]
     pub notice_seconds: Option<u64>,
-    /// How long the impact lasts; -1: not known.
+    /// Expected duration of the impact; -1 if unknown.
     #[schema(minimum = -1, maximum = 86400)]
     pub duration_seconds: Option<i64>,
     pub description: Option<Text>,
-    /// The id that the (first) event is to have.
+    /// Event ID to use for the first event.
     pub event_id: Option<EventName>,
 }
 
-/// Exactly one of them.
+/// The target of maintenance; exactly one of the fields.
 #[derive(Debug)]
 pub enum MaintenanceTarget {
-    /// Machines, each as in paths: one, or several, those of one update domain at a time.
+    /// One or several machines, one update domain at a time. Each is named as in paths.
     Machines(Vec<String>),
-    /// Everything on a host, at once.
+    /// All machines on a host, at once.
     Host(String),
-    /// Everything in an availability set, cloud service or scale set, one update domain at a time.
+    /// All machines in an availability set, cloud service or scale set, one update domain at a time.
     Group(String),
 }
 
-/// An object is read first, because what serde says of a wrong variant helps nobody.
+/// The fields are read first, because serde's errors for enums are hard to understand.
 impl<'de> Deserialize<'de> for MaintenanceTarget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use Patch::{Absent, Value};
+        use Nullable::{Absent, Value};
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Keys {
             #[serde(default)]
-            machine: Patch<String>,
+            machine: Nullable<String>,
             #[serde(default)]
-            machines: Patch<Vec<String>>,
+            machines: Nullable<Vec<String>>,
             #[serde(default)]
-            host: Patch<String>,
+            host: Nullable<String>,
             #[serde(default)]
-            group: Patch<String>,
+            group: Nullable<String>,
         }
-        let Keys { machine, machines, host, group } = object::one(deserializer)?;
+        let Keys { machine, machines, host, group } = object::required(deserializer)?;
         match (machine, machines, host, group) {
             (Value(name), Absent, Absent, Absent) => Ok(MaintenanceTarget::Machines(vec![name])),
             (Absent, Value(names), Absent, Absent) if names.is_empty() => {
-                Err(D::Error::custom("'machines' names none; name at least one"))
+                Err(D::Error::custom("'machines' is empty; name at least one machine"))
             }
             (Absent, Value(names), Absent, Absent) => Ok(MaintenanceTarget::Machines(names)),
             (Absent, Absent, Value(name), Absent) => Ok(MaintenanceTarget::Host(name)),
             (Absent, Absent, Absent, Value(name)) => Ok(MaintenanceTarget::Group(name)),
-            (_, _, _, _) => Err(D::Error::custom("give one of 'machine', 'machines', 'host' and 'group'")),
+            (_, _, _, _) => Err(D::Error::custom("set exactly one of 'machine', 'machines', 'host' and 'group'")),
         }
     }
 }
@@ -118,11 +118,11 @@ pub async fn start(
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewMaintenance>,
 ) -> Result<Response, ApiError> {
-    let (target, named) = body.target.resolve(&api.engine().snapshot().region)?;
-    let note = Note::new("maintenance", named)
+    let (target, name) = body.target.resolve(&api.engine().snapshot().region)?;
+    let note = AuditNote::new("maintenance", name)
         .with(serde_json::json!({ "type": body.kind, "at": body.at, "noticeSeconds": body.notice_seconds }));
     let event = body.event_id.map(|id| id.0);
-    api.request(Request::Maintain { target, plan: body.plan() }, event, note).await
+    operations::start(&api, Request::Maintain { target, plan: body.plan() }, event, note).await
 }
 
 impl NewMaintenance {
@@ -146,17 +146,17 @@ impl NewMaintenance {
 }
 
 impl MaintenanceTarget {
-    /// The target, and how a person would name it.
+    /// The target and its name for the audit trail.
     fn resolve(&self, region: &Region) -> Result<(Target, String), ApiError> {
         Ok(match self {
             MaintenanceTarget::Machines(given) => {
-                let machines = names::machines(region, given)?;
-                let named = machines.iter().map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
-                (Target::Machines(machines.iter().map(|machine| machine.id).collect()), named)
+                let machines = names::find_machines(region, given)?;
+                let names = machines.iter().map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
+                (Target::Machines(machines.iter().map(|machine| machine.id).collect()), names)
             }
             MaintenanceTarget::Host(name) => (Target::Host(hosts::find(region, name)?), name.clone()),
             MaintenanceTarget::Group(name) => {
-                let group = names::any_group(region, name)?;
+                let group = names::find_any_group(region, name)?;
                 (Target::Group(group.id), group.name.to_string())
             }
         })

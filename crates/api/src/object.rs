@@ -1,5 +1,5 @@
-//! Objects are objects. What serde derives for a struct also takes an array of its fields in order,
-//! which no schema says and no person means.
+//! Structs that can only be read from JSON objects. The code that serde derives also accepts an array of the fields in
+//! order, which the schema does not allow.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// A `T` that was written as an object.
+/// A `T` that is read from an object.
 pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -28,18 +28,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// For a field: `deserialize_with = "object::one"`.
-pub fn one<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+/// For a field: `deserialize_with = "object::required"`.
+pub fn required<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     Object::deserialize(deserializer).map(|Object(value)| value)
 }
 
-/// For a field that may be left out or null; with `default`.
-pub fn may<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+/// For a field that can be omitted or null; use with `default`.
+pub fn optional<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|Object(value)| value))
 }
 
-/// For a field that is a list of objects, may be left out or null; with `default`.
-pub fn may_list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
+/// For a list of objects that can be omitted or null; use with `default`.
+pub fn optional_list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error> {
     let list = Option::<Vec<Object<T>>>::deserialize(deserializer)?;
     Ok(list.map(|list| list.into_iter().map(|Object(value)| value).collect()))
 }

@@ -1,5 +1,4 @@
-//! The OpenAPI document, made from the table of routes: what is not in the table is not served, and
-//! what is served is in the document.
+//! The OpenAPI document, built from the table of routes, so that the document and the served routes cannot differ.
 
 use http::{Method, StatusCode};
 use utoipa::openapi::content::{Content, ContentBuilder};
@@ -10,9 +9,9 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathsBuilder, RefOr, Required, ResponseBuilder};
 use utoipa::{IntoParams, ToSchema};
 
-use super::routes::{Route, table};
-use super::service::HEALTH_PATH;
-use super::text::Word;
+use super::PREFIX;
+use super::text::ResourceName;
+use forewarn_access::Needs;
 
 const JSON: &str = "application/json";
 const SCHEME: &str = "token";
@@ -20,19 +19,27 @@ const ERROR: &str = "ErrorBody";
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// What the document says of one route.
+/// The description of one route.
 pub struct Doc {
-    id: &'static str,
+    pub(super) id: &'static str,
     summary: &'static str,
     parameters: Vec<Parameter>,
     body: Option<(RefOr<Schema>, Required)>,
-    answers: Vec<(StatusCode, Option<(&'static str, Content)>)>,
+    pub(super) responses: Vec<(StatusCode, Option<(&'static str, Content)>)>,
     schemas: Schemas,
+}
+
+/// A route of the table.
+pub struct DocumentedRoute<'a> {
+    pub method: &'a Method,
+    pub path: &'static str,
+    pub needs: Needs,
+    pub doc: &'a Doc,
 }
 
 impl Doc {
     pub fn new(id: &'static str, summary: &'static str) -> Doc {
-        Doc { id, summary, parameters: Vec::new(), body: None, answers: Vec::new(), schemas: Vec::new() }
+        Doc { id, summary, parameters: Vec::new(), body: None, responses: Vec::new(), schemas: Vec::new() }
     }
 
     pub fn query<Q: IntoParams>(mut self) -> Doc {
@@ -45,15 +52,15 @@ impl Doc {
         self
     }
 
-    /// A body that may be left out.
-    pub fn may_body<B: ToSchema>(mut self) -> Doc {
+    /// A body that can be omitted.
+    pub fn optional_body<B: ToSchema>(mut self) -> Doc {
         self.body = Some((refer::<B>(&mut self.schemas), Required::False));
         self
     }
 
-    pub fn answer<T: ToSchema>(mut self, status: StatusCode) -> Doc {
+    pub fn response<T: ToSchema>(mut self, status: StatusCode) -> Doc {
         let content = ContentBuilder::new().schema(Some(refer::<T>(&mut self.schemas))).build();
-        self.answers.push((status, Some((JSON, content))));
+        self.responses.push((status, Some((JSON, content))));
         self
     }
 
@@ -65,26 +72,26 @@ impl Doc {
             .property("next", ObjectBuilder::new().schema_type(Type::String))
             .required("value");
         let content = ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(page.build())))).build();
-        self.answers.push((StatusCode::OK, Some((JSON, content))));
+        self.responses.push((StatusCode::OK, Some((JSON, content))));
         self
     }
 
     pub fn text(mut self, content_type: &'static str) -> Doc {
         let schema = ObjectBuilder::new().schema_type(Type::String).build();
         let content = ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(schema)))).build();
-        self.answers.push((StatusCode::OK, Some((content_type, content))));
+        self.responses.push((StatusCode::OK, Some((content_type, content))));
         self
     }
 
     pub fn any_json(mut self) -> Doc {
         let schema = ObjectBuilder::new().build();
         let content = ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(schema)))).build();
-        self.answers.push((StatusCode::OK, Some((JSON, content))));
+        self.responses.push((StatusCode::OK, Some((JSON, content))));
         self
     }
 
     pub fn no_content(mut self) -> Doc {
-        self.answers.push((StatusCode::NO_CONTENT, None));
+        self.responses.push((StatusCode::NO_CONTENT, None));
         self
     }
 
@@ -100,31 +107,31 @@ impl Doc {
         self
     }
 
-    fn refusals(&self, route: &Route) -> Vec<StatusCode> {
-        let mut refusals = vec![
+    fn error_statuses(&self, route: &DocumentedRoute<'_>) -> Vec<StatusCode> {
+        let mut statuses = vec![
             StatusCode::BAD_REQUEST,
             StatusCode::FORBIDDEN,
             StatusCode::INTERNAL_SERVER_ERROR,
             StatusCode::SERVICE_UNAVAILABLE,
         ];
-        if route.path != HEALTH_PATH {
-            refusals.push(StatusCode::UNAUTHORIZED);
+        if route.needs != Needs::Nothing {
+            statuses.push(StatusCode::UNAUTHORIZED);
         }
-        let names_things = route.path.contains('{') || self.body.is_some() || !self.parameters.is_empty();
-        if names_things {
-            refusals.extend([StatusCode::NOT_FOUND, StatusCode::CONFLICT]);
+        let names_resources = route.path.contains('{') || self.body.is_some() || !self.parameters.is_empty();
+        if names_resources {
+            statuses.extend([StatusCode::NOT_FOUND, StatusCode::CONFLICT]);
         }
         if self.body.is_some() {
-            refusals.extend([
+            statuses.extend([
                 StatusCode::REQUEST_TIMEOUT,
                 StatusCode::PAYLOAD_TOO_LARGE,
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ]);
         }
-        refusals
+        statuses
     }
 
-    fn operation(&self, route: &Route) -> Operation {
+    fn operation(&self, route: &DocumentedRoute<'_>) -> Operation {
         let mut operation = OperationBuilder::new()
             .operation_id(Some(self.id))
             .summary(Some(self.summary))
@@ -135,7 +142,7 @@ impl Doc {
             let body = RequestBodyBuilder::new().content(JSON, content).required(Some(required.clone()));
             operation = operation.request_body(Some(body.build()));
         }
-        for (status, content) in &self.answers {
+        for (status, content) in &self.responses {
             let reason = status.canonical_reason().unwrap_or_default();
             let mut response = ResponseBuilder::new().description(reason);
             if let Some((content_type, content)) = content {
@@ -143,30 +150,31 @@ impl Doc {
             }
             operation = operation.response(status.as_str(), response);
         }
-        for status in self.refusals(route) {
+        for status in self.error_statuses(route) {
             let error = RefOr::Ref(Ref::from_schema_name(ERROR));
             let content = ContentBuilder::new().schema(Some(error)).build();
             let reason = status.canonical_reason().unwrap_or_default();
             operation =
                 operation.response(status.as_str(), ResponseBuilder::new().description(reason).content(JSON, content));
         }
-        if route.path == HEALTH_PATH {
+        if route.needs == Needs::Nothing {
             operation = operation.securities(Some([SecurityRequirement::default()]));
         }
         operation.build()
     }
 }
 
-pub fn document() -> OpenApi {
+/// Builds the document.
+pub fn document<'a>(routes: impl Iterator<Item = DocumentedRoute<'a>>) -> OpenApi {
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let mut components = ComponentsBuilder::new().security_scheme(SCHEME, SecurityScheme::Http(scheme));
     let mut schemas = Schemas::new();
     schemas.push((ERROR.to_owned(), RefOr::T(Schema::Object(error_body()))));
     let mut paths = PathsBuilder::new().build();
-    for route in table() {
-        let method = http_method(&route.method);
+    for route in routes {
+        let method = http_method(route.method);
         paths.add_path_operation(route.path, vec![method], route.doc.operation(&route));
-        schemas.extend(route.doc.schemas);
+        schemas.extend(route.doc.schemas.iter().cloned());
     }
     for (name, schema) in schemas {
         components = components.schema(name, schema);
@@ -174,7 +182,7 @@ pub fn document() -> OpenApi {
     let info = InfoBuilder::new()
         .title("Forewarn management API")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("Scheduled events for any fleet of virtual machines: the fleet, what is planned for it, and what became of it."));
+        .description(Some("Scheduled Events for any fleet of virtual machines: machines and groups, maintenance, events and their history."));
     OpenApiBuilder::new()
         .info(info.build())
         .paths(paths)
@@ -183,13 +191,13 @@ pub fn document() -> OpenApi {
         .build()
 }
 
-/// The body of every refusal, which `wire` writes.
+/// The body of every error response, which `wire` renders.
 fn error_body() -> Object {
     let text = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
     let error = ObjectBuilder::new()
-        .property("code", text("One word for programs."))
-        .property("message", text("What is wrong and what to do, for people."))
-        .property("target", text("The field, parameter or thing that it is about."))
+        .property("code", text("Error code for programs."))
+        .property("message", text("Description of the error and how to resolve it."))
+        .property("target", text("Field, parameter or resource that the error concerns."))
         .required("code")
         .required("message");
     ObjectBuilder::new().property("error", error).required("error").build()
@@ -201,9 +209,9 @@ fn refer<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {
     RefOr::Ref(Ref::from_schema_name(T::name()))
 }
 
-/// The resource, which is the first word after the prefix.
+/// The resource: the first segment after the prefix.
 fn tag(path: &str) -> &str {
-    path.strip_prefix(super::routes::PREFIX).unwrap_or(path).trim_start_matches('/').split('/').next().unwrap_or(path)
+    path.strip_prefix(PREFIX).unwrap_or(path).trim_start_matches('/').split('/').next().unwrap_or(path)
 }
 
 fn path_parameters(path: &str) -> Vec<Parameter> {
@@ -213,18 +221,18 @@ fn path_parameters(path: &str) -> Vec<Parameter> {
 
 fn path_parameter(name: &str) -> Parameter {
     let (description, format) = match name {
-        "machine" => ("A vmId, group~name (or group%2Fname), or a name that is unique.", None),
-        "event" => ("The id of an event.", Some("uuid")),
-        "operation" => ("The id of an operation.", Some("uuid")),
-        "host" => ("The name of a host.", None),
-        "webhook" => ("The name of a web hook.", None),
-        "fault" => ("The number of a fault.", None),
-        _ => ("resourceGroup~name (or resourceGroup%2Fname), or a name that is unique.", None),
+        "machine" => ("vmId, group~name (or group%2Fname), or a unique name.", None),
+        "event" => ("ID of an event.", Some("uuid")),
+        "operation" => ("ID of an operation.", Some("uuid")),
+        "host" => ("Name of a host.", None),
+        "webhook" => ("Name of a webhook.", None),
+        "fault" => ("Number of a fault.", None),
+        _ => ("resourceGroup~name (or resourceGroup%2Fname), or a unique name.", None),
     };
     let mut schema = ObjectBuilder::new().schema_type(Type::String).min_length(Some(1));
     schema = match format {
         Some(format) => schema.format(Some(utoipa::openapi::SchemaFormat::Custom(format.to_owned()))),
-        None => schema.pattern(Some(Word::PATTERN)),
+        None => schema.pattern(Some(ResourceName::PATTERN)),
     };
     ParameterBuilder::new()
         .name(name)
@@ -242,55 +250,5 @@ fn http_method(method: &Method) -> HttpMethod {
         Method::PATCH => HttpMethod::Patch,
         Method::DELETE => HttpMethod::Delete,
         _ => HttpMethod::Get,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    fn served() -> BTreeSet<(String, String)> {
-        table().iter().map(|route| (route.path.to_owned(), route.method.as_str().to_lowercase())).collect()
-    }
-
-    fn documented(document: &serde_json::Value) -> BTreeSet<(String, String)> {
-        let paths = document["paths"].as_object().unwrap();
-        let methods = |item: &serde_json::Value| item.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        paths
-            .iter()
-            .flat_map(|(path, item)| methods(item).into_iter().map(move |method| (path.clone(), method)))
-            .collect()
-    }
-
-    #[test]
-    fn the_document_has_every_route_and_no_other() {
-        let document = serde_json::to_value(document()).unwrap();
-        assert_eq!(documented(&document), served());
-        assert_eq!(served().len(), table().len(), "a route stands in the table twice");
-    }
-
-    #[test]
-    fn every_reference_in_the_document_leads_somewhere() {
-        let document = serde_json::to_value(document()).unwrap();
-        let text = document.to_string();
-        for reference in text.split("\"$ref\":\"#").skip(1) {
-            let pointer = reference.split('"').next().unwrap();
-            assert!(document.pointer(pointer).is_some(), "{pointer} is not there");
-        }
-    }
-
-    #[test]
-    fn operation_ids_are_unique() {
-        let ids: BTreeSet<_> = table().iter().map(|route| route.doc.id).collect();
-        assert_eq!(ids.len(), table().len());
-    }
-
-    #[test]
-    fn every_route_says_how_it_succeeds() {
-        for route in table() {
-            assert!(!route.doc.answers.is_empty(), "{} {}", route.method, route.path);
-        }
     }
 }

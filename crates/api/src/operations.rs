@@ -1,4 +1,4 @@
-//! Operations: what somebody asked for, and what became of it.
+//! Operations: requested actions and their results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,38 +6,41 @@ use std::sync::Arc;
 use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::{
-    Command, GroupId, Guid, MachineId, Name, OperationId, OperationResult, OperationState, Region, Request, Target,
+    Answer, Command, EventId, GroupId, Guid, MachineId, Name, OperationId, OperationResult, OperationState, Region,
+    Request, Target,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::{ApiError, Refusal};
-use super::events::{OutcomeWord, first_by, reason};
-use super::extract::{self, NoQuery, Nothing, OptionalBody, Page, Params, Segment};
+use super::error::{ApiError, ErrorCode};
+use super::events::{self, EventOutcome, smallest_by};
+use super::extract::{self, EmptyBody, NoQuery, OptionalBody, Page, Params, Segment};
 use super::values::*;
-use super::{Api, Note, history, names};
+use super::{Api, AuditNote, history, names};
+use forewarn_access::random_guid;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {
     pub id: Id,
     pub kind: OperationKind,
-    /// Who asked.
+    /// Name of the principal that requested it.
     pub by: String,
+    /// Time of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<When>,
-    pub state: OperationStateWord,
+    pub state: OperationPhase,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<When>,
-    /// Why it failed.
+    /// Result of the event that made it fail.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<OutcomeWord>,
-    /// The driver's words, or who cancelled it.
+    pub outcome: Option<EventOutcome>,
+    /// Message of the driver, or name of the principal that canceled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The machines that it was asked for, by name.
+    /// Names of the target machines.
     pub machines: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -47,14 +50,14 @@ pub struct Operation {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub event_type: Option<EventType>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<CauseWord>,
-    /// The planned time.
+    pub cause: Option<EventCause>,
+    /// Planned time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<When>,
-    /// Of a roll-out: the first update domain that was not visited yet.
+    /// Rollout: the next update domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_update_domain: Option<u32>,
-    /// Of a roll-out: when the pause is over.
+    /// Rollout: end of the current pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<When>,
 }
@@ -63,7 +66,7 @@ pub struct Operation {
 pub struct Part {
     pub id: EventName,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<OutcomeWord>,
+    pub outcome: Option<EventOutcome>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -78,7 +81,7 @@ pub enum OperationKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub enum OperationStateWord {
+pub enum OperationPhase {
     Running,
     Succeeded,
     Failed,
@@ -91,20 +94,20 @@ pub enum OperationStateWord {
 pub struct ListQuery {
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[param(pattern = "^[0-9]{1,15}\\.[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
     pub after: Option<String>,
 }
 
 pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
-    let limit = extract::limit(query.limit)?;
-    let after = query.after.as_deref().map(|text| parse_cursor(text).ok_or_else(|| extract::bad_cursor(text)));
+    let limit = extract::page_limit(query.limit)?;
+    let after = query.after.as_deref().map(|text| parse_cursor(text).ok_or_else(|| extract::invalid_cursor(text)));
     let after = after.transpose()?;
     let snapshot = api.engine().snapshot();
     let region = &snapshot.region;
     let key = |operation: &&Arc<core::Operation>| (operation.asked.0, operation.id);
     let found = region.operations().filter(|operation| after.is_none_or(|after| key(operation) > after));
-    let found = first_by(found, limit + 1, key);
+    let found = smallest_by(found, limit + 1, key);
     let cursor = |operation: &&Arc<core::Operation>| format!("{}.{}", operation.asked.0, operation.id);
     Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |operation| Operation::of(region, operation))))
 }
@@ -115,20 +118,20 @@ fn parse_cursor(text: &str) -> Option<(i64, Guid)> {
 }
 
 pub async fn get(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    find(&api, names::operation_id(&id)?).await.map(extract::ok)
+    find(&api, names::parse_operation_id(&id)?).await.map(extract::ok)
 }
 
-/// An operation of the region, or what history says of one that it has forgotten.
+/// An operation of the region, or from history if the region no longer has it.
 pub async fn find(api: &Api, id: OperationId) -> Result<Operation, ApiError> {
     let snapshot = api.engine().snapshot();
     if let Some(operation) = snapshot.region.operation(id) {
         return Ok(Operation::of(&snapshot.region, operation));
     }
     let query = HistoryQuery { operation: Some(id), ..HistoryQuery::default() };
-    let rows = history::read(api, query).await?;
+    let rows = history::read_rows(api, query).await?;
     Operation::of_history(id, &rows).ok_or_else(|| {
-        let message = format!("There is no operation {id}, nor does the history know of one.");
-        ApiError::new(Refusal::OperationNotFound, message).about(id.to_string())
+        let message = format!("Operation {id} does not exist, and the history does not contain it.");
+        ApiError::new(ErrorCode::OperationNotFound, message).with_target(id.to_string())
     })
 }
 
@@ -136,52 +139,71 @@ pub async fn cancel(
     api: Api,
     Segment(id): Segment,
     Params(NoQuery {}): Params<NoQuery>,
-    OptionalBody(Nothing {}): OptionalBody<Nothing>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
 ) -> Result<Response, ApiError> {
-    let id = names::operation_id(&id)?;
-    let command = Command::Cancel { operation: id, by: api.by() };
-    let done = api.submit(command, Note::new("cancel", id.to_string())).await?;
+    let id = names::parse_operation_id(&id)?;
+    let command = Command::Cancel { operation: id, by: api.principal_name() };
+    let done = api.submit(command, AuditNote::new("cancel", id.to_string())).await?;
     let region = &done.snapshot.region;
     let operation = region.operation(id).ok_or(core::Rejection::UnknownOperation(id))?;
     Ok(extract::ok(Operation::of(region, operation)))
 }
 
+/// Requests an operation and responds with it.
+pub async fn start(api: &Api, request: Request, event: Option<EventId>, note: AuditNote) -> Result<Response, ApiError> {
+    let requested = random_guid();
+    let command = Command::Request { operation: requested, by: api.principal_name(), request, event };
+    let done = api.submit(command, note).await?;
+    let id = match done.answer {
+        Answer::Operation(id) => id,
+        Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Scaled { .. } => requested,
+    };
+    let region = &done.snapshot.region;
+    match region.operation(id) {
+        Some(found) => Ok(extract::accepted(Operation::of(region, found))),
+        None => Err(ApiError::new(
+            ErrorCode::OperationNotFound,
+            format!("Operation {id} has already finished. See the history."),
+        )),
+    }
+}
+
 impl Operation {
     pub fn of(region: &Region, operation: &core::Operation) -> Operation {
-        let asked_for = AskedFor::of(region, operation);
+        let summary = RequestSummary::of(region, operation);
         let (state, ended, outcome, reason) = state_of(&operation.state);
         let rollout = operation.rollout.as_ref();
         Operation {
             id: Id(operation.id),
-            kind: asked_for.kind,
+            kind: summary.kind,
             by: operation.by.to_string(),
             asked: Some(When(operation.asked)),
             state,
             ended,
             outcome,
             reason,
-            machines: asked_for.machines,
-            host: asked_for.host,
-            group: asked_for.group,
+            machines: summary.machines,
+            host: summary.host,
+            group: summary.group,
             events: operation.parts.iter().map(Part::of).collect(),
-            event_type: asked_for.event_type,
-            cause: asked_for.cause,
-            at: asked_for.at,
+            event_type: summary.event_type,
+            cause: summary.cause,
+            at: summary.at,
             next_update_domain: rollout.map(|rollout| rollout.next_domain),
             resume: rollout.and_then(|rollout| rollout.resume).map(When),
         }
     }
 
-    /// What history says of an operation that the region has forgotten.
+    /// An operation that the region no longer has, reconstructed from its rows of history.
     fn of_history(id: OperationId, rows: &[HistoryRow]) -> Option<Operation> {
         let last = rows.iter().rev().find(|row| row.kind == "operation-ended" && row.operation == Some(id))?;
         let detail: Value = serde_json::from_str(&last.detail).unwrap_or_default();
         let ended: Vec<&HistoryRow> = rows.iter().filter(|row| row.kind == "ended").collect();
         let text = |key: &str| detail.get(key).and_then(Value::as_str);
         let (state, reason) = match last.outcome.as_deref() {
-            Some("succeeded") => (OperationStateWord::Succeeded, None),
-            Some("canceled") => (OperationStateWord::Canceled, last.actor.clone()),
-            Some(_) | None => (OperationStateWord::Failed, None),
+            Some("succeeded") => (OperationPhase::Succeeded, None),
+            Some("canceled") => (OperationPhase::Canceled, last.actor.clone()),
+            Some(_) | None => (OperationPhase::Failed, None),
         };
         let mut machines: Vec<String> = ended.iter().flat_map(|row| row.machines.iter().cloned()).collect();
         machines.dedup();
@@ -231,89 +253,89 @@ fn kind_of_history(detail: &Value) -> Option<OperationKind> {
     })
 }
 
-/// The words of history, which outlive the program that wrote them.
-fn outcome_of_history(word: &str) -> Option<OutcomeWord> {
+/// Outcome names in history. They are a stored format and never change.
+fn outcome_of_history(word: &str) -> Option<EventOutcome> {
     Some(match word {
-        "completed" => OutcomeWord::Completed,
-        "failed" => OutcomeWord::Failed,
-        "timed-out" => OutcomeWord::TimedOut,
-        "superseded" => OutcomeWord::Superseded,
-        "no-effect" => OutcomeWord::NoEffect,
-        "resource-gone" => OutcomeWord::ResourceGone,
-        "canceled" => OutcomeWord::Canceled,
+        "completed" => EventOutcome::Completed,
+        "failed" => EventOutcome::Failed,
+        "timed-out" => EventOutcome::TimedOut,
+        "superseded" => EventOutcome::Superseded,
+        "no-effect" => EventOutcome::NoEffect,
+        "resource-gone" => EventOutcome::ResourceGone,
+        "canceled" => EventOutcome::Canceled,
         _ => return None,
     })
 }
 
-fn state_of(state: &OperationState) -> (OperationStateWord, Option<When>, Option<OutcomeWord>, Option<String>) {
+fn state_of(state: &OperationState) -> (OperationPhase, Option<When>, Option<EventOutcome>, Option<String>) {
     match state {
-        OperationState::Running => (OperationStateWord::Running, None, None, None),
+        OperationState::Running => (OperationPhase::Running, None, None, None),
         OperationState::Ended { at, result } => {
-            let (word, outcome, why) = match result {
-                OperationResult::Succeeded => (OperationStateWord::Succeeded, None, None),
+            let (phase, outcome, reason) = match result {
+                OperationResult::Succeeded => (OperationPhase::Succeeded, None, None),
                 OperationResult::Failed(outcome) => {
-                    (OperationStateWord::Failed, Some(OutcomeWord::of(outcome)), reason(outcome))
+                    (OperationPhase::Failed, Some(EventOutcome::of(outcome)), events::reason(outcome))
                 }
-                OperationResult::Canceled { by } => (OperationStateWord::Canceled, None, Some(by.to_string())),
+                OperationResult::Canceled { by } => (OperationPhase::Canceled, None, Some(by.to_string())),
             };
-            (word, Some(When(*at)), outcome, why)
+            (phase, Some(When(*at)), outcome, reason)
         }
     }
 }
 
 impl Part {
     fn of(part: &core::Part) -> Part {
-        Part { id: EventName(part.event), outcome: part.outcome.as_ref().map(OutcomeWord::of) }
+        Part { id: EventName(part.event), outcome: part.outcome.as_ref().map(EventOutcome::of) }
     }
 }
 
-/// A request in words.
-struct AskedFor {
+/// The request of an operation, as the API shows it.
+struct RequestSummary {
     kind: OperationKind,
     machines: Vec<String>,
     host: Option<String>,
     group: Option<String>,
     event_type: Option<EventType>,
-    cause: Option<CauseWord>,
+    cause: Option<EventCause>,
     at: Option<When>,
 }
 
-impl AskedFor {
-    fn of(region: &Region, operation: &core::Operation) -> AskedFor {
-        let named = |machines: &[MachineId]| named(region, operation, machines);
+impl RequestSummary {
+    fn of(region: &Region, operation: &core::Operation) -> RequestSummary {
+        let names = |machines: &[MachineId]| machine_names(region, operation, machines);
         let at = |kind, target: &Target| {
-            let blank = AskedFor::new(kind, Vec::new());
+            let blank = RequestSummary::new(kind, Vec::new());
             match target {
-                Target::Machines(machines) => AskedFor::new(kind, named(machines)),
-                Target::Host(host) => AskedFor { host: Some(host.to_string()), ..blank },
-                Target::Group(group) => AskedFor { group: group_name(region, *group), ..blank },
+                Target::Machines(machines) => RequestSummary::new(kind, names(machines)),
+                Target::Host(host) => RequestSummary { host: Some(host.to_string()), ..blank },
+                Target::Group(group) => RequestSummary { group: group_name(region, *group), ..blank },
             }
         };
         match &operation.request {
-            Request::Restart { machines } => AskedFor::new(OperationKind::Restart, named(machines)),
-            Request::Redeploy { machines } => AskedFor::new(OperationKind::Redeploy, named(machines)),
+            Request::Restart { machines } => RequestSummary::new(OperationKind::Restart, names(machines)),
+            Request::Redeploy { machines } => RequestSummary::new(OperationKind::Redeploy, names(machines)),
             Request::PerformMaintenance { machines } => {
-                AskedFor::new(OperationKind::PerformMaintenance, named(machines))
+                RequestSummary::new(OperationKind::PerformMaintenance, names(machines))
             }
-            Request::Evict { machine } => AskedFor::new(OperationKind::Evict, named(&[*machine])),
-            Request::Delete { machines, group } => AskedFor {
+            Request::Evict { machine } => RequestSummary::new(OperationKind::Evict, names(&[*machine])),
+            Request::Delete { machines, group } => RequestSummary {
                 group: group.and_then(|group| group_name(region, group)),
-                ..AskedFor::new(OperationKind::Delete, named(machines))
+                ..RequestSummary::new(OperationKind::Delete, names(machines))
             },
-            Request::Maintain { target, plan } => AskedFor {
+            Request::Maintain { target, plan } => RequestSummary {
                 event_type: Some(plan.kind.into()),
                 cause: Some(plan.cause.into()),
                 at: plan.at.map(When),
                 ..at(OperationKind::Maintain, target)
             },
             Request::Fail { target, kind } => {
-                AskedFor { event_type: Some((*kind).into()), ..at(OperationKind::Fail, target) }
+                RequestSummary { event_type: Some((*kind).into()), ..at(OperationKind::Fail, target) }
             }
         }
     }
 
-    fn new(kind: OperationKind, machines: Vec<String>) -> AskedFor {
-        AskedFor { kind, machines, host: None, group: None, event_type: None, cause: None, at: None }
+    fn new(kind: OperationKind, machines: Vec<String>) -> RequestSummary {
+        RequestSummary { kind, machines, host: None, group: None, event_type: None, cause: None, at: None }
     }
 }
 
@@ -321,11 +343,11 @@ fn group_name(region: &Region, group: GroupId) -> Option<String> {
     region.group(group).map(|group| group.name.to_string())
 }
 
-/// Events name their machines also when those are gone.
-fn named(region: &Region, operation: &core::Operation, machines: &[MachineId]) -> Vec<String> {
+/// The names of machines. Events keep the names of deleted machines.
+fn machine_names(region: &Region, operation: &core::Operation, machines: &[MachineId]) -> Vec<String> {
     let events = operation.parts.iter().filter_map(|part| region.event(part.event));
-    let remembered: BTreeMap<MachineId, &Name> =
+    let in_events: BTreeMap<MachineId, &Name> =
         events.flat_map(|event| event.resources.iter()).map(|resource| (resource.machine, &resource.name)).collect();
-    let name = |id: &MachineId| region.machine(*id).map(|machine| &machine.name).or(remembered.get(id).copied());
+    let name = |id: &MachineId| region.machine(*id).map(|machine| &machine.name).or(in_events.get(id).copied());
     machines.iter().filter_map(name).map(|name| name.to_string()).collect()
 }

@@ -1,4 +1,4 @@
-//! Scenarios that come with the program, and runs of these and of others.
+//! Handlers of built-in scenarios and of scenario runs.
 
 use std::time::Duration;
 
@@ -7,18 +7,17 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::{ApiError, Refusal};
+use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Body, NoQuery, Page, Params, Segment};
-use super::routes::inside;
-use super::text::Word;
+use super::text::ResourceName;
 use super::values::When;
-use super::{Api, Note, names};
+use super::{Api, AuditNote, names};
 use crate::scenario::{
-    BeginError, Handler, Inside, Progress, RunState, SHIPPED, Scenario, StepState, StepStatus, shipped,
+    BeginError, HandlerMode, Progress, RunContext, RunState, SHIPPED, Scenario, StepState, StepStatus, find_shipped,
 };
 use forewarn_api_types::nearest::hint;
 
-/// How long a request may wait for a run to go on.
+/// Maximum time that a request waits for progress of a run.
 pub const WAIT_SECS_MAX: u64 = 300;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,7 +25,7 @@ pub struct ScenarioSummary {
     pub name: String,
     pub title: String,
     pub about: String,
-    /// The machine that a handler under test is.
+    /// Machine of the handler under test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
 }
@@ -35,23 +34,23 @@ pub struct ScenarioSummary {
 pub struct ScenarioFile {
     #[serde(flatten)]
     pub summary: ScenarioSummary,
-    /// TOML.
+    /// The file, in TOML.
     pub text: String,
 }
 
-/// One of `scenario` and `text`.
+/// A run of a built-in `scenario` or of a file in `text`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRun {
-    /// The name of one that comes with the program.
+    /// Name of a built-in scenario.
     pub scenario: Option<String>,
-    /// The file itself.
+    /// Contents of a scenario file.
     pub text: Option<String>,
-    /// What to call the run of a `text`.
-    pub name: Option<Word>,
-    /// The machine that takes the place of the scenario's subject.
-    pub subject: Option<Word>,
-    /// Whether a handler asks for the subject's document, and is waited for; else the run pretends.
+    /// Name of the run of a `text`.
+    pub name: Option<ResourceName>,
+    /// Machine to use as the subject.
+    pub subject: Option<ResourceName>,
+    /// Whether to wait for a real handler on the subject. Default: false, the run simulates the handler.
     #[serde(default)]
     pub handler: bool,
 }
@@ -60,7 +59,7 @@ pub struct NewRun {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RunQuery {
-    /// Seconds to wait for the run to go on, at most 300.
+    /// Seconds to wait for progress, at most 300.
     #[param(maximum = 300)]
     pub wait: Option<u64>,
 }
@@ -70,7 +69,7 @@ pub struct Run {
     pub id: u64,
     pub name: String,
     pub title: String,
-    pub state: RunWord,
+    pub state: RunStatus,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -83,10 +82,10 @@ pub struct Run {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunStep {
     pub text: String,
-    /// In the file.
+    /// Line in the file.
     pub line: usize,
-    pub state: StepWord,
-    /// When it began.
+    pub state: RunStepStatus,
+    /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<When>,
     /// Why it failed.
@@ -95,7 +94,7 @@ pub struct RunStep {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub enum RunWord {
+pub enum RunStatus {
     Running,
     Passed,
     Failed,
@@ -103,7 +102,7 @@ pub enum RunWord {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub enum StepWord {
+pub enum RunStepStatus {
     Waiting,
     Running,
     Done,
@@ -111,17 +110,17 @@ pub enum StepWord {
 }
 
 pub async fn list(Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let value = SHIPPED.iter().map(|one| Ok(summary(one.name, &parsed(one.text)?)));
+    let value = SHIPPED.iter().map(|shipped| Ok(summary(shipped.name, &parse(shipped.text)?)));
     Ok(extract::ok(Page { value: value.collect::<Result<Vec<_>, ApiError>>()?, next: None }))
 }
 
 pub async fn get(Segment(name): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let text = find(&name)?;
-    Ok(extract::ok(ScenarioFile { summary: summary(&name, &parsed(text)?), text: text.into() }))
+    let text = find_text(&name)?;
+    Ok(extract::ok(ScenarioFile { summary: summary(&name, &parse(text)?), text: text.into() }))
 }
 
 pub async fn runs(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
-    let value: Vec<Run> = api.0.runs.list().into_iter().map(Run::from).collect();
+    let value: Vec<Run> = api.service().list_runs().into_iter().map(Run::from).collect();
     extract::ok(Page { value, next: None })
 }
 
@@ -131,43 +130,43 @@ pub async fn begin(
     Body(body): Body<NewRun>,
 ) -> Result<Response, ApiError> {
     let (name, text) = match (&body.scenario, &body.text) {
-        (Some(name), None) => (name.clone(), find(name)?),
+        (Some(name), None) => (name.clone(), find_text(name)?),
         (None, Some(text)) => (body.name.map_or_else(|| "file".into(), |name| name.0), text.as_str()),
         (Some(_), Some(_)) | (None, None) => {
-            let message =
-                "Say what to run: one of 'scenario', the name of one that ships, and 'text', a file; not both.";
-            return Err(ApiError::new(Refusal::InvalidScenario, message).about("scenario"));
+            let message = "Set either 'scenario', the name of a built-in scenario, or 'text', the contents of a file.";
+            return Err(ApiError::new(ErrorCode::InvalidScenario, message).with_target("scenario"));
         }
     };
     let scenario = match &body.subject {
-        Some(subject) => with_subject(&api, parsed(text)?, &subject.0)?,
-        None => parsed(text)?,
+        Some(subject) => replace_subject(&api, parse(text)?, &subject.0)?,
+        None => parse(text)?,
     };
-    let note = Note::new("scenario.run", name.as_str()).with(serde_json::json!({ "title": scenario.title }));
-    let handler = if body.handler { Handler::Asks } else { Handler::Absent };
-    let server = Inside {
+    let note = AuditNote::new("scenario.run", name.as_str()).with(serde_json::json!({ "title": scenario.title }));
+    let handler = if body.handler { HandlerMode::External } else { HandlerMode::Simulated };
+    let context = RunContext {
         engine: api.engine().clone(),
-        endpoint: api.0.parts.endpoint.clone(),
-        routes: inside(api.clone()),
-        by: api.by(),
+        endpoint: api.service().endpoint().clone(),
+        client: api.client(),
+        by: api.principal_name(),
     };
-    let run = api.0.runs.prepare(name, scenario, handler, server, &api.0.parts.stop).map_err(|error| {
-        let refusal = match error {
-            BeginError::TooMany => Refusal::TooManyRuns,
-            BeginError::Unfit(_) => Refusal::InvalidScenario,
-        };
-        ApiError::new(refusal, error.to_string())
-    })?;
+    let run =
+        api.service().0.runs.prepare(name, scenario, handler, context, api.service().stopping()).map_err(|error| {
+            let code = match error {
+                BeginError::TooMany => ErrorCode::TooManyRuns,
+                BeginError::NotRunnable(_) => ErrorCode::InvalidScenario,
+            };
+            ApiError::new(code, error.to_string())
+        })?;
     api.submit(forewarn_core::Command::Tick, note).await?;
     Ok(extract::accepted(Run::from(run.begin())))
 }
 
 pub async fn run(api: Api, Segment(id): Segment, Params(query): Params<RunQuery>) -> Result<Response, ApiError> {
-    let mut watch = number(&id).and_then(|id| api.0.runs.watch(id)).ok_or_else(|| no_run(&id))?;
+    let mut watch = parse_id(&id).and_then(|id| api.service().0.runs.watch(id)).ok_or_else(|| run_not_found(&id))?;
     if let Some(secs) = query.wait {
         if secs > WAIT_SECS_MAX {
-            let message = format!("The parameter 'wait' is at most {WAIT_SECS_MAX} seconds.");
-            return Err(ApiError::new(Refusal::InvalidQuery, message).about("wait"));
+            let message = format!("The query parameter 'wait' must be at most {WAIT_SECS_MAX} seconds.");
+            return Err(ApiError::new(ErrorCode::InvalidQuery, message).with_target("wait"));
         }
         if watch.borrow().state == RunState::Running {
             watch.mark_unchanged();
@@ -179,41 +178,42 @@ pub async fn run(api: Api, Segment(id): Segment, Params(query): Params<RunQuery>
 }
 
 pub async fn stop(api: Api, Segment(id): Segment, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
-    let stopped = number(&id).is_some_and(|id| api.0.runs.stop(id));
-    if stopped { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_run(&id)) }
+    let stopped = parse_id(&id).is_some_and(|id| api.service().0.runs.stop(id));
+    if stopped { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(run_not_found(&id)) }
 }
 
-fn find(name: &str) -> Result<&'static str, ApiError> {
-    shipped(name).map(|found| found.text).ok_or_else(|| {
-        let near = hint(name, SHIPPED.iter().map(|one| one.name));
-        let message = format!("There is no scenario '{name}'.{near} List the scenarios to see which there are.");
-        ApiError::new(Refusal::ScenarioNotFound, message).about(name)
+fn find_text(name: &str) -> Result<&'static str, ApiError> {
+    find_shipped(name).map(|found| found.text).ok_or_else(|| {
+        let near = hint(name, SHIPPED.iter().map(|shipped| shipped.name));
+        let message = format!("Scenario '{name}' does not exist.{near} List the scenarios to find the right name.");
+        ApiError::new(ErrorCode::ScenarioNotFound, message).with_target(name)
     })
 }
 
-fn parsed(text: &str) -> Result<Scenario, ApiError> {
+fn parse(text: &str) -> Result<Scenario, ApiError> {
     Scenario::parse(text).map_err(|problem| {
         let place = format!("line {}, column {}", problem.line, problem.column);
-        ApiError::new(Refusal::InvalidScenario, format!("The scenario cannot be run: {problem}.")).about(place)
+        ApiError::new(ErrorCode::InvalidScenario, format!("The scenario is not valid: {problem}.")).with_target(place)
     })
 }
 
-/// A machine of the scenario's own is made where it is not there; another one that is not there was mistyped.
-fn with_subject(api: &Api, scenario: Scenario, subject: &str) -> Result<Scenario, ApiError> {
+/// Replaces the subject. A machine of the scenario itself is created if needed; any other must exist.
+fn replace_subject(api: &Api, scenario: Scenario, subject: &str) -> Result<Scenario, ApiError> {
     if !scenario.subject.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(subject)) {
-        names::machine(&api.engine().snapshot().region, subject, None)?;
+        names::find_machine(&api.engine().snapshot().region, subject, None)?;
     }
-    let unfit = |why: String| ApiError::new(Refusal::InvalidScenario, format!("{why}.")).about("subject");
-    scenario.with_subject(subject).map_err(unfit)
+    let not_runnable =
+        |reason: String| ApiError::new(ErrorCode::InvalidScenario, format!("{reason}.")).with_target("subject");
+    scenario.with_subject(subject).map_err(not_runnable)
 }
 
-fn number(id: &str) -> Option<u64> {
+fn parse_id(id: &str) -> Option<u64> {
     id.parse().ok()
 }
 
-fn no_run(id: &str) -> ApiError {
-    let message = format!("There is no run '{id}', or it ended long ago. List the runs to see which there are.");
-    ApiError::new(Refusal::RunNotFound, message).about(id)
+fn run_not_found(id: &str) -> ApiError {
+    let message = format!("Run '{id}' does not exist or ended too long ago. List the runs to find the right number.");
+    ApiError::new(ErrorCode::RunNotFound, message).with_target(id)
 }
 
 fn summary(name: &str, scenario: &Scenario) -> ScenarioSummary {
@@ -225,10 +225,10 @@ impl From<Progress> for Run {
     fn from(progress: Progress) -> Run {
         let Progress { id, name, title, state, reason, started, ended, steps } = progress;
         let state = match state {
-            RunState::Running => RunWord::Running,
-            RunState::Passed => RunWord::Passed,
-            RunState::Failed => RunWord::Failed,
-            RunState::Stopped => RunWord::Stopped,
+            RunState::Running => RunStatus::Running,
+            RunState::Passed => RunStatus::Passed,
+            RunState::Failed => RunStatus::Failed,
+            RunState::Stopped => RunStatus::Stopped,
         };
         let steps = steps.into_iter().map(RunStep::from).collect();
         Run { id, name, title, state, reason, started: When(started), ended: ended.map(When), steps }
@@ -238,10 +238,10 @@ impl From<Progress> for Run {
 impl From<StepState> for RunStep {
     fn from(step: StepState) -> RunStep {
         let state = match step.status {
-            StepStatus::Waiting => StepWord::Waiting,
-            StepStatus::Running => StepWord::Running,
-            StepStatus::Done => StepWord::Done,
-            StepStatus::Failed => StepWord::Failed,
+            StepStatus::Waiting => RunStepStatus::Waiting,
+            StepStatus::Running => RunStepStatus::Running,
+            StepStatus::Done => RunStepStatus::Done,
+            StepStatus::Failed => RunStepStatus::Failed,
         };
         RunStep { text: step.text, line: step.line, state, at: step.at.map(When), message: step.message }
     }

@@ -1,6 +1,6 @@
-//! Where clients sign in: the list of endpoints, the OpenID configuration, the token endpoint, and the
-//! certificate of our authority. All of it is open to whoever reaches the listener; what must be shown
-//! is the secret in the request for a token. It is not part of the OpenAPI document: others wrote it.
+//! Sign-in for Azure clients: the list of endpoints, the OpenID configuration, the token endpoint, and the certificate of
+//! the server's own authority. These paths require no token; the token endpoint checks the client secret. They are not in
+//! the OpenAPI document, because their format is defined elsewhere.
 
 use std::collections::HashMap;
 
@@ -12,47 +12,49 @@ use http::request::Parts;
 use http::{Method, StatusCode, header};
 use serde_json::Value;
 
-use super::error::{ApiError, Refusal};
+use super::Service;
+use super::addresses::ManagementAddresses;
+use super::error::{ApiError, ErrorCode};
 use super::extract;
-use super::{Doors, Service, Via};
-use forewarn_access::tls::{base_url, now};
-use forewarn_access::{AUDIENCE, Principal, Subject, TOKEN_SECS, is_known_audience};
+use super::listener::Via;
+use forewarn_access::tls::now;
+use forewarn_access::{AUDIENCE, Principal, Subject, TOKEN_SECS};
 
-/// A request for a token has some 300 bytes.
+/// Maximum size of a token request; a typical one has about 300 bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
 
-/// Names of tenants that stand for the only one there is.
+/// Tenant names that stand for the only tenant.
 const ANY_TENANT: [&str; 3] = ["common", "organizations", "adfs"];
 
 /// Path, method and handler.
 pub fn routes() -> Vec<(&'static str, Method, MethodRouter<Service>)> {
     vec![
-        ("/ca.pem", Method::GET, get(authority)),
-        ("/metadata/endpoints", Method::GET, get(endpoints)),
-        ("/{tenant}/.well-known/openid-configuration", Method::GET, get(configuration)),
-        ("/{tenant}/v2.0/.well-known/openid-configuration", Method::GET, get(configuration)),
-        ("/{tenant}/oauth2/token", Method::POST, post(token)),
-        ("/{tenant}/oauth2/v2.0/token", Method::POST, post(token)),
+        ("/ca.pem", Method::GET, get(get_authority)),
+        ("/metadata/endpoints", Method::GET, get(get_endpoints)),
+        ("/{tenant}/.well-known/openid-configuration", Method::GET, get(get_configuration)),
+        ("/{tenant}/v2.0/.well-known/openid-configuration", Method::GET, get(get_configuration)),
+        ("/{tenant}/oauth2/token", Method::POST, post(issue_token)),
+        ("/{tenant}/oauth2/v2.0/token", Method::POST, post(issue_token)),
     ]
 }
 
-async fn authority(State(service): State<Service>) -> Result<Response, ApiError> {
-    let found = service.0.parts.doors.https.as_ref().and_then(|(_, tls)| tls.authority());
+async fn get_authority(State(service): State<Service>) -> Result<Response, ApiError> {
+    let found = service.addresses().https.as_ref().and_then(|(_, tls)| tls.authority());
     let pem = found.ok_or_else(|| {
-        let message = "This server has no authority of its own: it has no https listener, or shows a certificate that was given to it.";
-        ApiError::new(Refusal::NotFound, message)
+        let message = "This server has no certificate authority of its own: it has no HTTPS listener, or it uses a configured certificate.";
+        ApiError::new(ErrorCode::NotFound, message)
     })?;
     Ok(([(header::CONTENT_TYPE, "application/x-pem-file")], pem).into_response())
 }
 
-async fn endpoints(State(service): State<Service>, Base(base): Base, request: Request) -> Response {
+async fn get_endpoints(State(service): State<Service>, Base(base): Base, request: Request) -> Response {
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let version = query.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("api-version")).map(|(_, value)| value);
-    let tenant = service.0.parts.access.sign_in().tenant();
+    let tenant = service.access().sign_in().tenant();
     axum::Json(wire::endpoints(&base, tenant, version.as_deref())).into_response()
 }
 
-async fn configuration(
+async fn get_configuration(
     State(service): State<Service>,
     Path(tenant): Path<String>,
     Base(base): Base,
@@ -61,44 +63,43 @@ async fn configuration(
     Ok(axum::Json(wire::openid_configuration(&base, tenant)).into_response())
 }
 
-async fn token(
+async fn issue_token(
     State(service): State<Service>,
     Path(tenant): Path<String>,
     request: Request,
 ) -> Result<Response, OAuthError> {
     service.known_tenant(&tenant)?;
-    let (_, body) = extract::read(request, &service).await.map_err(|error| bad_request(error.message))?;
+    let (_, body) = extract::read_body(request, &service).await.map_err(|error| bad_request(error.message))?;
     if body.len() > FORM_BYTES_MAX {
-        return Err(bad_request(format!("The form may have {FORM_BYTES_MAX} bytes.")));
+        return Err(bad_request(format!("The form is larger than {FORM_BYTES_MAX} bytes.")));
     }
     let form: HashMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
     let field = |name: &str| form.get(name).map(String::as_str).filter(|value| !value.is_empty());
     check_grant(field("grant_type"))?;
     let subject = service.subject(field("client_id"), field("client_secret"))?;
-    let audience = audience(&service.0.parts.doors, field("scope"), field("resource"))?;
-    let issued = service.0.parts.access.sign_in().issue(&subject, &audience, now(), TOKEN_SECS);
-    tracing::info!(client = %subject.name, role = %subject.role.word(), "a client has signed in");
+    let audience = select_audience(service.addresses(), field("scope"), field("resource"))?;
+    let issued = service.access().sign_in().issue(&subject, &audience, now(), TOKEN_SECS);
+    tracing::info!(client = %subject.name, role = %subject.role.word(), "client signed in");
     let body = wire::token(&issued.token, TOKEN_SECS);
     Ok(([(header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response())
 }
 
 impl Service {
-    /// The name of the tenant in the paths of this request.
+    /// Checks that a path names the tenant of this server.
     fn known_tenant<'t>(&self, tenant: &'t str) -> Result<&'t str, OAuthError> {
-        let access = &self.0.parts.access;
+        let access = self.access();
         let is_ours = tenant.eq_ignore_ascii_case(access.sign_in().tenant()) || ANY_TENANT.contains(&tenant);
         let is_plain = tenant.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
         if is_ours || (access.is_open() && is_plain) {
             return Ok(tenant);
         }
         Err(bad_request(
-            "There is no such tenant. /metadata/endpoints says which one there is; 'common' and 'adfs' stand for it."
-                .into(),
+            "Unknown tenant. See /metadata/endpoints for the tenant of this server, or use 'common' or 'adfs'.".into(),
         ))
     }
 
     fn subject(&self, id: Option<&str>, secret: Option<&str>) -> Result<Subject, OAuthError> {
-        let access = &self.0.parts.access;
+        let access = self.access();
         if access.is_open() {
             let Principal { name, role } = Principal::owner();
             let client_id = id.unwrap_or(&name).to_owned();
@@ -106,12 +107,12 @@ impl Service {
         }
         let known = id.zip(secret).and_then(|(id, secret)| access.sign_in().client(id, secret));
         known.ok_or_else(|| {
-            // The id is not logged: people mistake one field for the other.
-            tracing::warn!("a client could not sign in");
+            // The ID is not logged, because users sometimes put the secret there.
+            tracing::warn!("client failed to sign in");
             OAuthError {
                 status: StatusCode::UNAUTHORIZED,
                 error: "invalid_client",
-                description: "The client is not known, or the secret is not its own. Clients and secrets are in the file 'clients.json' of the data directory.".into(),
+                description: "Unknown client or wrong secret. See the file 'clients.json' in the data directory for clients and their secrets.".into(),
             }
         })
     }
@@ -124,39 +125,32 @@ fn check_grant(grant: Option<&str>) -> Result<(), OAuthError> {
         Some(_) => Err(OAuthError {
             status: StatusCode::BAD_REQUEST,
             error: "unsupported_grant_type",
-            description: "Signing in is with a client and its secret: send grant_type=client_credentials, client_id and client_secret.".into(),
+            description: "Only client credentials are supported. Send grant_type=client_credentials, client_id and client_secret.".into(),
         }),
     }
 }
 
-/// Whom the token shall be for; us, when nobody is named.
-fn audience(doors: &Doors, scope: Option<&str>, resource: Option<&str>) -> Result<String, OAuthError> {
-    let named = scope.and_then(wire::resource_of_scope).or(resource);
-    match (named, scope) {
-        (Some(named), _) if doors.takes_tokens_for(named) => Ok(named.to_owned()),
+/// The audience of the requested token. Default: this server.
+fn select_audience(
+    addresses: &ManagementAddresses,
+    scope: Option<&str>,
+    resource: Option<&str>,
+) -> Result<String, OAuthError> {
+    let requested = scope.and_then(wire::resource_of_scope).or(resource);
+    match (requested, scope) {
+        (Some(requested), _) if addresses.accepts_audience(requested) => Ok(requested.to_owned()),
         (None, None) => Ok(AUDIENCE.to_owned()),
         (Some(_), _) | (None, Some(_)) => Err(OAuthError {
             status: StatusCode::BAD_REQUEST,
             error: "invalid_scope",
-            description: "Tokens are only for this server: the scope is its https address followed by /.default."
-                .into(),
+            description:
+                "This server issues tokens only for itself. Use its HTTPS address followed by /.default as the scope."
+                    .into(),
         }),
     }
 }
 
-impl Doors {
-    /// Whether a token for this audience opens anything here.
-    pub fn takes_tokens_for(&self, audience: &str) -> bool {
-        is_known_audience(audience) || self.is_audience(audience)
-    }
-
-    /// Where the https listener is, as a URL.
-    pub fn https_url(&self) -> Option<String> {
-        self.https.as_ref().map(|(bound, _)| base_url(*bound))
-    }
-}
-
-/// The https address of this server, as the client calls it when it is there already.
+/// The HTTPS URL of this server, with the host that the client used if it connected over HTTPS.
 pub struct Base(pub String);
 
 impl FromRequestParts<Service> for Base {
@@ -166,15 +160,15 @@ impl FromRequestParts<Service> for Base {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         match (parts.extensions.get::<Via>(), host) {
             (Some(Via::Https), Some(host)) => Ok(Base(format!("https://{host}"))),
-            (Some(Via::Https | Via::Http) | None, _) => service.0.parts.doors.https_url().map(Base).ok_or_else(|| {
-                let message = "This server has no https listener, and those who sign in need one. Start it with --management-tls ADDRESS.";
-                ApiError::new(Refusal::NoHttps, message)
+            (Some(Via::Https | Via::Http) | None, _) => service.addresses().https_url().map(Base).ok_or_else(|| {
+                let message = "Signing in requires an HTTPS listener. Start the server with --management-tls ADDRESS.";
+                ApiError::new(ErrorCode::NoHttps, message)
             }),
         }
     }
 }
 
-/// A refusal as OAuth's clients expect it.
+/// An error in OAuth's format.
 struct OAuthError {
     status: StatusCode,
     error: &'static str,

@@ -1,5 +1,4 @@
-//! Texts and numbers with limits, checked as they are read, so that the OpenAPI document and the server
-//! agree on what is taken.
+//! Strings and numbers with limits that are checked when they are read, so that the OpenAPI document and the server agree.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,82 +11,82 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Tags of one machine, and the characters of their parts, as the original allows.
+/// Tags of one machine and the lengths of their keys and values, as in Azure.
 pub const TAGS_MAX: usize = 50;
 pub const TAG_KEY_CHARS_MAX: usize = 512;
 pub const TAG_VALUE_CHARS_MAX: usize = 256;
 
-/// A text that no rule reads, such as a size or a location.
+/// Length of a string that no rule reads, such as a size or a location.
 pub const TEXT_CHARS_MAX: usize = 256;
 
-/// The largest whole number that every reader of JSON keeps exact.
+/// The largest integer that every JSON parser represents exactly.
 pub const NUMBER_MAX: u64 = (1 << 53) - 1;
 
-/// The name of something: of a machine, a group, a host, a zone, a network. The core takes more; what
-/// is made through this API can be written in a path and on a command line as it is.
+/// The name of a machine, group, host, zone or network. Stricter than the rules: names created through this API need no
+/// escaping in paths and on command lines.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
-pub struct Word(pub String);
+pub struct ResourceName(pub String);
 
-impl Word {
+impl ResourceName {
     pub const PATTERN: &'static str = r"^[A-Za-z0-9_.()-]{1,128}$";
 
-    pub fn new(text: String) -> Result<Word, String> {
+    pub fn new(text: String) -> Result<ResourceName, String> {
         let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
-        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.()-".contains(&byte));
-        match fits && plain {
-            true => Ok(Word(text)),
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.()-".contains(&byte));
+        match fits && is_plain {
+            true => Ok(ResourceName(text)),
             false => Err(format!(
-                "'{}' is not a name. Write 1 to {NAME_BYTES_MAX} letters, digits, '_', '.', '(', ')' or '-'",
+                "'{}' is not a valid name. Use 1 to {NAME_BYTES_MAX} letters, digits, '_', '.', '(', ')' or '-'",
                 text.chars().take(NAME_BYTES_MAX).collect::<String>()
             )),
         }
     }
 }
 
-impl From<Word> for Name {
-    fn from(word: Word) -> Name {
-        word.0.into()
+impl From<ResourceName> for Name {
+    fn from(name: ResourceName) -> Name {
+        name.0.into()
     }
 }
 
-impl<'de> Deserialize<'de> for Word {
+impl<'de> Deserialize<'de> for ResourceName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Word::new(String::deserialize(deserializer)?).map_err(D::Error::custom)
+        ResourceName::new(String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
-/// A short text for people.
+/// A short description.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct Text(pub String);
 
-const _: () = assert!(TEXT_CHARS_MAX * 4 <= DESCRIPTION_BYTES_MAX, "a text fits a description");
+const _: () = assert!(TEXT_CHARS_MAX * 4 <= DESCRIPTION_BYTES_MAX, "a short text fits a description");
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         if text.chars().count() > TEXT_CHARS_MAX {
-            return Err(D::Error::custom(format!("the text may have {TEXT_CHARS_MAX} characters")));
+            return Err(D::Error::custom(format!("the text is longer than {TEXT_CHARS_MAX} characters")));
         }
         Ok(Text(text))
     }
 }
 
-/// A whole number, from zero.
+/// A non-negative integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number(pub u64);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
-            number if number > NUMBER_MAX => Err(D::Error::custom(format!("the number may be {NUMBER_MAX}"))),
+            number if number > NUMBER_MAX => Err(D::Error::custom(format!("the number is larger than {NUMBER_MAX}"))),
             number => Ok(Number(number)),
         }
     }
 }
 
-/// An address, of either kind.
+/// An IPv4 or IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip(pub IpAddr);
 
@@ -100,8 +99,8 @@ impl Serialize for Ip {
 impl<'de> Deserialize<'de> for Ip {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let wrong = |_| D::Error::custom(format!("'{text}' is not an address. Write one like 10.0.0.4 or fd00::4"));
-        text.parse().map(Ip).map_err(wrong)
+        let invalid = |_| D::Error::custom(format!("'{text}' is not an IP address. Use the form 10.0.0.4 or fd00::4"));
+        text.parse().map(Ip).map_err(invalid)
     }
 }
 
@@ -113,14 +112,14 @@ impl<'de> Deserialize<'de> for Tags {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let tags = BTreeMap::<String, String>::deserialize(deserializer)?;
         if tags.len() > TAGS_MAX {
-            return Err(D::Error::custom(format!("there may be {TAGS_MAX} tags")));
+            return Err(D::Error::custom(format!("there are more than {TAGS_MAX} tags")));
         }
         let fits = |(key, value): (&String, &String)| {
             (1..=TAG_KEY_CHARS_MAX).contains(&key.chars().count()) && value.chars().count() <= TAG_VALUE_CHARS_MAX
         };
         if !tags.iter().all(fits) {
             return Err(D::Error::custom(format!(
-                "a tag's name has 1 to {TAG_KEY_CHARS_MAX} characters, its value up to {TAG_VALUE_CHARS_MAX}"
+                "the name of a tag must have 1 to {TAG_KEY_CHARS_MAX} characters and its value at most {TAG_VALUE_CHARS_MAX}"
             )));
         }
         Ok(Tags(tags))
@@ -146,7 +145,7 @@ fn format(name: &str) -> ObjectBuilder {
     text().format(Some(SchemaFormat::Custom(name.to_owned())))
 }
 
-schema!(Word, text().pattern(Some(Word::PATTERN)));
+schema!(ResourceName, text().pattern(Some(ResourceName::PATTERN)));
 schema!(Text, text().max_length(Some(TEXT_CHARS_MAX)));
 schema!(Number, ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(NUMBER_MAX as i64)));
 schema!(Ip, OneOfBuilder::new().item(format("ipv4")).item(format("ipv6")));

@@ -1,5 +1,5 @@
-//! Times, ids, durations and closed sets of words as the API writes and reads them. Core types are not
-//! serialisable; what is promised to strangers is promised here.
+//! Times, IDs, durations and enumerations in the API's JSON. Core types are not serializable; the public format is defined
+//! here.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use forewarn_core::{
     Cause, EventKind, EventsPolicy, EvictionPolicy, Guid, Orchestration, Power, Priority, Source, TerminateProfile,
     Timestamp, UpgradeMode,
 };
+use forewarn_wire::document::Kind;
 use forewarn_wire::{duration, guid};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
@@ -17,19 +18,18 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::object::Object;
 
-/// A point in time, RFC 3339.
+/// A point in time in RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When(pub Timestamp);
 
-/// The latest time that can be shown, near the end of 9999. What follows has years of five digits, which
-/// RFC 3339 does not know.
+/// The latest time that RFC 3339 can express, near the end of 9999.
 pub const WHEN_SECS_MAX: i64 = 253_402_207_199;
 
 impl When {
     pub fn parse(text: &str) -> Result<When, String> {
         let time: jiff::Timestamp = text
             .parse()
-            .map_err(|_| format!("'{text}' is not a time. Write RFC 3339, for example 2026-03-01T12:00:00Z"))?;
+            .map_err(|_| format!("'{text}' is not a valid time. Use RFC 3339, for example 2026-03-01T12:00:00Z"))?;
         Ok(When(Timestamp(time.as_millisecond())))
     }
 }
@@ -56,18 +56,18 @@ impl<'de> Deserialize<'de> for When {
     }
 }
 
-/// The id of an operation or machine, shown in lower case.
+/// The ID of an operation or machine, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id(pub Guid);
 
-/// The id of an event, shown in upper case as in the metadata document.
+/// The ID of an event, in upper case as in the metadata document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventName(pub Guid);
 
 pub fn parse_guid(text: &str) -> Result<Guid, String> {
     guid::parse(text)
         .map(Guid)
-        .ok_or_else(|| format!("'{text}' is not a GUID. Write it as 51941b56-8080-45ac-81ae-8bda818f5958"))
+        .ok_or_else(|| format!("'{text}' is not a GUID. Use the form 51941b56-8080-45ac-81ae-8bda818f5958"))
 }
 
 impl Serialize for Id {
@@ -112,52 +112,54 @@ text_schema!(When, "date-time");
 text_schema!(Id, "uuid");
 text_schema!(EventName, "uuid");
 
-/// A key of a PATCH whose `null` means something else than its absence.
+/// A field whose `null` differs from its absence.
 #[derive(Clone, Debug, Default)]
-pub enum Patch<T> {
+pub enum Nullable<T> {
     #[default]
     Absent,
     Null,
     Value(T),
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Nullable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map_or(Patch::Null, Patch::Value))
+        Ok(Option::deserialize(deserializer)?.map_or(Nullable::Null, Nullable::Value))
     }
 }
 
-impl<T> From<Patch<Object<T>>> for Patch<T> {
-    fn from(patch: Patch<Object<T>>) -> Self {
-        match patch {
-            Patch::Absent => Patch::Absent,
-            Patch::Null => Patch::Null,
-            Patch::Value(Object(value)) => Patch::Value(value),
+impl<T> From<Nullable<Object<T>>> for Nullable<T> {
+    fn from(field: Nullable<Object<T>>) -> Self {
+        match field {
+            Nullable::Absent => Nullable::Absent,
+            Nullable::Null => Nullable::Null,
+            Nullable::Value(Object(value)) => Nullable::Value(value),
         }
     }
 }
 
-/// For a field that is an object: `deserialize_with = "patch_object"`.
-pub fn patch_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<T>, D::Error> {
-    Patch::<Object<T>>::deserialize(deserializer).map(Patch::from)
+/// For a field that is an object: `deserialize_with = "nullable_object"`.
+pub fn nullable_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Nullable<T>, D::Error> {
+    Nullable::<Object<T>>::deserialize(deserializer).map(Nullable::from)
 }
 
-impl<T> Patch<T> {
-    /// None: stays. Some(None): goes.
+impl<T> Nullable<T> {
+    /// None keeps the value, Some(None) removes it.
     pub fn into_change(self) -> Option<Option<T>> {
         match self {
-            Patch::Absent => None,
-            Patch::Null => Some(None),
-            Patch::Value(value) => Some(Some(value)),
+            Nullable::Absent => None,
+            Nullable::Null => Some(None),
+            Nullable::Value(value) => Some(Some(value)),
         }
     }
 }
 
-/// Terminate notification: how long a deletion waits for its machine.
+/// Terminate notification: notice before a machine is deleted.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TerminateNotification {
-    /// 5 to 15 minutes, ISO 8601.
+    /// Notice of 5 to 15 minutes in ISO 8601.
     #[serde(default = "default_timeout")]
     #[schema(pattern = "^PT(([5-9]|1[0-4])M([0-5]?[0-9]S)?|15M(00?S)?|[3-8][0-9][0-9]S|900S)$", example = "PT5M")]
     pub not_before_timeout: String,
@@ -172,7 +174,7 @@ impl TerminateNotification {
         TerminateNotification { not_before_timeout: profile.text.to_string() }
     }
 
-    /// The range is the rules' business; what is no duration at all is refused here.
+    /// Refuses malformed durations; the rules check the range.
     pub fn profile(&self) -> Result<TerminateProfile, String> {
         let secs = duration::parse_secs(&self.not_before_timeout)
             .map_err(|why| format!("'{}': {why}", self.not_before_timeout))?;
@@ -180,7 +182,7 @@ impl TerminateNotification {
     }
 }
 
-/// `scheduledEventsPolicy`: what is approved without asking anybody.
+/// Events that are approved automatically (`scheduledEventsPolicy` in Azure).
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Policy {
@@ -210,33 +212,34 @@ impl From<Policy> for EventsPolicy {
     }
 }
 
-/// A closed set of words that stands for one of the core's enums, in both directions.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident = $core:ty { $($word:ident),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, ToSchema)]
-        pub enum $name { $($word),+ }
+/// An enumeration of the API that mirrors an enum of another crate, with conversions in both directions.
+macro_rules! mirror {
+    ($(#[$attribute:meta])* $name:ident = $other:ty { $($variant:ident),+ $(,)? }) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        $(#[$attribute])*
+        pub enum $name { $($variant),+ }
 
-        impl From<$core> for $name {
-            fn from(value: $core) -> Self {
-                match value { $(<$core>::$word => $name::$word),+ }
+        impl From<$other> for $name {
+            fn from(value: $other) -> Self {
+                match value { $(<$other>::$variant => $name::$variant),+ }
             }
         }
 
-        impl From<$name> for $core {
+        impl From<$name> for $other {
             fn from(value: $name) -> Self {
-                match value { $($name::$word => <$core>::$word),+ }
+                match value { $($name::$variant => <$other>::$variant),+ }
             }
         }
     };
 }
+pub(crate) use mirror;
 
-words!(
-    /// What an event does to its machines.
+mirror!(
+    /// The impact of an event on its machines.
     EventType = EventKind { Freeze, Reboot, Redeploy, Preempt, Terminate }
 );
-words!(
-    CauseWord = Cause {
+mirror!(
+    EventCause = Cause {
         HostMaintenance,
         LiveMigration,
         UserRestart,
@@ -247,9 +250,40 @@ words!(
         Deletion,
     }
 );
-words!(SourceWord = Source { Platform, User });
-words!(PowerState = Power { Running, Stopped, Deallocated });
-words!(PriorityWord = Priority { Regular, Spot });
-words!(EvictionWord = EvictionPolicy { Deallocate, Delete });
-words!(OrchestrationMode = Orchestration { Uniform, Flexible });
-words!(UpgradePolicy = UpgradeMode { Automatic, Manual, Rolling });
+mirror!(EventSource = Source { Platform, User });
+mirror!(PowerState = Power { Running, Stopped, Deallocated });
+mirror!(MachinePriority = Priority { Regular, Spot });
+mirror!(MachineEvictionPolicy = EvictionPolicy { Deallocate, Delete });
+mirror!(OrchestrationMode = Orchestration { Uniform, Flexible });
+mirror!(UpgradePolicy = UpgradeMode { Automatic, Manual, Rolling });
+
+impl From<EventType> for Kind {
+    fn from(event_type: EventType) -> Kind {
+        match event_type {
+            EventType::Freeze => Kind::Freeze,
+            EventType::Reboot => Kind::Reboot,
+            EventType::Redeploy => Kind::Redeploy,
+            EventType::Preempt => Kind::Preempt,
+            EventType::Terminate => Kind::Terminate,
+        }
+    }
+}
+
+impl EventType {
+    /// The type of this name in metadata documents.
+    pub fn of_kind(kind: Kind) -> Option<EventType> {
+        match kind {
+            Kind::Freeze => Some(EventType::Freeze),
+            Kind::Reboot => Some(EventType::Reboot),
+            Kind::Redeploy => Some(EventType::Redeploy),
+            Kind::Preempt => Some(EventType::Preempt),
+            Kind::Terminate => Some(EventType::Terminate),
+            Kind::Unknown => None,
+        }
+    }
+
+    /// The name of this type.
+    pub fn as_str(self) -> &'static str {
+        Kind::from(self).as_str()
+    }
+}

@@ -1,4 +1,4 @@
-//! Waiting for an event over HTTP: the request is held until it is true, or the time is over.
+//! Waits for an event to reach a status: the request is held until then or until a timeout.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 
-use super::error::{ApiError, Refusal};
+use super::error::{ApiError, ErrorCode};
 use super::events::Event;
 use super::extract::{self, Params};
 use super::text::Number;
@@ -18,41 +18,41 @@ use forewarn_engine::SubmitError;
 use forewarn_engine::{Milestone, WaitFor, WaitOutcome as Outcome, Waited, Whose};
 use forewarn_metadata::GaugeGuard;
 
-/// How long a request may be held, as on the metadata endpoint.
+/// Maximum time that a request is held, as on the metadata endpoint.
 pub const WAIT_SECS_MAX: u64 = 300;
 
-/// How long it is held when nobody says.
+/// Default time that a request is held.
 const WAIT_SECS_DEFAULT: u64 = 30;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WaitQuery {
-    /// How far it shall have come.
+    /// Status to wait for.
     #[param(inline)]
-    pub status: MilestoneWord,
-    /// An event of this machine.
+    pub status: WaitStatus,
+    /// Only events of this machine.
     pub machine: Option<String>,
     #[serde(rename = "type")]
     #[param(inline)]
     pub kind: Option<EventType>,
-    /// This event, also when it is over, and also when it is still to come.
+    /// Only this event, whether it is finished or does not exist yet.
     #[param(inline)]
     pub event: Option<EventName>,
-    /// What was reached at this time or later counts.
+    /// Count statuses that were reached at this time or later.
     #[param(inline)]
     pub since: Option<When>,
-    /// `after` of an answer before: nothing is missed in between.
+    /// `after` of a previous response, to continue without a gap.
     #[param(inline)]
     pub after: Option<Number>,
-    /// Seconds, 30 when left out.
+    /// Timeout in seconds. Default: 30.
     #[param(maximum = 300)]
     pub timeout: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum MilestoneWord {
+pub enum WaitStatus {
     Scheduled,
     Approved,
     Started,
@@ -61,38 +61,41 @@ pub enum MilestoneWord {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaitAnswer {
-    /// Whether it came true; false: the time is over, or it was missed.
+    /// Whether the status was reached; false after a timeout or if it was missed.
     pub met: bool,
-    /// The event ended without it, and no other that is meant is there; left out otherwise.
+    /// Whether the event finished without reaching the status and no other event matches; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub missed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<EventName>,
-    /// When it came true, or was missed.
+    /// Time at which the status was reached or missed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<When>,
-    /// The event as it is now, unless it is over for more than an hour.
+    /// Current state of the event, unless it finished more than an hour ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<Event>,
-    /// Where to go on waiting.
+    /// Position to continue from.
     pub after: u64,
 }
 
 pub async fn wait(api: Api, Params(query): Params<WaitQuery>) -> Result<Response, ApiError> {
     let timeout = query.timeout.unwrap_or(WAIT_SECS_DEFAULT);
     if timeout > WAIT_SECS_MAX {
-        return Err(ApiError::query("timeout", format!("it may be {WAIT_SECS_MAX} seconds. Ask again after that")));
+        return Err(ApiError::query(
+            "timeout",
+            format!("must be at most {WAIT_SECS_MAX} seconds. Repeat the request to wait longer"),
+        ));
     }
-    let wait = query.meant(&api.engine().snapshot().region)?;
-    let _place = api.stream()?;
-    let _waiting = GaugeGuard::new(&api.metrics().waiting);
+    let wait = query.to_wait(&api.engine().snapshot().region)?;
+    let _stream = api.service().acquire_stream()?;
+    let _waiting = GaugeGuard::new(&api.service().0.parts.metrics.waiting);
     let until = Instant::now() + Duration::from_secs(timeout);
-    let waited = api.0.parts.stop.run_until_cancelled(api.engine().wait_for(&wait, until)).await;
-    let waited = waited.ok_or(SubmitError::Stopping)?.map_err(|error| history::unreadable(&error))?;
-    Ok(extract::ok(answer(&api, &waited)))
+    let waited = api.service().stopping().run_until_cancelled(api.engine().wait_for(&wait, until)).await;
+    let waited = waited.ok_or(SubmitError::Stopping)?.map_err(|error| history::store_error(&error))?;
+    Ok(extract::ok(render_answer(&api, &waited)))
 }
 
-fn answer(api: &Api, waited: &Waited) -> WaitAnswer {
+fn render_answer(api: &Api, waited: &Waited) -> WaitAnswer {
     let snapshot = api.engine().snapshot();
     let (met, missed, found) = match waited.outcome {
         Outcome::Reached(found) => (true, false, Some(found)),
@@ -111,17 +114,17 @@ fn answer(api: &Api, waited: &Waited) -> WaitAnswer {
 }
 
 impl WaitQuery {
-    fn meant(&self, region: &Region) -> Result<WaitFor, ApiError> {
+    fn to_wait(&self, region: &Region) -> Result<WaitFor, ApiError> {
         let machine = match &self.machine {
-            Some(name) => Some(self.whose(region, name)?),
+            Some(name) => Some(self.find_machine(region, name)?),
             None => None,
         };
         Ok(WaitFor {
             milestone: match self.status {
-                MilestoneWord::Scheduled => Milestone::Scheduled,
-                MilestoneWord::Approved => Milestone::Approved,
-                MilestoneWord::Started => Milestone::Started,
-                MilestoneWord::Gone => Milestone::Gone,
+                WaitStatus::Scheduled => Milestone::Scheduled,
+                WaitStatus::Approved => Milestone::Approved,
+                WaitStatus::Started => Milestone::Started,
+                WaitStatus::Gone => Milestone::Gone,
             },
             machine,
             kind: self.kind.map(Into::into),
@@ -131,12 +134,12 @@ impl WaitQuery {
         })
     }
 
-    /// Who asks for what has been may name a machine that is gone.
-    fn whose(&self, region: &Region, name: &str) -> Result<Whose, ApiError> {
-        let asks_for_the_past = self.event.is_some() || self.since.is_some() || self.after.is_some();
-        match names::machine(region, name, None) {
+    /// A wait that includes the past can name a deleted machine.
+    fn find_machine(&self, region: &Region, name: &str) -> Result<Whose, ApiError> {
+        let includes_past = self.event.is_some() || self.since.is_some() || self.after.is_some();
+        match names::find_machine(region, name, None) {
             Ok(machine) => Ok(Whose::of(&machine)),
-            Err(error) if asks_for_the_past && error.code == Refusal::MachineNotFound.status_and_code().1 => {
+            Err(error) if includes_past && error.code == ErrorCode::MachineNotFound.status_and_code().1 => {
                 Ok(Whose::past(names::without_group(name)))
             }
             Err(error) => Err(error),

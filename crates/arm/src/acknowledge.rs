@@ -1,4 +1,4 @@
-//! `Microsoft.Maintenance`: approving events from outside their machines, one or several.
+//! Approval of scheduled events through `Microsoft.Maintenance`, one or several at a time.
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::settings::APPROVALS_MAX;
@@ -11,80 +11,83 @@ use serde_json::{Value, json};
 
 use super::call::Call;
 use super::fields::{invalid, missing};
-use super::{availability_sets, machines, scale_sets};
-use forewarn_api::Note;
-use forewarn_api::error::{ApiError, Refusal};
+use super::groups::{self, GroupType};
+use super::machines;
+use forewarn_api::AuditNote;
+use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_engine::SubmitError;
 
 /// `POST …/scheduledevents/ID/acknowledge`.
-pub async fn one(call: Call) -> Result<Response, ApiError> {
-    let within = within(&call.arm.snapshot().region, call.id())?;
+pub async fn approve_one(call: Call) -> Result<Response, ApiError> {
+    let within = resolve_scope(&call.arm.snapshot().region, call.id())?;
     let name = call.id().name().map_or("", |name| name.as_str());
     match approve(&call, within, name).await? {
         Ok(()) => Ok(axum::Json(json!({ "value": "Successfully Approved" })).into_response()),
-        Err(refused) => Ok((refused.status(), axum::Json(refused.error(name).body())).into_response()),
+        Err(error) => Ok((error.status(), axum::Json(error.to_arm(name).body())).into_response()),
     }
 }
 
-/// `POST …/scheduledevents` with `{"value": ["ID", …]}`: each for itself.
-pub async fn several(call: Call) -> Result<Response, ApiError> {
-    let within = within(&call.arm.snapshot().region, call.id())?;
+/// `POST …/scheduledevents` with `{"value": ["ID", …]}`; each event is approved on its own.
+pub async fn approve_many(call: Call) -> Result<Response, ApiError> {
+    let within = resolve_scope(&call.arm.snapshot().region, call.id())?;
     let body = call.json()?;
     let ids =
         body.get("value").and_then(Value::as_array).filter(|ids| !ids.is_empty()).ok_or_else(|| missing("value"))?;
     if ids.len() > APPROVALS_MAX {
         return Err(Rejection::TooManyApprovals.into());
     }
-    let mut refused = Vec::new();
+    let mut errors = Vec::new();
     for id in ids {
-        let id = id.as_str().ok_or_else(|| invalid("value", "must be a list of event ids"))?;
-        if let Err(why) = approve(&call, within.clone(), id).await? {
-            refused.push(why.error(id).about(id));
+        let id = id.as_str().ok_or_else(|| invalid("value", "must be a list of event IDs"))?;
+        if let Err(error) = approve(&call, within.clone(), id).await? {
+            errors.push(error.to_arm(id).about(id));
         }
     }
-    if refused.is_empty() {
+    if errors.is_empty() {
         let value = json!({ "value": "Successfully approved all Scheduled Events in the list" });
         return Ok(axum::Json(value).into_response());
     }
-    let message = format!("{} of {} events could not be approved; the details say why.", refused.len(), ids.len());
-    let error = ArmError::new("MultiStatusResponse", message).with_details(refused);
+    let message = format!("{} of {} events could not be approved. See 'details'.", errors.len(), ids.len());
+    let error = ArmError::new("MultiStatusResponse", message).with_details(errors);
     Ok((StatusCode::MULTI_STATUS, axum::Json(error.body())).into_response())
 }
 
-/// Why one event was not approved.
-enum Refused {
+/// The reason why an event was not approved.
+enum ApprovalError {
     NotFound,
-    Over,
+    Finished,
 }
 
-impl Refused {
+impl ApprovalError {
     fn status(&self) -> StatusCode {
         match self {
-            Refused::NotFound => StatusCode::NOT_FOUND,
-            Refused::Over => StatusCode::CONFLICT,
+            ApprovalError::NotFound => StatusCode::NOT_FOUND,
+            ApprovalError::Finished => StatusCode::CONFLICT,
         }
     }
 
-    fn error(&self, id: &str) -> ArmError {
+    fn to_arm(&self, id: &str) -> ArmError {
         match self {
-            Refused::NotFound => ArmError::new(
+            ApprovalError::NotFound => ArmError::new(
                 "NotFound",
-                format!("There is no event '{id}' in the document of this resource. List its scheduled events."),
+                format!(
+                    "Event '{id}' was not found among the scheduled events of this resource. List its scheduled events."
+                ),
             ),
-            Refused::Over => ArmError::new("Conflict", format!("The event '{id}' is over.")),
+            ApprovalError::Finished => ArmError::new("Conflict", format!("Event '{id}' is finished.")),
         }
     }
 }
 
-/// The outer error is of the request, the inner one of the event.
-async fn approve(call: &Call, within: Within, id: &str) -> Result<Result<(), Refused>, ApiError> {
-    let Some(event) = guid::parse(id).map(forewarn_core::Guid) else { return Ok(Err(Refused::NotFound)) };
+/// The outer error concerns the request, the inner one the event.
+async fn approve(call: &Call, within: Within, id: &str) -> Result<Result<(), ApprovalError>, ApiError> {
+    let Some(event) = guid::parse(id).map(forewarn_core::Guid) else { return Ok(Err(ApprovalError::NotFound)) };
     let command = approval(call, within, event);
-    let note = Note::new("approve", guid::Upper(event.0).to_string());
-    match call.arm.api.engine().submit(command, Some(call.arm.api.asked(note))).await {
+    let note = AuditNote::new("approve", guid::Upper(event.0).to_string());
+    match call.arm.api.engine().submit(command, Some(call.arm.api.audit(note))).await {
         Ok(_) => Ok(Ok(())),
-        Err(SubmitError::Rejected(Rejection::UnknownEvents(_))) => Ok(Err(Refused::NotFound)),
-        Err(SubmitError::Rejected(Rejection::EventOver(_))) => Ok(Err(Refused::Over)),
+        Err(SubmitError::Rejected(Rejection::UnknownEvents(_))) => Ok(Err(ApprovalError::NotFound)),
+        Err(SubmitError::Rejected(Rejection::EventOver(_))) => Ok(Err(ApprovalError::Finished)),
         Err(error) => Err(error.into()),
     }
 }
@@ -93,16 +96,20 @@ fn approval(call: &Call, within: Within, event: EventId) -> Command {
     Command::Approve { by: Approver::Management(call.arm.by.clone()), within, events: vec![event] }
 }
 
-/// The documents of the resource that the extension hangs on.
-pub fn within(region: &Region, id: &ResourceId) -> Result<Within, ApiError> {
+/// The part of the region whose events an extension resource shows.
+pub fn resolve_scope(region: &Region, id: &ResourceId) -> Result<Within, ApiError> {
     let base = id.base();
     match base.kind().as_deref() {
         Some("Microsoft.Compute/virtualMachines") => Ok(Within::ScopeOf(machines::find(region, &base)?.id)),
-        Some("Microsoft.Compute/virtualMachineScaleSets") => Ok(Within::Group(scale_sets::find(region, &base)?.id)),
-        Some("Microsoft.Compute/availabilitySets") => Ok(Within::Group(availability_sets::find(region, &base)?.id)),
+        Some("Microsoft.Compute/virtualMachineScaleSets") => {
+            Ok(Within::Group(groups::find(region, &base, GroupType::ScaleSet)?.id))
+        }
+        Some("Microsoft.Compute/availabilitySets") => {
+            Ok(Within::Group(groups::find(region, &base, GroupType::AvailabilitySet)?.id))
+        }
         Some(_) | None => {
-            let message = "Scheduled events are those of virtual machines, scale sets and availability sets.";
-            Err(ApiError::new(Refusal::InvalidResourceType, message).about(base.to_string()))
+            let message = "Only virtual machines, scale sets and availability sets have scheduled events.";
+            Err(ApiError::new(ErrorCode::InvalidResourceType, message).with_target(base.to_string()))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What is done to machines: one, or many of a set. Where events come of it the answer lasts as long as they do; the rest
-//! is over at once, and says so when it is asked.
+//! Actions on one machine or on instances of a scale set. Actions that create events are long-running operations until
+//! those events are finished; the others finish at once.
 
 use std::sync::Arc;
 
@@ -9,125 +9,126 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::call::Call;
-use super::instances::{self, Chosen, chosen};
+use super::fields::missing;
+use super::instances::{self, Selection, select_instances};
 use super::machines;
 use super::operations::Ticket;
 use super::scale_sets;
-use forewarn_api::Note;
+use forewarn_api::AuditNote;
 use forewarn_api::error::ApiError;
 
-/// What somebody wants to have done.
+/// An action on machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
+enum Action {
     Restart,
     Redeploy,
     PerformMaintenance,
     Start,
     PowerOff,
     Deallocate,
-    /// Nothing that the rules know: the machine keeps its place, its name and its power.
+    /// Accepted and ignored: the rules know no disks.
     Reimage,
 }
 
-/// How a deed is done.
-enum Way {
+/// The effect of an action on the region.
+enum Effect {
     /// One operation for all machines.
-    Asking(fn(Vec<MachineId>) -> Request),
-    Switching(Power),
-    Nothing,
+    StartOperation(fn(Vec<MachineId>) -> Request),
+    SetPower(Power),
+    None,
 }
 
-impl Deed {
+impl Action {
     fn name(self) -> &'static str {
         match self {
-            Deed::Restart => "restart",
-            Deed::Redeploy => "redeploy",
-            Deed::PerformMaintenance => "perform-maintenance",
-            Deed::Start => "start",
-            Deed::PowerOff => "stop",
-            Deed::Deallocate => "deallocate",
-            Deed::Reimage => "reimage",
+            Action::Restart => "restart",
+            Action::Redeploy => "redeploy",
+            Action::PerformMaintenance => "perform-maintenance",
+            Action::Start => "start",
+            Action::PowerOff => "stop",
+            Action::Deallocate => "deallocate",
+            Action::Reimage => "reimage",
         }
     }
 
-    fn way(self) -> Way {
+    fn effect(self) -> Effect {
         match self {
-            Deed::Restart => Way::Asking(|machines| Request::Restart { machines }),
-            Deed::Redeploy => Way::Asking(|machines| Request::Redeploy { machines }),
-            Deed::PerformMaintenance => Way::Asking(|machines| Request::PerformMaintenance { machines }),
-            Deed::Start => Way::Switching(Power::Running),
-            Deed::PowerOff => Way::Switching(Power::Stopped),
-            Deed::Deallocate => Way::Switching(Power::Deallocated),
-            Deed::Reimage => Way::Nothing,
+            Action::Restart => Effect::StartOperation(|machines| Request::Restart { machines }),
+            Action::Redeploy => Effect::StartOperation(|machines| Request::Redeploy { machines }),
+            Action::PerformMaintenance => Effect::StartOperation(|machines| Request::PerformMaintenance { machines }),
+            Action::Start => Effect::SetPower(Power::Running),
+            Action::PowerOff => Effect::SetPower(Power::Stopped),
+            Action::Deallocate => Effect::SetPower(Power::Deallocated),
+            Action::Reimage => Effect::None,
         }
     }
 }
 
-/// The three doors of a deed: a virtual machine, an instance, a set.
-macro_rules! deed {
-    ($module:ident, $deed:ident) => {
+/// The handlers of an action: on a virtual machine, on an instance, on a scale set.
+macro_rules! action {
+    ($module:ident, $action:ident) => {
         pub mod $module {
             use super::*;
 
             pub async fn machine(call: Call) -> Result<Response, ApiError> {
                 let machine = machines::find(&call.arm.snapshot().region, call.id())?;
-                done_to(&call, Deed::$deed, vec![machine]).await
+                perform(&call, Action::$action, vec![machine]).await
             }
 
             pub async fn instance(call: Call) -> Result<Response, ApiError> {
                 let machine = instances::find(&call.arm.snapshot().region, call.id())?;
-                done_to(&call, Deed::$deed, vec![machine]).await
+                perform(&call, Action::$action, vec![machine]).await
             }
 
             pub async fn set(call: Call) -> Result<Response, ApiError> {
-                done_to_set(&call, Deed::$deed).await
+                perform_on_set(&call, Action::$action).await
             }
         }
     };
 }
 
-deed!(restart, Restart);
-deed!(redeploy, Redeploy);
-deed!(perform_maintenance, PerformMaintenance);
-deed!(start, Start);
-deed!(power_off, PowerOff);
-deed!(deallocate, Deallocate);
-deed!(reimage, Reimage);
+action!(restart, Restart);
+action!(redeploy, Redeploy);
+action!(perform_maintenance, PerformMaintenance);
+action!(start, Start);
+action!(power_off, PowerOff);
+action!(deallocate, Deallocate);
+action!(reimage, Reimage);
 
-async fn done_to_set(call: &Call, deed: Deed) -> Result<Response, ApiError> {
+async fn perform_on_set(call: &Call, action: Action) -> Result<Response, ApiError> {
     let region = &call.arm.snapshot().region;
     let group = scale_sets::find(region, call.id())?;
-    let machines = match (chosen(region, &group, &call.may_json()?)?, deed.way()) {
-        // Who says "all" means those that it can be done to.
-        (Chosen::All(mut machines), Way::Asking(_)) => {
+    let machines = match (select_instances(region, &group, &call.optional_json()?)?, action.effect()) {
+        // "All" means all that the action applies to.
+        (Selection::All(mut machines), Effect::StartOperation(_)) => {
             machines.retain(|machine| machine.power == Power::Running);
             machines
         }
-        (chosen, Way::Asking(_) | Way::Switching(_) | Way::Nothing) => chosen.machines(),
+        (selection, Effect::StartOperation(_) | Effect::SetPower(_) | Effect::None) => selection.machines(),
     };
-    done_to(call, deed, machines).await
+    perform(call, action, machines).await
 }
 
-async fn done_to(call: &Call, deed: Deed, machines: Vec<Arc<Machine>>) -> Result<Response, ApiError> {
-    let over = Ticket::over(call.arm.api.engine().now());
-    let (ticket, commands) = match deed.way() {
-        Way::Asking(_) if machines.is_empty() => (over, Vec::new()),
-        Way::Asking(request) => {
+async fn perform(call: &Call, action: Action, machines: Vec<Arc<Machine>>) -> Result<Response, ApiError> {
+    let finished = Ticket::finished(call.arm.api.engine().now());
+    let (ticket, commands) = match action.effect() {
+        Effect::StartOperation(_) if machines.is_empty() => (finished, Vec::new()),
+        Effect::StartOperation(request) => {
             let ids = machines.iter().map(|machine| machine.id).collect();
             Ticket::of_requests(&call.arm, vec![request(ids)])
         }
-        Way::Switching(power) => {
+        Effect::SetPower(power) => {
             let switch = |machine: &Arc<Machine>| Command::SetPower { machine: machine.id, power };
-            (over, machines.iter().map(switch).collect())
+            (finished, machines.iter().map(switch).collect())
         }
-        Way::Nothing => (over, Vec::new()),
+        Effect::None => (finished, Vec::new()),
     };
-    call.arm.commit(commands, Note::new(deed.name(), target(&machines)), |_| Vec::new()).await?;
+    call.arm.commit(commands, AuditNote::new(action.name(), name_machines(&machines)), |_| Vec::new()).await?;
     Ok(ticket.accepted(call))
 }
 
-/// Whom the audit trail names: a few, and how many more.
-fn target(machines: &[Arc<Machine>]) -> String {
+/// The machines as the audit trail names them: the first few, then the number of the others.
+fn name_machines(machines: &[Arc<Machine>]) -> String {
     const NAMED_MAX: usize = 10;
     let mut text = machines.iter().take(NAMED_MAX).map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
     if machines.len() > NAMED_MAX {
@@ -136,37 +137,37 @@ fn target(machines: &[Arc<Machine>]) -> String {
     text
 }
 
-/// Deletes instances: one operation, however many they are.
+/// Deletes instances in one operation.
 pub async fn delete_instances(call: Call) -> Result<Response, ApiError> {
     let body = call.json()?;
     if body.get("instanceIds").and_then(Value::as_array).is_none_or(|ids| ids.is_empty()) {
-        return Err(super::fields::missing("instanceIds"));
+        return Err(missing("instanceIds"));
     }
     let region = &call.arm.snapshot().region;
     let group = scale_sets::find(region, call.id())?;
-    let machines = chosen(region, &group, &body)?.machines();
+    let machines = select_instances(region, &group, &body)?.machines();
     let ids: Vec<_> = machines.iter().map(|machine| machine.id).collect();
     let requests = if ids.is_empty() { Vec::new() } else { vec![Request::Delete { machines: ids, group: None }] };
     let (ticket, commands) = Ticket::of_requests(&call.arm, requests);
-    let note = Note::new("scale-set.delete-instances", group.name.as_ref())
-        .with(serde_json::json!({ "instances": target(&machines) }));
+    let note = AuditNote::new("scale-set.delete-instances", group.name.as_ref())
+        .with(serde_json::json!({ "instances": name_machines(&machines) }));
     call.arm.commit(commands, note, |_| Vec::new()).await?;
     Ok(ticket.accepted(&call))
 }
 
-/// Brings instances to the latest model.
+/// Upgrades instances to the latest model.
 pub async fn upgrade(call: Call) -> Result<Response, ApiError> {
     let region = &call.arm.snapshot().region;
     let group = scale_sets::find(region, call.id())?;
-    let machines = match chosen(region, &group, &call.may_json()?)? {
-        // An empty list is all, to the rules.
-        Chosen::All(_) => Vec::new(),
-        Chosen::These(machines) => machines.iter().map(|machine| machine.id).collect(),
+    let machines = match select_instances(region, &group, &call.optional_json()?)? {
+        // To the rules, an empty list means all instances.
+        Selection::All(_) => Vec::new(),
+        Selection::These(machines) => machines.iter().map(|machine| machine.id).collect(),
     };
-    let note = Note::new("scale-set.upgrade", group.name.as_ref());
+    let note = AuditNote::new("scale-set.upgrade", group.name.as_ref());
     let command = Command::UpgradeInstances { group: group.id, machines };
     call.arm.commit(vec![command], note, |_| Vec::new()).await?;
-    Ok(Ticket::over(call.arm.api.engine().now()).accepted(&call))
+    Ok(Ticket::finished(call.arm.api.engine().now()).accepted(&call))
 }
 
 pub mod simulate_eviction {
@@ -182,10 +183,10 @@ pub mod simulate_eviction {
         evict(&call, &machine).await
     }
 
-    /// Nobody waits for it: clients take nothing but 204.
+    /// Responds with 204: clients accept no other status here.
     async fn evict(call: &Call, machine: &Machine) -> Result<Response, ApiError> {
         let (_, commands) = Ticket::of_requests(&call.arm, vec![Request::Evict { machine: machine.id }]);
-        call.arm.commit(commands, Note::new("evict", machine.name.as_ref()), |_| Vec::new()).await?;
+        call.arm.commit(commands, AuditNote::new("evict", machine.name.as_ref()), |_| Vec::new()).await?;
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 }

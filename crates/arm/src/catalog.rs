@@ -1,15 +1,15 @@
-//! What clients look up before they ask for anything: images, sizes, places, providers, operations.
+//! Static lists that clients read before they create anything: images, sizes, locations, providers, operations.
 //!
-//! Nothing is booted from an image and no size is out of stock here, so these are small tables that never say no to
-//! something plausible. They know nothing of what exists in the region.
+//! No image is ever booted and every size is available, so these small tables accept any plausible value. They do not depend
+//! on the region.
 
 use forewarn_wire::arm::types;
 use serde_json::{Value, json};
 
-/// What every list of versions of an image shows, unless the image is one of ours with a version of its own.
-const VERSION_OF_ANY_IMAGE: &str = "1.0.0";
+/// The version of images that are not in `IMAGES`.
+const VERSION_DEFAULT: &str = "1.0.0";
 
-/// A version is as long as a name may be, so that it can be in an id.
+/// A version is part of a resource ID, so it must not be longer than a name.
 const VERSION_BYTES_MAX: usize = 64;
 
 struct Image {
@@ -29,7 +29,7 @@ const fn windows(alias: &'static str, sku: &'static str, version: &'static str) 
     Image { alias, os: "Windows", publisher: "MicrosoftWindowsServer", offer: "WindowsServer", sku, version }
 }
 
-/// The short names that clients know, and `UbuntuLTS`, which is in many a tutorial and no longer in the clients.
+/// The aliases that clients know, and `UbuntuLTS`, which many tutorials still use.
 const IMAGES: &[Image] = &[
     linux("UbuntuLTS", ["Canonical", "UbuntuServer", "18.04-LTS", "18.04.202401161"]),
     linux("Ubuntu2204", ["Canonical", "0001-com-ubuntu-server-jammy", "22_04-lts-gen2", "22.04.202401010"]),
@@ -48,7 +48,7 @@ const IMAGES: &[Image] = &[
     windows("Win2016Datacenter", "2016-datacenter-gensecond", "14393.6614.240104"),
 ];
 
-/// The document of image aliases, as `vmImageAliasDoc` names it.
+/// The document of image aliases (`vmImageAliasDoc`).
 pub fn image_aliases() -> Value {
     let of = |os: &str| -> Value {
         let images = IMAGES.iter().filter(|image| image.os == os);
@@ -70,7 +70,7 @@ fn alias(image: &Image) -> Value {
     })
 }
 
-/// An image of the market place, as it stands in a path.
+/// A marketplace image, as a path names it.
 #[derive(Debug, Clone, Copy)]
 pub struct ImagePath<'a> {
     pub subscription: &'a str,
@@ -80,18 +80,18 @@ pub struct ImagePath<'a> {
     pub sku: &'a str,
 }
 
-/// The versions of an image, newest first: a list without an envelope. Every image has one.
+/// The versions of an image, newest first, as a bare array. Every image has exactly one.
 pub fn image_versions(image: ImagePath<'_>) -> Value {
     let known = IMAGES.iter().find(|known| {
         known.publisher.eq_ignore_ascii_case(image.publisher)
             && known.offer.eq_ignore_ascii_case(image.offer)
             && known.sku.eq_ignore_ascii_case(image.sku)
     });
-    let version = known.map_or(VERSION_OF_ANY_IMAGE, |known| known.version);
+    let version = known.map_or(VERSION_DEFAULT, |known| known.version);
     json!([version_entry(image, version)])
 }
 
-/// One version of an image. None: no version looks like this.
+/// One version of an image, or None if the version is malformed.
 pub fn image_version(image: ImagePath<'_>, version: &str) -> Option<Value> {
     let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if version.len() > VERSION_BYTES_MAX || !version.split('.').all(number) {
@@ -128,7 +128,7 @@ const fn size(name: &'static str, family: &'static str, vcpus: u32, memory_gib: 
     Size { name, family, vcpus, memory_gib }
 }
 
-/// Sizes that clients choose by default, and a few of each common family. Others are accepted too.
+/// The default sizes of clients and a few of each common family. Other sizes are accepted too.
 const SIZES: &[Size] = &[
     size("Standard_B1s", "standardBSFamily", 1, 1),
     size("Standard_B2s", "standardBSFamily", 2, 4),
@@ -143,13 +143,13 @@ const SIZES: &[Size] = &[
 
 const ZONES: [&str; 3] = ["1", "2", "3"];
 
-/// The sizes of machines that can be had at these places, all of them in three zones.
+/// The VM sizes in these locations, all of them in three zones.
 pub fn skus(locations: &[&str]) -> Value {
     let items: Vec<Value> = SIZES.iter().map(|size| sku(size, locations)).collect();
     json!({ "value": items })
 }
 
-/// The places that everybody knows.
+/// The names of the known locations.
 pub fn location_names() -> impl Iterator<Item = &'static str> {
     LOCATIONS.iter().map(|(name, _)| *name)
 }
@@ -177,7 +177,7 @@ fn sku(size: &Size, locations: &[&str]) -> Value {
     })
 }
 
-/// Names of places and how people call them.
+/// Locations: name and display name.
 const LOCATIONS: &[(&str, &str)] = &[
     ("eastus", "East US"),
     ("westus2", "West US 2"),
@@ -189,7 +189,7 @@ const LOCATIONS: &[(&str, &str)] = &[
     ("southeastasia", "Southeast Asia"),
 ];
 
-/// The places of a subscription. `own`, where this region says that it is, comes first.
+/// The locations of a subscription, beginning with `own`, the location of this region.
 pub fn locations(subscription: &str, own: &str) -> Value {
     let named = LOCATIONS.iter().find(|(name, _)| *name == own).map_or(own, |(_, display)| display);
     let others = LOCATIONS.iter().copied().filter(|(name, _)| *name != own);
@@ -211,7 +211,7 @@ fn location(subscription: &str, name: &str, display: &str) -> Value {
     })
 }
 
-/// All providers that there are.
+/// All providers.
 pub fn providers(subscription: &str, location: &str) -> Value {
     let mut namespaces: Vec<&str> = types::ALL.iter().filter_map(|known| known.name.split('/').next()).collect();
     namespaces.dedup();
@@ -219,7 +219,7 @@ pub fn providers(subscription: &str, location: &str) -> Value {
     json!({ "value": items })
 }
 
-/// One provider, its types and their api-versions. The namespace is in any case; None: there is none.
+/// One provider with its types and their api-versions. The namespace is matched without regard to case.
 pub fn provider(subscription: &str, namespace: &str, location: &str) -> Option<Value> {
     let of_namespace = types::ALL.iter().filter_map(|known| {
         let (space, resource_type) = known.name.split_once('/')?;
@@ -242,20 +242,20 @@ pub fn provider(subscription: &str, namespace: &str, location: &str) -> Option<V
     }))
 }
 
-/// What can be done to machines, wherever they are.
-const ON_MACHINES: &[&str] =
+/// The actions on machines of every kind.
+const MACHINE_ACTIONS: &[&str] =
     &["start", "powerOff", "restart", "redeploy", "reimage", "deallocate", "performMaintenance"];
 
-/// What can be done to a type of resource beside reading, writing and deleting it.
+/// The actions of each resource type besides read, write and delete.
 const ACTIONS: &[(&str, &[&[&str]])] = &[
-    ("Microsoft.Compute/virtualMachines", &[ON_MACHINES, &["simulateEviction"]]),
-    ("Microsoft.Compute/virtualMachineScaleSets", &[ON_MACHINES, &["manualUpgrade", "delete"]]),
-    ("Microsoft.Compute/virtualMachineScaleSets/virtualMachines", &[ON_MACHINES, &["simulateEviction"]]),
+    ("Microsoft.Compute/virtualMachines", &[MACHINE_ACTIONS, &["simulateEviction"]]),
+    ("Microsoft.Compute/virtualMachineScaleSets", &[MACHINE_ACTIONS, &["manualUpgrade", "delete"]]),
+    ("Microsoft.Compute/virtualMachineScaleSets/virtualMachines", &[MACHINE_ACTIONS, &["simulateEviction"]]),
     ("Microsoft.Compute/availabilitySets", &[]),
     ("Microsoft.Maintenance/scheduledevents", &[&["acknowledge"]]),
 ];
 
-/// The operations of a provider, in any case. None: there is no such provider.
+/// The operations of a provider. The namespace is matched without regard to case.
 pub fn operations(namespace: &str) -> Option<Value> {
     let in_namespace = |name: &str| name.split('/').next().is_some_and(|space| space.eq_ignore_ascii_case(namespace));
     if !types::ALL.iter().any(|known| in_namespace(known.name)) {
@@ -300,7 +300,7 @@ mod tests {
     };
 
     #[test]
-    fn every_alias_says_its_architecture_and_ubuntu_lts_is_there() {
+    fn every_alias_is_complete_and_ubuntu_lts_exists() {
         let document = image_aliases();
         let aliases = &document["outputs"]["aliases"]["value"];
         for os in ["Linux", "Windows"] {
@@ -316,11 +316,11 @@ mod tests {
     }
 
     #[test]
-    fn the_version_that_is_listed_can_be_asked_for() {
+    fn a_listed_version_can_be_requested() {
         for image in [JAMMY, ImagePath { publisher: "x", ..JAMMY }] {
             let listed = image_versions(image);
             let name = listed[0]["name"].as_str().expect("a version has a name");
-            let one = image_version(image, name).expect("a listed version is there");
+            let one = image_version(image, name).expect("a listed version exists");
             assert_eq!(one["id"], listed[0]["id"]);
             assert!(one["properties"].is_object());
         }
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_in_three_zones_of_the_place() {
+    fn sizes_are_in_three_zones_of_the_location() {
         let skus = skus(&["westeurope"]);
         for sku in skus["value"].as_array().expect("sizes are a list") {
             assert_eq!(sku["locationInfo"][0]["location"], "westeurope");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_regions_own_place_is_first_and_once() {
+    fn the_own_location_is_listed_first_and_once() {
         let names = |own: &str| -> Vec<String> {
             let list = locations("S", own);
             list["value"].as_array().unwrap().iter().map(|place| place["name"].as_str().unwrap().to_owned()).collect()
@@ -356,10 +356,11 @@ mod tests {
 
     #[test]
     fn providers_list_their_types_with_api_versions() {
-        let compute = provider("S", "microsoft.compute", "here").expect("there is a provider for machines");
+        let compute = provider("S", "microsoft.compute", "here").expect("the compute provider exists");
         assert_eq!(compute["namespace"], "Microsoft.Compute");
         let sets = compute["resourceTypes"].as_array().unwrap();
-        let sets = sets.iter().find(|kind| kind["resourceType"] == "availabilitySets").expect("sets are a type");
+        let sets =
+            sets.iter().find(|kind| kind["resourceType"] == "availabilitySets").expect("availability sets are a type");
         assert!(sets["apiVersions"][0].is_string());
         assert_eq!(provider("S", "Microsoft.Storage", "here"), None);
         let all = providers("S", "here");
@@ -368,9 +369,9 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_those_of_the_provider() {
+    fn operations_belong_to_the_requested_provider() {
         let names = |namespace: &str| -> Vec<String> {
-            let list = operations(namespace).expect("the provider is there");
+            let list = operations(namespace).expect("the provider exists");
             list["value"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
         };
         assert!(names("Microsoft.Compute").contains(&"Microsoft.Compute/virtualMachines/restart/action".to_owned()));

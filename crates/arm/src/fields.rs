@@ -1,10 +1,10 @@
-//! Reading and writing the members of bodies by their place, `properties.hardwareProfile.vmSize`. A null is a member
-//! that is not there, and `"true"` is true: templates are written so.
+//! Access to the properties of a JSON body by their path, such as `properties.hardwareProfile.vmSize`. A null counts as a
+//! missing property, and `"true"` as true, because templates contain both.
 
 use forewarn_core::settings::NAME_BYTES_MAX;
 use serde_json::{Map, Value};
 
-use forewarn_api::error::{ApiError, Refusal};
+use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_api::text::{TEXT_CHARS_MAX, Tags};
 
 pub fn at<'a>(value: &'a Value, place: &str) -> Option<&'a Value> {
@@ -16,8 +16,8 @@ pub fn text<'a>(value: &'a Value, place: &str) -> Result<Option<&'a str>, ApiErr
     match at(value, place) {
         None => Ok(None),
         Some(Value::String(text)) if text.chars().count() <= TEXT_CHARS_MAX => Ok(Some(text)),
-        Some(Value::String(_)) => Err(invalid(place, format!("may have {TEXT_CHARS_MAX} characters"))),
-        Some(_) => Err(invalid(place, "must be a text")),
+        Some(Value::String(_)) => Err(invalid(place, format!("must have at most {TEXT_CHARS_MAX} characters"))),
+        Some(_) => Err(invalid(place, "must be a string")),
     }
 }
 
@@ -31,7 +31,7 @@ pub fn boolean(value: &Value, place: &str) -> Result<Option<bool>, ApiError> {
     }
 }
 
-/// A whole number. Templates give them as text, too.
+/// An unsigned integer. Templates also contain them as strings.
 pub fn number(value: &Value, place: &str) -> Result<Option<u32>, ApiError> {
     let number = match at(value, place) {
         None => return Ok(None),
@@ -39,27 +39,27 @@ pub fn number(value: &Value, place: &str) -> Result<Option<u32>, ApiError> {
         Some(Value::String(text)) => text.parse().ok(),
         Some(_) => None,
     };
-    number.map(Some).ok_or_else(|| invalid(place, "must be a whole number from 0"))
+    number.map(Some).ok_or_else(|| invalid(place, "must be a non-negative integer"))
 }
 
-/// One of these words, in any case.
-pub fn word<T: Copy>(value: &Value, place: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+/// One of these names, without regard to case.
+pub fn keyword<T: Copy>(value: &Value, place: &str, names: &[(&str, T)]) -> Result<Option<T>, ApiError> {
     let Some(given) = text(value, place)? else { return Ok(None) };
-    match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(given)) {
-        Some((_, meaning)) => Ok(Some(*meaning)),
+    match names.iter().find(|(name, _)| name.eq_ignore_ascii_case(given)) {
+        Some((_, value)) => Ok(Some(*value)),
         None => {
-            let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-            Err(invalid(place, format!("is '{given}', and must be one of {known}")))
+            let known = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            Err(invalid(place, format!("is '{given}', but must be one of {known}")))
         }
     }
 }
 
-/// Texts that are names, such as zones.
+/// A list of names, such as zones.
 pub fn names<'a>(value: &'a Value, place: &str, count_max: usize) -> Result<Vec<&'a str>, ApiError> {
     let list = match at(value, place) {
         None => return Ok(Vec::new()),
         Some(Value::Array(list)) if list.len() <= count_max => list,
-        Some(Value::Array(_)) => return Err(invalid(place, format!("may have {count_max} entries"))),
+        Some(Value::Array(_)) => return Err(invalid(place, format!("must have at most {count_max} entries"))),
         Some(_) => return Err(invalid(place, "must be a list")),
     };
     let name = |value: &'a Value| value.as_str().filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()));
@@ -72,20 +72,20 @@ pub fn tags(value: &Value) -> Result<Option<Vec<(String, String)>>, ApiError> {
     Ok(Some(tags.0.into_iter().collect()))
 }
 
-/// Puts a member in its place and makes the objects on the way.
+/// Sets a property and creates the objects on its path.
 pub fn put(value: &mut Value, place: &str, new: impl Into<Value>) {
-    let (way, key) = place.rsplit_once('.').map_or((None, place), |(way, key)| (Some(way), key));
+    let (parents, key) = place.rsplit_once('.').map_or((None, place), |(parents, key)| (Some(parents), key));
     let mut object = value;
-    for step in way.into_iter().flat_map(|way| way.split('.')) {
+    for step in parents.into_iter().flat_map(|parents| parents.split('.')) {
         object = members(object).entry(step).or_insert_with(|| Value::Object(Map::new()));
     }
     members(object).insert(key.to_owned(), new.into());
 }
 
 pub fn remove(value: &mut Value, place: &str) {
-    let (way, key) = place.rsplit_once('.').map_or((None, place), |(way, key)| (Some(way), key));
+    let (parents, key) = place.rsplit_once('.').map_or((None, place), |(parents, key)| (Some(parents), key));
     let mut object = value;
-    for step in way.into_iter().flat_map(|way| way.split('.')) {
+    for step in parents.into_iter().flat_map(|parents| parents.split('.')) {
         let Some(next) = object.get_mut(step) else { return };
         object = next;
     }
@@ -94,7 +94,7 @@ pub fn remove(value: &mut Value, place: &str) {
     }
 }
 
-/// The members of an object; what is none becomes one.
+/// The members of an object. Any other value is replaced by an empty object.
 fn members(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -108,13 +108,18 @@ fn members(value: &mut Value) -> &mut Map<String, Value> {
 }
 
 pub fn invalid(place: &str, problem: impl std::fmt::Display) -> ApiError {
-    ApiError::new(Refusal::InvalidParameter, format!("The member '{place}' {problem}.")).about(place)
+    ApiError::new(ErrorCode::InvalidParameter, format!("The property '{place}' {problem}.")).with_target(place)
 }
 
-/// A new resource needs it.
+/// The error for a name that is not valid.
+pub fn invalid_name(place: &str, reason: impl std::fmt::Display) -> ApiError {
+    ApiError::new(ErrorCode::InvalidParameter, format!("The property '{place}': {reason}.")).with_target(place)
+}
+
+/// The error for a property that a new resource requires.
 pub fn missing(place: &str) -> ApiError {
     let message = format!("Required parameter '{place}' is missing (null): a new resource needs it.");
-    ApiError::new(Refusal::InvalidParameter, message).about(place)
+    ApiError::new(ErrorCode::InvalidParameter, message).with_target(place)
 }
 
 #[cfg(test)]
@@ -123,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn members_are_found_put_and_removed_by_their_place() {
+    fn properties_are_read_set_and_removed_by_path() {
         let mut body = json!({ "a": { "b": "x", "gone": null }, "n": "7" });
         assert_eq!(text(&body, "a.b").unwrap(), Some("x"));
         assert_eq!(text(&body, "a.gone").unwrap(), None);
@@ -136,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn words_and_truth_come_in_any_case_and_as_text() {
+    fn keywords_and_booleans_are_read_in_any_case_and_as_strings() {
         let body = json!({ "mode": "manual", "yes": "True", "no": false, "odd": "perhaps" });
-        assert_eq!(word(&body, "mode", &[("Automatic", 1), ("Manual", 2)]).unwrap(), Some(2));
+        assert_eq!(keyword(&body, "mode", &[("Automatic", 1), ("Manual", 2)]).unwrap(), Some(2));
         assert_eq!(boolean(&body, "yes").unwrap(), Some(true));
         assert_eq!(boolean(&body, "no").unwrap(), Some(false));
         assert!(boolean(&body, "odd").is_err());
-        let refused = word(&body, "odd", &[("Automatic", 1)]).unwrap_err();
-        assert_eq!(refused.message, "The member 'odd' is 'perhaps', and must be one of Automatic.");
+        let refused = keyword(&body, "odd", &[("Automatic", 1)]).unwrap_err();
+        assert_eq!(refused.message, "The property 'odd' is 'perhaps', but must be one of Automatic.");
     }
 }

@@ -1,16 +1,19 @@
-//! The management API in the shape of Azure Resource Manager, for the tools and libraries that speak it already.
+//! The management API in the shape of Azure Resource Manager, for the tools and libraries that already speak it.
 //!
 //! ```text
-//!  request ─▶ call (path, query, body) ─▶ routes (the table) ─▶ one file per type of resource
-//!                                                                 │ bodies ⇄ commands and attachments
-//!                            region and attachments ◀── render ───┤
-//!                            Engine::submit_all ◀── write ────────┘
+//!  request ─▶ call (path, query, body) ─▶ routes (the table) ─▶ one module per resource type
+//!                                                                │ bodies ⇄ commands and attachments
+//!                           region and attachments ◀── render ───┤
+//!                           Engine::submit_all ◀───── write ─────┘
 //! ```
 //!
-//! A body lives as an attachment of the machine or group that it describes, or of the region when it describes neither
-//! (resource groups, network resources, deployments). What the rules know is always shown as the region has it, never as the
-//! body does, so that machines and groups made through any other door are seen here, too. It decides nothing: rules are the
-//! core's, and a refusal becomes a status in `api::error`, the same as for the native API.
+//! The body of a resource is stored as an attachment of the machine or group that it describes, or of the region if it
+//! describes neither (resource groups, network resources, deployments). Everything that the rules know is shown as the
+//! region has it, never from the stored body, so machines and groups that were created through another API appear here
+//! too. This crate makes no decisions: the rules are in `core`, and `forewarn_api::error` maps each rejection to a status.
+//!
+//! Modules depend on each other in one direction: shared helpers (`call`, `fields`, `resource`, `page`, `operations`,
+//! `write`, `render`), then the resource types, then `routes`.
 
 mod acknowledge;
 mod actions;
@@ -19,6 +22,7 @@ mod call;
 pub mod catalog;
 mod deployments;
 mod fields;
+mod group_records;
 mod groups;
 mod instances;
 mod locks;
@@ -29,6 +33,7 @@ mod operations;
 mod page;
 mod profile;
 mod render;
+mod resource;
 mod resource_groups;
 mod routes;
 mod scale_sets;
@@ -48,18 +53,18 @@ use forewarn_api::{Api, Service, not_found};
 use locks::Locks;
 pub use routes::shapes;
 
-/// Where clients find which image a short name stands for. They ask before they have a token.
+/// The document of image aliases. Clients request it before they have a token.
 const ALIASES_PATH: &str = "/aliases.json";
 
-/// Adds ARM's paths to a router. They are its fallback, because they are matched by a table of their own, without regard to
-/// case.
+/// Adds the ARM paths to a router. They are its fallback, because they are matched by a table of their own, without
+/// regard to case.
 pub fn mount(router: Router<Service>) -> Router<Service> {
     let locks = Arc::new(Locks::default());
     let answer = move |api: Api, request: Request| answer(api, locks.clone(), request);
-    router.route(ALIASES_PATH, get(image_aliases)).fallback(answer)
+    router.route(ALIASES_PATH, get(get_image_aliases)).fallback(answer)
 }
 
-async fn image_aliases() -> Response {
+async fn get_image_aliases() -> Response {
     axum::Json(catalog::image_aliases()).into_response()
 }
 
@@ -68,5 +73,5 @@ async fn answer(api: Api, locks: Arc<Locks>, request: Request) -> Response {
     if !is_arm_path(path) {
         return not_found(path).into_response();
     }
-    call::answer(api, locks, request).await
+    routes::answer(api, locks, request).await
 }

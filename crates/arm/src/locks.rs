@@ -1,11 +1,10 @@
-//! Reading a resource, merging what is given into it and writing it back is one step for everybody else who wants to
-//! change the same resource.
+//! Locks that make read, merge and write of a resource one step for concurrent requests.
 //!
-//! A deployment is locked while its resources are, one after the other, and a machine while its network cards are, all
-//! together. So each of the three has locks of its own, and nobody waits in a circle:
+//! A deployment is locked while its resources are locked one after the other, and a machine while its network interfaces are
+//! locked together. Each of the three has its own locks, and they are always taken in this order, so no deadlock is possible:
 //!
 //! ```text
-//!  deployments ─▶ resources ─▶ network, in the order of their numbers
+//!  deployments ─▶ resources ─▶ network, in the order of their stripe numbers
 //! ```
 
 use std::collections::BTreeSet;
@@ -14,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use forewarn_wire::arm::id::ResourceId;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Locks of each kind. Resources that share one wait for each other without need, which at so many hardly ever happens.
+/// Locks of each kind. Resources that share a lock wait for each other needlessly, which is rare with this many.
 const STRIPES: usize = 64;
 
 pub struct Locks {
@@ -31,12 +30,12 @@ impl Default for Locks {
 }
 
 impl Locks {
-    pub async fn of(&self, id: &ResourceId) -> MutexGuard<'_, ()> {
+    pub async fn lock(&self, id: &ResourceId) -> MutexGuard<'_, ()> {
         self.stripe(id).lock().await
     }
 
-    /// All of these network cards, whatever their ids say that they are.
-    pub async fn of_cards(&self, ids: &[ResourceId]) -> Vec<MutexGuard<'_, ()>> {
+    /// Locks all of these network interfaces, whatever type their IDs claim.
+    pub async fn lock_interfaces(&self, ids: &[ResourceId]) -> Vec<MutexGuard<'_, ()>> {
         let numbers: BTreeSet<usize> = ids.iter().map(number).collect();
         let mut held = Vec::with_capacity(numbers.len());
         for number in numbers {
@@ -84,15 +83,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_machine_never_waits_for_its_cards_nor_a_card_for_another() {
+    async fn a_machine_never_waits_for_its_interfaces_nor_an_interface_for_another() {
         let locks = Locks::default();
         let machine = id("Microsoft.Compute/virtualMachines/vm");
-        let _held = locks.of(&machine).await;
-        let card = |n: usize| id(&format!("Microsoft.Network/networkInterfaces/card{n}"));
-        let mut cards: Vec<ResourceId> = (0..10 * STRIPES).map(card).collect();
-        // Somebody may write anything there.
-        cards.push(machine);
-        let held = locks.of_cards(&cards).await;
+        let _held = locks.lock(&machine).await;
+        let interface = |n: usize| id(&format!("Microsoft.Network/networkInterfaces/card{n}"));
+        let mut interfaces: Vec<ResourceId> = (0..10 * STRIPES).map(interface).collect();
+        // A body can list any ID as a network interface.
+        interfaces.push(machine);
+        let held = locks.lock_interfaces(&interfaces).await;
         assert_eq!(held.len(), STRIPES);
         assert!(locks.stripe(&id("microsoft.network/NETWORKINTERFACES/Card7")).try_lock().is_err());
     }

@@ -1,4 +1,4 @@
-//! What clients look up before they ask for anything, from the catalogue.
+//! Handlers of the lists that clients read before they create anything. The data is in `catalog`.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::catalog::{self, ImagePath};
-use super::resource_groups;
-use forewarn_api::error::{ApiError, Refusal};
+use super::group_records;
+use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_wire::arm::compute::LOCATION_DEFAULT;
 
 pub async fn locations(call: Call) -> Result<Response, ApiError> {
@@ -21,26 +21,26 @@ pub async fn providers(call: Call) -> Result<Response, ApiError> {
 
 pub async fn provider(call: Call) -> Result<Response, ApiError> {
     let namespace = namespace(&call);
-    shown(&call, catalog::provider(call.subscription(), &namespace, LOCATION_DEFAULT))
+    respond(&call, catalog::provider(call.subscription(), &namespace, LOCATION_DEFAULT))
 }
 
-/// What may be done, for lists of permissions.
+/// Operations of a provider, for permission lists.
 pub async fn operations(call: Call) -> Result<Response, ApiError> {
     let namespace = namespace(&call);
-    shown(&call, catalog::operations(&namespace))
+    respond(&call, catalog::operations(&namespace))
 }
 
 fn namespace(call: &Call) -> String {
     call.id().provider.as_ref().map_or_else(String::new, |provider| provider.namespace.to_string())
 }
 
-/// Sizes; `$filter=location eq '…'` says where, else wherever somebody may want a machine.
+/// VM sizes in the location of `$filter=location eq '…'`, or in all known and used locations.
 pub async fn skus(call: Call) -> Result<Response, ApiError> {
-    let asked = call.query("$filter").and_then(|filter| filter.split_once(" eq ")).map(|(_, location)| location);
-    if let Some(location) = asked {
+    let filter = call.query("$filter").and_then(|filter| filter.split_once(" eq ")).map(|(_, location)| location);
+    if let Some(location) = filter {
         return Ok(axum::Json(catalog::skus(&[location.trim_matches([' ', '\''])])).into_response());
     }
-    let groups = resource_groups::records(&call.arm, call.id().subscription()).await?;
+    let groups = group_records::read_all(&call.arm, call.id().subscription()).await?;
     let used = groups.iter().filter_map(|group| group["location"].as_str()).map(str::to_owned);
     let known = catalog::location_names().chain([LOCATION_DEFAULT]).map(str::to_owned);
     let all: BTreeSet<String> = used.chain(known).collect();
@@ -52,7 +52,7 @@ pub async fn image_versions(call: Call) -> Result<Response, ApiError> {
 }
 
 pub async fn image_version(call: Call) -> Result<Response, ApiError> {
-    shown(&call, catalog::image_version(image(&call), call.name(5)))
+    respond(&call, catalog::image_version(image(&call), call.name(5)))
 }
 
 fn image(call: &Call) -> ImagePath<'_> {
@@ -65,10 +65,10 @@ fn image(call: &Call) -> ImagePath<'_> {
     }
 }
 
-fn shown(call: &Call, found: Option<Value>) -> Result<Response, ApiError> {
-    let nothing = || {
+fn respond(call: &Call, found: Option<Value>) -> Result<Response, ApiError> {
+    let missing = || {
         let path = call.path.to_string();
-        ApiError::new(Refusal::ResourceNotFound, format!("There is nothing at '{path}'.")).about(path)
+        ApiError::new(ErrorCode::ResourceNotFound, format!("Nothing was found at '{path}'.")).with_target(path)
     };
-    Ok(axum::Json(found.ok_or_else(nothing)?).into_response())
+    Ok(axum::Json(found.ok_or_else(missing)?).into_response())
 }

@@ -1,5 +1,5 @@
-//! Virtual machines: those on their own, those of availability sets, and the instances of Flexible scale sets. Instances of
-//! Uniform sets are in `instances`.
+//! Handlers of virtual machines: standalone machines, members of availability sets, and instances of Flexible scale sets.
+//! Instances of Uniform sets are in `instances`.
 
 use std::sync::Arc;
 
@@ -12,94 +12,91 @@ use forewarn_store::Owner;
 use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
 
-use super::call::{Arm, Call, home_of};
-use super::fields::{self, at, invalid, missing, text, word};
-use super::groups::{self, Kind};
+use super::call::{Arm, Call};
+use super::fields::{self, at, invalid, invalid_name, keyword, missing, text};
+use super::groups::{self, GroupType};
 use super::network;
 use super::operations::Ticket;
-use super::page::{self, Wanted};
+use super::page::{self, PageRequest};
 use super::profile::{self, EVICTIONS, PRIORITIES};
-use super::render::{self, Form, View};
-use super::resource_groups::{is_home, same_location};
-use super::write::{How, Identity, Written, stored};
+use super::render::{self, ResourceForm, View};
+use super::resource::{home_of, immutable, is_in_group, is_same_home, is_same_location, last_name, not_found};
+use super::write::{WantedIdentity, WriteMode, Written, body_attachment, write_handlers};
 use forewarn_access::random_guid;
-use forewarn_api::Note;
-use forewarn_api::error::{ApiError, Refusal};
-use forewarn_api::text::Word;
+use forewarn_api::AuditNote;
+use forewarn_api::error::{ApiError, ErrorCode};
+use forewarn_api::text::ResourceName;
 use forewarn_api::values::When;
 
-pub async fn put(call: Call) -> Result<Response, ApiError> {
-    Ok(write(&call.arm, call.id(), &call.json()?, How::Put).await?.into_response(&call))
-}
+write_handlers!();
 
-pub async fn patch(call: Call) -> Result<Response, ApiError> {
-    Ok(write(&call.arm, call.id(), &call.json()?, How::Patch).await?.into_response(&call))
-}
-
-pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Result<Written, ApiError> {
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
     profile::check_version(&arm.version, at(given, "properties"), "VirtualMachineProperties")?;
-    let turn = arm.turn(id).await?;
+    let lock = arm.lock_for_write(id).await?;
     let name = last_name(id);
-    let existing = arm.snapshot().region.machine_at(&turn.home, name).cloned();
+    let existing = arm.snapshot().region.machine_at(&lock.home, name).cloned();
     match existing {
-        Some(machine) if is_virtual_machine(&machine) => change(arm, &machine, given, how).await,
+        Some(machine) if is_virtual_machine(&machine) => change(arm, &machine, given, mode).await,
         Some(machine) => {
-            let message = format!("The name '{}' belongs to an instance of a Uniform scale set.", machine.name);
-            Err(ApiError::new(Refusal::OperationNotAllowed, message).about(name))
+            let message = format!(
+                "The name '{}' is used by an instance of a Uniform scale set. Choose another name.",
+                machine.name
+            );
+            Err(ApiError::new(ErrorCode::OperationNotAllowed, message).with_target(name))
         }
-        None if how == How::Patch => Err(not_found(id)),
-        None => create(arm, turn.home.clone(), name, given).await,
+        None if mode == WriteMode::Patch => Err(not_found(id)),
+        None => create(arm, lock.home.clone(), name, given).await,
     }
 }
 
 async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
-    let mut body = How::Put.merged(&Value::Null, given);
+    let mut body = WriteMode::Put.merge(&Value::Null, given);
     text(&body, "location")?.ok_or_else(|| missing("location"))?;
     fields::put(&mut body, "properties.timeCreated", When(arm.api.engine().now()).to_string());
     let snapshot = arm.snapshot();
     let properties = at(&body, "properties").cloned().unwrap_or_default();
     let new = NewMachine {
         vm_id: random_guid(),
-        name: Word::new(name.to_owned()).map_err(|why| invalid("name", why))?.into(),
+        name: ResourceName::new(name.to_owned()).map_err(|reason| invalid_name("name", reason))?.into(),
         home,
         place: place(&snapshot.region, &properties)?,
         host: None,
         update_domain: None,
         fault_domain: None,
         zone: zone(&body)?,
-        priority: word(&properties, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
-        eviction: word(&properties, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
+        priority: keyword(&properties, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
+        eviction: keyword(&properties, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
         addresses: AddressWish::FromPool,
         terminate: profile::terminate(&properties)?,
         policy: profile::policy(&properties)?,
         details: Arc::new(details(&body, &properties, &Details::default())?),
     };
-    let identity = Identity::wanted(arm, &body, None, new.vm_id)?;
-    let cards = network::cards_of(&properties);
-    let _cards_held = arm.locks.of_cards(&cards).await;
-    let mut attachments = network::attached_to(arm, &cards, &new.home, &new.name).await?;
-    let note = Note::new("vm.create", name);
+    let identity = WantedIdentity::from_body(arm, &body, None, new.vm_id)?;
+    let interfaces = network::interfaces_of(&properties);
+    let _interface_locks = arm.locks.lock_interfaces(&interfaces).await;
+    let mut attachments = network::attach_to_machine(arm, &interfaces, &new.home, &new.name).await?;
+    let note = AuditNote::new("vm.create", name);
     let attach = move |answers: &[Answer]| {
         let Some(Answer::Machine(id)) = answers.first() else { return Vec::new() };
-        attachments.extend([stored(Owner::Machine(*id), &body), identity.attachment(Owner::Machine(*id))]);
+        attachments.extend([body_attachment(Owner::Machine(*id), &body), identity.attachment(Owner::Machine(*id))]);
         attachments
     };
     let done = arm.commit(vec![Command::RegisterMachine(Box::new(new))], note, attach).await?;
     let region = &done.snapshot.region;
-    let made = match done.answers.first() {
+    let created = match done.answers.first() {
         Some(Answer::Machine(id)) => region.machine(*id),
         Some(Answer::Done | Answer::Group { .. } | Answer::Operation(_) | Answer::Scaled { .. }) | None => None,
     };
-    let machine = made.ok_or_else(|| gone(name))?;
-    let resource = render::machine(arm, region, machine, Form::VirtualMachine, View::Without).await?;
+    let machine = created.ok_or_else(|| deleted_meanwhile(name))?;
+    let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;
     Ok(Written { is_new: true, resource, pending: None })
 }
 
-async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, how: How) -> Result<Written, ApiError> {
+async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
     let snapshot = arm.snapshot();
-    let shown = render::machine(arm, &snapshot.region, machine, Form::VirtualMachine, View::Without).await?;
-    let merged = how.merged(&shown, given);
-    check_fixed(&snapshot.region, machine, &shown, &merged)?;
+    let current = render::machine(arm, &snapshot.region, machine, ResourceForm::VirtualMachine, View::Without).await?;
+    let merged = mode.merge(&current, given);
+    check_immutable(&snapshot.region, machine, &current, &merged)?;
     let properties = at(&merged, "properties").cloned().unwrap_or_default();
     let terminate = profile::terminate(&properties)?;
     let policy = profile::policy(&properties)?;
@@ -117,68 +114,71 @@ async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, how: How) -> R
         true => Vec::new(),
         false => vec![Command::ChangeMachine { machine: id, change: Box::new(change) }],
     };
-    let identity = Identity::wanted(arm, &merged, arm.identity(Owner::Machine(id)).await?, machine.vm_id)?;
-    let attach = move |_: &[Answer]| vec![stored(Owner::Machine(id), &merged), identity.attachment(Owner::Machine(id))];
-    let done = arm.commit(commands, Note::new("vm.change", machine.name.as_ref()), attach).await?;
+    let identity =
+        WantedIdentity::from_body(arm, &merged, arm.read_identity(Owner::Machine(id)).await?, machine.vm_id)?;
+    let attach =
+        move |_: &[Answer]| vec![body_attachment(Owner::Machine(id), &merged), identity.attachment(Owner::Machine(id))];
+    let done = arm.commit(commands, AuditNote::new("vm.change", machine.name.as_ref()), attach).await?;
     let region = &done.snapshot.region;
-    let machine = region.machine(id).ok_or_else(|| gone(&machine.name))?;
-    let resource = render::machine(arm, region, machine, Form::VirtualMachine, View::Without).await?;
+    let machine = region.machine(id).ok_or_else(|| deleted_meanwhile(&machine.name))?;
+    let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;
     Ok(Written { is_new: false, resource, pending: None })
 }
 
-/// What a machine is made with stays for its life.
-fn check_fixed(region: &Region, machine: &Machine, shown: &Value, merged: &Value) -> Result<(), ApiError> {
-    let (before, after) = (text(shown, "location")?.unwrap_or_default(), text(merged, "location")?.unwrap_or_default());
-    if !same_location(before, after) {
-        return Err(fixed("location"));
+/// Refuses changes of properties that are fixed at creation.
+fn check_immutable(region: &Region, machine: &Machine, current: &Value, merged: &Value) -> Result<(), ApiError> {
+    let (before, after) =
+        (text(current, "location")?.unwrap_or_default(), text(merged, "location")?.unwrap_or_default());
+    if !is_same_location(before, after) {
+        return Err(immutable("location"));
     }
     let properties = at(merged, "properties").cloned().unwrap_or_default();
-    if word(&properties, "priority", PRIORITIES)?.is_some_and(|priority| priority != machine.priority) {
-        return Err(fixed("properties.priority"));
+    if keyword(&properties, "priority", PRIORITIES)?.is_some_and(|priority| priority != machine.priority) {
+        return Err(immutable("properties.priority"));
     }
-    let eviction = word(&properties, "evictionPolicy", EVICTIONS)?;
+    let eviction = keyword(&properties, "evictionPolicy", EVICTIONS)?;
     if eviction.is_some_and(|eviction| eviction != machine.eviction) {
-        return Err(fixed("properties.evictionPolicy"));
+        return Err(immutable("properties.evictionPolicy"));
     }
     for (kind, place) in MEMBERSHIPS {
-        if set_in(region, &properties, kind, place)?.is_some_and(|given| machine.seat.group() != Some(given)) {
-            return Err(fixed(&format!("properties.{place}")));
+        if find_membership(region, &properties, kind, place)?.is_some_and(|given| machine.seat.group() != Some(given)) {
+            return Err(immutable(&format!("properties.{place}")));
         }
     }
     Ok(())
 }
 
-pub fn fixed(place: &str) -> ApiError {
-    let message = format!("Changing property '{place}' is not allowed. Delete the resource and make it again.");
-    ApiError::new(Refusal::PropertyChangeNotAllowed, message).about(place)
-}
-
 fn place(region: &Region, properties: &Value) -> Result<Place, ApiError> {
-    let [one, other] = MEMBERSHIPS.map(|(kind, place)| set_in(region, properties, kind, place));
+    let [one, other] = MEMBERSHIPS.map(|(kind, place)| find_membership(region, properties, kind, place));
     match (one?, other?) {
         (None, None) => Ok(Place::Standalone),
         (Some(set), None) => Ok(Place::AvailabilitySet(set)),
         (None, Some(set)) => Ok(Place::FlexibleSet(set)),
         (Some(_), Some(_)) => {
-            let message = "A machine is in an availability set or in a scale set. Leave one of them out.";
-            Err(ApiError::new(Refusal::OperationNotAllowed, message).about("properties.virtualMachineScaleSet"))
+            let message = "A machine can be in an availability set or in a scale set, not in both. Omit one of them.";
+            Err(ApiError::new(ErrorCode::OperationNotAllowed, message).with_target("properties.virtualMachineScaleSet"))
         }
     }
 }
 
-/// Where a body says what its machine is a member of.
-const MEMBERSHIPS: [(Kind, &str); 2] =
-    [(Kind::AvailabilitySet, "availabilitySet"), (Kind::ScaleSet, "virtualMachineScaleSet")];
+/// The properties that name the group of a machine.
+const MEMBERSHIPS: [(GroupType, &str); 2] =
+    [(GroupType::AvailabilitySet, "availabilitySet"), (GroupType::ScaleSet, "virtualMachineScaleSet")];
 
-fn set_in(region: &Region, properties: &Value, kind: Kind, place: &str) -> Result<Option<GroupId>, ApiError> {
+fn find_membership(
+    region: &Region,
+    properties: &Value,
+    kind: GroupType,
+    place: &str,
+) -> Result<Option<GroupId>, ApiError> {
     let Some(given) = text(properties, &format!("{place}.id"))? else { return Ok(None) };
     let place = format!("properties.{place}.id");
     let id = ResourceId::parse(given).map_err(|error| invalid(&place, error))?;
     match groups::find(region, &id, kind) {
         Ok(group) if id.kind().as_deref() == Some(kind.resource_type()) => Ok(Some(group.id)),
         Ok(_) | Err(_) => {
-            let message = format!("There is no {} '{given}'. Create it first.", kind.words());
-            Err(ApiError::new(Refusal::ResourceNotFound, message).about(place))
+            let message = format!("The {} '{given}' was not found. Create it first.", kind.name());
+            Err(ApiError::new(ErrorCode::ResourceNotFound, message).with_target(place))
         }
     }
 }
@@ -192,89 +192,93 @@ fn details(body: &Value, properties: &Value, before: &Details) -> Result<Details
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
-    shown(&call, find, Form::VirtualMachine).await
+    respond(&call, find, ResourceForm::VirtualMachine).await
 }
 
 pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
-    view_shown(&call, find)
+    respond_view(&call, find)
 }
 
-/// How a machine is found by the id that it has here: on its own, or as an instance.
+/// Finds a machine by its resource ID, as a virtual machine or as an instance.
 pub type Find = fn(&Region, &ResourceId) -> Result<Arc<Machine>, ApiError>;
 
-pub async fn shown(call: &Call, find: Find, form: Form) -> Result<Response, ApiError> {
+pub async fn respond(call: &Call, find: Find, form: ResourceForm) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let machine = find(&snapshot.region, call.id())?;
-    let shown = render::machine(&call.arm, &snapshot.region, &machine, form, View::asked(call)).await?;
-    Ok(axum::Json(shown).into_response())
+    let resource = render::machine(&call.arm, &snapshot.region, &machine, form, View::of(call)).await?;
+    Ok(axum::Json(resource).into_response())
 }
 
-pub fn view_shown(call: &Call, find: Find) -> Result<Response, ApiError> {
+pub fn respond_view(call: &Call, find: Find) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let machine = find(&snapshot.region, call.id())?;
     Ok(axum::Json(render::instance_view(&snapshot.region, &machine)).into_response())
 }
 
-/// Of a resource group, or of the whole subscription.
+/// Lists the machines of a resource group or of the subscription.
 pub async fn list(call: Call) -> Result<Response, ApiError> {
-    let wanted = Wanted::of(&call)?;
+    let request = PageRequest::of(&call)?;
     let snapshot = call.arm.snapshot();
     let region = &snapshot.region;
-    let set = call.query("$filter").map(|filter| set_of_filter(region, filter)).transpose()?;
+    let set = call.query("$filter").map(|filter| parse_set_filter(region, filter)).transpose()?;
     let view = match call.query("statusOnly") {
         Some(only) if only.eq_ignore_ascii_case("true") => View::With,
         Some(_) | None => View::Without,
     };
     let home = call.home();
-    let in_group = super::call::is_in_group(call.id());
+    let in_group = is_in_group(call.id());
     let is_wanted = |machine: &&Arc<Machine>| {
         is_virtual_machine(machine)
             && machine.home.subscription.eq_ignore_ascii_case(&home.subscription)
-            && (!in_group || is_home(&machine.home, &home))
+            && (!in_group || is_same_home(&machine.home, &home))
             && set.is_none_or(|set| machine.seat.group() == Some(set))
     };
-    let after = wanted.after_number()?.map(MachineId);
-    let mut found: Vec<_> = region.machines_after(after).filter(is_wanted).take(wanted.limit + 1).cloned().collect();
-    let next = wanted.cut(&mut found, |machine| machine.id.0.to_string());
-    Ok(page::shown(&call, render::machines(&call.arm, region, &found, Form::VirtualMachine, view).await?, next))
+    let after = request.after_number()?.map(MachineId);
+    let mut found: Vec<_> = region.machines_after(after).filter(is_wanted).take(request.limit + 1).cloned().collect();
+    let next = request.cut(&mut found, |machine| machine.id.0.to_string());
+    Ok(page::respond(
+        &call,
+        render::machines(&call.arm, region, &found, ResourceForm::VirtualMachine, view).await?,
+        next,
+    ))
 }
 
 /// `'virtualMachineScaleSet/id' eq '…'`.
-fn set_of_filter(region: &Region, filter: &str) -> Result<GroupId, ApiError> {
+fn parse_set_filter(region: &Region, filter: &str) -> Result<GroupId, ApiError> {
     let quoted =
-        filter.split_once(" eq ").map(|(what, id)| (what.trim_matches([' ', '\'']), id.trim_matches([' ', '\''])));
+        filter.split_once(" eq ").map(|(key, id)| (key.trim_matches([' ', '\'']), id.trim_matches([' ', '\''])));
     let id = match quoted {
-        Some((what, id)) if what.eq_ignore_ascii_case("virtualMachineScaleSet/id") => id,
+        Some((key, id)) if key.eq_ignore_ascii_case("virtualMachineScaleSet/id") => id,
         Some(_) | None => {
-            return Err(ApiError::query("$filter", "only 'virtualMachineScaleSet/id' eq '<id>' is understood"));
+            return Err(ApiError::query("$filter", "only 'virtualMachineScaleSet/id' eq '<id>' is supported"));
         }
     };
     let id = ResourceId::parse(id).map_err(|error| ApiError::query("$filter", error))?;
-    Ok(groups::find(region, &id, Kind::ScaleSet)?.id)
+    Ok(groups::find(region, &id, GroupType::ScaleSet)?.id)
 }
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
     delete_found(&call, find).await
 }
 
-/// With notice where there is some to give.
+/// Deletes a machine, with notice if it has a terminate notification.
 pub async fn delete_found(call: &Call, find: Find) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
-    let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(groups::nothing_to_delete()) };
+    let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(groups::already_deleted()) };
     let request = Request::Delete { machines: vec![machine.id], group: None };
     let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
-    call.arm.commit(commands, Note::new("delete", machine.name.as_ref()), |_| Vec::new()).await?;
+    call.arm.commit(commands, AuditNote::new("delete", machine.name.as_ref()), |_| Vec::new()).await?;
     Ok(ticket.accepted(call))
 }
 
-/// The machine that an id names.
+/// The virtual machine that an ID names.
 pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Machine>, ApiError> {
     let id = id.base();
     let machine = region.machine_at(&home_of(&id), last_name(&id)).filter(|machine| is_virtual_machine(machine));
     machine.cloned().ok_or_else(|| not_found(&id))
 }
 
-/// Instances of Uniform sets and role instances are not.
+/// Whether a machine is a virtual machine resource; instances of Uniform sets and role instances are not.
 fn is_virtual_machine(machine: &Machine) -> bool {
     match machine.seat {
         Seat::Standalone | Seat::AvailabilitySet(_) | Seat::Instance { number: None, .. } => true,
@@ -282,22 +286,7 @@ fn is_virtual_machine(machine: &Machine) -> bool {
     }
 }
 
-pub fn last_name(id: &ResourceId) -> &str {
-    let pair = id.provider.as_ref().and_then(|provider| provider.pairs.last());
-    pair.map_or("", |pair| pair.name.as_str())
-}
-
-pub fn not_found(id: &ResourceId) -> ApiError {
-    let kind = id.kind().unwrap_or_default();
-    let message = format!(
-        "The Resource '{kind}/{}' under resource group '{}' was not found.",
-        last_name(id),
-        id.group().map_or("", |group| group.as_str())
-    );
-    ApiError::new(Refusal::ResourceNotFound, message).about(id.to_string())
-}
-
-fn gone(name: &str) -> ApiError {
-    let message = format!("'{name}' was written, and deleted by somebody else at once.");
-    ApiError::new(Refusal::ResourceNotFound, message).about(name)
+fn deleted_meanwhile(name: &str) -> ApiError {
+    let message = format!("'{name}' was written, but another request has already deleted it.");
+    ApiError::new(ErrorCode::ResourceNotFound, message).with_target(name)
 }

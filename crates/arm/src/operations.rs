@@ -1,12 +1,12 @@
-//! Long operations: `202 Accepted` with an address to ask, and what is there.
+//! Long-running operations: `202 Accepted` with a status URL, and the resource at that URL.
 //!
-//! Nothing is kept for them. The name of a long operation says which of the region's operations it stands for, so it lasts
-//! exactly as long as they do, survives restarts, and is answered from history when the region has forgotten:
+//! They are not stored. The name of a long-running operation says which operations of the region it stands for, so it lives
+//! exactly as long as they do, survives restarts, and is answered from history after the region has dropped them:
 //!
 //! ```text
-//!  5e3f…        one operation, this one
-//!  5e3f….3      three: those whose ids are derived from this one with 0, 1 and 2
-//!  0197….0      none: it was over at once, at the time that is in the first 48 bits
+//!  5e3f…        one operation with this ID
+//!  5e3f….3      three operations, whose IDs are derived from this one with 0, 1 and 2
+//!  0197….0      none: it finished at once, at the time in the first 48 bits
 //! ```
 
 use axum::response::{IntoResponse, Response};
@@ -18,32 +18,32 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use super::call::{Arm, Call};
 use forewarn_access::random_guid;
-use forewarn_api::error::{ApiError, Refusal};
-use forewarn_api::events::OutcomeWord;
-use forewarn_api::operations::{self, Operation, OperationStateWord};
+use forewarn_api::error::{ApiError, ErrorCode};
+use forewarn_api::events::EventOutcome;
+use forewarn_api::operations::{self, Operation, OperationPhase};
 use forewarn_api::values::When;
 
 const ASYNC_OPERATION: HeaderName = HeaderName::from_static("azure-asyncoperation");
 
-/// When to ask again, in seconds. Clients take 0 for half a minute.
+/// Seconds until the next poll. Clients treat 0 as half a minute.
 const RETRY_AFTER_SECS: u32 = 1;
 
-/// The most operations that one long operation stands for.
+/// The maximum number of operations behind one long-running operation.
 const COUNT_MAX: u32 = MACHINES_PER_GROUP_MAX as u32;
 
-/// The name of a long operation.
+/// The name of a long-running operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticket {
     One(OperationId),
-    /// The deletion of a resource group is one for each group in it.
+    /// Deleting a resource group is one operation for each group in it.
     Many {
         seed: Guid,
         count: u32,
     },
-    Over(Guid),
+    Finished(Guid),
 }
 
-/// How far a long operation is.
+/// The state of a long-running operation.
 pub struct Progress {
     pub status: OperationStatus,
     pub start: Option<When>,
@@ -52,14 +52,14 @@ pub struct Progress {
 }
 
 impl Ticket {
-    /// For what was over at once.
-    pub fn over(now: Timestamp) -> Ticket {
+    /// The ticket of an operation that finished at once.
+    pub fn finished(now: Timestamp) -> Ticket {
         let millis = (now.0 as u128 & 0xffff_ffff_ffff) << 80;
         let random = random_guid().0 & ((1 << 80) - 1);
-        Ticket::Over(Guid::random_shaped(millis | random))
+        Ticket::Finished(Guid::random_shaped(millis | random))
     }
 
-    /// These requests as commands that belong together, and the name for all of them.
+    /// The commands for these requests, and one ticket for all of them.
     pub fn of_requests(arm: &Arm, requests: Vec<Request>) -> (Ticket, Vec<Command>) {
         let seed = random_guid();
         let ids: Vec<OperationId> = match requests.len() {
@@ -67,7 +67,7 @@ impl Ticket {
             count => (0..count as u64).map(|n| seed.derive(n)).collect(),
         };
         let ticket = match requests.len() {
-            0 => Ticket::over(arm.api.engine().now()),
+            0 => Ticket::finished(arm.api.engine().now()),
             1 => Ticket::One(seed),
             count => Ticket::Many { seed, count: count as u32 },
         };
@@ -83,15 +83,15 @@ impl Ticket {
         let seed = Guid(guid::parse(seed)?);
         match count {
             None => Some(Ticket::One(seed)),
-            Some(0) => Some(Ticket::Over(seed)),
+            Some(0) => Some(Ticket::Finished(seed)),
             Some(count) if count <= COUNT_MAX => Some(Ticket::Many { seed, count }),
             Some(_) => None,
         }
     }
 
-    pub async fn progress(self, arm: &Arm) -> Result<Progress, ApiError> {
+    pub async fn read_progress(self, arm: &Arm) -> Result<Progress, ApiError> {
         match self {
-            Ticket::Over(seed) => {
+            Ticket::Finished(seed) => {
                 let at = Some(When(Timestamp((seed.0 >> 80) as i64)));
                 Ok(Progress { status: OperationStatus::Succeeded, start: at, end: at, error: None })
             }
@@ -101,29 +101,29 @@ impl Ticket {
                 for n in 0..u64::from(count) {
                     all.push(Progress::of(&operations::find(&arm.api, seed.derive(n)).await?));
                 }
-                Ok(Progress::of_all(all))
+                Ok(Progress::combine(all))
             }
         }
     }
 
-    /// The answer to a request that has begun something long.
+    /// Responds to a request that started a long-running operation.
     pub fn accepted(self, call: &Call) -> Response {
-        self.headed(call, StatusCode::ACCEPTED.into_response())
+        self.add_headers(call, StatusCode::ACCEPTED.into_response())
     }
 
-    /// Puts the address to ask into an answer.
-    pub fn headed(self, call: &Call, response: Response) -> Response {
+    /// Adds the status URL to a response.
+    pub fn add_headers(self, call: &Call, response: Response) -> Response {
         let location = forewarn_wire::arm::compute::LOCATION_DEFAULT;
         let path = format!(
             "/subscriptions/{}/providers/Microsoft.Compute/locations/{location}/operations/{self}",
             call.subscription()
         );
-        with_address(response, &call.url(&path))
+        add_status_url(response, &call.url(&path))
     }
 }
 
-/// Says where to ask how far it is, and when.
-pub fn with_address(mut response: Response, url: &str) -> Response {
+/// Adds the headers that say where and when to poll.
+pub fn add_status_url(mut response: Response, url: &str) -> Response {
     if let Ok(url) = HeaderValue::from_str(url) {
         response.headers_mut().insert(ASYNC_OPERATION, url);
     }
@@ -136,7 +136,7 @@ impl std::fmt::Display for Ticket {
         match self {
             Ticket::One(id) => write!(f, "{id}"),
             Ticket::Many { seed, count } => write!(f, "{seed}.{count}"),
-            Ticket::Over(seed) => write!(f, "{seed}.0"),
+            Ticket::Finished(seed) => write!(f, "{seed}.0"),
         }
     }
 }
@@ -146,42 +146,42 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
     let name = call.name(1);
     let ticket = Ticket::parse(name).ok_or_else(|| {
         let message =
-            format!("'{name}' is not the name of an operation. Take it from the header Azure-AsyncOperation.");
-        ApiError::new(Refusal::OperationNotFound, message).about(name)
+            format!("'{name}' is not a valid operation name. Use the URL from the Azure-AsyncOperation header.");
+        ApiError::new(ErrorCode::OperationNotFound, message).with_target(name)
     })?;
-    let progress = ticket.progress(&call.arm).await?;
-    Ok(progress.shown(&call.path.to_string(), name))
+    let progress = ticket.read_progress(&call.arm).await?;
+    Ok(progress.respond(&call.path.to_string(), name))
 }
 
 impl Progress {
     fn of(operation: &Operation) -> Progress {
         let (status, error) = match operation.state {
-            OperationStateWord::Running => (OperationStatus::InProgress, None),
-            OperationStateWord::Succeeded => (OperationStatus::Succeeded, None),
-            OperationStateWord::Failed => (OperationStatus::Failed, Some(failure(operation))),
-            OperationStateWord::Canceled => (OperationStatus::Failed, Some(canceled(operation.reason.as_deref()))),
+            OperationPhase::Running => (OperationStatus::InProgress, None),
+            OperationPhase::Succeeded => (OperationStatus::Succeeded, None),
+            OperationPhase::Failed => (OperationStatus::Failed, Some(failure(operation))),
+            OperationPhase::Canceled => (OperationStatus::Failed, Some(canceled(operation.reason.as_deref()))),
         };
         Progress { status, start: operation.asked, end: operation.ended, error }
     }
 
-    /// Succeeded when all have, and over when all are.
-    pub fn of_all(all: Vec<Progress>) -> Progress {
-        let is_over = all.iter().all(|one| one.status != OperationStatus::InProgress);
+    /// Combines several: finished when all are finished, succeeded when all succeeded.
+    pub fn combine(all: Vec<Progress>) -> Progress {
+        let is_finished = all.iter().all(|one| one.status != OperationStatus::InProgress);
         let end = all.iter().filter_map(|one| one.end).max_by_key(|end| end.0);
         let start = all.iter().filter_map(|one| one.start).min_by_key(|start| start.0);
         let error = all.into_iter().find_map(|one| one.error);
-        match (is_over, error) {
+        match (is_finished, error) {
             (false, _) => Progress { status: OperationStatus::InProgress, start, end: None, error: None },
             (true, None) => Progress { status: OperationStatus::Succeeded, start, end, error: None },
             (true, error) => Progress { status: OperationStatus::Failed, start, end, error },
         }
     }
 
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.status != OperationStatus::InProgress
     }
 
-    pub fn shown(&self, path: &str, name: &str) -> Response {
+    pub fn respond(&self, path: &str, name: &str) -> Response {
         let start = self.start.map(|start| start.to_string()).unwrap_or_default();
         let end = self.end.map(|end| end.to_string());
         let body = AsyncOperation {
@@ -193,7 +193,7 @@ impl Progress {
             error: self.error.as_ref(),
         };
         let mut response = axum::Json(body.body()).into_response();
-        if !self.is_over() {
+        if !self.is_finished() {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECS.into());
         }
         response
@@ -202,23 +202,26 @@ impl Progress {
 
 fn failure(operation: &Operation) -> ArmError {
     let (code, message) = match operation.outcome {
-        Some(OutcomeWord::TimedOut) => ("DriverTimedOut", "The driver said nothing for too long.".to_owned()),
-        Some(OutcomeWord::Superseded) => {
-            ("Superseded", "Something that does not wait, such as a deletion, took the machine.".to_owned())
+        Some(EventOutcome::TimedOut) => ("DriverTimedOut", "The driver did not report in time.".to_owned()),
+        Some(EventOutcome::Superseded) => (
+            "Superseded",
+            "Another operation that does not wait, such as a deletion, took over the machine.".to_owned(),
+        ),
+        Some(EventOutcome::ResourceGone) => {
+            ("ResourceGone", "The machine was deleted before the operation could start.".to_owned())
         }
-        Some(OutcomeWord::ResourceGone) => ("ResourceGone", "The machine was gone before it could happen.".to_owned()),
-        Some(OutcomeWord::Canceled) => return canceled(operation.reason.as_deref()),
-        Some(OutcomeWord::Failed | OutcomeWord::Completed | OutcomeWord::NoEffect) | None => {
-            let reason = operation.reason.as_deref().unwrap_or("the history says no more");
-            ("DriverFailed", format!("The driver could not do it: {}.", reason.trim_end_matches('.')))
+        Some(EventOutcome::Canceled) => return canceled(operation.reason.as_deref()),
+        Some(EventOutcome::Failed | EventOutcome::Completed | EventOutcome::NoEffect) | None => {
+            let reason = operation.reason.as_deref().unwrap_or("the history gives no reason");
+            ("DriverFailed", format!("The driver failed: {}.", reason.trim_end_matches('.')))
         }
     };
     ArmError::new(code, message)
 }
 
 fn canceled(by: Option<&str>) -> ArmError {
-    let by = by.map(|by| by.trim_start_matches("management:")).unwrap_or("somebody");
-    ArmError::new("OperationCanceled", format!("The operation was cancelled by '{by}'."))
+    let by = by.map(|by| by.trim_start_matches("management:")).unwrap_or("another caller");
+    ArmError::new("OperationCanceled", format!("The operation was canceled by '{by}'."))
 }
 
 #[cfg(test)]
@@ -226,10 +229,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_long_operations_are_read_as_they_are_written() {
+    fn ticket_names_round_trip() {
         let seed = Guid::random_shaped(7);
-        let over = Ticket::over(Timestamp(1_772_366_400_123));
-        for ticket in [Ticket::One(seed), Ticket::Many { seed, count: 3 }, over] {
+        let finished = Ticket::finished(Timestamp(1_772_366_400_123));
+        for ticket in [Ticket::One(seed), Ticket::Many { seed, count: 3 }, finished] {
             assert_eq!(Ticket::parse(&ticket.to_string()), Some(ticket));
         }
         for text in ["", "x", "5.5", &format!("{seed}.x"), &format!("{seed}.-1"), &format!("{seed}.10001")] {
@@ -238,8 +241,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_over_at_once_tells_when() {
-        let Ticket::Over(seed) = Ticket::over(Timestamp(1_772_366_400_123)) else { panic!("it is over") };
+    fn a_finished_ticket_contains_its_time() {
+        let Ticket::Finished(seed) = Ticket::finished(Timestamp(1_772_366_400_123)) else { panic!("it is finished") };
         assert_eq!(seed.0 >> 80, 1_772_366_400_123);
     }
 }

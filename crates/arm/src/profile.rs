@@ -1,4 +1,5 @@
-//! The parts of bodies that the rules know, in both directions: priority, notice of deletion, policy, details.
+//! The properties that the rules know, read from bodies and rendered into them: priority, terminate notification, policy,
+//! details.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +11,15 @@ use forewarn_core::{
 use forewarn_wire::duration;
 use serde_json::{Value, json};
 
-use super::fields::{self, at, boolean, invalid, text, word};
-use forewarn_api::error::{ApiError, Refusal};
+use super::fields::{self, at, boolean, invalid, keyword, text};
+use forewarn_api::error::{ApiError, ErrorCode};
 
-/// Before this api-version nobody knew of terminate notification.
+/// The first api-version with terminate notification.
 const TERMINATE_SINCE: &str = "2019-03-01";
 
 const TERMINATE_DEFAULT: &str = "PT5M";
 
-/// The only notice that an operating system's upgrade may have.
+/// The only notice that Azure accepts for OS image upgrades.
 const OS_IMAGE_NOTICE: &str = "PT15M";
 
 pub const PRIORITIES: &[(&str, Priority)] =
@@ -33,12 +34,13 @@ pub const UPGRADES: &[(&str, UpgradeMode)] =
 pub const ORCHESTRATIONS: &[(&str, Orchestration)] =
     &[("Uniform", Orchestration::Uniform), ("Flexible", Orchestration::Flexible)];
 
-/// The first word that stands for a value.
-pub fn said<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
+/// The first name of a value.
+pub fn name_of<T: Copy + PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str {
+    names.iter().find(|(_, other)| *other == value).map_or("", |(name, _)| name)
 }
 
-pub fn power(power: Power) -> (&'static str, &'static str) {
+/// The code and display text of a power state.
+pub fn power_status(power: Power) -> (&'static str, &'static str) {
     match power {
         Power::Running => ("PowerState/running", "VM running"),
         Power::Stopped => ("PowerState/stopped", "VM stopped"),
@@ -46,17 +48,17 @@ pub fn power(power: Power) -> (&'static str, &'static str) {
     }
 }
 
-/// An old client cannot have meant a member that did not exist in its time.
+/// Refuses `scheduledEventsProfile` in api-versions that did not have it.
 pub fn check_version(version: &str, profile: Option<&Value>, object: &str) -> Result<(), ApiError> {
     let given = profile.is_some_and(|profile| profile.get("scheduledEventsProfile").is_some());
     if given && version.get(..TERMINATE_SINCE.len()).is_some_and(|version| version < TERMINATE_SINCE) {
         let message = format!("Could not find member 'scheduledEventsProfile' on object of type '{object}'");
-        return Err(ApiError::new(Refusal::UnknownMember, message).about("scheduledEventsProfile"));
+        return Err(ApiError::new(ErrorCode::UnknownMember, message).with_target("scheduledEventsProfile"));
     }
     Ok(())
 }
 
-/// Terminate notification as `profile` (a VM's properties, a set's `virtualMachineProfile`) asks for it.
+/// Reads terminate notification from `profile`: the properties of a VM, or `virtualMachineProfile` of a set.
 pub fn terminate(profile: &Value) -> Result<Option<TerminateProfile>, ApiError> {
     check_os_image(profile)?;
     const PLACE: &str = "scheduledEventsProfile.terminateNotificationProfile";
@@ -78,8 +80,8 @@ fn check_os_image(profile: &Value) -> Result<(), ApiError> {
     }
 }
 
-/// Shows what is applied in place of what was once asked for; what is off is not shown.
-pub fn show_terminate(profile: &mut Value, applied: Option<&TerminateProfile>) {
+/// Renders the terminate notification that is in effect, and nothing if it is off.
+pub fn render_terminate(profile: &mut Value, applied: Option<&TerminateProfile>) {
     const PLACE: &str = "scheduledEventsProfile.terminateNotificationProfile";
     match applied {
         Some(applied) => {
@@ -93,13 +95,13 @@ pub fn show_terminate(profile: &mut Value, applied: Option<&TerminateProfile>) {
     }
 }
 
-/// `scheduledEventsPolicy` of these properties; None: nothing is said.
+/// Reads `scheduledEventsPolicy`, if present.
 pub fn policy(properties: &Value) -> Result<Option<EventsPolicy>, ApiError> {
     let Some(given) = at(properties, "scheduledEventsPolicy") else { return Ok(None) };
     let default = EventsPolicy::default();
-    let approves = |what: &str, otherwise: bool| {
-        let place = format!("{what}.automaticallyApprove");
-        boolean(given, &place).map(|given| given.unwrap_or(otherwise))
+    let approves = |key: &str, default: bool| {
+        let place = format!("{key}.automaticallyApprove");
+        boolean(given, &place).map(|given| given.unwrap_or(default))
     };
     Ok(Some(EventsPolicy {
         approve_user_reboot: approves("userInitiatedReboot", default.approve_user_reboot)?,
@@ -108,21 +110,21 @@ pub fn policy(properties: &Value) -> Result<Option<EventsPolicy>, ApiError> {
     }))
 }
 
-/// Shows a policy that somebody has set. The default is not shown unless it was asked for.
-pub fn show_policy(properties: &mut Value, policy: &EventsPolicy) {
+/// Renders the policy. The default policy is omitted unless the body contains one.
+pub fn render_policy(properties: &mut Value, policy: &EventsPolicy) {
     if *policy == EventsPolicy::default() && at(properties, "scheduledEventsPolicy").is_none() {
         return;
     }
-    for (what, approves) in [
+    for (key, approves) in [
         ("userInitiatedReboot", policy.approve_user_reboot),
         ("userInitiatedRedeploy", policy.approve_user_redeploy),
         ("allInstancesDown", policy.approve_all_instances_down),
     ] {
-        fields::put(properties, &format!("scheduledEventsPolicy.{what}.automaticallyApprove"), approves);
+        fields::put(properties, &format!("scheduledEventsPolicy.{key}.automaticallyApprove"), approves);
     }
 }
 
-/// What instance metadata shows: from the body, its `profile`, and the size, over what was known before.
+/// Reads the details for instance metadata from the body, its `profile` and the size; missing ones keep their value.
 pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Details) -> Result<Details, ApiError> {
     let mut details = before.clone();
     let image = "storageProfile.imageReference";
@@ -131,7 +133,7 @@ pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Detai
         (None, Some(_)) => Some("Linux"),
         (None, None) => text(profile, "storageProfile.osDisk.osType")?,
     };
-    for (given, kept) in [
+    for (given, current) in [
         (text(body, "location")?, &mut details.location),
         (size, &mut details.size),
         (os_type, &mut details.os_type),
@@ -142,7 +144,7 @@ pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Detai
         (text(profile, &format!("{image}.version"))?, &mut details.image_version),
     ] {
         if let Some(given) = given {
-            *kept = given.to_owned();
+            *current = given.to_owned();
         }
     }
     if let Some(tags) = fields::tags(body)? {
@@ -151,12 +153,12 @@ pub fn details(body: &Value, profile: &Value, size: Option<&str>, before: &Detai
     Ok(details)
 }
 
-/// What a scale set's body asks of new instances.
+/// Reads the model for new instances from the body of a scale set.
 pub fn model(body: &Value, before: &Details) -> Result<SetModel, ApiError> {
     let profile = at(body, "properties.virtualMachineProfile").cloned().unwrap_or_default();
     Ok(SetModel {
-        priority: word(&profile, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
-        eviction: word(&profile, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
+        priority: keyword(&profile, "priority", PRIORITIES)?.unwrap_or(Priority::Regular),
+        eviction: keyword(&profile, "evictionPolicy", EVICTIONS)?.unwrap_or(EvictionPolicy::Deallocate),
         terminate: terminate(&profile)?,
         details: Arc::new(details(body, &profile, text(body, "sku.name")?, before)?),
     })

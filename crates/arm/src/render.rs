@@ -1,4 +1,4 @@
-//! Resources as GET shows them: the stored body, and over it what the region knows.
+//! Resources as GET shows them: the stored body, overlaid with the state of the region.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,14 +12,16 @@ use serde_json::{Map, Value, json};
 
 use super::call::{Arm, Call};
 use super::fields::{self, at, put};
-use super::profile::{EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, power, said, show_policy, show_terminate};
-use super::write::show_identity;
+use super::profile::{
+    EVICTIONS, ORCHESTRATIONS, PRIORITIES, UPGRADES, name_of, power_status, render_policy, render_terminate,
+};
+use super::write::render_identity;
 use forewarn_access::MachineIdentity;
 use forewarn_api::error::ApiError;
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 use forewarn_wire::arm::compute::{LOCATION_DEFAULT, SIZE_DEFAULT};
 
-/// Whether a machine's power and health are shown with it.
+/// Whether the instance view (power and provisioning state) is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     Without,
@@ -27,55 +29,55 @@ pub enum View {
 }
 
 impl View {
-    /// Instances are asked for in the second way.
-    pub fn asked(call: &Call) -> View {
-        let is_in = |what: &str| call.query(what).is_some_and(|it| it.to_ascii_lowercase().contains("instanceview"));
+    /// Virtual machines use `$expand`, instances `$select`.
+    pub fn of(call: &Call) -> View {
+        let is_in = |key: &str| call.query(key).is_some_and(|it| it.to_ascii_lowercase().contains("instanceview"));
         if is_in("$expand") || is_in("$select") { View::With } else { View::Without }
     }
 }
 
-/// What a machine is shown as.
+/// The resource type that a machine is rendered as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ResourceForm {
     VirtualMachine,
     /// `…/virtualMachineScaleSets/S/virtualMachines/N`.
     Instance,
 }
 
-/// Machines as GET shows them, with their bodies, those of their sets, and their identities, each read once.
+/// Machines as GET shows them. The bodies and identities of machines and of their sets are each read once.
 pub async fn machines(
     arm: &Arm,
     region: &Region,
     machines: &[std::sync::Arc<Machine>],
-    form: Form,
+    form: ResourceForm,
     view: View,
 ) -> Result<Vec<Value>, ApiError> {
     let mut sets: HashMap<GroupId, Value> = HashMap::new();
     for set in machines.iter().filter_map(|machine| set_of(machine)) {
         if let Entry::Vacant(entry) = sets.entry(set) {
-            let (mut body, identity) = arm.bodies(vec![Owner::Group(set)]).await?.pop().unwrap_or_default();
-            show_identity(&mut body, identity.as_ref());
+            let (mut body, identity) = arm.read_bodies(vec![Owner::Group(set)]).await?.pop().unwrap_or_default();
+            render_identity(&mut body, identity.as_ref());
             entry.insert(body);
         }
     }
     // Instances of Uniform sets have no bodies of their own.
     let has_body = |machine: &Machine| !matches!(machine.seat, Seat::Instance { number: Some(_), .. });
     let owners = machines.iter().filter(|machine| has_body(machine)).map(|machine| Owner::Machine(machine.id));
-    let mut bodies = arm.bodies(owners.collect()).await?.into_iter();
-    let mut shown = Vec::with_capacity(machines.len());
+    let mut bodies = arm.read_bodies(owners.collect()).await?.into_iter();
+    let mut rendered = Vec::with_capacity(machines.len());
     for machine in machines {
         let set = set_of(machine).and_then(|set| sets.get(&set));
         let body = match has_body(machine).then(|| bodies.next()).flatten() {
             Some((own, identity)) => {
-                let mut body = if own.is_null() { derived(set) } else { own };
-                show_identity(&mut body, identity.as_ref());
+                let mut body = if own.is_null() { instance_body(set) } else { own };
+                render_identity(&mut body, identity.as_ref());
                 body
             }
-            None => derived(set),
+            None => instance_body(set),
         };
-        shown.push(machine_over(region, machine, body, form, view));
+        rendered.push(render_machine(region, machine, body, form, view));
     }
-    Ok(shown)
+    Ok(rendered)
 }
 
 fn set_of(machine: &Machine) -> Option<GroupId> {
@@ -89,14 +91,14 @@ pub async fn machine(
     arm: &Arm,
     region: &Region,
     one: &std::sync::Arc<Machine>,
-    form: Form,
+    form: ResourceForm,
     view: View,
 ) -> Result<Value, ApiError> {
     Ok(machines(arm, region, std::slice::from_ref(one), form, view).await?.pop().unwrap_or_default())
 }
 
-/// The body of an instance that has none: what its set makes of it.
-fn derived(set: Option<&Value>) -> Value {
+/// The body of an instance without a stored body, derived from the body of its set.
+fn instance_body(set: Option<&Value>) -> Value {
     let mut properties =
         set.and_then(|set| at(set, "properties.virtualMachineProfile")).cloned().unwrap_or_else(|| json!({}));
     for place in ["networkProfile", "osProfile.computerNamePrefix", "extensionProfile", "scheduledEventsProfile"] {
@@ -115,42 +117,42 @@ fn derived(set: Option<&Value>) -> Value {
     body
 }
 
-fn machine_over(region: &Region, machine: &Machine, mut body: Value, form: Form, view: View) -> Value {
+fn render_machine(region: &Region, machine: &Machine, mut body: Value, form: ResourceForm, view: View) -> Value {
     let details = &machine.details;
     put(&mut body, "name", &*machine.name);
-    put(&mut body, "location", or(&details.location, LOCATION_DEFAULT));
-    put(&mut body, "tags", tags(&details.tags));
+    put(&mut body, "location", or_default(&details.location, LOCATION_DEFAULT));
+    put(&mut body, "tags", render_tags(&details.tags));
     if let Some(zone) = &machine.zone {
         put(&mut body, "zones", json!([&**zone]));
     }
     let properties = &mut body["properties"];
     put(properties, "vmId", machine.vm_id.to_string());
-    put(properties, "hardwareProfile.vmSize", or(&details.size, SIZE_DEFAULT));
-    put(properties, "osProfile.computerName", or(&details.computer_name, &machine.name));
+    put(properties, "hardwareProfile.vmSize", or_default(&details.size, SIZE_DEFAULT));
+    put(properties, "osProfile.computerName", or_default(&details.computer_name, &machine.name));
     put(properties, "provisioningState", machine_state(region, machine));
-    put(properties, "priority", said(PRIORITIES, machine.priority));
+    put(properties, "priority", name_of(PRIORITIES, machine.priority));
     if machine.priority == Priority::Spot {
-        put(properties, "evictionPolicy", said(EVICTIONS, machine.eviction));
+        put(properties, "evictionPolicy", name_of(EVICTIONS, machine.eviction));
     }
     if !details.os_type.is_empty() {
         put(properties, "storageProfile.osDisk.osType", details.os_type.as_str());
     }
-    show_image(properties, details);
-    show_terminate(properties, machine.terminate.as_ref());
+    render_image(properties, details);
+    render_terminate(properties, machine.terminate.as_ref());
     if let Some(policy) = &machine.policy {
-        show_policy(properties, policy);
+        render_policy(properties, policy);
     }
     if view == View::With {
         put(properties, "instanceView", instance_view(region, machine));
     }
     match form {
-        Form::VirtualMachine => virtual_machine_over(region, machine, &mut body),
-        Form::Instance => instance_over(region, machine, &mut body),
+        ResourceForm::VirtualMachine => overlay_virtual_machine(region, machine, &mut body),
+        ResourceForm::Instance => overlay_instance(region, machine, &mut body),
     }
     body
 }
 
-fn show_image(properties: &mut Value, details: &forewarn_core::Details) {
+fn render_image(properties: &mut Value, details: &forewarn_core::Details) {
     for (key, text) in [
         ("publisher", &details.publisher),
         ("offer", &details.offer),
@@ -163,7 +165,7 @@ fn show_image(properties: &mut Value, details: &forewarn_core::Details) {
     }
 }
 
-fn virtual_machine_over(region: &Region, machine: &Machine, body: &mut Value) {
+fn overlay_virtual_machine(region: &Region, machine: &Machine, body: &mut Value) {
     put(body, "id", machine_resource_id(region, machine));
     put(body, "type", "Microsoft.Compute/virtualMachines");
     let group = machine.seat.group().and_then(|group| region.group(group));
@@ -180,7 +182,7 @@ fn virtual_machine_over(region: &Region, machine: &Machine, body: &mut Value) {
     }
 }
 
-fn instance_over(region: &Region, machine: &Machine, body: &mut Value) {
+fn overlay_instance(region: &Region, machine: &Machine, body: &mut Value) {
     let Some(group) = machine.seat.group().and_then(|group| region.group(group)) else { return };
     let instance = instance_id(machine);
     put(body, "id", format!("{}/virtualMachines/{instance}", group_resource_id(group)));
@@ -193,7 +195,7 @@ fn instance_over(region: &Region, machine: &Machine, body: &mut Value) {
     put(body, "properties.protectionPolicy", json!({ "protectFromScaleIn": machine.protected }));
 }
 
-/// A number in a Uniform set, the name in a Flexible one.
+/// The instance ID: a number in a Uniform set, the name in a Flexible set.
 pub fn instance_id(machine: &Machine) -> String {
     match machine.seat {
         Seat::Instance { number: Some(number), .. } => number.to_string(),
@@ -205,10 +207,10 @@ pub fn instance_id(machine: &Machine) -> String {
 }
 
 pub fn instance_view(region: &Region, machine: &Machine) -> Value {
-    let (code, words) = power(machine.power);
+    let (code, display) = power_status(machine.power);
     let state = machine_state(region, machine);
     json!({
-        "computerName": or(&machine.details.computer_name, &machine.name),
+        "computerName": or_default(&machine.details.computer_name, &machine.name),
         "platformUpdateDomain": machine.update_domain,
         "platformFaultDomain": machine.fault_domain,
         "statuses": [
@@ -217,21 +219,21 @@ pub fn instance_view(region: &Region, machine: &Machine) -> Value {
                 "level": "Info",
                 "displayStatus": format!("Provisioning {}", state.to_ascii_lowercase()),
             },
-            { "code": code, "level": "Info", "displayStatus": words },
+            { "code": code, "level": "Info", "displayStatus": display },
         ],
     })
 }
 
 fn machine_state(region: &Region, machine: &Machine) -> &'static str {
-    state_of(region.events_of(machine.id).map(|event| &**event))
+    provisioning_state(region.events_of(machine.id).map(|event| &**event))
 }
 
-/// What is under way, or was asked for by somebody and waits.
-fn state_of<'a>(events: impl Iterator<Item = &'a Event>) -> &'static str {
+/// The provisioning state that events imply: those in progress, and those that a user requested.
+fn provisioning_state<'a>(events: impl Iterator<Item = &'a Event>) -> &'static str {
     let mut state = "Succeeded";
     for event in events {
-        let asked = event.cause.source() == Source::User || matches!(event.status, Status::Started { .. });
-        match (event.kind, asked) {
+        let counts = event.cause.source() == Source::User || matches!(event.status, Status::Started { .. });
+        match (event.kind, counts) {
             (EventKind::Terminate, _) => return "Deleting",
             (EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt, true) => {
                 state = "Updating"
@@ -252,7 +254,7 @@ fn group_type(group: &Group) -> &'static str {
     }
 }
 
-fn group_over(group: &Group, body: &mut Value) {
+fn overlay_group(group: &Group, body: &mut Value) {
     put(body, "id", group_resource_id(group));
     put(body, "name", &*group.name);
     put(body, "type", group_type(group));
@@ -262,7 +264,7 @@ fn group_over(group: &Group, body: &mut Value) {
     if at(body, "tags").is_none() {
         put(body, "tags", json!({}));
     }
-    show_policy(&mut body["properties"], &group.policy);
+    render_policy(&mut body["properties"], &group.policy);
 }
 
 pub fn availability_set(region: &Region, group: &Group, mut body: Value) -> Value {
@@ -274,7 +276,7 @@ pub fn availability_set(region: &Region, group: &Group, mut body: Value) -> Valu
     if at(&body, "sku").is_none() {
         put(&mut body, "sku", json!({ "name": "Aligned" }));
     }
-    group_over(group, &mut body);
+    overlay_group(group, &mut body);
     body
 }
 
@@ -286,32 +288,32 @@ pub fn scale_set(
     identity: Option<&MachineIdentity>,
 ) -> Value {
     let details = &set.model.details;
-    put(&mut body, "sku.name", or(&details.size, SIZE_DEFAULT));
+    put(&mut body, "sku.name", or_default(&details.size, SIZE_DEFAULT));
     put(&mut body, "sku.tier", "Standard");
     put(&mut body, "sku.capacity", set.capacity);
-    put(&mut body, "location", or(&details.location, LOCATION_DEFAULT));
-    put(&mut body, "tags", tags(&details.tags));
+    put(&mut body, "location", or_default(&details.location, LOCATION_DEFAULT));
+    put(&mut body, "tags", render_tags(&details.tags));
     if !set.zones.is_empty() {
         put(&mut body, "zones", set.zones.iter().map(|zone| Value::from(&**zone)).collect::<Vec<_>>());
     }
     let properties = &mut body["properties"];
-    put(properties, "orchestrationMode", said(ORCHESTRATIONS, set.orchestration));
-    put(properties, "upgradePolicy.mode", said(UPGRADES, set.upgrade_mode));
+    put(properties, "orchestrationMode", name_of(ORCHESTRATIONS, set.orchestration));
+    put(properties, "upgradePolicy.mode", name_of(UPGRADES, set.upgrade_mode));
     put(properties, "provisioningState", set_state(region, group));
     put(properties, "platformFaultDomainCount", group.fault_domains);
     put(properties, "uniqueId", forewarn_core::Guid(u128::from(group.id.0)).derive(0).to_string());
     if set.orchestration == Orchestration::Uniform && at(properties, "singlePlacementGroup").is_none() {
         put(properties, "singlePlacementGroup", group.scopes.len() == 1);
     }
-    put(properties, "virtualMachineProfile.priority", said(PRIORITIES, set.model.priority));
+    put(properties, "virtualMachineProfile.priority", name_of(PRIORITIES, set.model.priority));
     if set.model.priority == Priority::Spot {
-        put(properties, "virtualMachineProfile.evictionPolicy", said(EVICTIONS, set.model.eviction));
+        put(properties, "virtualMachineProfile.evictionPolicy", name_of(EVICTIONS, set.model.eviction));
     }
     let profile = &mut properties["virtualMachineProfile"];
-    show_image(profile, details);
-    show_terminate(profile, set.model.terminate.as_ref());
-    group_over(group, &mut body);
-    show_identity(&mut body, identity);
+    render_image(profile, details);
+    render_terminate(profile, set.model.terminate.as_ref());
+    overlay_group(group, &mut body);
+    render_identity(&mut body, identity);
     body
 }
 
@@ -321,18 +323,18 @@ fn set_state(region: &Region, group: &Group) -> &'static str {
     }
     let scopes = group.scopes.iter().filter_map(|scope| region.scope(*scope));
     let events = scopes.flat_map(|scope| &scope.live).filter_map(|id| region.event(*id));
-    match state_of(events.map(|event| &**event)) {
+    match provisioning_state(events.map(|event| &**event)) {
         "Succeeded" => "Succeeded",
         _ => "Updating",
     }
 }
 
-/// How many instances are in which state.
+/// The instance view of a scale set: the number of instances in each state.
 pub fn set_view(region: &Region, group: &Group) -> Value {
     let mut counts: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
     for machine in region.group_members(group) {
         let state = format!("ProvisioningState/{}", machine_state(region, machine).to_ascii_lowercase());
-        for code in [state.as_str(), power(machine.power).0] {
+        for code in [state.as_str(), power_status(machine.power).0] {
             *counts.entry(code.to_owned()).or_default() += 1;
         }
     }
@@ -348,10 +350,10 @@ pub fn set_view(region: &Region, group: &Group) -> Value {
     })
 }
 
-fn tags(tags: &[(String, String)]) -> Value {
+fn render_tags(tags: &[(String, String)]) -> Value {
     Value::Object(tags.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect::<Map<_, _>>())
 }
 
-fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
-    if text.is_empty() { otherwise } else { text }
+fn or_default<'a>(text: &'a str, default: &'a str) -> &'a str {
+    if text.is_empty() { default } else { text }
 }

@@ -1,7 +1,7 @@
-//! Every path of the ARM-shaped API, in one table: method, shape, handler.
+//! Every path of the ARM API in one table: method, shape and handler.
 //!
-//! A shape is a path whose names are stars. `T`, `S` and `G` stand for the tenant, a subscription and a resource group, and
-//! two slashes for the `providers` of an extension:
+//! A shape is a path with its names replaced by stars. `T`, `S` and `G` stand for the tenant, a subscription and a resource
+//! group, and two slashes for the `providers` segment of an extension:
 //!
 //! ```text
 //!  /subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/vm/restart
@@ -9,19 +9,26 @@
 //! ```
 
 use std::pin::Pin;
+use std::sync::Arc;
 
-use axum::response::Response;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 use forewarn_wire::arm::id::{Path, Provider, Scope};
 use forewarn_wire::arm::types;
-use http::{HeaderValue, Method, header};
+use http::{HeaderName, HeaderValue, Method, header};
 
-use super::actions::{self as act, deallocate, perform_maintenance, power_off, redeploy, reimage, restart, start};
+use super::actions::{self, deallocate, perform_maintenance, power_off, redeploy, reimage, restart, start};
 use super::call::Call;
+use super::locks::Locks;
 use super::{
     acknowledge, availability_sets, deployments, instances, lookups, machines, network, operations, resource_groups,
     scale_sets, scheduled_events, subscriptions,
 };
-use forewarn_api::error::{ApiError, Refusal};
+use forewarn_access::random_guid;
+use forewarn_api::Api;
+use forewarn_api::error::{ApiError, ErrorCode};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 type Handler = fn(Call) -> Answer;
@@ -81,7 +88,7 @@ table! {
     POST "G/Microsoft.Compute/virtualMachines/*/powerOff" => power_off::machine,
     POST "G/Microsoft.Compute/virtualMachines/*/deallocate" => deallocate::machine,
     POST "G/Microsoft.Compute/virtualMachines/*/performMaintenance" => perform_maintenance::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/simulateEviction" => act::simulate_eviction::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/simulateEviction" => actions::simulate_eviction::machine,
 
     GET "S/Microsoft.Compute/virtualMachineScaleSets" => scale_sets::list,
     GET "G/Microsoft.Compute/virtualMachineScaleSets" => scale_sets::list,
@@ -98,8 +105,8 @@ table! {
     POST "G/Microsoft.Compute/virtualMachineScaleSets/*/powerOff" => power_off::set,
     POST "G/Microsoft.Compute/virtualMachineScaleSets/*/deallocate" => deallocate::set,
     POST "G/Microsoft.Compute/virtualMachineScaleSets/*/performMaintenance" => perform_maintenance::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/manualUpgrade" => act::upgrade,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/delete" => act::delete_instances,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/manualUpgrade" => actions::upgrade,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/delete" => actions::delete_instances,
 
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines" => instances::list,
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*" => instances::get,
@@ -114,7 +121,7 @@ table! {
     POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/powerOff" => power_off::instance,
     POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/deallocate" => deallocate::instance,
     POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/performMaintenance" => perform_maintenance::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/simulateEviction" => act::simulate_eviction::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/simulateEviction" => actions::simulate_eviction::instance,
 
     GET "S/Microsoft.Compute/availabilitySets" => availability_sets::list,
     GET "G/Microsoft.Compute/availabilitySets" => availability_sets::list,
@@ -134,14 +141,14 @@ table! {
     GET "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
     GET "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
-    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents" => acknowledge::several,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents" => acknowledge::several,
-    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents" => acknowledge::several,
-    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::one,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::one,
-    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::one,
+    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents" => acknowledge::approve_many,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents" => acknowledge::approve_many,
+    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents" => acknowledge::approve_many,
+    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::approve_one,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::approve_one,
+    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::approve_one,
 
-    // What these stand for is looked up in the list of types: they are all alike.
+    // All types of `Microsoft.Network` are handled alike; `shape` looks them up in the list of types.
     GET "network/list" => network::list,
     GET "network" => network::get,
     PUT "network" => network::put,
@@ -149,44 +156,57 @@ table! {
     DELETE "network" => network::delete,
 }
 
-/// Method and shape of every route, for who wants to try them all.
+/// Method and shape of every route.
 pub fn shapes() -> impl Iterator<Item = (Method, &'static str)> {
     TABLE.iter().map(|route| (route.method.clone(), route.shape))
 }
 
-pub async fn answer(call: Call) -> Result<Response, ApiError> {
+/// Reads a request, runs its handler, and adds the request ID to the response.
+pub async fn answer(api: Api, locks: Arc<Locks>, request: Request) -> Response {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let mut response = match Call::read(api, locks, request).await {
+        Ok(call) => dispatch(call).await.unwrap_or_else(ApiError::into_response),
+        Err(error) => error.into_response(),
+    };
+    tracing::debug!(%method, %uri, status = response.status().as_u16(), "answered an ARM request");
+    if let Ok(id) = HeaderValue::from_str(&random_guid().to_string()) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+async fn dispatch(call: Call) -> Result<Response, ApiError> {
     let shape = shape(&call.path);
-    let fitting: Vec<&Route> = TABLE.iter().filter(|route| route.shape.eq_ignore_ascii_case(&shape)).collect();
-    match fitting.iter().find(|route| route.method == call.method) {
+    let matching: Vec<&Route> = TABLE.iter().filter(|route| route.shape.eq_ignore_ascii_case(&shape)).collect();
+    match matching.iter().find(|route| route.method == call.method) {
         Some(route) => (route.handler)(call).await,
-        None if fitting.is_empty() => Err(unknown(&call)),
-        None => Ok(not_allowed(&call, &fitting)),
+        None if matching.is_empty() => Err(unknown_path(&call)),
+        None => Ok(method_not_allowed(&call, &matching)),
     }
 }
 
-fn unknown(call: &Call) -> ApiError {
+fn unknown_path(call: &Call) -> ApiError {
     let path = call.path.to_string();
-    let why = why_unknown(&call.path).map_or_else(String::new, |why| format!(": {why}"));
-    ApiError::new(Refusal::InvalidResourceType, format!("There is nothing at '{path}'{why}.")).about(path)
+    let reason = explain_unknown(&call.path).map_or_else(String::new, |reason| format!(": {reason}"));
+    ApiError::new(ErrorCode::InvalidResourceType, format!("Nothing was found at '{path}'{reason}.")).with_target(path)
 }
 
-/// None: not a path of a provider.
-fn why_unknown(path: &Path) -> Option<String> {
+/// The reason why a path is unknown, unless it is not below a provider.
+fn explain_unknown(path: &Path) -> Option<String> {
     let kind = path.id.kind()?;
     let is_known = types::find(&kind).is_some();
     Some(match &path.tail {
-        Some(tail) if path.id.name().is_none() => format!("the type '{kind}/{tail}' is not known here"),
-        Some(tail) if is_known => format!("'{kind}' has no action or part '{tail}'"),
-        None if is_known => format!("no '{kind}' can be asked for there"),
-        Some(_) | None => format!("the type '{kind}' is not known here"),
+        Some(tail) if path.id.name().is_none() => format!("the resource type '{kind}/{tail}' is not supported"),
+        Some(tail) if is_known => format!("'{kind}' has no action or child '{tail}'"),
+        None if is_known => format!("'{kind}' is not available at this scope"),
+        Some(_) | None => format!("the resource type '{kind}' is not supported"),
     })
 }
 
-fn not_allowed(call: &Call, fitting: &[&Route]) -> Response {
-    use axum::response::IntoResponse;
-    let allowed = fitting.iter().map(|route| route.method.as_str()).collect::<Vec<_>>().join(", ");
-    let message = format!("'{}' does not take {}. It takes {allowed}.", call.path, call.method);
-    let mut response = ApiError::new(Refusal::MethodNotAllowed, message).into_response();
+fn method_not_allowed(call: &Call, matching: &[&Route]) -> Response {
+    let allowed = matching.iter().map(|route| route.method.as_str()).collect::<Vec<_>>().join(", ");
+    let message = format!("'{}' does not support {}. Supported methods: {allowed}.", call.path, call.method);
+    let mut response = ApiError::new(ErrorCode::MethodNotAllowed, message).into_response();
     if let Ok(allowed) = HeaderValue::from_str(&allowed) {
         response.headers_mut().insert(header::ALLOW, allowed);
     }
@@ -203,15 +223,15 @@ fn shape(path: &Path) -> String {
         Scope::Group { .. } => "G",
     }
     .to_owned();
-    let below = |shape: &mut String, slashes: &str, provider: &Provider| {
+    let append = |shape: &mut String, slashes: &str, provider: &Provider| {
         *shape += slashes;
         *shape += provider.namespace.as_str();
         for pair in &provider.pairs {
             *shape += &format!("/{}/*", pair.kind);
         }
     };
-    path.id.provider.iter().for_each(|provider| below(&mut shape, "/", provider));
-    path.id.extension.iter().for_each(|provider| below(&mut shape, "//", provider));
+    path.id.provider.iter().for_each(|provider| append(&mut shape, "/", provider));
+    path.id.extension.iter().for_each(|provider| append(&mut shape, "//", provider));
     if let Some(tail) = &path.tail {
         shape += &format!("/{tail}");
     }

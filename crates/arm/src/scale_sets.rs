@@ -1,11 +1,11 @@
-//! Scale sets. Their instances are in `instances`, what is done to them in `actions`.
+//! Handlers of scale sets. Instances are in `instances`, actions in `actions`.
 
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{
-    Answer, Command, Details, Group, GroupChange, GroupId, GroupKind, Home, MachineId, NewGroup, NewGroupKind,
-    OperationState, Orchestration, Region, Rejection, ScaleSet, UpgradeMode,
+    Answer, Command, Details, Group, GroupChange, GroupId, GroupKind, Home, MachineId, NewGroupKind, OperationState,
+    Orchestration, Region, Rejection, ScaleSet, UpgradeMode,
 };
 use forewarn_core::{Name, Scale};
 use forewarn_store::{Attachment, Owner};
@@ -13,68 +13,54 @@ use forewarn_wire::arm::id::ResourceId;
 use serde_json::Value;
 
 use super::call::{Arm, Call};
-use super::fields::{self, at, boolean, invalid, missing, number, text, word};
-use super::groups::{self, Kind};
-use super::machines::{fixed, last_name};
+use super::fields::{self, at, boolean, keyword, missing, number, text};
+use super::groups::{self, GroupType};
 use super::operations::Ticket;
 use super::page;
 use super::profile::{self, ORCHESTRATIONS, UPGRADES};
 use super::render;
-use super::resource_groups::same_location;
-use super::write::{How, Identity, Written, stored};
+use super::resource::{immutable, is_same_location, last_name};
+use super::write::{WantedIdentity, WriteMode, Written, body_attachment, write_handlers};
 use forewarn_access::random_guid;
 use forewarn_api::error::ApiError;
-use forewarn_api::text::Word;
 use forewarn_api::values::When;
-use forewarn_api::{Note, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+use forewarn_api::{AuditNote, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
 
-pub async fn put(call: Call) -> Result<Response, ApiError> {
-    Ok(write(&call.arm, call.id(), &call.json()?, How::Put).await?.into_response(&call))
-}
+write_handlers!();
 
-pub async fn patch(call: Call) -> Result<Response, ApiError> {
-    Ok(write(&call.arm, call.id(), &call.json()?, How::Patch).await?.into_response(&call))
-}
-
-pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, how: How) -> Result<Written, ApiError> {
+pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
     let profile = at(given, "properties.virtualMachineProfile");
     profile::check_version(&arm.version, profile, "VirtualMachineProfile")?;
-    let turn = arm.turn(id).await?;
-    match how.found(find(&arm.snapshot().region, id))? {
-        Some(group) => change(arm, &group, given, how).await,
-        None => create(arm, turn.home.clone(), last_name(id), given).await,
+    let lock = arm.lock_for_write(id).await?;
+    match mode.existing(find(&arm.snapshot().region, id))? {
+        Some(group) => change(arm, &group, given, mode).await,
+        None => create(arm, lock.home.clone(), last_name(id), given).await,
     }
 }
 
 async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
-    let mut body = How::Put.merged(&Value::Null, given);
+    let mut body = WriteMode::Put.merge(&Value::Null, given);
     fields::put(&mut body, "properties.timeCreated", When(arm.api.engine().now()).to_string());
-    let new = NewGroup {
-        name: Word::new(name.to_owned()).map_err(|why| invalid("name", why))?.into(),
-        home,
-        kind: new_kind(&body)?,
-        policy: profile::policy(&body["properties"])?.unwrap_or_default(),
-        update_domains: None,
-        fault_domains: number(&body, "properties.platformFaultDomainCount")?,
-        salt: random_guid(),
-    };
-    let identity = Identity::wanted(arm, &body, None, new.salt)?;
+    let domains = [None, number(&body, "properties.platformFaultDomainCount")?];
+    let new = groups::new_group(name, home, new_kind(&body)?, &body["properties"], domains)?;
+    let identity = WantedIdentity::from_body(arm, &body, None, new.salt)?;
     let attach = move |answers: &[Answer]| {
-        let Some(group) = groups::made(answers) else { return Vec::new() };
-        let mut attachments = vec![stored(Owner::Group(group), &body)];
-        attachments.extend(identities(&identity, group, made_by(answers)));
+        let Some(group) = groups::created_group(answers) else { return Vec::new() };
+        let mut attachments = vec![body_attachment(Owner::Group(group), &body)];
+        attachments.extend(identities(&identity, group, created_machines(answers)));
         attachments
     };
-    let note = Note::new("scale-set.create", name);
+    let note = AuditNote::new("scale-set.create", name);
     let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
-    let made = groups::made(&done.answers).ok_or(Rejection::UnknownGroup)?;
-    written(arm, &done.snapshot.region, made, true, None).await
+    let group = groups::created_group(&done.answers).ok_or(Rejection::UnknownGroup)?;
+    written(arm, &done.snapshot.region, group, true, None).await
 }
 
 fn new_kind(body: &Value) -> Result<NewGroupKind, ApiError> {
     text(body, "location")?.ok_or_else(|| missing("location"))?;
-    let orchestration = word(body, "properties.orchestrationMode", ORCHESTRATIONS)?.unwrap_or(Orchestration::Uniform);
-    // A Flexible set without a profile is one that machines may be put into later.
+    let orchestration =
+        keyword(body, "properties.orchestrationMode", ORCHESTRATIONS)?.unwrap_or(Orchestration::Uniform);
+    // Machines are added later to a Flexible set without a profile.
     let needs_sku = orchestration == Orchestration::Uniform || at(body, "properties.virtualMachineProfile").is_some();
     let capacity = match (at(body, "sku"), number(body, "sku.capacity")?) {
         (_, Some(capacity)) => capacity,
@@ -98,16 +84,16 @@ fn new_kind(body: &Value) -> Result<NewGroupKind, ApiError> {
 }
 
 fn upgrade_mode(body: &Value) -> Result<Option<UpgradeMode>, ApiError> {
-    word(body, "properties.upgradePolicy.mode", UPGRADES)
+    keyword(body, "properties.upgradePolicy.mode", UPGRADES)
 }
 
-async fn change(arm: &Arm, group: &Group, given: &Value, how: How) -> Result<Written, ApiError> {
+async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Result<Written, ApiError> {
     let set = set_of(group)?;
-    let before = arm.identity(Owner::Group(group.id)).await?;
-    let body = arm.body(Owner::Group(group.id)).await?;
-    let shown = render::scale_set(&arm.snapshot().region, group, set, body, before.as_ref());
-    let merged = how.merged(&shown, given);
-    check_fixed(group, set, &shown, &merged)?;
+    let before = arm.read_identity(Owner::Group(group.id)).await?;
+    let body = arm.read_body(Owner::Group(group.id)).await?;
+    let current = render::scale_set(&arm.snapshot().region, group, set, body, before.as_ref());
+    let merged = mode.merge(&current, given);
+    check_immutable(group, set, &current, &merged)?;
     let model = profile::model(&merged, &set.model.details)?;
     let policy = profile::policy(&merged["properties"])?.unwrap_or_default();
     let mode = upgrade_mode(&merged)?.unwrap_or(set.upgrade_mode);
@@ -123,46 +109,47 @@ async fn change(arm: &Arm, group: &Group, given: &Value, how: How) -> Result<Wri
         true => Vec::new(),
         false => vec![Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() }],
     };
-    let identity = Identity::wanted(arm, &merged, before, random_guid())?;
+    let identity = WantedIdentity::from_body(arm, &merged, before, random_guid())?;
     let id = group.id;
     let attach = move |answers: &[Answer]| {
-        let mut attachments = vec![stored(Owner::Group(id), &merged)];
-        attachments.extend(identities(&identity, id, made_by(answers)));
+        let mut attachments = vec![body_attachment(Owner::Group(id), &merged)];
+        attachments.extend(identities(&identity, id, created_machines(answers)));
         attachments
     };
-    let done = arm.commit(commands, Note::new("scale-set.change", group.name.as_ref()), attach).await?;
+    let done = arm.commit(commands, AuditNote::new("scale-set.change", group.name.as_ref()), attach).await?;
     written(arm, &done.snapshot.region, id, false, Some(operation)).await
 }
 
-fn check_fixed(group: &Group, set: &ScaleSet, shown: &Value, merged: &Value) -> Result<(), ApiError> {
-    if !same_location(text(shown, "location")?.unwrap_or_default(), text(merged, "location")?.unwrap_or_default()) {
-        return Err(fixed("location"));
+fn check_immutable(group: &Group, set: &ScaleSet, current: &Value, merged: &Value) -> Result<(), ApiError> {
+    if !is_same_location(text(current, "location")?.unwrap_or_default(), text(merged, "location")?.unwrap_or_default())
+    {
+        return Err(immutable("location"));
     }
-    let orchestration = word(merged, "properties.orchestrationMode", ORCHESTRATIONS)?;
+    let orchestration = keyword(merged, "properties.orchestrationMode", ORCHESTRATIONS)?;
     if orchestration.is_some_and(|orchestration| orchestration != set.orchestration) {
-        return Err(fixed("properties.orchestrationMode"));
+        return Err(immutable("properties.orchestrationMode"));
     }
     let faults = number(merged, "properties.platformFaultDomainCount")?;
     if faults.is_some_and(|faults| faults != group.fault_domains) {
-        return Err(fixed("properties.platformFaultDomainCount"));
+        return Err(immutable("properties.platformFaultDomainCount"));
     }
     let zones = fields::names(merged, "zones", ZONES_MAX)?;
     if !zones.iter().copied().eq(set.zones.iter().map(|zone| &**zone)) {
-        return Err(fixed("zones"));
+        return Err(immutable("zones"));
     }
     Ok(())
 }
 
-/// The set's identity is that of every instance. None of them is touched when there is none.
-fn identities(identity: &Identity, group: GroupId, made: Vec<MachineId>) -> Vec<Attachment> {
+/// The identity of the set, which new instances share. Without one, no instance is touched.
+fn identities(identity: &WantedIdentity, group: GroupId, created: Vec<MachineId>) -> Vec<Attachment> {
     let mut attachments = vec![identity.attachment(Owner::Group(group))];
     if identity.is_some() {
-        attachments.extend(made.into_iter().map(|machine| identity.attachment(Owner::Machine(machine))));
+        attachments.extend(created.into_iter().map(|machine| identity.attachment(Owner::Machine(machine))));
     }
     attachments
 }
 
-fn made_by(answers: &[Answer]) -> Vec<MachineId> {
+fn created_machines(answers: &[Answer]) -> Vec<MachineId> {
     match answers.first() {
         Some(Answer::Group { machines, .. }) => machines.clone(),
         Some(Answer::Scaled { added, .. }) => added.clone(),
@@ -178,34 +165,34 @@ async fn written(
     operation: Option<forewarn_core::OperationId>,
 ) -> Result<Written, ApiError> {
     let group = region.group(id).ok_or(Rejection::UnknownGroup)?;
-    let resource = shown(arm, region, group).await?;
-    let running = |id: &forewarn_core::OperationId| {
+    let resource = render_set(arm, region, group).await?;
+    let is_running = |id: &forewarn_core::OperationId| {
         region.operation(*id).is_some_and(|operation| operation.state == OperationState::Running)
     };
-    Ok(Written { is_new, resource, pending: operation.filter(running).map(Ticket::One) })
+    Ok(Written { is_new, resource, pending: operation.filter(is_running).map(Ticket::One) })
 }
 
 /// The set as GET shows it.
-pub async fn shown(arm: &Arm, region: &Region, group: &Group) -> Result<Value, ApiError> {
-    let body = arm.body(Owner::Group(group.id)).await?;
-    let identity = arm.identity(Owner::Group(group.id)).await?;
+async fn render_set(arm: &Arm, region: &Region, group: &Group) -> Result<Value, ApiError> {
+    let body = arm.read_body(Owner::Group(group.id)).await?;
+    let identity = arm.read_identity(Owner::Group(group.id)).await?;
     Ok(render::scale_set(region, group, set_of(group)?, body, identity.as_ref()))
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let group = find(&snapshot.region, call.id())?;
-    Ok(axum::Json(shown(&call.arm, &snapshot.region, &group).await?).into_response())
+    Ok(axum::Json(render_set(&call.arm, &snapshot.region, &group).await?).into_response())
 }
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
-    let (found, next) = groups::list(&call, Kind::ScaleSet)?;
+    let (found, next) = groups::list(&call, GroupType::ScaleSet)?;
     let snapshot = call.arm.snapshot();
     let mut value = Vec::with_capacity(found.len());
     for group in &found {
-        value.push(shown(&call.arm, &snapshot.region, group).await?);
+        value.push(render_set(&call.arm, &snapshot.region, group).await?);
     }
-    Ok(page::shown(&call, value, next))
+    Ok(page::respond(&call, value, next))
 }
 
 pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
@@ -216,16 +203,16 @@ pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
 
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
-    let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(groups::nothing_to_delete()) };
+    let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(groups::already_deleted()) };
     Ok(groups::delete(&call, &group, "scale-set.delete").await?.accepted(&call))
 }
 
-/// The set that an id names, or the one that it is an instance of.
+/// The set that an ID names, or that the named instance belongs to.
 pub fn find(region: &Region, id: &ResourceId) -> Result<Arc<Group>, ApiError> {
-    groups::find(region, id, Kind::ScaleSet)
+    groups::find(region, id, GroupType::ScaleSet)
 }
 
-/// `find` has made sure that it is one.
+/// The scale set of a group that `find` returned.
 pub fn set_of(group: &Group) -> Result<&ScaleSet, ApiError> {
     match &group.kind {
         GroupKind::ScaleSet(set) => Ok(set),

@@ -1,4 +1,4 @@
-//! Events from outside their machines: those that are shown now, and those that were, as far as the newest history reaches.
+//! The list of scheduled events: current ones from the region, finished ones from the newest page of history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use forewarn_wire::guid;
 use serde_json::{Value, json};
 
 use super::acknowledge;
-use super::call::{Call, is_in_group};
-use super::page::{self, Wanted};
-use super::resource_groups::is_home;
+use super::call::Call;
+use super::page::{self, PageRequest};
+use super::resource::{is_in_group, is_same_home};
 use forewarn_api::error::ApiError;
-use forewarn_api::values::{EventType, SourceWord, When};
+use forewarn_api::values::{EventSource, EventType, When};
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
-    let wanted = Wanted::of(&call)?;
+    let request = PageRequest::of(&call)?;
     let snapshot = call.arm.snapshot();
     let region = &snapshot.region;
-    let scopes = scopes(region, &call)?;
+    let scopes = requested_scopes(region, &call)?;
     let query = HistoryQuery {
         kinds: ["appeared", "started", "ended"].map(String::from).to_vec(),
         newest: true,
@@ -29,24 +29,24 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     let rows = call.arm.read(move |reader| reader.history(&query)).await?;
     let mut found: BTreeMap<String, Value> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.scope.is_some_and(|scope| scopes.contains(&scope))) {
-        remember(&mut found, row);
+        apply_row(&mut found, row);
     }
     for event in region.events().filter(|event| event.is_shown() && scopes.contains(&event.scope.0)) {
         found.insert(format!("{:020}", event.appeared.0) + &guid::Upper(event.id.0).to_string(), properties(event));
     }
     let base = call.path.to_string();
-    let after = wanted.after.as_deref();
+    let after = request.after.as_deref();
     let rest = found.into_iter().filter(|(key, _)| after.is_none_or(|after| key.as_str() > after));
-    let mut found: Vec<_> = rest.take(wanted.limit + 1).collect();
-    let next = wanted.cut(&mut found, |(key, _)| key.clone());
-    Ok(page::shown(&call, found.into_iter().map(|(_, event)| shown(&base, event)).collect(), next))
+    let mut found: Vec<_> = rest.take(request.limit + 1).collect();
+    let next = request.cut(&mut found, |(key, _)| key.clone());
+    Ok(page::respond(&call, found.into_iter().map(|(_, event)| render(&base, event)).collect(), next))
 }
 
-/// The documents that are asked for.
-fn scopes(region: &Region, call: &Call) -> Result<BTreeSet<u64>, ApiError> {
-    let hangs_on_resource = call.id().extension.is_some();
-    if hangs_on_resource {
-        let scopes = match acknowledge::within(region, call.id())? {
+/// The event groups whose events are requested.
+fn requested_scopes(region: &Region, call: &Call) -> Result<BTreeSet<u64>, ApiError> {
+    let is_extension = call.id().extension.is_some();
+    if is_extension {
+        let scopes = match acknowledge::resolve_scope(region, call.id())? {
             Within::ScopeOf(machine) => region.machine(machine).map(|machine| machine.scope.0).into_iter().collect(),
             Within::Group(group) => region.group(group).into_iter().flat_map(|it| &it.scopes).map(|it| it.0).collect(),
             Within::Region => BTreeSet::new(),
@@ -61,13 +61,13 @@ fn scopes(region: &Region, call: &Call) -> Result<BTreeSet<u64>, ApiError> {
     };
     let is_wanted = |owner: ScopeOwner| {
         home_of(owner).is_some_and(|it| {
-            it.subscription.eq_ignore_ascii_case(&home.subscription) && (!in_group || is_home(it, &home))
+            it.subscription.eq_ignore_ascii_case(&home.subscription) && (!in_group || is_same_home(it, &home))
         })
     };
     Ok(region.scopes().filter(|scope| is_wanted(scope.owner)).map(|scope| scope.id.0).collect())
 }
 
-fn shown(base: &str, properties: Value) -> Value {
+fn render(base: &str, properties: Value) -> Value {
     let name = properties["EventId"].as_str().unwrap_or_default().to_owned();
     json!({
         "id": format!("{base}/{name}"),
@@ -81,7 +81,7 @@ fn properties(event: &Event) -> Value {
     let (status, ended) = match &event.status {
         Status::Scheduled => ("Scheduled", None),
         Status::Started { .. } => ("Started", None),
-        Status::Ended { at, outcome } => (said(outcome), Some(*at)),
+        Status::Ended { at, outcome } => (final_status(outcome), Some(*at)),
     };
     let not_before = match event.status {
         Status::Scheduled => When(event.not_before).to_string(),
@@ -90,12 +90,12 @@ fn properties(event: &Event) -> Value {
     json!({
         "EventId": guid::Upper(event.id.0).to_string(),
         "EventStatus": status,
-        "EventType": kind(event.kind),
+        "EventType": event_type(event.kind),
         "ResourceType": "VirtualMachine",
         "Resources": event.resources.iter().map(|resource| &*resource.name).collect::<Vec<_>>(),
         "NotBefore": not_before,
         "Description": &*event.description,
-        "EventSource": source(event.cause.source()),
+        "EventSource": event_source(event.cause.source()),
         "DurationInSeconds": event.duration_secs,
         "Approved": event.approval.is_some(),
         "Appeared": When(event.appeared).to_string(),
@@ -103,8 +103,8 @@ fn properties(event: &Event) -> Value {
     })
 }
 
-/// Over with success or without is Completed, as it is where the original tells it.
-fn said(outcome: &Outcome) -> &'static str {
+/// As in Azure, an event that failed is also shown as Completed.
+fn final_status(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Canceled { .. } => "Canceled",
         Outcome::Completed
@@ -116,20 +116,20 @@ fn said(outcome: &Outcome) -> &'static str {
     }
 }
 
-fn kind(kind: EventKind) -> Value {
+fn event_type(kind: EventKind) -> Value {
     serde_json::to_value(EventType::from(kind)).unwrap_or_default()
 }
 
-fn source(source: Source) -> Value {
-    serde_json::to_value(SourceWord::from(source)).unwrap_or_default()
+fn event_source(source: Source) -> Value {
+    serde_json::to_value(EventSource::from(source)).unwrap_or_default()
 }
 
-/// Puts one line of history into the event that it is about.
-fn remember(found: &mut BTreeMap<String, Value>, row: &HistoryRow) {
+/// Applies one row of history to its event.
+fn apply_row(found: &mut BTreeMap<String, Value>, row: &HistoryRow) {
     let Some(id) = row.event.map(|event| guid::Upper(event.0).to_string()) else { return };
     let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
     if row.kind == "appeared" {
-        let capital = |key: &str| capitalised(detail[key].as_str().unwrap_or_default());
+        let capital = |key: &str| capitalize(detail[key].as_str().unwrap_or_default());
         let event = json!({
             "EventId": id,
             "EventStatus": "Scheduled",
@@ -157,8 +157,8 @@ fn remember(found: &mut BTreeMap<String, Value>, row: &HistoryRow) {
     }
 }
 
-/// History has the words of records, which are in lower case.
-fn capitalised(word: &str) -> String {
+/// History stores these names in lower case.
+fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }

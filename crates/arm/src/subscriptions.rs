@@ -1,5 +1,4 @@
-//! Subscriptions, the tenant and what clients ask about a place before they use it. A subscription exists as soon as
-//! something is kept in it.
+//! Subscriptions and the tenant. A subscription exists as soon as it contains something.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::call::Call;
-use super::page;
-use super::resource_groups;
+use super::{group_records, page};
 use forewarn_api::SUBSCRIPTION_DEFAULT;
 use forewarn_api::error::ApiError;
 
@@ -16,23 +14,23 @@ pub const DISPLAY_NAME: &str = "Forewarn";
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
     let mut ids = BTreeSet::from([SUBSCRIPTION_DEFAULT.to_owned()]);
-    ids.extend(resource_groups::subscriptions(&call.arm).await?);
+    ids.extend(group_records::read_subscriptions(&call.arm).await?);
     let region = &call.arm.snapshot().region;
     ids.extend(region.groups().map(|group| group.home.subscription.to_ascii_lowercase()));
-    Ok(page::shown(&call, ids.iter().map(|id| shown(&call, id)).collect(), None))
+    Ok(page::respond(&call, ids.iter().map(|id| render(&call, id)).collect(), None))
 }
 
 pub async fn get(call: Call) -> Result<Response, ApiError> {
-    Ok(axum::Json(shown(&call, call.subscription())).into_response())
+    Ok(axum::Json(render(&call, call.subscription())).into_response())
 }
 
 pub async fn tenants(call: Call) -> Result<Response, ApiError> {
     let id = call.arm.api.tenant();
     let tenant = json!({ "id": format!("/tenants/{id}"), "tenantId": id, "displayName": DISPLAY_NAME });
-    Ok(page::shown(&call, vec![tenant], None))
+    Ok(page::respond(&call, vec![tenant], None))
 }
 
-fn shown(call: &Call, id: &str) -> Value {
+fn render(call: &Call, id: &str) -> Value {
     json!({
         "id": format!("/subscriptions/{id}"),
         "subscriptionId": id,

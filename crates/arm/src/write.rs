@@ -1,4 +1,4 @@
-//! What the writing of every resource has in common, whether a request or a template asks for it.
+//! Writing a resource, whether a request or a template asks for it: merging, locking, storing the body, identities.
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{Guid, Home};
@@ -11,56 +11,70 @@ use tokio::sync::MutexGuard;
 
 use super::call::{Arm, BODY, Call};
 use super::operations::Ticket;
-use super::{fields, resource_groups};
+use super::{fields, group_records};
 use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api::error::ApiError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// Creates, or merges into what is there.
+pub enum WriteMode {
+    /// Creates the resource, or merges into the existing one.
     Put,
-    /// Changes what is there.
+    /// Changes an existing resource.
     Patch,
 }
 
-impl How {
-    /// What there is to be changed; None: it is to be made.
-    pub fn found<T>(self, found: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+/// Defines the handlers `put` and `patch` of a resource type that has a `write` function.
+macro_rules! write_handlers {
+    () => {
+        pub async fn put(call: Call) -> Result<Response, ApiError> {
+            Ok(write(&call.arm, call.id(), &call.json()?, WriteMode::Put).await?.into_response(&call))
+        }
+
+        pub async fn patch(call: Call) -> Result<Response, ApiError> {
+            Ok(write(&call.arm, call.id(), &call.json()?, WriteMode::Patch).await?.into_response(&call))
+        }
+    };
+}
+pub(crate) use write_handlers;
+
+impl WriteMode {
+    /// The resource to change, or None if it is to be created.
+    pub fn existing<T>(self, found: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
         match (found, self) {
             (Ok(found), _) => Ok(Some(found)),
-            (Err(error), How::Patch) => Err(error),
-            (Err(_), How::Put) => Ok(None),
+            (Err(error), WriteMode::Patch) => Err(error),
+            (Err(_), WriteMode::Put) => Ok(None),
         }
     }
 
-    pub fn merged(self, existing: &Value, given: &Value) -> Value {
+    pub fn merge(self, existing: &Value, given: &Value) -> Value {
         match self {
-            How::Put => merge::put(existing, given),
-            How::Patch => merge::patch(existing, given),
+            WriteMode::Put => merge::put(existing, given),
+            WriteMode::Patch => merge::patch(existing, given),
         }
     }
 }
 
-/// Leave to write one resource: nobody else does as long as this lives.
-pub struct Turn<'a> {
-    /// The resource group, as it is spelt.
+/// Exclusive access to one resource while it is written.
+pub struct WriteLock<'a> {
+    /// The resource group, in its original spelling.
     pub home: Home,
     _lock: MutexGuard<'a, ()>,
 }
 
 impl Arm {
-    pub async fn turn(&self, id: &ResourceId) -> Result<Turn<'_>, ApiError> {
-        let home = resource_groups::home(self, id).await?;
-        Ok(Turn { home, _lock: self.lock(id).await })
+    pub async fn lock_for_write(&self, id: &ResourceId) -> Result<WriteLock<'_>, ApiError> {
+        let home = group_records::find_home(self, id).await?;
+        Ok(WriteLock { home, _lock: self.lock(id).await })
     }
 }
 
-/// A resource that was written.
+/// The result of a write.
 pub struct Written {
     pub is_new: bool,
     /// As GET shows it.
     pub resource: Value,
-    /// What the writing has set off and is not over.
+    /// The operation that the write started, while it is running.
     pub pending: Option<Ticket>,
 }
 
@@ -70,10 +84,10 @@ impl Written {
         match self.pending.take() {
             Some(ticket) => {
                 fields::put(&mut self.resource, "properties.provisioningState", "Updating");
-                ticket.headed(call, (status, axum::Json(self.resource)).into_response())
+                ticket.add_headers(call, (status, axum::Json(self.resource)).into_response())
             }
             None => {
-                // Clients would wait for any other word to change, without being told where.
+                // With any other state, clients poll for a change without knowing where.
                 fields::put(&mut self.resource, "properties.provisioningState", "Succeeded");
                 (status, axum::Json(self.resource)).into_response()
             }
@@ -81,7 +95,7 @@ impl Written {
     }
 }
 
-/// What is shown from the region and is of no use in a stored body.
+/// Properties that are rendered from the region and are not stored.
 const COMPUTED: &[&str] = &[
     "id",
     "name",
@@ -99,28 +113,28 @@ const COMPUTED: &[&str] = &[
     "properties.virtualMachines",
 ];
 
-/// The body of `owner`, to be stored.
-pub fn stored(owner: Owner, body: &Value) -> Attachment {
+/// The attachment that stores the body of `owner`.
+pub fn body_attachment(owner: Owner, body: &Value) -> Attachment {
     let mut body = body.clone();
     COMPUTED.iter().for_each(|place| fields::remove(&mut body, place));
     Attachment::put(owner, BODY, body.to_string())
 }
 
-/// Who a machine or a set is, when it asks for tokens.
+/// The managed identity that a resource is to have.
 #[derive(Clone)]
-pub struct Identity(Option<MachineIdentity>);
+pub struct WantedIdentity(Option<MachineIdentity>);
 
-impl Identity {
-    /// What the body asks for; an identity that is there stays the same one.
-    pub fn wanted(
+impl WantedIdentity {
+    /// Reads the identity from the body; an existing identity is kept.
+    pub fn from_body(
         arm: &Arm,
         body: &Value,
         before: Option<MachineIdentity>,
         derived_from: Guid,
-    ) -> Result<Identity, ApiError> {
+    ) -> Result<WantedIdentity, ApiError> {
         let kind = fields::text(body, "identity.type")?.unwrap_or("None");
         let new = || MachineIdentity::derived(derived_from, arm.api.tenant(), None);
-        Ok(Identity(is_system(kind).then(|| before.unwrap_or_else(new))))
+        Ok(WantedIdentity(is_system(kind).then(|| before.unwrap_or_else(new))))
     }
 
     pub fn attachment(&self, owner: Owner) -> Attachment {
@@ -135,8 +149,8 @@ impl Identity {
     }
 }
 
-/// Shows who the resource is, whoever gave it its identity.
-pub fn show_identity(body: &mut Value, identity: Option<&MachineIdentity>) {
+/// Renders the identity of a resource, whichever API assigned it.
+pub fn render_identity(body: &mut Value, identity: Option<&MachineIdentity>) {
     let kind = fields::text(body, "identity.type").ok().flatten().unwrap_or("None").to_owned();
     match identity {
         Some(identity) => {
@@ -155,7 +169,7 @@ fn is_system(kind: &str) -> bool {
 }
 
 impl Arm {
-    pub async fn identity(&self, owner: Owner) -> Result<Option<MachineIdentity>, ApiError> {
+    pub async fn read_identity(&self, owner: Owner) -> Result<Option<MachineIdentity>, ApiError> {
         let text = self.read(move |reader| reader.attachment(owner, MACHINE_ATTACHMENT)).await?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }

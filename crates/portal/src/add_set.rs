@@ -163,7 +163,7 @@ pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
         "upgradeMode": typed.upgrade_mode,
         "model": { "priority": typed.priority, "terminateNotification": notification(&form).unwrap_or_default() },
     });
-    match service.call(form.visitor.principal(), Method::POST, "/scale-sets", Some(body)).await {
+    match service.client(form.visitor.principal()).call(Method::POST, "/scale-sets", Some(body)).await {
         Ok(set) => Redirect::to(&format!("/groups/{}", set["id"])).into_response(),
         Err(refused) => {
             let scene = Scene::now(&service, &form.visitor, Look::First);

@@ -17,7 +17,7 @@ use super::page::{self, Look, Scene};
 use super::visitor::Form;
 use super::{group, plan, sign_in, words};
 use forewarn_access::Role;
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
@@ -65,33 +65,33 @@ pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     }
 }
 
-async fn answer(service: &Portal, scene: &Scene, form: &Form, back: &str) -> Result<Response, Refused> {
-    let group = group::page_group(scene, back).ok_or_else(|| Refused::form("The group is gone."))?;
+async fn answer(service: &Portal, scene: &Scene, form: &Form, back: &str) -> Result<Response, CallError> {
+    let group = group::page_group(scene, back).ok_or_else(|| CallError::form("The group is gone."))?;
     let machines = ticked(scene, form)?;
     if form.text("act") == "plan" {
         let names: Vec<String> = machines.iter().map(|machine| plan::name_of(scene.region(), machine)).collect();
         return Ok(Redirect::to(&plan::prefilled("machine", &names.join(","))).into_response());
     }
     let choice = CHOICES.into_iter().find(|choice| choice.word() == form.text("act"));
-    let choice = choice.ok_or_else(|| Refused::form("Nothing is called that. Reload the page and try again."))?;
+    let choice = choice.ok_or_else(|| CallError::form("Nothing is called that. Reload the page and try again."))?;
     if !form.is_ticked("sure") {
         let confirm = choice.confirm(scene, group, &machines, form, back);
         return Ok(page::framed(scene, back, &confirm.draw(), "").into_response());
     }
     for (name, request) in choice.requests(group, &machines) {
         let done = request.send(service, &form.visitor).await;
-        done.map_err(|refused| Refused { message: format!("{name}: {}", refused.message), ..refused })?;
+        done.map_err(|refused| CallError { message: format!("{name}: {}", refused.message), ..refused })?;
     }
     Ok(Redirect::to(back).into_response())
 }
 
 /// Those that are still there.
-fn ticked<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, Refused> {
+fn ticked<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, CallError> {
     let region = scene.region();
     let ids = form.all("machine").into_iter().filter_map(guid::parse);
     let machines = ids.filter_map(|id| region.machine(region.machine_by_vm_id(Guid(id))?)).map(|machine| &**machine);
     match machines.collect::<Vec<_>>() {
-        machines if machines.is_empty() => Err(Refused::form("Tick the machines first.")),
+        machines if machines.is_empty() => Err(CallError::form("Tick the machines first.")),
         machines => Ok(machines),
     }
 }

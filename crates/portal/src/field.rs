@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use askama::Template;
 
 use super::sign_in::rendered;
-use forewarn_api::Word;
+use forewarn_api::ResourceName;
 
 /// What is wrong, by the name of the field.
 #[derive(Clone, Debug, Default)]
@@ -121,9 +121,9 @@ impl<'a> Field<'a> {
 }
 
 /// A name, as people are told of it.
-pub fn name(text: &str) -> Result<Word, String> {
+pub fn name(text: &str) -> Result<ResourceName, String> {
     match text {
         "" => Err("Write a name.".into()),
-        text => Word::new(text.to_owned()).map_err(|problem| format!("{problem}.")),
+        text => ResourceName::new(text.to_owned()).map_err(|problem| format!("{problem}.")),
     }
 }

@@ -177,7 +177,7 @@ pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     let mut problems = Problems::default();
     let checked = field::name(name);
     if problems.take("name", checked).is_some() {
-        match service.call(form.visitor.principal(), Method::PUT, &words::host_href(name), None).await {
+        match service.client(form.visitor.principal()).call(Method::PUT, &words::host_href(name), None).await {
             Ok(_) => return Redirect::to(&words::host_href(name)).into_response(),
             Err(refused) => problems.add("name", refused.message),
         }

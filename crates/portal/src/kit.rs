@@ -87,8 +87,8 @@ pub fn draw(scene: &Scene, typed: &Typed) -> Drawn {
     let typed = &typed.or_last(scene.service.shared.last_run(&scene.visitor.cookie));
     let csrf = scene.visitor.session.csrf.as_str();
     let allowed = scene.visitor.may(Role::Owner);
-    let newest = scene.service.runs().last().map(|run| run.id);
-    let runs = scene.service.runs().into_iter().rev().map(|run| shown(run, newest, csrf, allowed)).collect();
+    let newest = scene.service.list_runs().last().map(|run| run.id);
+    let runs = scene.service.list_runs().into_iter().rev().map(|run| shown(run, newest, csrf, allowed)).collect();
     let scenarios = SHIPPED.iter().filter_map(|one| {
         let scenario = Scenario::parse(one.text).ok()?;
         Some((one.name, scenario.title, scenario.about))

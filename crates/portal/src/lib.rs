@@ -52,7 +52,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderValue, Method, header};
 
-use forewarn_api::{ApiError, Service, check_door, is_api_path};
+use forewarn_api::{ApiError, Service, check_host_and_origin, is_api_path};
 use shared::Shared;
 
 /// The API, and what the portal's pages share.
@@ -121,7 +121,7 @@ pub async fn or_page(State(portal): State<Portal>, request: Request, next: Next)
     if !is_lost(&request) {
         return Ok(next.run(request).await);
     }
-    check_door(&request, portal.doors())?;
+    check_host_and_origin(&request, portal.addresses())?;
     Ok(Handler::call(page::show, request, portal).await)
 }
 
@@ -134,6 +134,6 @@ fn is_lost(request: &Request) -> bool {
 }
 
 async fn door(State(portal): State<Portal>, request: Request, next: Next) -> Result<Response, ApiError> {
-    check_door(&request, portal.doors())?;
+    check_host_and_origin(&request, portal.addresses())?;
     Ok(next.run(request).await)
 }

@@ -22,7 +22,7 @@ use super::Portal;
 use super::page::{Look, Missing, Page, Panel, Scene, page_at};
 use super::view::View;
 use super::visitor::Visitor;
-use forewarn_api::Pages;
+use forewarn_api::ChannelBody;
 
 /// A page is drawn at most so often, however busy the fleet is: people do not read faster.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -47,7 +47,7 @@ pub async fn stream(
     let Some(page) = query.get("page").and_then(|page| page_at(page)) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let permit = match service.stream(visitor.principal()) {
+    let permit = match service.acquire_stream() {
         Ok(permit) => permit,
         Err(refusal) => return refusal.into_response(),
     };
@@ -60,7 +60,7 @@ pub async fn stream(
     let feed = Feed { service, visitor, page, messages, commits, views, name, since, sent: None, _permit: permit };
     tokio::spawn(feed.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    (headers, Body::new(Pages(body))).into_response()
+    (headers, Body::new(ChannelBody(body))).into_response()
 }
 
 struct Feed {

@@ -18,7 +18,7 @@ use super::plan::Typed;
 use super::visitor::Form;
 use super::{sign_in, words};
 use forewarn_access::Role;
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 const HERE: &str = "/maintenance";
 
@@ -250,7 +250,7 @@ pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
     match act::Request::post("/maintenance", meant.body).send(&service, &form.visitor).await {
         Ok(operation) if typed.is_of_one_machine() => Redirect::to(&after(&operation, HERE)).into_response(),
         Ok(_) => Redirect::to(HERE).into_response(),
-        Err(Refused { status, message, .. }) => {
+        Err(CallError { status, message, .. }) => {
             (status, page::framed(&scene, HERE, &draw(&scene, &typed), &message)).into_response()
         }
     }

@@ -19,7 +19,7 @@ use super::shelf::Shelf;
 use super::view::View;
 use super::visitor::Visitor;
 use super::{add_set, event, group, hosts, kit, machine, maintenance, overview, plan, sign_in, words};
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 use forewarn_core::Snapshot;
 use forewarn_engine::clock::Kind;
 
@@ -275,7 +275,7 @@ pub fn page_at(here: &str) -> Option<Page> {
 }
 
 /// The page at `here`, with a refusal above it when there is one.
-pub async fn at(service: &Portal, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
+pub async fn at(service: &Portal, visitor: &Visitor, here: &str, problem: Option<&CallError>) -> Response {
     let page = page_at(here);
     let scene = Scene::now(service, visitor, Look::First);
     let drawn = match page {

@@ -12,7 +12,7 @@ use super::visitor::Form;
 use super::{act, words};
 use forewarn_access::digest::digest_of;
 use forewarn_api::text::TEXT_CHARS_MAX;
-use forewarn_api::{When, any_group_named, machine_named};
+use forewarn_api::{When, find_any_group, find_machine};
 use forewarn_api_types::span::{span, span_text};
 
 /// What is in the fields.
@@ -63,7 +63,7 @@ pub fn prefilled(what: &str, name: &str) -> String {
 
 /// How to name a machine in the planner so that it is found again.
 pub fn name_of(region: &Region, machine: &Machine) -> String {
-    match machine_named(region, &machine.name) {
+    match find_machine(region, &machine.name, None) {
         Ok(found) if found.id == machine.id && !machine.name.contains(SEPARATORS) => machine.name.to_string(),
         Ok(_) | Err(_) => machine.vm_id.to_string(),
     }
@@ -196,7 +196,7 @@ impl Typed {
             }
             "machine" => self.machines(region),
             _ => {
-                let group = any_group_named(region, &self.name).map_err(|error| error.message)?;
+                let group = find_any_group(region, &self.name).map_err(|error| error.message)?;
                 Ok((Target::Group(group.id), json!({ "group": self.name })))
             }
         }
@@ -204,7 +204,7 @@ impl Typed {
 
     fn machines(&self, region: &Region) -> Result<(Target, Value), String> {
         let names: Vec<&str> = self.names().collect();
-        let machines = names.iter().map(|name| machine_named(region, name).map(|machine| machine.id));
+        let machines = names.iter().map(|name| find_machine(region, name, None).map(|machine| machine.id));
         let machines: Result<Vec<_>, _> = machines.collect();
         Ok((Target::Machines(machines.map_err(|error| error.message)?), json!({ "machines": names })))
     }

@@ -19,7 +19,7 @@ use super::page::{self, Look, Panel, Scene};
 use super::visitor::Form;
 use super::{group, sign_in, words};
 use forewarn_access::Role;
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 /// What is in the fields.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Typed {
         Some(json!({ "capacity": capacity }))
     }
 
-    fn refused(&mut self, form: &Form, refused: Refused) {
+    fn refused(&mut self, form: &Form, refused: CallError) {
         let field = match (form.text("form"), refused.code.as_str()) {
             ("scale", _) => "capacity",
             (_, "TerminateNotificationOnSpot") => "notification",
@@ -140,7 +140,7 @@ pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,
     });
     let Some((group, set)) = found else {
-        return page::at(&service, &form.visitor, &back, Some(&Refused::form("The scale set is gone."))).await;
+        return page::at(&service, &form.visitor, &back, Some(&CallError::form("The scale set is gone."))).await;
     };
     let mut typed = Typed::of(&form, set);
     if let Some(change) = typed.change(&form) {

@@ -46,7 +46,7 @@ impl FromRequestParts<Portal> for Visitor {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, service: &Portal) -> Result<Visitor, Response> {
-        let found = cookie(&parts.headers, service.doors().http).and_then(|cookie| {
+        let found = cookie(&parts.headers, service.addresses().http).and_then(|cookie| {
             let session = service.access().session(&cookie)?;
             Some(Visitor { session, cookie })
         });
@@ -112,7 +112,7 @@ fn cookie(headers: &HeaderMap, address: SocketAddr) -> Option<String> {
 
 /// A header that sets the cookie, or takes it away when there is no value.
 pub fn set_cookie(service: &Portal, via: Option<Via>, value: Option<&str>) -> String {
-    let name = cookie_name(service.doors().http);
+    let name = cookie_name(service.addresses().http);
     let secure = if via == Some(Via::Https) { "; Secure" } else { "" };
     let age = if value.is_some() { SESSION_SECS } else { 0 };
     let value = value.unwrap_or_default();

@@ -106,8 +106,8 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         writer,
         access: access.clone(),
     };
-    let machine_doors = listeners.iter().map(BoundListener::describe).collect::<Result<_, _>>()?;
-    let doors = Arc::new(api::Doors {
+    let metadata_listeners = listeners.iter().map(BoundListener::describe).collect::<Result<_, _>>()?;
+    let addresses = Arc::new(api::ManagementAddresses {
         http: running.management,
         https: running.management_tls.zip(secure.as_ref().map(|secure| secure.tls.clone())),
     });
@@ -116,18 +116,18 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         names,
         first_call_delay: config.first_call_delay,
         seed: random_guid(),
-        issuer: api::token_issuer(&access, &doors),
+        issuer: api::token_issuer(&access, &addresses),
         limits: Limits::new(config.connections_per_source, config.held_per_source, descriptors),
     };
     let source = Arc::new(EngineSource(engine.clone()));
     metadata::serve(listeners, source, endpoint.clone(), options, stop.clone(), &tasks);
     tasks.spawn(faults.run(stop.clone()));
     tasks.spawn(webhooks.clone().run(stop.clone()));
-    let service = api::Service::new(api::Parts {
+    let service = api::Service::new(api::ServiceParts {
         engine,
         access,
-        doors,
-        machine_doors,
+        addresses,
+        metadata_listeners,
         endpoint,
         webhooks,
         metrics,

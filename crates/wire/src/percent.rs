@@ -29,17 +29,26 @@ pub fn decode_bytes(text: &str, plus: Plus) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Encodes a path for use in a header: everything except plain ASCII and slashes.
+/// Encodes a path for a URL; slashes stay.
 pub fn encoded_path(path: &str) -> String {
-    let mut text = String::with_capacity(path.len());
-    for byte in path.bytes() {
+    encode(path, b"/-._~()")
+}
+
+/// Encodes one segment of a path or one value of a query; slashes are encoded too.
+pub fn encode_component(text: &str) -> String {
+    encode(text, b"-._~()")
+}
+
+/// Encodes every byte but ASCII letters, digits and the bytes in `plain`.
+fn encode(text: &str, plain: &[u8]) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
         match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' | b'(' | b')' => text.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
-            byte => write!(text, "%{byte:02X}").expect("a string takes all that is written"),
+            byte if byte.is_ascii_alphanumeric() || plain.contains(&byte) => encoded.push(char::from(byte)),
+            byte => write!(encoded, "%{byte:02X}").expect("writing to a string does not fail"),
         }
     }
-    text
+    encoded
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {

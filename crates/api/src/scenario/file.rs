@@ -1,5 +1,5 @@
-//! A scenario's file: TOML, read to what was typed first and to what is meant second. Whatever is wrong is
-//! said with its line and column, before anything happens.
+//! Parses scenario files. TOML is first read as typed and then interpreted; every error has a line and column and is found
+//! before the scenario runs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,43 +10,48 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
-use super::step::{Action, Does, EventState, Expectation, MachineState, Step, Switch, rename_in};
-use crate::bodies;
+use super::step::{EventState, Expectation, MachineAction, MachineState, PowerAction, Step, StepAction, rename_in};
+use crate::faults::NewFault;
+use crate::groups::NewGroup;
+use crate::machines::NewMachine;
+use crate::maintenance::NewMaintenance;
+use crate::scale_sets::NewScaleSet;
+use crate::text::ResourceName;
 use forewarn_api_types::nearest::hint;
 use forewarn_api_types::plain::{Written, plainly};
 use forewarn_api_types::span::span;
 
-/// A file. The largest that ships has 2 KB.
+/// Maximum size of a file. The largest built-in one has 2 KB.
 pub const FILE_BYTES_MAX: usize = 256 * 1024;
 
-/// Steps of a scenario: more than a person reads.
+/// Maximum number of steps.
 pub const STEPS_MAX: usize = 1000;
 
-/// How long an expectation waits, in real time, when it does not say. Long enough for a handler that polls
-/// every second and is in no hurry.
+/// Default time limit of an expectation, in real time. Long enough for a slow handler that polls every second.
 pub const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
 
-/// A scenario that can be run: its words are known and its labels are set before they are used.
+/// A checked scenario: all names are known, and labels are defined before they are used.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub title: String,
     pub about: String,
-    /// The machine that a handler under test is. A run may put another in its place.
+    /// The machine of the handler under test. A run can replace it by another machine.
     pub subject: Option<String>,
-    /// What must be there before the first step: the route of the API that makes it, and its body.
-    pub(super) fleet: Vec<Made>,
+    /// Resources to create before the first step.
+    pub(super) fleet: Vec<FleetResource>,
     pub steps: Vec<Step>,
 }
 
+/// A resource to create: its type, its name, and the body of the request.
 #[derive(Clone, Debug)]
-pub(super) struct Made {
-    pub kind: Kind,
+pub(super) struct FleetResource {
+    pub kind: ResourceKind,
     pub name: String,
     pub body: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResourceKind {
     Host,
     AvailabilitySet,
     CloudService,
@@ -54,7 +59,7 @@ pub(super) enum Kind {
     Machine,
 }
 
-/// What is wrong with a file, and where.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub line: usize,
@@ -72,20 +77,20 @@ impl std::error::Error for Problem {}
 
 impl Scenario {
     pub fn parse(text: &str) -> Result<Scenario, Problem> {
-        let places = Places(text);
+        let source = Source(text);
         if text.len() > FILE_BYTES_MAX {
-            return Err(places.problem(&(0..0), format!("the file has more than {FILE_BYTES_MAX} bytes")));
+            return Err(source.problem(&(0..0), format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         }
-        let typed: File = toml::from_str(text).map_err(|error| places.of_toml(&error))?;
-        let raw: Value = toml::from_str(text).map_err(|error| places.of_toml(&error))?;
-        let mut meant = Meaning { places, raw: &raw, labels: BTreeSet::new() };
-        let fleet = meant.fleet(&typed)?;
+        let typed: File = toml::from_str(text).map_err(|error| source.toml_problem(&error))?;
+        let raw: Value = toml::from_str(text).map_err(|error| source.toml_problem(&error))?;
+        let mut interpreter = Interpreter { source, raw: &raw, labels: BTreeSet::new() };
+        let fleet = interpreter.fleet(&typed)?;
         if typed.step.len() > STEPS_MAX {
-            let message = format!("there are {} steps, and there may be {STEPS_MAX}", typed.step.len());
-            return Err(meant.places.problem(&(0..0), message));
+            let message = format!("there are {} steps, but at most {STEPS_MAX} are allowed", typed.step.len());
+            return Err(interpreter.source.problem(&(0..0), message));
         }
         let steps = typed.step.into_iter().enumerate();
-        let steps = steps.map(|(number, step)| meant.step(number, step)).collect::<Result<_, _>>()?;
+        let steps = steps.map(|(number, step)| interpreter.step(number, step)).collect::<Result<_, _>>()?;
         Ok(Scenario {
             title: typed.title,
             about: typed.about.unwrap_or_default(),
@@ -97,16 +102,14 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// The same with another machine in the subject's place, or why that cannot be.
+    /// Replaces the subject by another machine, or returns why that is not possible.
     pub fn with_subject(mut self, other: &str) -> Result<Scenario, String> {
         let Some(subject) = self.subject.replace(other.to_string()) else {
-            return Err(
-                "The scenario says of no machine that a handler may be it, so another cannot take its place".into()
-            );
+            return Err("The scenario has no subject, so it cannot be replaced".into());
         };
         if !subject.eq_ignore_ascii_case(other) && is_instance_of(&subject, &self.fleet) {
             return Err(format!(
-                "The machine '{subject}' of the scenario is made by a scale set of the file, so another cannot take its place"
+                "The subject '{subject}' is an instance of a scale set in the file, so it cannot be replaced"
             ));
         }
         let rename = |name: &mut String| {
@@ -114,16 +117,16 @@ impl Scenario {
                 *name = other.to_string();
             }
         };
-        for made in &mut self.fleet {
-            rename(&mut made.name);
-            rename_in(&mut made.body, &rename);
+        for resource in &mut self.fleet {
+            rename(&mut resource.name);
+            rename_in(&mut resource.body, &rename);
         }
-        self.steps.iter_mut().for_each(|step| step.does.rename(&rename));
+        self.steps.iter_mut().for_each(|step| step.action.rename(&rename));
         Ok(self)
     }
 }
 
-/// What was typed. The bodies are checked against what the API takes, and then sent as they stand.
+/// The file as typed. Bodies are checked against the API's types and then sent unchanged.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct File {
@@ -133,13 +136,13 @@ struct File {
     #[serde(default)]
     host: Vec<HostTable>,
     #[serde(default)]
-    availability_set: Vec<bodies::NewGroup>,
+    availability_set: Vec<NewGroup>,
     #[serde(default)]
-    cloud_service: Vec<bodies::NewGroup>,
+    cloud_service: Vec<NewGroup>,
     #[serde(default)]
-    scale_set: Vec<bodies::NewScaleSet>,
+    scale_set: Vec<NewScaleSet>,
     #[serde(default)]
-    machine: Vec<bodies::NewMachine>,
+    machine: Vec<NewMachine>,
     #[serde(default)]
     step: Vec<Spanned<StepTable>>,
 }
@@ -148,7 +151,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct HostTable {
     #[serde(rename = "name")]
-    _name: bodies::Word,
+    _name: ResourceName,
 }
 
 type Text = Option<Spanned<String>>;
@@ -165,17 +168,17 @@ struct StepTable {
     start: Text,
     stop: Text,
     deallocate: Text,
-    maintain: Option<bodies::NewMaintenance>,
+    maintain: Option<NewMaintenance>,
     scale: Text,
     upgrade: Text,
     cancel: Text,
     approve: Text,
     poll: Text,
-    fault: Option<bodies::NewFault>,
+    fault: Option<NewFault>,
     clear_faults: Option<bool>,
     wait: Text,
     expect: Text,
-    // What goes with them.
+    // Parameters of the keys above.
     capacity: Option<u32>,
     by: Text,
     of: Text,
@@ -185,40 +188,41 @@ struct StepTable {
     r#as: Text,
 }
 
-/// What a step may begin with.
-const VERBS: &str = "restart, redeploy, performMaintenance, evict, fail, delete, start, stop, deallocate, maintain, \
+/// The keys that define the action of a step.
+const ACTION_KEYS: &str = "restart, redeploy, performMaintenance, evict, fail, delete, start, stop, deallocate, maintain, \
                      scale, upgrade, cancel, approve, poll, fault, clearFaults, wait, expect";
 
-struct Meaning<'a> {
-    places: Places<'a>,
+/// Interprets the typed file.
+struct Interpreter<'a> {
+    source: Source<'a>,
     raw: &'a Value,
-    /// What steps have called their operations so far.
+    /// Labels that earlier steps have defined.
     labels: BTreeSet<String>,
 }
 
-impl Meaning<'_> {
-    fn fleet(&self, typed: &File) -> Result<Vec<Made>, Problem> {
+impl Interpreter<'_> {
+    fn fleet(&self, typed: &File) -> Result<Vec<FleetResource>, Problem> {
         let File { title: _, about: _, subject, host, availability_set, cloud_service, scale_set, machine, step: _ } =
             typed;
         let mut fleet = Vec::new();
         let mut add = |kind, key: &str, count: usize| {
             for body in (0..count).map(|number| self.raw[key][number].clone()) {
                 let name = body["name"].as_str().unwrap_or_default().to_string();
-                fleet.push(Made { kind, name, body });
+                fleet.push(FleetResource { kind, name, body });
             }
         };
-        add(Kind::Host, "host", host.len());
-        add(Kind::AvailabilitySet, "availabilitySet", availability_set.len());
-        add(Kind::CloudService, "cloudService", cloud_service.len());
-        add(Kind::ScaleSet, "scaleSet", scale_set.len());
-        add(Kind::Machine, "machine", machine.len());
-        let named = |name: &str| fleet.iter().any(|made| made.name.eq_ignore_ascii_case(name));
+        add(ResourceKind::Host, "host", host.len());
+        add(ResourceKind::AvailabilitySet, "availabilitySet", availability_set.len());
+        add(ResourceKind::CloudService, "cloudService", cloud_service.len());
+        add(ResourceKind::ScaleSet, "scaleSet", scale_set.len());
+        add(ResourceKind::Machine, "machine", machine.len());
+        let is_named = |name: &str| fleet.iter().any(|resource| resource.name.eq_ignore_ascii_case(name));
         match subject {
-            Some(subject) if !named(subject) && !is_instance_of(subject, &fleet) => Err(self.places.problem(
-                &self.places.find("subject"),
+            Some(subject) if !is_named(subject) && !is_instance_of(subject, &fleet) => Err(self.source.problem(
+                &self.source.find("subject"),
                 format!(
-                    "the subject '{subject}' is none of the machines of the file.{}",
-                    hint(subject, fleet.iter().map(|made| made.name.as_str()))
+                    "the subject '{subject}' is not a machine of the file.{}",
+                    hint(subject, fleet.iter().map(|resource| resource.name.as_str()))
                 ),
             )),
             Some(_) | None => Ok(fleet),
@@ -228,72 +232,74 @@ impl Meaning<'_> {
     fn step(&mut self, number: usize, step: Spanned<StepTable>) -> Result<Step, Problem> {
         let span = step.span();
         let mut table = step.into_inner();
-        let mut found = self.verbs(number, &mut table, &span)?;
-        let does = match (found.pop(), found.is_empty()) {
-            (Some(does), true) => does,
+        let mut found = self.actions(number, &mut table, &span)?;
+        let action = match (found.pop(), found.is_empty()) {
+            (Some(action), true) => action,
             (Some(_), false) => {
-                return Err(self.places.problem(&span, "this step does two things: make two steps of it"));
+                return Err(self.source.problem(&span, "this step has two actions. Split it into two steps"));
             }
             (None, _) => {
-                return Err(self.places.problem(&span, format!("this step does nothing. It may have one of: {VERBS}")));
+                return Err(self.source.problem(&span, format!("this step has no action. Use one of: {ACTION_KEYS}")));
             }
         };
         let label = table.r#as.take();
         if let Some(label) = &label {
-            if !makes_operation(&does) {
-                return Err(self.places.problem(&label.span(), "no operation comes of this step, so it needs no name"));
+            if !starts_operation(&action) {
+                return Err(self
+                    .source
+                    .problem(&label.span(), "this step starts no operation, so it cannot have a name"));
             }
             self.labels.insert(label.get_ref().clone());
         }
-        self.nothing_left(&table)?;
-        Ok(Step { does, label: label.map(Spanned::into_inner), line: self.places.line_and_column(span.start).0 })
+        self.check_unused_keys(&table)?;
+        Ok(Step { action, label: label.map(Spanned::into_inner), line: self.source.line_and_column(span.start).0 })
     }
 
-    /// All that the step says to do: exactly one, if it is right.
-    fn verbs(&self, number: usize, table: &mut StepTable, span: &Range<usize>) -> Result<Vec<Does>, Problem> {
+    /// The actions of a step; a valid step has exactly one.
+    fn actions(&self, number: usize, table: &mut StepTable, span: &Range<usize>) -> Result<Vec<StepAction>, Problem> {
         let mut found = Vec::new();
         let actions = [
-            (table.restart.take(), Action::Restart),
-            (table.redeploy.take(), Action::Redeploy),
-            (table.perform_maintenance.take(), Action::PerformMaintenance),
-            (table.evict.take(), Action::Evict),
-            (table.fail.take(), Action::Fail),
-            (table.delete.take(), Action::Delete),
+            (table.restart.take(), MachineAction::Restart),
+            (table.redeploy.take(), MachineAction::Redeploy),
+            (table.perform_maintenance.take(), MachineAction::PerformMaintenance),
+            (table.evict.take(), MachineAction::Evict),
+            (table.fail.take(), MachineAction::Fail),
+            (table.delete.take(), MachineAction::Delete),
         ];
-        let acts = actions
-            .into_iter()
-            .filter_map(|(machine, action)| machine.map(|machine| Does::Act { action, machine: machine.into_inner() }));
-        found.extend(acts);
-        let switches = [
-            (table.start.take(), Switch::Start),
-            (table.stop.take(), Switch::Stop),
-            (table.deallocate.take(), Switch::Deallocate),
-        ];
-        let turns = switches.into_iter().filter_map(|(machine, switch)| {
-            machine.map(|machine| Does::Power { switch, machine: machine.into_inner() })
+        let machine_actions = actions.into_iter().filter_map(|(machine, action)| {
+            machine.map(|machine| StepAction::Act { action, machine: machine.into_inner() })
         });
-        found.extend(turns);
+        found.extend(machine_actions);
+        let power_actions = [
+            (table.start.take(), PowerAction::Start),
+            (table.stop.take(), PowerAction::Stop),
+            (table.deallocate.take(), PowerAction::Deallocate),
+        ];
+        let power_actions = power_actions.into_iter().filter_map(|(machine, action)| {
+            machine.map(|machine| StepAction::Power { action, machine: machine.into_inner() })
+        });
+        found.extend(power_actions);
         let raw = &self.raw["step"][number];
-        found.extend(table.maintain.take().map(|_| Does::Maintain(raw["maintain"].clone())));
-        found.extend(table.fault.take().map(|_| Does::Fault(raw["fault"].clone())));
-        found.extend(table.clear_faults.take().map(|_| Does::ClearFaults));
-        found.extend(table.upgrade.take().map(|set| Does::Upgrade { set: set.into_inner() }));
-        found.extend(table.poll.take().map(|machine| Does::Poll { machine: machine.into_inner() }));
+        found.extend(table.maintain.take().map(|_| StepAction::Maintain(raw["maintain"].clone())));
+        found.extend(table.fault.take().map(|_| StepAction::Fault(raw["fault"].clone())));
+        found.extend(table.clear_faults.take().map(|_| StepAction::ClearFaults));
+        found.extend(table.upgrade.take().map(|set| StepAction::Upgrade { set: set.into_inner() }));
+        found.extend(table.poll.take().map(|machine| StepAction::Poll { machine: machine.into_inner() }));
         if let Some(set) = table.scale.take() {
-            let missing = || self.places.problem(span, "scale needs the key 'capacity': how many instances");
+            let missing = || self.source.problem(span, "'scale' requires the key 'capacity', the number of instances");
             let capacity = table.capacity.take().ok_or_else(missing)?;
-            found.push(Does::Scale { set: set.into_inner(), capacity });
+            found.push(StepAction::Scale { set: set.into_inner(), capacity });
         }
         if let Some(of) = table.cancel.take() {
-            found.push(Does::Cancel { of: self.label(of)? });
+            found.push(StepAction::Cancel { of: self.label(of)? });
         }
         if let Some(of) = table.approve.take() {
             let of = self.label(of)?;
-            found.push(Does::Approve { of, by: inner(&mut table.by), machine: inner(&mut table.machine) });
+            found.push(StepAction::Approve { of, by: inner(&mut table.by), machine: inner(&mut table.machine) });
         }
         if let Some(text) = table.wait.take() {
             let until = table.until.take().map(|state| self.state(&state, table)).transpose()?;
-            found.push(Does::Wait { span: self.span_of(&text)?, until });
+            found.push(StepAction::Wait { span: self.parse_span(&text)?, until });
         }
         if let Some(state) = table.expect.take() {
             found.push(self.expectation(&state, table)?);
@@ -301,37 +307,40 @@ impl Meaning<'_> {
         Ok(found)
     }
 
-    fn expectation(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<Does, Problem> {
-        let within = table.within.take().map_or(Ok(WITHIN_DEFAULT), |text| self.span_of(&text))?;
-        Ok(Does::Expect { what: self.state(state, table)?, within })
+    fn expectation(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<StepAction, Problem> {
+        let within = table.within.take().map_or(Ok(WITHIN_DEFAULT), |text| self.parse_span(&text))?;
+        Ok(StepAction::Expect { expectation: self.state(state, table)?, within })
     }
 
-    /// A word for how something is, and of what.
+    /// The state of an event or machine that a step waits for.
     fn state(&self, state: &Spanned<String>, table: &mut StepTable) -> Result<Expectation, Problem> {
-        let word = state.get_ref().as_str();
-        let event = EventState::WORDS.iter().find(|(known, _)| *known == word).map(|(_, state)| *state);
-        let machine = MachineState::WORDS.iter().find(|(known, _)| *known == word).map(|(_, state)| *state);
+        let name = state.get_ref().as_str();
+        let event = EventState::NAMES.iter().find(|(known, _)| *known == name).map(|(_, state)| *state);
+        let machine = MachineState::NAMES.iter().find(|(known, _)| *known == name).map(|(_, state)| *state);
         Ok(match (event, machine) {
             (Some(at), _) => {
-                let missing = "of which operation? Say it with 'of', the name that an earlier step was given with 'as'";
-                let of = table.of.take().ok_or_else(|| self.places.problem(&state.span(), missing))?;
+                let missing = "this state requires the key 'of', the name that an earlier step defines with 'as'";
+                let of = table.of.take().ok_or_else(|| self.source.problem(&state.span(), missing))?;
                 Expectation::Event { of: self.label(of)?, machine: inner(&mut table.machine), state: at }
             }
             (None, Some(at)) => {
-                let missing = || self.places.problem(&state.span(), "of which machine? Say it with 'machine'");
+                let missing = || self.source.problem(&state.span(), "this state requires the key 'machine'");
                 Expectation::Machine { machine: inner(&mut table.machine).ok_or_else(missing)?, state: at }
             }
             (None, None) => {
-                let known = EventState::WORDS.map(|(word, _)| word).into_iter();
-                let known: Vec<&str> = known.chain(MachineState::WORDS.map(|(word, _)| word)).collect();
-                let message =
-                    format!("'{word}' cannot be expected.{} {}", hint(word, known.iter().copied()), one_of(&known));
-                return Err(self.places.problem(&state.span(), message));
+                let known = EventState::NAMES.map(|(name, _)| name).into_iter();
+                let known: Vec<&str> = known.chain(MachineState::NAMES.map(|(name, _)| name)).collect();
+                let message = format!(
+                    "'{name}' is not a known state.{} {}",
+                    hint(name, known.iter().copied()),
+                    list_choices(&known)
+                );
+                return Err(self.source.problem(&state.span(), message));
             }
         })
     }
 
-    /// The name of an operation, which an earlier step must have given.
+    /// The label of an operation, which an earlier step must define.
     fn label(&self, of: Spanned<String>) -> Result<String, Problem> {
         let span = of.span();
         let label = of.into_inner();
@@ -339,17 +348,17 @@ impl Meaning<'_> {
             return Ok(label);
         }
         let near = hint(&label, self.labels.iter().map(String::as_str));
-        let message = format!("no earlier step is called '{label}'.{near} Give one a name with: as = \"{label}\"");
-        Err(self.places.problem(&span, message))
+        let message = format!("no earlier step is named '{label}'.{near} Name a step with: as = \"{label}\"");
+        Err(self.source.problem(&span, message))
     }
 
-    fn span_of(&self, text: &Spanned<String>) -> Result<Duration, Problem> {
+    fn parse_span(&self, text: &Spanned<String>) -> Result<Duration, Problem> {
         span(text.get_ref())
-            .map_err(|must| self.places.problem(&text.span(), format!("'{}' must be {must}", text.get_ref())))
+            .map_err(|must| self.source.problem(&text.span(), format!("'{}' must be {must}", text.get_ref())))
     }
 
-    /// Every key that no verb has taken is one too many.
-    fn nothing_left(&self, table: &StepTable) -> Result<(), Problem> {
+    /// Refuses keys that do not belong to the action.
+    fn check_unused_keys(&self, table: &StepTable) -> Result<(), Problem> {
         let texts = [
             ("by", &table.by),
             ("of", &table.of),
@@ -359,11 +368,11 @@ impl Meaning<'_> {
         ];
         for (key, value) in texts {
             if let Some(value) = value {
-                return Err(self.places.problem(&value.span(), format!("'{key}' means nothing to this step")));
+                return Err(self.source.problem(&value.span(), format!("'{key}' does not apply to this step")));
             }
         }
         match table.capacity {
-            Some(_) => Err(self.places.problem(&self.places.find("capacity"), "'capacity' goes with 'scale' only")),
+            Some(_) => Err(self.source.problem(&self.source.find("capacity"), "'capacity' only applies to 'scale'")),
             None => Ok(()),
         }
     }
@@ -373,35 +382,35 @@ fn inner(text: &mut Text) -> Option<String> {
     text.take().map(Spanned::into_inner)
 }
 
-fn makes_operation(does: &Does) -> bool {
-    match does {
-        Does::Act { .. } | Does::Maintain(_) | Does::Scale { .. } => true,
-        Does::Upgrade { .. }
-        | Does::Power { .. }
-        | Does::Cancel { .. }
-        | Does::Approve { .. }
-        | Does::Poll { .. }
-        | Does::Fault(_)
-        | Does::ClearFaults
-        | Does::Wait { .. }
-        | Does::Expect { .. } => false,
+fn starts_operation(action: &StepAction) -> bool {
+    match action {
+        StepAction::Act { .. } | StepAction::Maintain(_) | StepAction::Scale { .. } => true,
+        StepAction::Upgrade { .. }
+        | StepAction::Power { .. }
+        | StepAction::Cancel { .. }
+        | StepAction::Approve { .. }
+        | StepAction::Poll { .. }
+        | StepAction::Fault(_)
+        | StepAction::ClearFaults
+        | StepAction::Wait { .. }
+        | StepAction::Expect { .. } => false,
     }
 }
 
-/// Instances are made by their set and named after it.
-fn is_instance_of(name: &str, fleet: &[Made]) -> bool {
+/// Whether a machine is an instance of a scale set in the fleet; instances are named after their set.
+fn is_instance_of(name: &str, fleet: &[FleetResource]) -> bool {
     let set = name.rsplit_once('_').map(|(set, _)| set);
-    set.is_some_and(|set| fleet.iter().any(|made| made.kind == Kind::ScaleSet && made.name == set))
+    set.is_some_and(|set| fleet.iter().any(|resource| resource.kind == ResourceKind::ScaleSet && resource.name == set))
 }
 
-fn one_of(words: &[&str]) -> String {
-    format!("It may be one of: {}", words.join(", "))
+fn list_choices(words: &[&str]) -> String {
+    format!("Use one of: {}", words.join(", "))
 }
 
-/// From bytes of the text to lines and columns.
-struct Places<'a>(&'a str);
+/// The text of a file, for positions of errors.
+struct Source<'a>(&'a str);
 
-impl Places<'_> {
+impl Source<'_> {
     fn problem(&self, span: &Range<usize>, message: impl Into<String>) -> Problem {
         let (line, column) = self.line_and_column(span.start);
         Problem { line, column, message: message.into() }
@@ -413,14 +422,14 @@ impl Places<'_> {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    /// Where a key is first written.
+    /// The position of the first occurrence of a key.
     fn find(&self, key: &str) -> Range<usize> {
         let at = self.0.find(key).unwrap_or(0);
         at..at
     }
 
-    /// What TOML or the shapes complain of. Unknown keys and words come with the one that was meant.
-    fn of_toml(&self, error: &toml::de::Error) -> Problem {
+    /// An error of the TOML parser. For unknown keys and values, it suggests the closest known one.
+    fn toml_problem(&self, error: &toml::de::Error) -> Problem {
         self.problem(&error.span().unwrap_or(0..0), plainly(error.message(), Written::Toml))
     }
 }

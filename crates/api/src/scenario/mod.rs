@@ -1,17 +1,16 @@
-//! Scenarios: a fleet and a time line of steps and expectations, written in a file and run on a server.
+//! Scenarios: a fleet and a sequence of steps and expectations, written in a file and run on a server.
 //!
 //! ```text
-//!   file     TOML ─▶ Scenario: every word checked, every complaint with its line and column
-//!   step     what a step does or expects
-//!   verdict  whether an expectation holds in a region: now, not yet, or never
-//!   run      one scenario on one server, step by step
-//!   runs     those that run and those that ran lately
-//!   shipped  the published sequences
+//!   file     parses TOML into a Scenario; every error has a line and column
+//!   step     the steps and expectations
+//!   verdict  whether an expectation holds: now, not yet, or never
+//!   run      runs one scenario step by step
+//!   runs     current and recent runs
+//!   shipped  the built-in scenarios
 //! ```
 //!
-//! A run speaks to the server as its users do, through the routes of the management API, so a scenario can
-//! do what they can and is refused what they are. What only guests do (asking for the document, approving)
-//! goes to the engine as the metadata listener's commands do.
+//! A run uses the management API like any client, so the same rules and roles apply. The actions of guests (requesting the
+//! document, approving) are submitted to the engine, as the metadata endpoint does.
 
 mod file;
 mod run;
@@ -21,7 +20,6 @@ mod step;
 mod verdict;
 
 pub use file::{Problem, Scenario};
-pub use run::Handler;
-pub use runs::{BeginError, Inside, Runs};
-pub use runs::{Progress, RunState, StepState, StepStatus};
-pub use shipped::{SHIPPED, Shipped, shipped};
+pub use run::HandlerMode;
+pub use runs::{BeginError, Progress, RunContext, RunState, Runs, StepState, StepStatus};
+pub use shipped::{SHIPPED, Shipped, find_shipped};

@@ -1,23 +1,20 @@
-//! One scenario on one server, step by step, until the end, the first thing that is not as expected, or
-//! somebody stops it.
+//! Runs one scenario step by step until it ends, an expectation fails, or it is stopped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::body::Body;
 use forewarn_core::{Approver, Command, EventId, Found, Guid, MachineId, Name, OperationId, Region, Within};
-use http::{Method, Request, StatusCode, header};
-use http_body_util::BodyExt;
+use http::Method;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
-use super::file::{Kind, Made, Scenario};
+use super::file::{FleetResource, ResourceKind, Scenario};
 use super::runs::Reporter;
-use super::step::{Action, Does, EventState, Expectation, MachineState, Step};
+use super::step::{EventState, Expectation, MachineAction, MachineState, Step, StepAction};
 use super::verdict::{self, Verdict};
+use crate::in_process::{CallError, InProcessClient};
 use forewarn_api_types::nearest::hint;
+use forewarn_api_types::span::span_text;
 use forewarn_engine::clock;
 use forewarn_engine::{Advance, Engine};
 use forewarn_metadata::EndpointState;
@@ -25,137 +22,138 @@ use forewarn_metadata::EndpointState;
 pub(super) struct Run {
     pub engine: Engine,
     pub endpoint: Arc<EndpointState>,
-    /// The routes of the management API, without the guard at the door.
-    pub routes: Router,
-    /// Who runs it.
+    pub client: InProcessClient,
+    /// The principal that started the run.
     pub by: Name,
     pub scenario: Scenario,
-    pub handler: Handler,
+    pub handler: HandlerMode,
     pub operations: HashMap<String, OperationId>,
     pub report: Reporter,
 }
 
-/// Who asks for the subject's document, and approves in its name.
+/// How the subject's document is requested and its events are approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handler {
-    /// A handler under test, which is waited for.
-    Asks,
-    /// Nobody: the run pretends.
-    Absent,
+pub enum HandlerMode {
+    /// By a handler under test; the run waits for it.
+    External,
+    /// By the run itself.
+    Simulated,
 }
 
-/// Why a step failed, for people.
-type Failed = String;
+/// The reason why a step failed.
+type Failure = String;
 
 impl Run {
-    /// What is wrong with the scenario on this server, before anything is done.
-    pub fn check(&self) -> Result<(), Failed> {
+    /// Checks that all machines of the scenario exist or will be created.
+    pub fn check(&self) -> Result<(), Failure> {
         let snapshot = self.engine.snapshot();
         let steps = self.scenario.steps.iter();
-        steps.flat_map(|step| machines_of(&step.does).map(move |name| (step, name))).try_for_each(|(step, name)| {
-            if self.will_be_there(&snapshot.region, name) {
+        steps.flat_map(|step| machines_in(&step.action).map(move |name| (step, name))).try_for_each(|(step, name)| {
+            if self.will_exist(&snapshot.region, name) {
                 return Ok(());
             }
-            let fleet = self.scenario.fleet.iter().map(|made| made.name.as_str());
-            let there = snapshot.region.machines().map(|machine| &*machine.name).take(CANDIDATES_MAX);
-            let near = hint(name, fleet.chain(there));
+            let fleet = self.scenario.fleet.iter().map(|resource| resource.name.as_str());
+            let existing = snapshot.region.machines().map(|machine| &*machine.name).take(CANDIDATES_MAX);
+            let near = hint(name, fleet.chain(existing));
             Err(format!(
-                "There is no machine '{name}' (line {} of the file).{near} Name one of the file or of the server.",
+                "No machine is named '{name}' (line {} of the file).{near} Use a machine of the file or of the server.",
                 step.line
             ))
         })
     }
 
-    fn will_be_there(&self, region: &Region, name: &str) -> bool {
+    fn will_exist(&self, region: &Region, name: &str) -> bool {
         let set = name.rsplit_once('_').map(|(set, _)| set);
-        let in_file = self.scenario.fleet.iter().any(|made| match made.kind {
-            Kind::Machine => made.name.eq_ignore_ascii_case(name),
-            Kind::ScaleSet => set.is_some_and(|set| set.eq_ignore_ascii_case(&made.name)),
-            Kind::Host | Kind::AvailabilitySet | Kind::CloudService => false,
+        let in_file = self.scenario.fleet.iter().any(|resource| match resource.kind {
+            ResourceKind::Machine => resource.name.eq_ignore_ascii_case(name),
+            ResourceKind::ScaleSet => set.is_some_and(|set| set.eq_ignore_ascii_case(&resource.name)),
+            ResourceKind::Host | ResourceKind::AvailabilitySet | ResourceKind::CloudService => false,
         });
         in_file || region.machine_by_name(name, None) != Found::Nothing
     }
 
-    pub async fn all(mut self) {
-        let mut result = self.make_fleet().await;
+    pub async fn execute(mut self) {
+        let mut result = self.create_fleet().await;
         let steps = self.scenario.steps.clone();
         for (number, step) in steps.iter().enumerate() {
             if result.is_err() {
                 break;
             }
             self.report.begin(number, self.engine.now());
-            result = self.step(step).await;
+            result = self.execute_step(step).await;
             self.report.end(number, &result);
         }
         self.report.finish(result, self.engine.now());
     }
 
-    /// What is there already is taken as it is.
-    async fn make_fleet(&self) -> Result<(), Failed> {
-        for Made { kind, name, body } in &self.scenario.fleet {
-            let body = body.clone();
-            let made = match kind {
-                Kind::Host => self.call(Method::PUT, &format!("/hosts/{name}"), Value::Null).await,
-                Kind::AvailabilitySet => self.call(Method::POST, "/availability-sets", body).await,
-                Kind::CloudService => self.call(Method::POST, "/cloud-services", body).await,
-                Kind::ScaleSet => self.call(Method::POST, "/scale-sets", body).await,
-                Kind::Machine => self.call(Method::POST, "/machines", body).await,
+    /// Creates the fleet. Existing resources are used as they are.
+    async fn create_fleet(&self) -> Result<(), Failure> {
+        for FleetResource { kind, name, body } in &self.scenario.fleet {
+            let body = Some(body.clone());
+            let created = match kind {
+                ResourceKind::Host => self.call(Method::PUT, &format!("/hosts/{name}"), None).await,
+                ResourceKind::AvailabilitySet => self.call(Method::POST, "/availability-sets", body).await,
+                ResourceKind::CloudService => self.call(Method::POST, "/cloud-services", body).await,
+                ResourceKind::ScaleSet => self.call(Method::POST, "/scale-sets", body).await,
+                ResourceKind::Machine => self.call(Method::POST, "/machines", body).await,
             };
-            match made {
+            match created {
                 Ok(_) => {}
-                Err(refused) if refused.code == "NameTaken" => {}
-                Err(refused) => return Err(refused.message),
+                Err(error) if error.code == "NameTaken" => {}
+                Err(error) => return Err(error.message),
             }
         }
         Ok(())
     }
 
-    async fn step(&mut self, step: &Step) -> Result<(), Failed> {
-        let answer = match &step.does {
-            Does::Act { action: Action::Delete, machine } => {
-                self.call(Method::DELETE, &format!("/machines/{}", machine), Value::Null).await
+    async fn execute_step(&mut self, step: &Step) -> Result<(), Failure> {
+        let answer = match &step.action {
+            StepAction::Act { action: MachineAction::Delete, machine } => {
+                self.call(Method::DELETE, &format!("/machines/{}", machine), None).await
             }
-            Does::Act { action, machine } => {
-                let path = format!("/machines/{}/{}", machine, action.word());
-                self.call(Method::POST, &path, Value::Null).await
+            StepAction::Act { action, machine } => {
+                let path = format!("/machines/{}/{}", machine, action.path_segment());
+                self.call(Method::POST, &path, None).await
             }
-            Does::Maintain(body) => self.call(Method::POST, "/maintenance", body.clone()).await,
-            Does::Scale { set, capacity } => {
+            StepAction::Maintain(body) => self.call(Method::POST, "/maintenance", Some(body.clone())).await,
+            StepAction::Scale { set, capacity } => {
                 let path = format!("/scale-sets/{set}");
-                let changed = self.call(Method::PATCH, &path, json!({ "capacity": capacity })).await;
+                let changed = self.call(Method::PATCH, &path, Some(json!({ "capacity": capacity }))).await;
                 changed.map(|mut changed| changed["operation"].take())
             }
-            Does::Upgrade { set } => self.call(Method::POST, &format!("/scale-sets/{set}/upgrade"), Value::Null).await,
-            Does::Power { switch, machine } => {
-                let path = format!("/machines/{}/{}", machine, switch.word());
-                self.call(Method::POST, &path, Value::Null).await
+            StepAction::Upgrade { set } => self.call(Method::POST, &format!("/scale-sets/{set}/upgrade"), None).await,
+            StepAction::Power { action, machine } => {
+                let path = format!("/machines/{}/{}", machine, action.path_segment());
+                self.call(Method::POST, &path, None).await
             }
-            Does::Cancel { of } => {
+            StepAction::Cancel { of } => {
                 let operation = self.operation(of)?;
-                self.call(Method::POST, &format!("/operations/{operation}/cancel"), Value::Null).await
+                self.call(Method::POST, &format!("/operations/{operation}/cancel"), None).await
             }
-            Does::Fault(body) => self.call(Method::POST, "/faults", body.clone()).await,
-            Does::ClearFaults => self.call(Method::DELETE, "/faults", Value::Null).await,
-            Does::Approve { of, by, machine } => return self.approve(of, by.as_deref(), machine.as_deref()).await,
-            Does::Poll { machine } => return self.poll(machine).await,
-            Does::Wait { span, until: None } => return self.wait(*span).await,
-            Does::Wait { span, until: Some(what) } => return self.wait_until(*span, what).await,
-            Does::Expect { what, within } => return self.expect(what, *within).await,
+            StepAction::Fault(body) => self.call(Method::POST, "/faults", Some(body.clone())).await,
+            StepAction::ClearFaults => self.call(Method::DELETE, "/faults", None).await,
+            StepAction::Approve { of, by, machine } => {
+                return self.approve(of, by.as_deref(), machine.as_deref()).await;
+            }
+            StepAction::Poll { machine } => return self.poll(machine).await,
+            StepAction::Wait { span, until: None } => return self.wait(*span).await,
+            StepAction::Wait { span, until: Some(expectation) } => return self.wait_until(*span, expectation).await,
+            StepAction::Expect { expectation, within } => return self.expect(expectation, *within).await,
         };
-        let answer = answer.map_err(|refused| refused.message)?;
+        let answer = answer.map_err(|error| error.message)?;
         if let Some(label) = &step.label {
             let id = answer["id"].as_str().and_then(forewarn_wire::guid::parse).map(Guid);
-            let id = id.ok_or("no operation came of it, because there was nothing to do")?;
+            let id = id.ok_or("no operation was started, because there was nothing to do")?;
             self.operations.insert(label.clone(), id);
         }
         Ok(())
     }
 
-    async fn approve(&self, of: &str, by: Option<&str>, machine: Option<&str>) -> Result<(), Failed> {
-        if by.is_some_and(|by| self.is_handlers(by)) {
+    async fn approve(&self, of: &str, by: Option<&str>, machine: Option<&str>) -> Result<(), Failure> {
+        if by.is_some_and(|by| self.is_external(by)) {
             let machine = machine.map(str::to_owned);
-            let what = Expectation::Event { of: of.into(), machine, state: EventState::Approved };
-            return self.expect(&what, HANDLER_WITHIN).await;
+            let expectation = Expectation::Event { of: of.into(), machine, state: EventState::Approved };
+            return self.expect(&expectation, HANDLER_TIMEOUT).await;
         }
         let snapshot = self.engine.snapshot();
         let region = &snapshot.region;
@@ -171,39 +169,40 @@ impl Run {
         self.submit(Command::Approve { by, within, events }).await
     }
 
-    fn live_events(&self, region: &Region, of: &str, machine: Option<&str>) -> Result<Vec<EventId>, Failed> {
+    fn live_events(&self, region: &Region, of: &str, machine: Option<&str>) -> Result<Vec<EventId>, Failure> {
         let operation = self.operation(of)?;
-        let operation = region.operation(operation).ok_or_else(|| format!("'{of}' is over and forgotten"))?;
-        let concerns = |name: &str| machine.is_none_or(|machine| machine.eq_ignore_ascii_case(name));
+        let operation =
+            region.operation(operation).ok_or_else(|| format!("the operation '{of}' finished too long ago"))?;
+        let is_selected = |name: &str| machine.is_none_or(|machine| machine.eq_ignore_ascii_case(name));
         let events = operation.parts.iter().filter_map(|part| region.event(part.event));
-        let events = events.filter(|event| event.is_shown() && event.resources.iter().any(|it| concerns(&it.name)));
+        let events = events.filter(|event| event.is_shown() && event.resources.iter().any(|it| is_selected(&it.name)));
         let events: Vec<EventId> = events.map(|event| event.id).collect();
         match events.is_empty() {
-            true => Err(format!("no event of '{of}' is in the document")),
+            true => Err(format!("no event of '{of}' is visible")),
             false => Ok(events),
         }
     }
 
-    async fn poll(&self, machine: &str) -> Result<(), Failed> {
-        if self.is_handlers(machine) {
-            let what = Expectation::Machine { machine: machine.into(), state: MachineState::Polling };
-            return self.expect(&what, HANDLER_WITHIN).await;
+    async fn poll(&self, machine: &str) -> Result<(), Failure> {
+        if self.is_external(machine) {
+            let expectation = Expectation::Machine { machine: machine.into(), state: MachineState::Polling };
+            return self.expect(&expectation, HANDLER_TIMEOUT).await;
         }
         let machine = self.machine(&self.engine.snapshot().region, machine)?;
         self.submit(Command::Seen { machine }).await
     }
 
-    /// Whether what this machine does is left to a handler under test.
-    fn is_handlers(&self, machine: &str) -> bool {
-        self.handler == Handler::Asks && self.scenario.subject.as_deref() == Some(machine)
+    /// Whether a handler under test acts for this machine.
+    fn is_external(&self, machine: &str) -> bool {
+        self.handler == HandlerMode::External && self.scenario.subject.as_deref() == Some(machine)
     }
 
-    async fn submit(&self, command: Command) -> Result<(), Failed> {
+    async fn submit(&self, command: Command) -> Result<(), Failure> {
         self.engine.submit(command, None).await.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Time as notice counts it: a manual clock is moved, and on a real one it is divided by the scale.
-    async fn wait(&self, span: Duration) -> Result<(), Failed> {
+    /// Waits on the scale of notice periods: a manual clock is advanced, a real wait is divided by the notice scale.
+    async fn wait(&self, span: Duration) -> Result<(), Failure> {
         match self.engine.clock_kind() {
             clock::Kind::Manual => {
                 self.engine.advance(Advance::By(span)).await.map(drop).map_err(|error| error.to_string())
@@ -215,138 +214,112 @@ impl Run {
         }
     }
 
-    /// Lets time pass until something is so, but not more than `span` of it.
-    async fn wait_until(&self, span: Duration, what: &Expectation) -> Result<(), Failed> {
+    /// Waits until an expectation holds, for at most `span`.
+    async fn wait_until(&self, span: Duration, expectation: &Expectation) -> Result<(), Failure> {
         match self.engine.clock_kind() {
             clock::Kind::Manual => {
                 let end = self.engine.now() + span;
-                while self.engine.now() < end && !self.is_settled(what)? {
-                    let next = Advance::To((self.engine.now() + TURN).min(end));
+                while self.engine.now() < end && !self.is_decided(expectation)? {
+                    let next = Advance::To((self.engine.now() + CLOCK_STEP).min(end));
                     self.engine.advance(next).await.map_err(|error| error.to_string())?;
                 }
-                self.expect(what, Duration::ZERO).await
+                self.expect(expectation, Duration::ZERO).await
             }
-            // Deadlines are whole seconds, rounded up.
-            clock::Kind::Real => self.expect(what, self.engine.snapshot().region.settings().scaled(span) + SLACK).await,
+            // Deadlines are rounded up to whole seconds.
+            clock::Kind::Real => {
+                let scaled = self.engine.snapshot().region.settings().scaled(span);
+                self.expect(expectation, scaled + CLOCK_SLACK).await
+            }
         }
     }
 
-    fn is_settled(&self, what: &Expectation) -> Result<bool, Failed> {
-        self.verdict(what).map(|verdict| !matches!(verdict, Verdict::NotYet(_)))
+    fn is_decided(&self, expectation: &Expectation) -> Result<bool, Failure> {
+        self.judge(expectation).map(|verdict| !matches!(verdict, Verdict::NotYet(_)))
     }
 
-    async fn expect(&self, what: &Expectation, within: Duration) -> Result<(), Failed> {
+    async fn expect(&self, expectation: &Expectation, within: Duration) -> Result<(), Failure> {
         let until = Instant::now() + within;
         let mut revisions = self.engine.subscribe();
         loop {
             revisions.mark_unchanged();
-            match self.verdict(what)? {
+            match self.judge(expectation)? {
                 Verdict::Holds => return Ok(()),
-                Verdict::Never(how) => return Err(format!("{how}, and cannot become so any more")),
-                Verdict::NotYet(how) if Instant::now() >= until => {
-                    return Err(format!("after {} it is not so: {how}", forewarn_api_types::span::span_text(within)));
+                Verdict::Never(state) => return Err(format!("{state}, so the expectation can no longer be met")),
+                Verdict::NotYet(state) if Instant::now() >= until => {
+                    return Err(format!("not met within {}: {state}", span_text(within)));
                 }
                 Verdict::NotYet(_) => {}
             }
-            // What machines ask makes no revision, so it is looked at now and then.
-            let left = until.saturating_duration_since(Instant::now()).min(LOOK_AGAIN);
+            // Requests of machines make no revision, so they are polled.
+            let left = until.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
             self.report.unless_stopped(tokio::time::timeout(left, revisions.changed())).await?;
         }
     }
 
-    fn verdict(&self, what: &Expectation) -> Result<Verdict, Failed> {
+    fn judge(&self, expectation: &Expectation) -> Result<Verdict, Failure> {
         let snapshot = self.engine.snapshot();
         let region = &snapshot.region;
-        match what {
+        match expectation {
             Expectation::Event { of, machine, state } => match region.operation(self.operation(of)?) {
-                Some(operation) => Ok(verdict::of_events(region, operation, machine.as_deref(), *state)),
-                None => Ok(Verdict::Never("it is over and forgotten".into())),
+                Some(operation) => Ok(verdict::judge_events(region, operation, machine.as_deref(), *state)),
+                None => Ok(Verdict::Never("the operation finished too long ago".into())),
             },
             Expectation::Machine { machine, state } => {
                 let polls = |machine: MachineId| self.endpoint.requests.log_of(machine, u64::MAX).summary.polls;
-                Ok(verdict::of_machine(region, machine, polls, *state))
+                Ok(verdict::judge_machine(region, machine, polls, *state))
             }
         }
     }
 
-    fn operation(&self, label: &str) -> Result<OperationId, Failed> {
-        self.operations.get(label).copied().ok_or_else(|| format!("nothing is called '{label}'"))
+    fn operation(&self, label: &str) -> Result<OperationId, Failure> {
+        self.operations.get(label).copied().ok_or_else(|| format!("no operation is named '{label}'"))
     }
 
-    fn machine(&self, region: &Region, name: &str) -> Result<MachineId, Failed> {
+    fn machine(&self, region: &Region, name: &str) -> Result<MachineId, Failure> {
         match region.machine_by_name(name, None) {
             Found::One(id) => Ok(id),
             Found::Many(_) => Err(format!("more than one machine is named '{name}'")),
-            Found::Nothing => Err(format!("there is no machine '{name}'")),
+            Found::Nothing => Err(format!("no machine is named '{name}'")),
         }
     }
 
-    async fn call(&self, method: Method, path: &str, body: Value) -> Result<Value, Refused> {
-        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", crate::PREFIX))
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Body::from(bytes))
-            .map_err(|_| Refused::plain(format!("'{path}' cannot be asked for")))?;
-        let response = self.routes.clone().oneshot(request).await.map_err(|never| match never {})?;
-        let status = response.status();
-        let bytes = response.into_body().collect().await.map_err(|error| Refused::plain(error.to_string()))?.to_bytes();
-        if status == StatusCode::NO_CONTENT {
-            return Ok(Value::Null);
-        }
-        let answer: Value = serde_json::from_slice(&bytes).map_err(|error| Refused::plain(error.to_string()))?;
-        if status.is_success() {
-            return Ok(answer);
-        }
-        let text = |key: &str| answer["error"][key].as_str().unwrap_or_default().to_string();
-        Err(Refused { code: text("code"), message: text("message") })
+    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
+        self.client.call(method, path, body).await
     }
 }
 
-/// What a handler has to ask for the first time, or to approve: it may have to be started, and its first call may
-/// be slow.
-const HANDLER_WITHIN: Duration = Duration::from_secs(60);
+/// Time limit for a handler's first request or approval. It may have to be started, and its first call may be slow.
+const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How far a manual clock is moved at a time: what is looked for lasts longer.
-const TURN: Duration = Duration::from_secs(10);
+/// Step of a manual clock while waiting for an expectation. States last longer than this.
+const CLOCK_STEP: Duration = Duration::from_secs(10);
 
-/// What a real clock may be late by.
-const SLACK: Duration = Duration::from_secs(3);
+/// Tolerance for a real clock.
+const CLOCK_SLACK: Duration = Duration::from_secs(3);
 
-/// How often requests of machines are looked at while an expectation waits for one.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Interval at which requests of machines are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Names of machines that are looked at for the one that was meant.
+/// Machine names that are considered for suggestions.
 const CANDIDATES_MAX: usize = 10_000;
 
-/// An answer of the API that is not the wanted one.
-struct Refused {
-    code: String,
-    message: String,
-}
-
-impl Refused {
-    fn plain(message: String) -> Refused {
-        Refused { code: String::new(), message }
-    }
-}
-
-/// The machines that a step names.
-fn machines_of(does: &Does) -> impl Iterator<Item = &str> {
-    let (one, other) = match does {
-        Does::Act { machine, .. } | Does::Power { machine, .. } | Does::Poll { machine } => {
+/// The machines that a step refers to.
+fn machines_in(action: &StepAction) -> impl Iterator<Item = &str> {
+    let (one, other) = match action {
+        StepAction::Act { machine, .. } | StepAction::Power { machine, .. } | StepAction::Poll { machine } => {
             (Some(machine.as_str()), None)
         }
-        Does::Maintain(body) => (body["target"]["machine"].as_str(), None),
-        Does::Fault(body) => (body["machine"].as_str(), None),
-        Does::Approve { by, machine, .. } => (by.as_deref(), machine.as_deref()),
-        Does::Expect { what, .. } | Does::Wait { until: Some(what), .. } => (what.machine(), None),
-        Does::Scale { .. }
-        | Does::Upgrade { .. }
-        | Does::Cancel { .. }
-        | Does::ClearFaults
-        | Does::Wait { until: None, .. } => (None, None),
+        StepAction::Maintain(body) => (body["target"]["machine"].as_str(), None),
+        StepAction::Fault(body) => (body["machine"].as_str(), None),
+        StepAction::Approve { by, machine, .. } => (by.as_deref(), machine.as_deref()),
+        StepAction::Expect { expectation, .. } | StepAction::Wait { until: Some(expectation), .. } => {
+            (expectation.machine(), None)
+        }
+        StepAction::Scale { .. }
+        | StepAction::Upgrade { .. }
+        | StepAction::Cancel { .. }
+        | StepAction::ClearFaults
+        | StepAction::Wait { until: None, .. } => (None, None),
     };
     one.into_iter().chain(other)
 }

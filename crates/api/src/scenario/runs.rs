@@ -1,34 +1,33 @@
-//! The runs of a server: those that are under way and those that ended lately. They are in memory and end
-//! with the server; what they did is in history.
+//! Current and recent runs of a server. They are kept in memory and end with the server; history records their actions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::Router;
 use forewarn_core::{Name, Timestamp};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::file::Scenario;
-use super::run::{Handler, Run};
+use super::run::{HandlerMode, Run};
+use crate::in_process::InProcessClient;
 use forewarn_engine::Engine;
 use forewarn_metadata::EndpointState;
 
-/// Runs under way at once. Each is a task that mostly waits; more than this is a loop that starts them.
+/// Concurrent runs. Each is a task that mostly waits; more are probably started by a runaway loop.
 pub const RUNNING_MAX: usize = 32;
 
-/// Runs that are remembered, the oldest ones forgotten first.
-pub const KEPT_MAX: usize = 100;
+/// Runs kept, the newest ones.
+pub const RUNS_MAX: usize = 100;
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
     pub id: u64,
-    /// The name of a shipped scenario or of a file.
+    /// The name of a built-in scenario or of a file.
     pub name: String,
     pub title: String,
     pub state: RunState,
-    /// Why it failed, where no step did.
+    /// Why it failed.
     pub reason: Option<String>,
     pub started: Timestamp,
     pub ended: Option<Timestamp>,
@@ -38,7 +37,7 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
     Running,
-    /// Every step was done and every expectation held.
+    /// All steps were executed and all expectations held.
     Passed,
     Failed,
     Stopped,
@@ -47,10 +46,10 @@ pub enum RunState {
 #[derive(Clone, Debug)]
 pub struct StepState {
     pub text: String,
-    /// In the file.
+    /// Line in the file.
     pub line: usize,
     pub status: StepStatus,
-    /// When it began, on the program's clock.
+    /// Start time on the server's clock.
     pub at: Option<Timestamp>,
     /// Why it failed.
     pub message: Option<String>,
@@ -66,91 +65,89 @@ pub enum StepStatus {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
-    #[error("{RUNNING_MAX} scenarios run already. Wait until one ends, or stop one.")]
+    #[error("{RUNNING_MAX} scenarios are already running. Wait for one to end, or stop one.")]
     TooMany,
-    /// The scenario does not fit this server.
+    /// The scenario cannot run on this server.
     #[error("{0}")]
-    Unfit(String),
+    NotRunnable(String),
 }
 
-/// The server from inside, in somebody's name.
-pub struct Inside {
+/// The server that a run acts on, and its caller.
+pub struct RunContext {
     pub engine: Engine,
     pub endpoint: Arc<EndpointState>,
-    /// The routes of the management API, without the guard at the door.
-    pub routes: Router,
+    pub client: InProcessClient,
     pub by: Name,
 }
 
 #[derive(Default)]
 pub struct Runs {
-    kept: Mutex<Kept>,
+    table: Mutex<RunTable>,
 }
 
 #[derive(Default)]
-struct Kept {
-    last: u64,
-    runs: BTreeMap<u64, Known>,
+struct RunTable {
+    last_id: u64,
+    runs: BTreeMap<u64, RunEntry>,
 }
 
-struct Known {
+struct RunEntry {
     progress: watch::Receiver<Progress>,
     stop: CancellationToken,
 }
 
 impl Runs {
-    /// A run on this server, which begins when it is told to. It ends at the latest when
-    /// `stop` is cancelled.
+    /// Prepares a run, which begins with `Prepared::begin` and ends at the latest when `stop` is canceled.
     pub fn prepare(
         &self,
         name: String,
         scenario: Scenario,
-        handler: Handler,
-        Inside { engine, endpoint, routes, by }: Inside,
+        handler: HandlerMode,
+        RunContext { engine, endpoint, client, by }: RunContext,
         stop: &CancellationToken,
     ) -> Result<Prepared, BeginError> {
         let stop = stop.child_token();
-        let mut kept = self.kept();
-        let running = kept.runs.values().filter(|run| run.progress.borrow().state == RunState::Running).count();
+        let mut table = self.table();
+        let running = table.runs.values().filter(|run| run.progress.borrow().state == RunState::Running).count();
         if running >= RUNNING_MAX {
             return Err(BeginError::TooMany);
         }
-        let first = first_progress(kept.last + 1, name, &scenario, engine.now());
+        let first = first_progress(table.last_id + 1, name, &scenario, engine.now());
         let (progress, seen) = watch::channel(first.clone());
         let report = Reporter { progress, stop: stop.clone() };
-        let run = Run { engine, endpoint, routes, by, scenario, handler, operations: HashMap::new(), report };
-        run.check().map_err(BeginError::Unfit)?;
-        kept.last += 1;
-        kept.runs.insert(first.id, Known { progress: seen, stop });
-        while kept.runs.len() > KEPT_MAX {
-            kept.runs.pop_first();
+        let run = Run { engine, endpoint, client, by, scenario, handler, operations: HashMap::new(), report };
+        run.check().map_err(BeginError::NotRunnable)?;
+        table.last_id += 1;
+        table.runs.insert(first.id, RunEntry { progress: seen, stop });
+        while table.runs.len() > RUNS_MAX {
+            table.runs.pop_first();
         }
         Ok(Prepared { first, run })
     }
 
-    /// Oldest first.
+    /// All runs, oldest first.
     pub fn list(&self) -> Vec<Progress> {
-        self.kept().runs.values().map(|run| run.progress.borrow().clone()).collect()
+        self.table().runs.values().map(|run| run.progress.borrow().clone()).collect()
     }
 
-    /// A run as it goes on.
+    /// The progress of a run as it changes.
     pub fn watch(&self, id: u64) -> Option<watch::Receiver<Progress>> {
-        self.kept().runs.get(&id).map(|run| run.progress.clone())
+        self.table().runs.get(&id).map(|run| run.progress.clone())
     }
 
-    /// Whether there is such a run.
+    /// Stops a run. Returns false if it does not exist.
     pub fn stop(&self, id: u64) -> bool {
-        self.kept().runs.get(&id).map(|run| run.stop.cancel()).is_some()
+        self.table().runs.get(&id).map(|run| run.stop.cancel()).is_some()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, RunTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn first_progress(id: u64, name: String, scenario: &Scenario, now: Timestamp) -> Progress {
     let steps = scenario.steps.iter().map(|step| StepState {
-        text: step.does.to_string(),
+        text: step.action.to_string(),
         line: step.line,
         status: StepStatus::Waiting,
         at: None,
@@ -168,7 +165,7 @@ fn first_progress(id: u64, name: String, scenario: &Scenario, now: Timestamp) ->
     }
 }
 
-/// A run that fits its server and has a place.
+/// A run that has been checked but not started.
 pub struct Prepared {
     first: Progress,
     run: Run,
@@ -176,12 +173,12 @@ pub struct Prepared {
 
 impl Prepared {
     pub fn begin(self) -> Progress {
-        tokio::spawn(self.run.all());
+        tokio::spawn(self.run.execute());
         self.first
     }
 }
 
-/// Where a run says how far it has come, and hears that it should stop.
+/// Publishes the progress of a run and tells it when to stop.
 pub(super) struct Reporter {
     progress: watch::Sender<Progress>,
     stop: CancellationToken,
@@ -189,14 +186,14 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub fn begin(&self, number: usize, now: Timestamp) {
-        self.on_step(number, |step| {
+        self.update_step(number, |step| {
             step.status = StepStatus::Running;
             step.at = Some(now);
         });
     }
 
     pub fn end(&self, number: usize, result: &Result<(), String>) {
-        self.on_step(number, |step| match result {
+        self.update_step(number, |step| match result {
             Ok(()) => step.status = StepStatus::Done,
             Err(message) => {
                 step.status = StepStatus::Failed;
@@ -217,15 +214,15 @@ impl Reporter {
         });
     }
 
-    /// What the future comes to, unless the run is stopped first.
+    /// Waits for the future, unless the run is stopped first.
     pub async fn unless_stopped(&self, future: impl Future) -> Result<(), String> {
         tokio::select! {
             _ = future => Ok(()),
-            () = self.stop.cancelled() => Err("it was stopped".into()),
+            () = self.stop.cancelled() => Err("the run was stopped".into()),
         }
     }
 
-    fn on_step(&self, number: usize, change: impl FnOnce(&mut StepState)) {
+    fn update_step(&self, number: usize, change: impl FnOnce(&mut StepState)) {
         self.progress.send_modify(|progress| progress.steps.get_mut(number).map(change).unwrap_or_default());
     }
 }

@@ -1,6 +1,6 @@
-//! The scenarios that come with the program: the published sequences of the original service.
+//! The built-in scenarios: the event sequences that Azure documents, and faults of the metadata endpoint.
 
-/// A scenario that ships, by the name that it is run by.
+/// A built-in scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
     pub name: &'static str,
@@ -38,6 +38,6 @@ pub const SHIPPED: &[Shipped] = shipped![
     "incarnation-restart",
 ];
 
-pub fn shipped(name: &str) -> Option<&'static Shipped> {
+pub fn find_shipped(name: &str) -> Option<&'static Shipped> {
     SHIPPED.iter().find(|shipped| shipped.name == name)
 }

@@ -1,4 +1,4 @@
-//! What a step of a scenario does or expects, and how a person reads it.
+//! Steps of a scenario: actions, expectations, and their descriptions.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use forewarn_api_types::span::span_text;
 
-/// A step, and where it is in its file.
+/// A step and its line in the file.
 #[derive(Clone, Debug)]
 pub struct Step {
-    pub does: Does,
-    /// What later steps call the operation that comes of it.
+    pub action: StepAction,
+    /// The name by which later steps refer to its operation.
     pub label: Option<String>,
     pub line: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Does {
-    /// An action on a machine that makes an operation.
+pub enum StepAction {
+    /// An action on a machine that starts an operation.
     Act {
-        action: Action,
+        action: MachineAction,
         machine: String,
     },
     Maintain(Value),
@@ -28,12 +28,12 @@ pub enum Does {
         set: String,
         capacity: u32,
     },
-    /// Brings all instances to the set's latest model.
+    /// Upgrades all instances to the latest model.
     Upgrade {
         set: String,
     },
     Power {
-        switch: Switch,
+        action: PowerAction,
         machine: String,
     },
     Cancel {
@@ -41,32 +41,32 @@ pub enum Does {
     },
     Approve {
         of: String,
-        /// The guest that approves; None: somebody at the management API.
+        /// The guest that approves, or None for the management API.
         by: Option<String>,
         /// Only the event of this machine.
         machine: Option<String>,
     },
-    /// The machine asks for its document, which turns its scope on.
+    /// The machine requests its document, which activates its event group.
     Poll {
         machine: String,
     },
-    /// A fault of the metadata endpoint, as `POST /faults` takes it.
+    /// A fault of the metadata endpoint, as the body of `POST /faults`.
     Fault(Value),
-    /// All faults end.
+    /// Clears all faults.
     ClearFaults,
     Wait {
         span: Duration,
-        /// Not longer than until this is so, and then it must be so.
+        /// Stop waiting when this holds; fail if it does not hold in time.
         until: Option<Expectation>,
     },
     Expect {
-        what: Expectation,
+        expectation: Expectation,
         within: Duration,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum MachineAction {
     Restart,
     Redeploy,
     PerformMaintenance,
@@ -76,7 +76,7 @@ pub enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
+pub enum PowerAction {
     Start,
     Stop,
     Deallocate,
@@ -98,13 +98,13 @@ pub enum Expectation {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventState {
-    /// It is in the document, or was: an approval may have started it meanwhile.
+    /// In the document now or earlier; an approval may have started it.
     Appeared,
     Scheduled,
-    /// Approved, whether it has started or not.
+    /// Approved, started or not.
     Approved,
     Started,
-    /// Out of the document, whatever became of it.
+    /// No longer in the document, with any outcome.
     Gone,
     Completed,
     Canceled,
@@ -120,22 +120,24 @@ pub enum MachineState {
     Deleted,
 }
 
-impl Does {
-    /// Gives every name of a machine to `rename`.
+impl StepAction {
+    /// Applies `rename` to every machine name.
     pub(super) fn rename(&mut self, rename: &impl Fn(&mut String)) {
         match self {
-            Does::Act { machine, .. } | Does::Power { machine, .. } | Does::Poll { machine } => rename(machine),
-            Does::Maintain(body) => rename_in(&mut body["target"], rename),
-            Does::Fault(body) => rename_in(body, rename),
-            Does::Approve { by, machine, .. } => by.iter_mut().chain(machine).for_each(rename),
-            Does::Expect { what, .. } | Does::Wait { until: Some(what), .. } => {
-                what.machine_mut().into_iter().for_each(rename)
+            StepAction::Act { machine, .. } | StepAction::Power { machine, .. } | StepAction::Poll { machine } => {
+                rename(machine)
             }
-            Does::Scale { .. }
-            | Does::Upgrade { .. }
-            | Does::Cancel { .. }
-            | Does::ClearFaults
-            | Does::Wait { until: None, .. } => {}
+            StepAction::Maintain(body) => rename_in(&mut body["target"], rename),
+            StepAction::Fault(body) => rename_in(body, rename),
+            StepAction::Approve { by, machine, .. } => by.iter_mut().chain(machine).for_each(rename),
+            StepAction::Expect { expectation, .. } | StepAction::Wait { until: Some(expectation), .. } => {
+                expectation.machine_mut().into_iter().for_each(rename)
+            }
+            StepAction::Scale { .. }
+            | StepAction::Upgrade { .. }
+            | StepAction::Cancel { .. }
+            | StepAction::ClearFaults
+            | StepAction::Wait { until: None, .. } => {}
         }
     }
 }
@@ -156,7 +158,7 @@ impl Expectation {
     }
 }
 
-/// The same in a body of the API.
+/// Applies `rename` to every string in a body.
 pub(super) fn rename_in(body: &mut Value, rename: &impl Fn(&mut String)) {
     match body {
         Value::String(text) => rename(text),
@@ -166,32 +168,33 @@ pub(super) fn rename_in(body: &mut Value, rename: &impl Fn(&mut String)) {
     }
 }
 
-impl Action {
-    /// As in the paths of the API.
-    pub fn word(self) -> &'static str {
+impl MachineAction {
+    /// The name of the action in paths of the API.
+    pub fn path_segment(self) -> &'static str {
         match self {
-            Action::Restart => "restart",
-            Action::Redeploy => "redeploy",
-            Action::PerformMaintenance => "perform-maintenance",
-            Action::Evict => "evict",
-            Action::Fail => "hardware-failure",
-            Action::Delete => "delete",
+            MachineAction::Restart => "restart",
+            MachineAction::Redeploy => "redeploy",
+            MachineAction::PerformMaintenance => "perform-maintenance",
+            MachineAction::Evict => "evict",
+            MachineAction::Fail => "hardware-failure",
+            MachineAction::Delete => "delete",
         }
     }
 }
 
-impl Switch {
-    pub fn word(self) -> &'static str {
+impl PowerAction {
+    /// The name of the action in paths of the API.
+    pub fn path_segment(self) -> &'static str {
         match self {
-            Switch::Start => "start",
-            Switch::Stop => "stop",
-            Switch::Deallocate => "deallocate",
+            PowerAction::Start => "start",
+            PowerAction::Stop => "stop",
+            PowerAction::Deallocate => "deallocate",
         }
     }
 }
 
 impl EventState {
-    pub const WORDS: [(&'static str, EventState); 7] = [
+    pub const NAMES: [(&'static str, EventState); 7] = [
         ("appeared", EventState::Appeared),
         ("scheduled", EventState::Scheduled),
         ("approved", EventState::Approved),
@@ -201,13 +204,13 @@ impl EventState {
         ("canceled", EventState::Canceled),
     ];
 
-    pub fn word(self) -> &'static str {
-        word_of(&Self::WORDS, self)
+    pub fn name(self) -> &'static str {
+        name_of(&Self::NAMES, self)
     }
 }
 
 impl MachineState {
-    pub const WORDS: [(&'static str, MachineState); 5] = [
+    pub const NAMES: [(&'static str, MachineState); 5] = [
         ("polling", MachineState::Polling),
         ("running", MachineState::Running),
         ("stopped", MachineState::Stopped),
@@ -215,40 +218,42 @@ impl MachineState {
         ("deleted", MachineState::Deleted),
     ];
 
-    pub fn word(self) -> &'static str {
-        word_of(&Self::WORDS, self)
+    pub fn name(self) -> &'static str {
+        name_of(&Self::NAMES, self)
     }
 }
 
-fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
-    words.iter().find(|(_, other)| *other == value).map_or("?", |(word, _)| word)
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str {
+    names.iter().find(|(_, other)| *other == value).map_or("?", |(name, _)| name)
 }
 
-impl fmt::Display for Does {
+impl fmt::Display for StepAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Does::Act { action, machine } => write!(f, "{} {machine}", action.word().replace('-', " ")),
-            Does::Maintain(body) => {
+            StepAction::Act { action, machine } => write!(f, "{} {machine}", action.path_segment().replace('-', " ")),
+            StepAction::Maintain(body) => {
                 let text = |key: &str| body[key].as_str().unwrap_or("?").to_string();
                 let target = body["target"].as_object().and_then(|target| target.iter().next());
                 let target = target.map(|(kind, name)| format!("{kind} {}", name.as_str().unwrap_or("?")));
                 write!(f, "maintain {} ({})", target.unwrap_or_default(), text("type"))
             }
-            Does::Scale { set, capacity } => write!(f, "scale {set} to {capacity}"),
-            Does::Upgrade { set } => write!(f, "upgrade {set}"),
-            Does::Power { switch, machine } => write!(f, "{} {machine}", switch.word()),
-            Does::Cancel { of } => write!(f, "cancel {of}"),
-            Does::Approve { of, by, machine } => {
+            StepAction::Scale { set, capacity } => write!(f, "scale {set} to {capacity}"),
+            StepAction::Upgrade { set } => write!(f, "upgrade {set}"),
+            StepAction::Power { action, machine } => write!(f, "{} {machine}", action.path_segment()),
+            StepAction::Cancel { of } => write!(f, "cancel {of}"),
+            StepAction::Approve { of, by, machine } => {
                 write!(f, "approve {of}")?;
                 machine.as_ref().map_or(Ok(()), |machine| write!(f, " for {machine}"))?;
                 by.as_ref().map_or(Ok(()), |by| write!(f, " as {by}"))
             }
-            Does::Poll { machine } => write!(f, "{machine} asks for its document"),
-            Does::Fault(body) => write!(f, "fault {body}"),
-            Does::ClearFaults => write!(f, "clear all faults"),
-            Does::Wait { span, until: None } => write!(f, "wait {}", span_text(*span)),
-            Does::Wait { span, until: Some(what) } => write!(f, "wait {} at most for {what}", span_text(*span)),
-            Does::Expect { what, .. } => write!(f, "expect {what}"),
+            StepAction::Poll { machine } => write!(f, "{machine} requests its document"),
+            StepAction::Fault(body) => write!(f, "fault {body}"),
+            StepAction::ClearFaults => write!(f, "clear all faults"),
+            StepAction::Wait { span, until: None } => write!(f, "wait {}", span_text(*span)),
+            StepAction::Wait { span, until: Some(expectation) } => {
+                write!(f, "wait at most {} for {expectation}", span_text(*span))
+            }
+            StepAction::Expect { expectation, .. } => write!(f, "expect {expectation}"),
         }
     }
 }
@@ -260,9 +265,9 @@ impl fmt::Display for Expectation {
                 write!(f, "{of}")?;
                 machine.as_ref().map_or(Ok(()), |machine| write!(f, " of {machine}"))?;
                 let verb = if *state == EventState::Appeared { "have" } else { "be" };
-                write!(f, " to {verb} {}", state.word())
+                write!(f, " to {verb} {}", state.name())
             }
-            Expectation::Machine { machine, state } => write!(f, "{machine} to be {}", state.word()),
+            Expectation::Machine { machine, state } => write!(f, "{machine} to be {}", state.name()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether what a scenario expects is so in a region: already, not yet, or never again.
+//! Checks expectations against a region: they hold now, not yet, or can never hold.
 
 use forewarn_core::{Event, Found, MachineId, Operation, OperationState, Outcome, Power, Region, Status};
 
@@ -7,30 +7,37 @@ use super::step::{EventState, MachineState};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Holds,
-    /// How it is, for when time runs out.
+    /// The current state, for the error after a timeout.
     NotYet(String),
-    /// How it is, and that it cannot become what was expected.
+    /// The current state, from which the expected one cannot be reached.
     Never(String),
 }
 
-/// Of the events of an operation, or of the one that concerns a machine.
-pub(super) fn of_events(region: &Region, operation: &Operation, machine: Option<&str>, state: EventState) -> Verdict {
-    let concerns = |event: &&Event| {
+/// Judges the events of an operation, or those that affect one machine.
+pub(super) fn judge_events(
+    region: &Region,
+    operation: &Operation,
+    machine: Option<&str>,
+    state: EventState,
+) -> Verdict {
+    let affects = |event: &&Event| {
         machine.is_none_or(|name| event.resources.iter().any(|resource| resource.name.eq_ignore_ascii_case(name)))
     };
     let all: Vec<&Event> =
         operation.parts.iter().filter_map(|part| region.event(part.event).map(|event| &**event)).collect();
-    let events: Vec<&Event> = all.into_iter().filter(concerns).collect();
+    let events: Vec<&Event> = all.into_iter().filter(affects).collect();
     if events.is_empty() {
         return match operation.state {
-            OperationState::Ended { .. } => Verdict::Never("no event came of it".into()),
-            OperationState::Running => Verdict::NotYet("it has no event yet".into()),
+            OperationState::Ended { .. } => Verdict::Never("the operation created no event".into()),
+            OperationState::Running => Verdict::NotYet("the operation has no event yet".into()),
         };
     }
     if !events.iter().any(|event| event.is_shown() || !event.is_live()) {
-        return Verdict::NotYet("its event is hidden, because nobody in the scope has asked for the document".into());
+        return Verdict::NotYet(
+            "its event is hidden, because no machine of the event group has requested the document".into(),
+        );
     }
-    let verdicts = events.iter().map(|event| of_event(event, state));
+    let verdicts = events.iter().map(|event| judge_event(event, state));
     verdicts.reduce(worse).unwrap_or(Verdict::Holds)
 }
 
@@ -43,9 +50,9 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
     }
 }
 
-fn of_event(event: &Event, state: EventState) -> Verdict {
-    let is = |word: &str| format!("it is {word}");
-    let ended = |outcome: &Outcome| format!("it ended: {}", outcome_word(outcome));
+fn judge_event(event: &Event, state: EventState) -> Verdict {
+    let is = |status: &str| format!("the event is {status}");
+    let ended = |outcome: &Outcome| format!("the event ended with {}", outcome_name(outcome));
     match (&event.status, state) {
         (_, EventState::Appeared) => Verdict::Holds,
         (Status::Scheduled, EventState::Scheduled) => Verdict::Holds,
@@ -61,7 +68,7 @@ fn of_event(event: &Event, state: EventState) -> Verdict {
     }
 }
 
-fn outcome_word(outcome: &Outcome) -> String {
+fn outcome_name(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Completed => "Completed".into(),
         Outcome::Failed(reason) => format!("Failed ({reason})"),
@@ -73,8 +80,8 @@ fn outcome_word(outcome: &Outcome) -> String {
     }
 }
 
-/// Of a machine. `polls`: how often it has asked for its document.
-pub(super) fn of_machine(
+/// Judges a machine. `polls` returns how often it has requested its document.
+pub(super) fn judge_machine(
     region: &Region,
     name: &str,
     polls: impl Fn(MachineId) -> u64,
@@ -88,7 +95,7 @@ pub(super) fn of_machine(
         return match state {
             MachineState::Deleted => Verdict::Holds,
             MachineState::Polling | MachineState::Running | MachineState::Stopped | MachineState::Deallocated => {
-                Verdict::Never("it is not there".into())
+                Verdict::Never("the machine does not exist".into())
             }
         };
     };
@@ -101,6 +108,6 @@ pub(super) fn of_machine(
     };
     match holds {
         true => Verdict::Holds,
-        false => Verdict::NotYet(format!("it is there, {:?}", machine.power)),
+        false => Verdict::NotYet(format!("the machine is {:?}", machine.power)),
     }
 }

@@ -1,4 +1,4 @@
-//! Which of all that happens a web hook is told. An empty list is all.
+//! The filter of a webhook. An empty list matches everything.
 
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
@@ -7,25 +7,25 @@ use forewarn_wire::document::Kind;
 pub struct Filter {
     pub kinds: Vec<Kind>,
     pub stages: Vec<Stage>,
-    /// Names, without regard to case. An event is told when one of its machines is among them.
+    /// Names, without regard to case. An event matches if one of its machines is listed.
     pub machines: Vec<String>,
     /// Names, without regard to case.
     pub resource_groups: Vec<String>,
 }
 
 impl Filter {
-    pub fn takes(&self, kind: Kind, stage: Stage, machines: &[String]) -> bool {
+    pub fn matches(&self, kind: Kind, stage: Stage, machines: &[String]) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&kind))
             && (self.stages.is_empty() || self.stages.contains(&stage))
-            && (self.machines.is_empty() || machines.iter().any(|machine| has(&self.machines, machine)))
+            && (self.machines.is_empty() || machines.iter().any(|machine| contains(&self.machines, machine)))
     }
 
-    pub fn takes_resource_group(&self, name: &str) -> bool {
-        self.resource_groups.is_empty() || has(&self.resource_groups, name)
+    pub fn matches_resource_group(&self, name: &str) -> bool {
+        self.resource_groups.is_empty() || contains(&self.resource_groups, name)
     }
 }
 
-fn has(names: &[String], name: &str) -> bool {
+fn contains(names: &[String], name: &str) -> bool {
     names.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
 }
 
@@ -34,13 +34,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_filter_takes_everything() {
+    fn an_empty_filter_matches_everything() {
         let filter = Filter::default();
-        assert!(filter.takes(Kind::Freeze, Stage::Canceled, &[]) && filter.takes_resource_group("any"));
+        assert!(filter.matches(Kind::Freeze, Stage::Canceled, &[]) && filter.matches_resource_group("any"));
     }
 
     #[test]
-    fn every_list_that_is_not_empty_must_agree() {
+    fn every_non_empty_list_must_match() {
         let filter = Filter {
             kinds: vec![Kind::Reboot],
             stages: vec![Stage::Started],
@@ -48,10 +48,10 @@ mod tests {
             resource_groups: vec!["Shop".into()],
         };
         let machines = ["web1".to_owned(), "web2".to_owned()];
-        assert!(filter.takes(Kind::Reboot, Stage::Started, &machines));
-        assert!(!filter.takes(Kind::Freeze, Stage::Started, &machines));
-        assert!(!filter.takes(Kind::Reboot, Stage::Scheduled, &machines));
-        assert!(!filter.takes(Kind::Reboot, Stage::Started, &machines[1..]));
-        assert!(filter.takes_resource_group("shop") && !filter.takes_resource_group("other"));
+        assert!(filter.matches(Kind::Reboot, Stage::Started, &machines));
+        assert!(!filter.matches(Kind::Freeze, Stage::Started, &machines));
+        assert!(!filter.matches(Kind::Reboot, Stage::Scheduled, &machines));
+        assert!(!filter.matches(Kind::Reboot, Stage::Started, &machines[1..]));
+        assert!(filter.matches_resource_group("shop") && !filter.matches_resource_group("other"));
     }
 }

@@ -1,10 +1,10 @@
-//! Messages that were given up: the last of them are kept as they were, to be looked at and, when somebody asks for it, sent
-//! again. Each is an attachment of the region, written in the commit that moves the position past it.
+//! Messages that were given up. The last ones are kept, so that they can be inspected and resent on request. Each is an
+//! attachment of the region, written in the commit that moves the position past it.
 //!
 //! ```text
-//!   too old ─▶ kept ─▶ asked for again ─▶ sent once, before what is new ─▶ 2xx ─▶ delivered
-//!               ▲ └─▶ one more than the limit: the oldest goes             │
-//!               └──────────── this one, and all behind it ◀── else ────────┘
+//!   too old ─▶ kept ─▶ resend requested ─▶ sent once, before new messages ─▶ 2xx ─▶ delivered
+//!               ▲ └─▶ above the limit: the oldest is dropped                │
+//!               └──────────── this one and all queued after it ◀── else ────┘
 //! ```
 
 use std::collections::BTreeSet;
@@ -13,141 +13,149 @@ use std::sync::Arc;
 use forewarn_core::Timestamp;
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, Owner, StoreError};
 
-use super::hook::{Hook, Kept, Trouble};
-use super::keeper::unreadable;
+use super::hook::{DeliveryFailure, GivenUpRows, Hook};
+use super::keeper::store_error;
 use super::telling::Message;
 use super::{WebhookError, Webhooks, record};
 use forewarn_engine::{Asked, SubmitError};
 
-/// Kept of each web hook, so that a receiver that never comes back fills nothing. A day of a small fleet.
+/// Messages kept for each webhook: about one day of a small fleet. Bounds the space for a receiver that never returns.
 pub const GIVEN_UP_MAX: usize = 100;
-const _: () = assert!(GIVEN_UP_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all of them are read at once");
+const _: () = assert!(GIVEN_UP_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all messages fit one page of the store");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp {
-    /// The row of history that it tells of.
+    /// The row of history that it reports.
     pub row: u64,
     pub message: Message,
     pub at: Timestamp,
-    /// Why it could not be delivered, a sentence.
-    pub why: String,
+    /// Why it could not be delivered, as a sentence.
+    pub reason: String,
 }
 
-/// Gives a message up: durable, then visible.
+/// Gives up a message: first in the store, then in memory.
 pub(super) async fn give_up(webhooks: &Webhooks, hook: &Hook, given_up: GivenUp) -> Result<(), SubmitError> {
-    let _turn = webhooks.turn().await;
+    let _guard = webhooks.lock().await;
     let mut position = hook.status().position;
     position.after = given_up.row;
     position.given_up += 1;
-    let mut kept = hook.kept();
-    kept.rows.insert(given_up.row);
+    let mut rows = hook.given_up_rows();
+    rows.kept.insert(given_up.row);
     let name = &hook.definition().name;
     let mut attachments = vec![record::put_given_up(name, &given_up), record::put_position(name, position)];
-    while kept.rows.len() > GIVEN_UP_MAX {
-        attachments.extend(kept.rows.pop_first().map(|oldest| record::remove_given_up(name, oldest)));
+    while rows.kept.len() > GIVEN_UP_MAX {
+        attachments.extend(rows.kept.pop_first().map(|oldest| record::remove_given_up(name, oldest)));
     }
     commit(webhooks, hook, attachments).await?;
-    hook.keep(kept);
-    hook.moved(position);
+    hook.set_given_up_rows(rows);
+    hook.set_position(position);
     Ok(())
 }
 
-/// The message that is to be sent again next. It may have gone meanwhile, as the oldest.
-pub(super) async fn next_again(webhooks: &Webhooks, hook: &Hook) -> Result<Option<(u64, Option<GivenUp>)>, StoreError> {
-    let Some(row) = hook.kept().again.first().copied() else { return Ok(None) };
+/// The row and message to resend next. The message is None if it was dropped meanwhile.
+pub(super) async fn next_resend(
+    webhooks: &Webhooks,
+    hook: &Hook,
+) -> Result<Option<(u64, Option<GivenUp>)>, StoreError> {
+    let Some(row) = hook.given_up_rows().resend.first().copied() else { return Ok(None) };
     let name = record::given_up_name(&hook.definition().name, row);
     let text = webhooks.engine().read(move |reader| reader.attachment(Owner::Region, &name)).await?;
     Ok(Some((row, text.map(|text| record::read_given_up(&text)).transpose()?)))
 }
 
-/// A message that was given up has been delivered after all.
-pub(super) async fn delivered_again(webhooks: &Webhooks, hook: &Hook, row: u64) -> Result<(), SubmitError> {
-    let _turn = webhooks.turn().await;
+/// Records that a resent message was delivered.
+pub(super) async fn finish_resend(webhooks: &Webhooks, hook: &Hook, row: u64) -> Result<(), SubmitError> {
+    let _guard = webhooks.lock().await;
     let mut position = hook.status().position;
     position.delivered += 1;
     position.given_up = position.given_up.saturating_sub(1);
-    let mut kept = hook.kept();
-    kept.rows.remove(&row);
-    kept.again.remove(&row);
+    let mut rows = hook.given_up_rows();
+    rows.kept.remove(&row);
+    rows.resend.remove(&row);
     let name = &hook.definition().name;
     let attachments = vec![
         record::remove_given_up(name, row),
-        record::put_again(name, &kept.again),
+        record::put_resend(name, &rows.resend),
         record::put_position(name, position),
     ];
     commit(webhooks, hook, attachments).await?;
-    hook.keep(kept);
-    hook.moved(position);
-    hook.succeeded(webhooks.engine().now());
+    hook.set_given_up_rows(rows);
+    hook.set_position(position);
+    hook.record_success(webhooks.engine().now());
     Ok(())
 }
 
-/// It has failed once more, or has gone: nothing behind it is tried before somebody asks again.
-pub(super) async fn not_again(webhooks: &Webhooks, hook: &Hook, failed: Option<GivenUp>) -> Result<(), SubmitError> {
-    let _turn = webhooks.turn().await;
-    let mut kept = hook.kept();
+/// Records that resending a message failed, which cancels the queued ones, or that it was dropped meanwhile.
+pub(super) async fn cancel_resend(
+    webhooks: &Webhooks,
+    hook: &Hook,
+    failed: Option<GivenUp>,
+) -> Result<(), SubmitError> {
+    let _guard = webhooks.lock().await;
+    let mut rows = hook.given_up_rows();
     match &failed {
-        Some(_) => kept.again.clear(),
-        None => drop(kept.again.pop_first()),
+        Some(_) => rows.resend.clear(),
+        None => drop(rows.resend.pop_first()),
     }
     let name = &hook.definition().name;
-    let mut attachments = vec![record::put_again(name, &kept.again)];
+    let mut attachments = vec![record::put_resend(name, &rows.resend)];
     attachments.extend(failed.map(|failed| record::put_given_up(name, &failed)));
     commit(webhooks, hook, attachments).await?;
-    hook.keep(kept);
+    hook.set_given_up_rows(rows);
     Ok(())
 }
 
-/// Nothing is written for a web hook that has gone.
+/// Writes attachments unless the webhook has been deleted.
 async fn commit(webhooks: &Webhooks, hook: &Hook, attachments: Vec<Attachment>) -> Result<(), SubmitError> {
-    if webhooks.is_there(hook) { webhooks.attach(attachments, None).await } else { Ok(()) }
+    if webhooks.exists(hook) { webhooks.attach(attachments, None).await } else { Ok(()) }
 }
 
-/// What the store knows of a web hook's messages.
-pub(super) fn load(reader: &dyn forewarn_store::Reader, name: &str) -> Result<Kept, StoreError> {
-    let all = stored(reader, name)?;
-    let again = reader.attachment(Owner::Region, &record::again_name(name))?;
-    let again = again.map_or_else(|| Ok(BTreeSet::new()), |text| record::read_again(&text))?;
-    Ok(Kept { rows: all.iter().map(|one| one.row).collect(), again })
+/// Reads the rows of given-up messages from the store.
+pub(super) fn load(reader: &dyn forewarn_store::Reader, name: &str) -> Result<GivenUpRows, StoreError> {
+    let all = read_all(reader, name)?;
+    let resend = reader.attachment(Owner::Region, &record::resend_name(name))?;
+    let resend = resend.map_or_else(|| Ok(BTreeSet::new()), |text| record::read_resend(&text))?;
+    Ok(GivenUpRows { kept: all.iter().map(|message| message.row).collect(), resend })
 }
 
-fn stored(reader: &dyn forewarn_store::Reader, name: &str) -> Result<Vec<GivenUp>, StoreError> {
-    let found = reader.attachments(Owner::Region, &record::given_up_below(name), None, ATTACHMENTS_PAGE_MAX)?;
+fn read_all(reader: &dyn forewarn_store::Reader, name: &str) -> Result<Vec<GivenUp>, StoreError> {
+    let found = reader.attachments(Owner::Region, &record::given_up_prefix(name), None, ATTACHMENTS_PAGE_MAX)?;
     found.iter().map(|(_, text)| record::read_given_up(text)).collect()
 }
 
 impl GivenUp {
-    pub fn again(self, trouble: Trouble) -> GivenUp {
-        GivenUp { at: trouble.at, why: trouble.message, ..self }
+    /// The same message after another failed attempt.
+    pub fn with_failure(self, failure: DeliveryFailure) -> GivenUp {
+        GivenUp { at: failure.at, reason: failure.message, ..self }
     }
 }
 
 impl Webhooks {
-    /// The messages that were given up, in the order of history.
+    /// The given-up messages in the order of history.
     pub async fn list_given_up(&self, hook: &Hook) -> Result<Vec<GivenUp>, WebhookError> {
         let name = hook.definition().name.clone();
-        self.engine().read(move |reader| stored(reader, &name)).await.map_err(unreadable)
+        self.engine().read(move |reader| read_all(reader, &name)).await.map_err(store_error)
     }
 
-    /// Lets messages be sent again, these or all; how many they are.
-    pub async fn send_again(&self, name: &str, ids: Option<&[String]>, asked: Asked) -> Result<usize, WebhookError> {
-        let _turn = self.turn().await;
+    /// Queues messages for resending, all of them if no IDs are given. Returns their number.
+    pub async fn resend(&self, name: &str, ids: Option<&[String]>, audit: Asked) -> Result<usize, WebhookError> {
+        let _guard = self.lock().await;
         let hook: Arc<Hook> = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
         let all = self.list_given_up(&hook).await?;
         let wanted: BTreeSet<u64> = match ids {
-            None => all.iter().map(|one| one.row).collect(),
+            None => all.iter().map(|message| message.row).collect(),
             Some(ids) => ids.iter().map(|id| row_of(&all, id)).collect::<Result<_, _>>()?,
         };
-        let mut kept = hook.kept();
-        kept.again.extend(&wanted);
-        self.attach(vec![record::put_again(name, &kept.again)], Some(asked)).await?;
-        hook.keep(kept);
+        let mut rows = hook.given_up_rows();
+        rows.resend.extend(&wanted);
+        self.attach(vec![record::put_resend(name, &rows.resend)], Some(audit)).await?;
+        hook.set_given_up_rows(rows);
         hook.changed.notify_one();
         Ok(wanted.len())
     }
 }
 
 fn row_of(all: &[GivenUp], id: &str) -> Result<u64, WebhookError> {
-    let found = all.iter().find(|one| one.message.id.eq_ignore_ascii_case(id));
-    found.map(|one| one.row).ok_or_else(|| WebhookError::NotGivenUp(id.into()))
+    let found = all.iter().find(|given_up| given_up.message.id.eq_ignore_ascii_case(id));
+    found.map(|given_up| given_up.row).ok_or_else(|| WebhookError::NotGivenUp(id.into()))
 }

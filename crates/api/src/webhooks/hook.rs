@@ -1,4 +1,4 @@
-//! One web hook: what it is for, how far it has come, how it fares.
+//! The state of one webhook: definition, position and delivery status.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,81 +10,81 @@ use forewarn_core::{Guid, Timestamp};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{Filter, Secret, Target};
+use super::{Filter, ReceiverUrl, SigningSecret};
 
-/// What an owner has said.
+/// The configuration of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Of this web hook and of no later one of its name.
+    /// Distinguishes this webhook from later ones with the same name.
     pub id: Guid,
     pub name: String,
-    pub target: Target,
-    pub secret: Secret,
+    pub url: ReceiverUrl,
+    pub secret: SigningSecret,
     pub filter: Filter,
-    pub switch: Switch,
-    /// What has become older than this is given up when it cannot be delivered.
+    pub delivery: Delivery,
+    /// Age at which an undelivered message is given up.
     pub retry: Duration,
     pub created: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
-    On,
-    /// Nothing is sent; what happens meanwhile is sent when it is on again.
-    Off,
+pub enum Delivery {
+    Enabled,
+    /// Nothing is sent. Changes meanwhile are sent when delivery is enabled again.
+    Paused,
 }
 
-/// What is remembered over a restart.
+/// The progress of a webhook, which is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The last row of history that is dealt with.
+    /// The last processed row of history.
     pub after: u64,
     pub delivered: u64,
-    /// And not delivered since.
+    /// Messages that were given up and not delivered since.
     pub given_up: u64,
 }
 
-/// The messages that were given up and can still be sent again, as rows of history.
+/// The given-up messages, as rows of history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    pub rows: BTreeSet<u64>,
-    /// Those that somebody wants to have sent again.
-    pub again: BTreeSet<u64>,
+pub struct GivenUpRows {
+    pub kept: BTreeSet<u64>,
+    /// Those that are queued for resending.
+    pub resend: BTreeSet<u64>,
 }
 
-/// How it fares, for people.
+/// The delivery status of a webhook.
 #[derive(Clone, Debug, Default)]
-pub struct Status {
+pub struct HookStatus {
     pub position: Position,
     pub last_success: Option<Timestamp>,
-    pub last_failure: Option<Trouble>,
-    /// Since the last success.
+    pub last_failure: Option<DeliveryFailure>,
+    /// Number of failures since the last success.
     pub failures: u32,
 }
 
 #[derive(Clone, Debug)]
-pub struct Trouble {
+pub struct DeliveryFailure {
     pub at: Timestamp,
-    /// A sentence.
+    /// The reason, as a sentence.
     pub message: String,
 }
 
 pub struct Hook {
     definition: ArcSwap<Definition>,
-    status: Mutex<Status>,
-    kept: Mutex<Kept>,
-    /// The definition is another one, or something is to be sent again.
+    status: Mutex<HookStatus>,
+    given_up: Mutex<GivenUpRows>,
+    /// Notified when the definition changes or messages are to be resent.
     pub changed: Notify,
     pub gone: CancellationToken,
     running: AtomicBool,
 }
 
 impl Hook {
-    pub fn new(definition: Definition, position: Position, kept: Kept) -> Hook {
+    pub fn new(definition: Definition, position: Position, given_up: GivenUpRows) -> Hook {
         Hook {
             definition: ArcSwap::from_pointee(definition),
-            status: Mutex::new(Status { position, ..Status::default() }),
-            kept: Mutex::new(kept),
+            status: Mutex::new(HookStatus { position, ..HookStatus::default() }),
+            given_up: Mutex::new(given_up),
             changed: Notify::new(),
             gone: CancellationToken::new(),
             running: AtomicBool::new(false),
@@ -95,21 +95,21 @@ impl Hook {
         self.definition.load_full()
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> HookStatus {
         self.lock().clone()
     }
 
-    pub fn kept(&self) -> Kept {
-        self.lock_kept().clone()
+    pub fn given_up_rows(&self) -> GivenUpRows {
+        self.lock_given_up().clone()
     }
 
-    /// How many messages are to be sent again.
-    pub fn again(&self) -> usize {
-        self.lock_kept().again.len()
+    /// The number of messages that are queued for resending.
+    pub fn resend_count(&self) -> usize {
+        self.lock_given_up().resend.len()
     }
 
-    pub(super) fn keep(&self, kept: Kept) {
-        *self.lock_kept() = kept;
+    pub(super) fn set_given_up_rows(&self, rows: GivenUpRows) {
+        *self.lock_given_up() = rows;
     }
 
     pub(super) fn redefine(&self, definition: Definition) {
@@ -117,52 +117,52 @@ impl Hook {
         self.changed.notify_one();
     }
 
-    /// Whether it is the first who asks: each web hook has one runner.
-    pub(super) fn take_up(&self) -> bool {
+    /// Returns true only the first time: each webhook has one runner.
+    pub(super) fn claim_runner(&self) -> bool {
         !self.running.swap(true, Ordering::Relaxed)
     }
 
-    pub(super) fn passed(&self, row: u64) {
+    pub(super) fn record_skipped(&self, row: u64) {
         self.lock().position.after = row;
     }
 
-    pub(super) fn delivered(&self, row: u64, at: Timestamp) {
+    pub(super) fn record_delivered(&self, row: u64, at: Timestamp) {
         let mut status = self.lock();
         status.position.after = row;
         status.position.delivered += 1;
         drop(status);
-        self.succeeded(at);
+        self.record_success(at);
     }
 
-    pub(super) fn succeeded(&self, at: Timestamp) {
+    pub(super) fn record_success(&self, at: Timestamp) {
         let mut status = self.lock();
         status.last_success = Some(at);
         status.failures = 0;
     }
 
-    /// The position is this one, and stored.
-    pub(super) fn moved(&self, position: Position) {
+    /// Sets a position that has been stored.
+    pub(super) fn set_position(&self, position: Position) {
         self.lock().position = position;
     }
 
-    /// How many failures there have been in a row.
-    pub(super) fn failed(&self, trouble: Trouble) -> u32 {
+    /// Records a failure and returns the number of consecutive failures.
+    pub(super) fn record_failure(&self, failure: DeliveryFailure) -> u32 {
         let mut status = self.lock();
-        status.last_failure = Some(trouble);
+        status.last_failure = Some(failure);
         status.failures = status.failures.saturating_add(1);
         status.failures
     }
 
-    /// Another address or another switch is a new beginning.
-    pub(super) fn forget_failures(&self) {
+    /// Resets the failure count, after a change of the definition.
+    pub(super) fn reset_failures(&self) {
         self.lock().failures = 0;
     }
 
-    fn lock_kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_given_up(&self) -> MutexGuard<'_, GivenUpRows> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Status> {
+    fn lock(&self) -> MutexGuard<'_, HookStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,6 @@
-//! All web hooks: made, changed and deleted by owners, loaded at start, each given its runner.
+//! The webhooks of a server: loads them at startup, creates, changes and deletes them, and starts their runners.
 //!
-//! Changes are made one at a time, and positions are saved between them, so that no position is written for a web hook
-//! that has gone.
+//! One lock serializes changes and the saving of positions, so that no position is written for a deleted webhook.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,20 +15,22 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::given_up;
-use super::hook::{Kept, Position, Status};
+use super::hook::{GivenUpRows, HookStatus, Position};
 use super::runner::Runner;
 use super::sender::{SendError, Sender};
 use super::telling::{self, ROW_KINDS};
-use super::{BEHIND_MAX, Definition, Filter, Hook, Secret, Switch, Target, WEBHOOKS_MAX, WebhookError, record};
-use crate::ApiMetrics;
+use super::{
+    BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, WEBHOOKS_MAX, WebhookError, record,
+};
+use crate::metrics::ApiMetrics;
 use forewarn_access::random_guid;
 use forewarn_engine::{Asked, Bundle, Engine, SubmitError};
 
-const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all of them are read at once");
+const _: () = assert!(WEBHOOKS_MAX <= ATTACHMENTS_PAGE_MAX as usize, "all webhooks fit one page of the store");
 
 pub struct Webhooks {
-    /// By their names in lower case.
-    shelf: Mutex<BTreeMap<String, Arc<Hook>>>,
+    /// The webhooks by name, in lower case.
+    hooks: Mutex<BTreeMap<String, Arc<Hook>>>,
     changing: tokio::sync::Mutex<()>,
     added: Notify,
     sender: Sender,
@@ -37,25 +38,25 @@ pub struct Webhooks {
     metrics: Arc<ApiMetrics>,
 }
 
-/// What an owner asks for.
+/// A webhook to be created.
 pub struct NewHook {
     pub name: String,
-    pub target: Target,
-    pub secret: Secret,
+    pub url: ReceiverUrl,
+    pub secret: SigningSecret,
     pub filter: Filter,
-    pub switch: Switch,
+    pub delivery: Delivery,
     pub retry: Duration,
 }
 
-/// What is None stays.
-pub struct Change {
-    pub target: Option<Target>,
-    pub secret: Option<Secret>,
+/// Changes of a webhook; None keeps the value.
+pub struct HookChange {
+    pub url: Option<ReceiverUrl>,
+    pub secret: Option<SigningSecret>,
     pub kinds: Option<Vec<Kind>>,
     pub stages: Option<Vec<Stage>>,
     pub machines: Option<Vec<String>>,
     pub resource_groups: Option<Vec<String>>,
-    pub switch: Option<Switch>,
+    pub delivery: Option<Delivery>,
     pub retry: Option<Duration>,
 }
 
@@ -64,7 +65,7 @@ impl Webhooks {
     pub async fn open(engine: Engine, timeout: Duration, metrics: Arc<ApiMetrics>) -> Result<Webhooks, StoreError> {
         let hooks = engine.read(load).await?;
         Ok(Webhooks {
-            shelf: Mutex::new(hooks),
+            hooks: Mutex::new(hooks),
             changing: tokio::sync::Mutex::default(),
             added: Notify::new(),
             sender: Sender::new(timeout),
@@ -78,7 +79,7 @@ impl Webhooks {
         let runners = TaskTracker::new();
         loop {
             for hook in self.list() {
-                if hook.take_up() {
+                if hook.claim_runner() {
                     runners.spawn(Runner::new(self.clone(), hook).run(stop.clone()));
                 }
             }
@@ -100,34 +101,34 @@ impl Webhooks {
 
     /// Stores the position of a webhook, if the webhook still exists.
     pub(super) async fn save_position(&self, hook: &Hook) -> Result<(), SubmitError> {
-        let _turn = self.turn().await;
-        if !self.is_there(hook) {
+        let _guard = self.lock().await;
+        if !self.exists(hook) {
             return Ok(());
         }
         let position = record::put_position(&hook.definition().name, hook.status().position);
         self.attach(vec![position], None).await
     }
 
-    pub(super) async fn attach(&self, attachments: Vec<Attachment>, asked: Option<Asked>) -> Result<(), SubmitError> {
+    pub(super) async fn attach(&self, attachments: Vec<Attachment>, audit: Option<Asked>) -> Result<(), SubmitError> {
         let attach = Box::new(move |_: &[forewarn_core::Answer]| attachments);
-        self.engine.submit_all(Bundle { commands: Vec::new(), asked, attach }).await.map(drop)
+        self.engine.submit_all(Bundle { commands: Vec::new(), asked: audit, attach }).await.map(drop)
     }
 
-    /// Who changes what is stored of web hooks has it.
-    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    /// The lock that must be held to change what is stored about webhooks.
+    pub(super) async fn lock(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.changing.lock().await
     }
 
     pub fn list(&self) -> Vec<Arc<Hook>> {
-        self.shelf().values().cloned().collect()
+        self.hooks().values().cloned().collect()
     }
 
     pub fn find(&self, name: &str) -> Option<Arc<Hook>> {
-        self.shelf().get(&record::key(name)).cloned()
+        self.hooks().get(&record::key(name)).cloned()
     }
 
-    /// Whether it is the one of its name that there is now.
-    pub(super) fn is_there(&self, hook: &Hook) -> bool {
+    /// Whether this webhook has not been deleted or replaced.
+    pub(super) fn exists(&self, hook: &Hook) -> bool {
         let definition = hook.definition();
         self.find(&definition.name).is_some_and(|it| it.definition().id == definition.id)
     }
@@ -136,13 +137,13 @@ impl Webhooks {
         &self.sender
     }
 
-    fn shelf(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Hook>>> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hooks(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Hook>>> {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Change {
-    fn of(self, old: Definition) -> Definition {
+impl HookChange {
+    fn apply_to(self, old: Definition) -> Definition {
         let filter = Filter {
             kinds: self.kinds.unwrap_or(old.filter.kinds),
             stages: self.stages.unwrap_or(old.filter.stages),
@@ -150,10 +151,10 @@ impl Change {
             resource_groups: self.resource_groups.unwrap_or(old.filter.resource_groups),
         };
         Definition {
-            target: self.target.unwrap_or(old.target),
+            url: self.url.unwrap_or(old.url),
             secret: self.secret.unwrap_or(old.secret),
             filter,
-            switch: self.switch.unwrap_or(old.switch),
+            delivery: self.delivery.unwrap_or(old.delivery),
             retry: self.retry.unwrap_or(old.retry),
             ..old
         }
@@ -161,64 +162,64 @@ impl Change {
 }
 
 impl Webhooks {
-    /// It is told what happens from now on.
-    pub async fn add(&self, new: NewHook, asked: Asked) -> Result<Arc<Hook>, WebhookError> {
-        let _turn = self.turn().await;
+    /// Creates a webhook that reports changes from now on.
+    pub async fn add(&self, new: NewHook, audit: Asked) -> Result<Arc<Hook>, WebhookError> {
+        let _guard = self.lock().await;
         if self.find(&new.name).is_some() {
             return Err(WebhookError::Exists(new.name));
         }
-        if self.shelf().len() >= WEBHOOKS_MAX {
+        if self.hooks().len() >= WEBHOOKS_MAX {
             return Err(WebhookError::TooMany);
         }
         let newest = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
-        let newest = self.engine.history(newest).await.map_err(unreadable)?;
+        let newest = self.engine.history(newest).await.map_err(store_error)?;
         let position = Position { after: newest.last().map_or(0, |row| row.number), ..Position::default() };
-        let NewHook { name, target, secret, filter, switch, retry } = new;
+        let NewHook { name, url, secret, filter, delivery, retry } = new;
         let created = self.engine.now();
-        let definition = Definition { id: random_guid(), name, target, secret, filter, switch, retry, created };
+        let definition = Definition { id: random_guid(), name, url, secret, filter, delivery, retry, created };
         let stored = vec![record::put_definition(&definition), record::put_position(&definition.name, position)];
-        self.attach(stored, Some(asked)).await?;
+        self.attach(stored, Some(audit)).await?;
         let key = record::key(&definition.name);
-        let hook = Arc::new(Hook::new(definition, position, Kept::default()));
-        self.shelf().insert(key, hook.clone());
+        let hook = Arc::new(Hook::new(definition, position, GivenUpRows::default()));
+        self.hooks().insert(key, hook.clone());
         self.added.notify_one();
         Ok(hook)
     }
 
-    pub async fn change(&self, name: &str, change: Change, asked: Asked) -> Result<Arc<Hook>, WebhookError> {
-        let _turn = self.turn().await;
+    pub async fn change(&self, name: &str, change: HookChange, audit: Asked) -> Result<Arc<Hook>, WebhookError> {
+        let _guard = self.lock().await;
         let hook = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
-        let definition = change.of(Definition::clone(&hook.definition()));
-        self.attach(vec![record::put_definition(&definition)], Some(asked)).await?;
+        let definition = change.apply_to(Definition::clone(&hook.definition()));
+        self.attach(vec![record::put_definition(&definition)], Some(audit)).await?;
         hook.redefine(definition);
         Ok(hook)
     }
 
-    pub async fn remove(&self, name: &str, asked: Asked) -> Result<(), WebhookError> {
-        let _turn = self.turn().await;
+    pub async fn remove(&self, name: &str, audit: Asked) -> Result<(), WebhookError> {
+        let _guard = self.lock().await;
         let hook = self.find(name).ok_or_else(|| WebhookError::NotFound(name.into()))?;
-        self.attach(record::remove(name, &hook.kept().rows), Some(asked)).await?;
-        self.shelf().remove(&record::key(name));
+        self.attach(record::remove(name, &hook.given_up_rows().kept), Some(audit)).await?;
+        self.hooks().remove(&record::key(name));
         hook.gone.cancel();
         Ok(())
     }
 
-    /// Rows of history about events that a web hook has not dealt with; at most [`BEHIND_MAX`].
-    pub async fn count_behind(&self, status: &Status) -> Result<usize, WebhookError> {
+    /// The number of unprocessed rows about events, up to [`BEHIND_MAX`].
+    pub async fn count_behind(&self, status: &HookStatus) -> Result<usize, WebhookError> {
         let query = HistoryQuery {
             after: Some(status.position.after),
             kinds: ROW_KINDS.map(String::from).to_vec(),
             limit: Some(BEHIND_MAX),
             ..HistoryQuery::default()
         };
-        Ok(self.engine.history(query).await.map_err(unreadable)?.len())
+        Ok(self.engine.history(query).await.map_err(store_error)?.len())
     }
 
-    /// Sends a message that is about nothing, once, whatever the switch says.
+    /// Sends a test message once, even if delivery is paused.
     pub async fn send_test(&self, hook: &Hook) -> Result<StatusCode, SendError> {
         let definition = hook.definition();
-        let message = telling::trial(&definition.name, random_guid(), self.engine.now());
-        self.sender.send(&definition.target, &definition.secret, &message).await
+        let message = telling::test_message(&definition.name, random_guid(), self.engine.now());
+        self.sender.send(&definition.url, &definition.secret, &message).await
     }
 }
 
@@ -229,13 +230,13 @@ fn load(reader: &dyn Reader) -> Result<BTreeMap<String, Arc<Hook>>, StoreError> 
         let definition = record::read_definition(&text)?;
         let position = reader.attachment(Owner::Region, &record::position_name(&definition.name))?;
         let position = position.map_or_else(|| Ok(Position::default()), |text| record::read_position(&text))?;
-        let kept = given_up::load(reader, &definition.name)?;
-        hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, kept)));
+        let given_up = given_up::load(reader, &definition.name)?;
+        hooks.insert(record::key(&definition.name), Arc::new(Hook::new(definition, position, given_up)));
     }
     Ok(hooks)
 }
 
-pub(super) fn unreadable(error: StoreError) -> WebhookError {
-    tracing::error!(%error, "history cannot be read");
+pub(super) fn store_error(error: StoreError) -> WebhookError {
+    tracing::error!(%error, "cannot read the webhooks from the store");
     WebhookError::Store(error)
 }

@@ -1,5 +1,5 @@
-//! Web hooks as attachments of the region: what an owner has said; apart from that, because it changes often, the
-//! position; and each message that was given up.
+//! Webhooks as attachments of the region: the definition, the position (separately, because it changes often) and each
+//! given-up message.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use super::given_up::GivenUp;
 use super::hook::Position;
 use super::telling::Message;
-use super::{Definition, Filter, Secret, Switch, Target};
+use super::{Definition, Delivery, Filter, ReceiverUrl, SigningSecret};
 
-/// What the names of attachments begin with.
+/// Prefixes of attachment names.
 pub const DEFINITIONS: &str = "webhook/";
 const POSITIONS: &str = "webhook-position/";
 const GIVEN_UP: &str = "webhook-given-up/";
-const AGAIN: &str = "webhook-again/";
+const RESEND: &str = "webhook-again/";
 
 const VERSION: u32 = 1;
 
@@ -60,12 +60,12 @@ struct GivenUpRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct AgainRecord {
+struct ResendRecord {
     v: u32,
     rows: BTreeSet<u64>,
 }
 
-/// Names are unique without regard to case.
+/// The key of a name; names are unique without regard to case.
 pub fn key(name: &str) -> String {
     name.to_ascii_lowercase()
 }
@@ -80,13 +80,13 @@ pub fn put_definition(definition: &Definition) -> Attachment {
         v: VERSION,
         id: guid::Lower(definition.id.0).to_string(),
         name: definition.name.clone(),
-        url: definition.target.to_string(),
+        url: definition.url.to_string(),
         secret: definition.secret.reveal(),
         types: filter.kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
         statuses: filter.stages.iter().map(|stage| stage.as_str().to_owned()).collect(),
         machines: filter.machines.clone(),
         resource_groups: filter.resource_groups.clone(),
-        enabled: definition.switch == Switch::On,
+        enabled: definition.delivery == Delivery::Enabled,
         retry_secs: definition.retry.as_secs(),
         created_ms: definition.created.0,
     };
@@ -102,18 +102,18 @@ pub fn put_position(name: &str, position: Position) -> Attachment {
     )
 }
 
-/// What the names of a web hook's messages begin with that were given up.
-pub fn given_up_below(name: &str) -> String {
+/// Prefix of the attachments that hold the given-up messages of a webhook.
+pub fn given_up_prefix(name: &str) -> String {
     format!("{GIVEN_UP}{}/", key(name))
 }
 
-/// In the order of history, which is that of names.
+/// Zero-padded, so that the order of names is the order of history.
 pub fn given_up_name(name: &str, row: u64) -> String {
-    format!("{}{row:020}", given_up_below(name))
+    format!("{}{row:020}", given_up_prefix(name))
 }
 
 pub fn put_given_up(name: &str, given_up: &GivenUp) -> Attachment {
-    let GivenUp { row, message, at, why } = given_up;
+    let GivenUp { row, message, at, reason } = given_up;
     let record = GivenUpRecord {
         v: VERSION,
         row: *row,
@@ -121,7 +121,7 @@ pub fn put_given_up(name: &str, given_up: &GivenUp) -> Attachment {
         body: message.body.clone(),
         happened_ms: message.at.0,
         given_up_ms: at.0,
-        why: why.clone(),
+        why: reason.clone(),
     };
     Attachment::put(Owner::Region, given_up_name(name, *row), text(&record))
 }
@@ -130,43 +130,43 @@ pub fn remove_given_up(name: &str, row: u64) -> Attachment {
     Attachment::remove(Owner::Region, given_up_name(name, row))
 }
 
-pub fn again_name(name: &str) -> String {
-    format!("{AGAIN}{}", key(name))
+pub fn resend_name(name: &str) -> String {
+    format!("{RESEND}{}", key(name))
 }
 
-pub fn put_again(name: &str, rows: &BTreeSet<u64>) -> Attachment {
+pub fn put_resend(name: &str, rows: &BTreeSet<u64>) -> Attachment {
     match rows.is_empty() {
-        true => Attachment::remove(Owner::Region, again_name(name)),
+        true => Attachment::remove(Owner::Region, resend_name(name)),
         false => {
-            let record = AgainRecord { v: VERSION, rows: rows.clone() };
-            Attachment::put(Owner::Region, again_name(name), text(&record))
+            let record = ResendRecord { v: VERSION, rows: rows.clone() };
+            Attachment::put(Owner::Region, resend_name(name), text(&record))
         }
     }
 }
 
-/// All of it goes.
+/// Removes everything that is stored about a webhook.
 pub fn remove(name: &str, given_up: &BTreeSet<u64>) -> Vec<Attachment> {
-    let mut names = vec![format!("{DEFINITIONS}{}", key(name)), position_name(name), again_name(name)];
+    let mut names = vec![format!("{DEFINITIONS}{}", key(name)), position_name(name), resend_name(name)];
     names.extend(given_up.iter().map(|row| given_up_name(name, *row)));
     names.into_iter().map(|name| Attachment::remove(Owner::Region, name)).collect()
 }
 
 pub fn read_definition(text: &str) -> Result<Definition, StoreError> {
-    let record: DefinitionRecord = parsed(text)?;
+    let record: DefinitionRecord = parse(text)?;
     check_version(record.v)?;
     let kinds = record.types.iter().map(|word| Kind::ALL.into_iter().find(|kind| kind.as_str() == word));
     let stages = record.statuses.iter().map(|word| Stage::ALL.into_iter().find(|stage| stage.as_str() == word));
     Ok(Definition {
-        id: guid::parse(&record.id).map(Guid).ok_or_else(unreadable)?,
-        target: Target::parse(&record.url).map_err(|_| unreadable())?,
-        secret: Secret::parse(&record.secret).map_err(|_| unreadable())?,
+        id: guid::parse(&record.id).map(Guid).ok_or_else(wrong_version)?,
+        url: ReceiverUrl::parse(&record.url).map_err(|_| wrong_version())?,
+        secret: SigningSecret::parse(&record.secret).map_err(|_| wrong_version())?,
         filter: Filter {
-            kinds: kinds.collect::<Option<_>>().ok_or_else(unreadable)?,
-            stages: stages.collect::<Option<_>>().ok_or_else(unreadable)?,
+            kinds: kinds.collect::<Option<_>>().ok_or_else(wrong_version)?,
+            stages: stages.collect::<Option<_>>().ok_or_else(wrong_version)?,
             machines: record.machines,
             resource_groups: record.resource_groups,
         },
-        switch: if record.enabled { Switch::On } else { Switch::Off },
+        delivery: if record.enabled { Delivery::Enabled } else { Delivery::Paused },
         retry: Duration::from_secs(record.retry_secs),
         created: Timestamp(record.created_ms),
         name: record.name,
@@ -174,40 +174,38 @@ pub fn read_definition(text: &str) -> Result<Definition, StoreError> {
 }
 
 pub fn read_position(text: &str) -> Result<Position, StoreError> {
-    let PositionRecord { v, after, delivered, given_up } = parsed(text)?;
+    let PositionRecord { v, after, delivered, given_up } = parse(text)?;
     check_version(v)?;
     Ok(Position { after, delivered, given_up })
 }
 
 pub fn read_given_up(text: &str) -> Result<GivenUp, StoreError> {
-    let GivenUpRecord { v, row, id, body, happened_ms, given_up_ms, why } = parsed(text)?;
+    let GivenUpRecord { v, row, id, body, happened_ms, given_up_ms, why } = parse(text)?;
     check_version(v)?;
     let message = Message { id, body, at: Timestamp(happened_ms) };
-    Ok(GivenUp { row, message, at: Timestamp(given_up_ms), why })
+    Ok(GivenUp { row, message, at: Timestamp(given_up_ms), reason: why })
 }
 
-pub fn read_again(text: &str) -> Result<BTreeSet<u64>, StoreError> {
-    let AgainRecord { v, rows } = parsed(text)?;
+pub fn read_resend(text: &str) -> Result<BTreeSet<u64>, StoreError> {
+    let ResendRecord { v, rows } = parse(text)?;
     check_version(v)?;
     Ok(rows)
 }
 
 fn text(record: &impl Serialize) -> String {
-    serde_json::to_string(record).expect("a record has only texts and numbers")
+    serde_json::to_string(record).expect("a record consists of strings and numbers")
 }
 
-fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|_| unreadable())
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|_| wrong_version())
 }
 
 fn check_version(version: u32) -> Result<(), StoreError> {
-    if version == VERSION { Ok(()) } else { Err(unreadable()) }
+    if version == VERSION { Ok(()) } else { Err(wrong_version()) }
 }
 
-fn unreadable() -> StoreError {
-    StoreError::Message(
-        "a web hook was written by another version of Forewarn. Start the version that wrote it.".to_owned(),
-    )
+fn wrong_version() -> StoreError {
+    StoreError::Message("a webhook was stored by another version of Forewarn. Start that version.".to_owned())
 }
 
 #[cfg(test)]
@@ -215,19 +213,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn records_round_trip() {
         let definition = Definition {
             id: Guid(7),
             name: "Ops".into(),
-            target: Target::parse("https://example.org/x?y=z").unwrap(),
-            secret: Secret::random(),
+            url: ReceiverUrl::parse("https://example.org/x?y=z").unwrap(),
+            secret: SigningSecret::random(),
             filter: Filter {
                 kinds: Kind::ALL.to_vec(),
                 stages: Stage::ALL.to_vec(),
                 machines: vec!["web1".into()],
                 resource_groups: vec!["shop".into()],
             },
-            switch: Switch::Off,
+            delivery: Delivery::Paused,
             retry: Duration::from_secs(60),
             created: Timestamp(5),
         };
@@ -237,20 +235,20 @@ mod tests {
         let position = Position { after: 7, delivered: 3, given_up: 1 };
         assert_eq!(read_position(&put_position("Ops", position).value.unwrap()).unwrap(), position);
         let message = Message { id: "m".into(), body: "{}".into(), at: Timestamp(5) };
-        let given_up = GivenUp { row: 7, message, at: Timestamp(9), why: "It did not answer.".into() };
+        let given_up = GivenUp { row: 7, message, at: Timestamp(9), reason: "It did not respond.".into() };
         let written = put_given_up("Ops", &given_up);
         assert_eq!(written.name, "webhook-given-up/ops/00000000000000000007");
         assert_eq!(read_given_up(&written.value.unwrap()).unwrap(), given_up);
         let rows = BTreeSet::from([7, 9]);
-        assert_eq!(read_again(&put_again("Ops", &rows).value.unwrap()).unwrap(), rows);
-        assert_eq!(put_again("Ops", &BTreeSet::new()).value, None);
+        assert_eq!(read_resend(&put_resend("Ops", &rows).value.unwrap()).unwrap(), rows);
+        assert_eq!(put_resend("Ops", &BTreeSet::new()).value, None);
     }
 
     #[test]
     fn a_record_of_another_version_is_an_error() {
         assert!(read_position(r#"{"v":2,"after":1,"delivered":0,"given_up":0}"#).is_err());
         assert!(read_definition("{}").is_err());
-        assert!(read_again(r#"{"v":2,"rows":[]}"#).is_err());
+        assert!(read_resend(r#"{"v":2,"rows":[]}"#).is_err());
         assert!(read_given_up("{}").is_err());
     }
 }

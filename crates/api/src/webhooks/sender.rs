@@ -1,7 +1,7 @@
-//! One delivery: a signed POST over a connection of its own, and the status of the answer.
+//! Sends one delivery: a signed POST over its own connection.
 //!
-//! Redirects are failures: the owner said where to. Of the answer only the status is read, so that what is behind the URL
-//! cannot be read through this server.
+//! Redirects are failures, because the owner chose the URL. Only the status of the response is read, so that this server
+//! cannot be used to read the contents behind a URL.
 
 use std::error::Error;
 use std::io;
@@ -23,40 +23,40 @@ use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::target::Transport;
+use super::receiver_url::ReceiverScheme;
 use super::telling::Message;
-use super::{Secret, Target};
+use super::{ReceiverUrl, SigningSecret};
 use forewarn_access::tls;
 
-/// Bytes of the head of an answer.
+/// Maximum size of the head of a response, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 const USER_AGENT: &str = concat!("forewarn/", env!("CARGO_PKG_VERSION"));
 
-/// Every one is a sentence for the operator.
+/// The reason why a delivery failed, as a sentence for operators.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    #[error("The receiver answered {}.", .0.as_u16())]
+    #[error("The receiver responded with status {}.", .0.as_u16())]
     Status(StatusCode),
-    #[error("The receiver answered {}. Redirects are not followed: give the URL that it leads to.", .0.as_u16())]
+    #[error("The receiver responded with a redirect ({}). Redirects are not followed: use the final URL.", .0.as_u16())]
     Redirect(StatusCode),
-    #[error("The receiver cannot be reached: {0}.")]
+    #[error("The receiver cannot be reached: {}.", describe_io(.0))]
     Connect(io::Error),
-    #[error("The receiver's certificate is not accepted, or it does not speak TLS: {0}.")]
+    #[error("The TLS handshake with the receiver failed: {}.", describe_io(.0))]
     Tls(io::Error),
-    #[error("This computer's certificate authorities cannot be used: {0}.")]
+    #[error("The certificate authorities of this host cannot be used: {0}.")]
     Authorities(String),
-    #[error("The receiver ended the connection without an answer: {0}.")]
+    #[error("The receiver closed the connection without a response: {0}.")]
     Broken(String),
-    #[error("The receiver did not answer within {} seconds.", .0.as_secs_f64())]
+    #[error("The receiver did not respond within {} seconds.", .0.as_secs_f64())]
     TooSlow(Duration),
 }
 
-/// What all deliveries share.
+/// State that all deliveries share.
 pub struct Sender {
-    /// From the name's resolution to the head of the answer.
+    /// Time limit from name resolution to the head of the response.
     timeout: Duration,
-    /// Made for the first https receiver.
+    /// Created for the first https receiver.
     tls: OnceCell<Arc<ClientConfig>>,
 }
 
@@ -65,9 +65,14 @@ impl Sender {
         Sender { timeout, tls: OnceCell::new() }
     }
 
-    /// Delivered is what was answered with 2xx.
-    pub async fn send(&self, target: &Target, secret: &Secret, message: &Message) -> Result<StatusCode, SendError> {
-        let sent = tokio::time::timeout(self.timeout, self.post(target, secret, message));
+    /// Sends a message. It is delivered if the response is 2xx.
+    pub async fn send(
+        &self,
+        url: &ReceiverUrl,
+        secret: &SigningSecret,
+        message: &Message,
+    ) -> Result<StatusCode, SendError> {
+        let sent = tokio::time::timeout(self.timeout, self.post(url, secret, message));
         let status = sent.await.unwrap_or(Err(SendError::TooSlow(self.timeout)))?;
         match status {
             status if status.is_success() => Ok(status),
@@ -76,13 +81,18 @@ impl Sender {
         }
     }
 
-    async fn post(&self, target: &Target, secret: &Secret, message: &Message) -> Result<StatusCode, SendError> {
-        let request = request(target, secret, message);
-        let stream = TcpStream::connect((target.host.as_str(), target.port)).await.map_err(SendError::Connect)?;
-        match target.transport {
-            Transport::Plain => exchange(stream, request).await,
-            Transport::Tls => {
-                let name = ServerName::try_from(target.host.clone());
+    async fn post(
+        &self,
+        url: &ReceiverUrl,
+        secret: &SigningSecret,
+        message: &Message,
+    ) -> Result<StatusCode, SendError> {
+        let request = request(url, secret, message);
+        let stream = TcpStream::connect((url.host.as_str(), url.port)).await.map_err(SendError::Connect)?;
+        match url.scheme {
+            ReceiverScheme::Plain => exchange(stream, request).await,
+            ReceiverScheme::Tls => {
+                let name = ServerName::try_from(url.host.clone());
                 let name = name.map_err(|error| SendError::Tls(io::Error::other(error)))?;
                 let connector = TlsConnector::from(self.tls().await?);
                 exchange(connector.connect(name, stream).await.map_err(SendError::Tls)?, request).await
@@ -91,22 +101,22 @@ impl Sender {
     }
 
     async fn tls(&self) -> Result<Arc<ClientConfig>, SendError> {
-        let made = self.tls.get_or_try_init(|| async {
-            let made = tokio::task::spawn_blocking(client_config).await;
-            made.unwrap_or_else(|_| Err(SendError::Authorities("they could not be read".into())))
+        let config = self.tls.get_or_try_init(|| async {
+            let config = tokio::task::spawn_blocking(client_config).await;
+            config.unwrap_or_else(|_| Err(SendError::Authorities("they cannot be read".into())))
         });
-        made.await.cloned()
+        config.await.cloned()
     }
 }
 
-/// The authorities are those of this computer (`SSL_CERT_FILE` names others).
+/// Uses the certificate authorities of this host (or those in `SSL_CERT_FILE`).
 fn client_config() -> Result<Arc<ClientConfig>, SendError> {
     let mut roots = rustls::RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
-        return Err(SendError::Authorities(why));
+        let reason = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
+        return Err(SendError::Authorities(reason));
     }
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
@@ -116,31 +126,63 @@ fn client_config() -> Result<Arc<ClientConfig>, SendError> {
     Ok(Arc::new(config))
 }
 
-/// The time of sending is the real one, whatever the program's clock shows: receivers compare it with theirs.
-fn request(target: &Target, secret: &Secret, message: &Message) -> Request<Full<Bytes>> {
+/// The timestamp is real time even with a manual clock, because receivers compare it with their own clocks.
+fn request(url: &ReceiverUrl, secret: &SigningSecret, message: &Message) -> Request<Full<Bytes>> {
     let sent = tls::now();
     let code = secret.sign(&signed_content(&message.id, sent, message.body.as_bytes()));
-    let mut request = Request::post(&target.path)
-        .header(header::HOST, &target.authority)
+    let mut request = Request::post(&url.path)
+        .header(header::HOST, &url.authority)
         .header(header::USER_AGENT, USER_AGENT)
         .header(header::CONTENT_TYPE, CONTENT_TYPE)
         .header(header::CONNECTION, "close");
     for (name, value) in signature_headers(&message.id, sent, &code) {
         request = request.header(name, value);
     }
-    request.body(Full::from(message.body.clone())).expect("a target's parts fit into a request")
+    request.body(Full::from(message.body.clone())).expect("a parsed URL fits into a request")
 }
 
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
 ) -> Result<StatusCode, SendError> {
-    let broken = |error: hyper::Error| {
-        let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        SendError::Broken(cause)
+    let broken = |error: hyper::Error| match error.source() {
+        Some(cause) => SendError::Broken(without_error_number(&cause.to_string())),
+        None => SendError::Broken(error.to_string()),
     };
     let builder = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).clone();
-    let (mut asking, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let _driving = AbortOnDropHandle::new(tokio::spawn(connection));
-    Ok(asking.send_request(request).await.map_err(broken)?.status())
+    let (mut client, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
+    Ok(client.send_request(request).await.map_err(broken)?.status())
+}
+
+/// An I/O error in plain words, such as "connection refused".
+fn describe_io(error: &io::Error) -> String {
+    let text = without_error_number(&error.to_string());
+    match error.raw_os_error() {
+        Some(_) => text.get(..1).map_or_else(|| text.clone(), |first| first.to_lowercase() + &text[1..]),
+        None => text,
+    }
+}
+
+/// The message of an operating system error without its number, as in "Connection refused (os error 111)".
+fn without_error_number(text: &str) -> String {
+    text.split_once(" (os error ").map_or(text, |(message, _)| message).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_contain_no_error_numbers() {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        for (error, expected) in [
+            (io::Error::from_raw_os_error(111), "The receiver cannot be reached: connection refused."),
+            (refused, "The receiver cannot be reached: connection refused."),
+            (io::Error::other("no such name"), "The receiver cannot be reached: no such name."),
+        ] {
+            assert_eq!(SendError::Connect(error).to_string(), expected);
+        }
+        assert_eq!(without_error_number("reset by peer (os error 104)"), "reset by peer");
+    }
 }

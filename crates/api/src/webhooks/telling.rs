@@ -1,9 +1,9 @@
-//! From a row of history to the message that a receiver gets; None for what no receiver is told.
+//! Turns a row of history into the message for a receiver, or into nothing if the row is not reported.
 //!
-//! A row says little, because history is terse: what the event is comes from the row of its appearance, or from the region
-//! when that row is forgotten; where it belongs comes from the region, or, when the machine is gone, from the row of its removal.
+//! A row contains little. The description of the event comes from the row of its appearance, or from the region if that row
+//! has been pruned. Its resource comes from the region, or from the row of its removal if the machine has been deleted.
 
-use forewarn_core::{EventId, EventKind, Home, Region, ScopeId, ScopeOwner, Source as EventSource, Timestamp};
+use forewarn_core::{EventId, Home, Region, ScopeId, ScopeOwner, Source as CoreSource, Timestamp};
 use forewarn_store::{HistoryQuery, HistoryRow, Reader, StoreError};
 use forewarn_wire::arm::compute::{ComputeResource, LOCATION_DEFAULT};
 use forewarn_wire::cloudevent::{self, Stage, Telling};
@@ -12,27 +12,27 @@ use forewarn_wire::guid;
 use serde_json::Value;
 
 use super::Filter;
-use crate::values::When;
+use crate::values::{EventType, When};
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 
-/// The rows that say how far an event is.
+/// The kinds of rows that report the status of an event.
 pub const ROW_KINDS: [&str; 3] = ["appeared", "started", "ended"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub id: String,
     pub body: String,
-    /// When that happened.
+    /// Time of the change.
     pub at: Timestamp,
 }
 
-/// What is sent to see whether a receiver is there.
-pub fn trial(name: &str, id: EventId, at: Timestamp) -> Message {
+/// A message for testing a receiver.
+pub fn test_message(name: &str, id: EventId, at: Timestamp) -> Message {
     let body = cloudevent::trial_body(id.0, &When(at).to_string(), name);
     Message { id: guid::Lower(id.0).to_string(), body: body.to_string(), at }
 }
 
-/// Blocking: it reads history.
+/// Builds the message for a row. Blocking, because it reads history.
 pub fn message(
     reader: &dyn Reader,
     region: &Region,
@@ -40,7 +40,7 @@ pub fn message(
     filter: &Filter,
 ) -> Result<Option<Message>, StoreError> {
     let (Some(event), Some(stage)) = (row.event, stage_of(row)) else { return Ok(None) };
-    if !filter.takes(kind_of(&detail(row)), stage, &row.machines) {
+    if !filter.matches(kind_of(&detail(row)), stage, &row.machines) {
         return Ok(None);
     }
     let Some(facts) = facts(reader, region, row, event)? else { return Ok(None) };
@@ -48,7 +48,7 @@ pub fn message(
         return Ok(None);
     }
     let place = place(reader, region, row, &facts)?;
-    if !filter.takes_resource_group(&place.resource_group) {
+    if !filter.matches_resource_group(&place.resource_group) {
         return Ok(None);
     }
     let resources: Vec<&str> = row.machines.iter().map(String::as_str).collect();
@@ -72,7 +72,7 @@ pub fn message(
     Ok(Some(Message { id, body: telling.body().to_string(), at: row.at }))
 }
 
-/// Over without success is Completed, too: subscribers want to know that it is over.
+/// A failed event is also reported as Completed, because subscribers need to know that it finished.
 fn stage_of(row: &HistoryRow) -> Option<Stage> {
     match (row.kind.as_str(), row.outcome.as_deref()) {
         ("appeared", _) => Some(Stage::Scheduled),
@@ -90,11 +90,11 @@ struct Facts {
     description: String,
     source: Source,
     duration_secs: i64,
-    /// Nobody ever saw it Scheduled.
+    /// The event was never visible as Scheduled.
     begins_started: bool,
 }
 
-/// None: no machine was shown the event, so nobody else is told either.
+/// None if no machine has seen the event; then it is not reported either.
 fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId) -> Result<Option<Facts>, StoreError> {
     let query = HistoryQuery {
         event: Some(event),
@@ -108,26 +108,20 @@ fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId)
     }
     let shown = region.event(event).filter(|event| event.is_shown());
     Ok(shown.map(|event| Facts {
-        kind: match event.kind {
-            EventKind::Freeze => Kind::Freeze,
-            EventKind::Reboot => Kind::Reboot,
-            EventKind::Redeploy => Kind::Redeploy,
-            EventKind::Preempt => Kind::Preempt,
-            EventKind::Terminate => Kind::Terminate,
-        },
+        kind: EventType::from(event.kind).into(),
         subscription: event.subscription.to_string(),
         not_before: Some(event.not_before),
         description: event.description.to_string(),
         source: match event.cause.source() {
-            EventSource::Platform => Source::Platform,
-            EventSource::User => Source::User,
+            CoreSource::Platform => Source::Platform,
+            CoreSource::User => Source::User,
         },
         duration_secs: event.duration_secs,
         begins_started: false,
     }))
 }
 
-/// As many rows as the beginning of an event has: it appears, is approved, starts.
+/// Enough rows for the beginning of an event: it appears, is approved and starts.
 const BEGINNING_ROWS: u32 = 8;
 
 fn facts_of_rows(rows: &[HistoryRow]) -> Facts {
@@ -136,7 +130,7 @@ fn facts_of_rows(rows: &[HistoryRow]) -> Facts {
     let text = |key: &str| detail[key].as_str().unwrap_or_default().to_owned();
     let not_before = When::parse(&text("not_before")).ok().map(|when| when.0);
     let at_once = |row: &&HistoryRow| row.at == appeared.at;
-    let without_asking = not_before.is_some_and(|due| due <= appeared.at)
+    let is_automatic = not_before.is_some_and(|due| due <= appeared.at)
         || later.iter().filter(at_once).any(|row| row.actor.as_deref() == Some("policy"));
     Facts {
         kind: kind_of(&detail),
@@ -145,7 +139,7 @@ fn facts_of_rows(rows: &[HistoryRow]) -> Facts {
         description: text("description"),
         source: if detail["source"] == Source::User.as_str() { Source::User } else { Source::Platform },
         duration_secs: detail["duration_secs"].as_i64().unwrap_or(-1),
-        begins_started: without_asking && later.iter().filter(at_once).any(|row| row.kind == "started"),
+        begins_started: is_automatic && later.iter().filter(at_once).any(|row| row.kind == "started"),
     }
 }
 
@@ -155,7 +149,7 @@ struct Place {
     location: String,
 }
 
-/// The resource whose document has the event.
+/// The resource whose document contains the event.
 fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
     let scope = row.scope.and_then(|scope| region.scope(ScopeId(scope)));
     let owned = scope.and_then(|scope| match scope.owner {
@@ -177,10 +171,10 @@ fn place(reader: &dyn Reader, region: &Region, row: &HistoryRow, facts: &Facts) 
             location: location.unwrap_or_else(|| LOCATION_DEFAULT.into()),
         });
     }
-    place_of_the_gone(reader, row, facts)
+    place_of_deleted(reader, row, facts)
 }
 
-fn place_of_the_gone(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
+fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Result<Place, StoreError> {
     let name = row.machines.first().cloned().unwrap_or_default();
     let query = HistoryQuery {
         machine: Some(name.clone()),
@@ -200,7 +194,7 @@ fn place_of_the_gone(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Re
     })
 }
 
-/// Machines that have come and gone under one name since.
+/// Rows to search for the removal of a machine whose name was reused since.
 const REMOVALS_LOOKED_AT: u32 = 100;
 
 fn detail(row: &HistoryRow) -> Value {

@@ -82,14 +82,14 @@ pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> 
 
 #[cfg(test)]
 mod tests {
-    use forewarn_api::scenario::{SHIPPED, Scenario, shipped};
+    use forewarn_api::scenario::{SHIPPED, Scenario, find_shipped};
 
     use super::*;
 
     #[test]
     fn every_case_is_a_scenario_with_this_subject() {
         for case in ALL.iter().filter(|case| case.scenario.is_some()) {
-            let scenario = Scenario::parse(shipped(case.name).unwrap().text).unwrap();
+            let scenario = Scenario::parse(find_shipped(case.name).unwrap().text).unwrap();
             assert_eq!(scenario.subject.as_deref(), Some(case.subject), "{}", case.name);
         }
     }

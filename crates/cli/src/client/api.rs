@@ -298,8 +298,7 @@ fn parse_server(text: &str) -> Result<String, Failure> {
 }
 
 fn percent_encode(text: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    text.bytes().map(|byte| if plain(&byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
+    forewarn_wire::percent::encode_component(text)
 }
 
 #[cfg(test)]

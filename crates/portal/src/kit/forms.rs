@@ -10,8 +10,8 @@ use crate::field::{self, Control, Field, Problems};
 use crate::plan::{optional, seconds};
 use crate::sign_in::rendered;
 use crate::visitor::Form;
-use forewarn_api::Refused;
-use forewarn_api::scenario::{Scenario, shipped};
+use forewarn_api::CallError;
+use forewarn_api::scenario::{Scenario, find_shipped};
 use forewarn_api_types::span::span;
 use forewarn_metadata::faults::{DELAY_MAX, FaultError};
 
@@ -91,7 +91,7 @@ impl Default for Typed {
 impl Typed {
     /// With a scenario that ships, to be changed.
     pub fn of_query(query: &HashMap<String, String>) -> Typed {
-        let found = query.get("scenario").and_then(|name| shipped(name));
+        let found = query.get("scenario").and_then(|name| find_shipped(name));
         Typed { text: found.map_or_else(String::new, |found| found.text.to_owned()), ..Typed::default() }
     }
 
@@ -147,7 +147,7 @@ impl Typed {
     }
 
     /// A refusal of the API, at the field that it is about.
-    pub fn refused(&mut self, form: &str, refused: &Refused) {
+    pub fn refused(&mut self, form: &str, refused: &CallError) {
         let of_machine = ["MachineNotFound", "AmbiguousName"].contains(&refused.code.as_str());
         let field = match (form, refused.target.as_str()) {
             ("scenario", "subject") => "subject",

@@ -1,12 +1,12 @@
-//! Files that are wrong, and what is said about them.
+//! Errors in scenario files.
 
 use super::*;
 use crate::scenario::SHIPPED;
 
-/// What is said about a file.
+/// Checks the error of a file.
 #[track_caller]
 fn check(text: &str, expected: &str) {
-    let problem = Scenario::parse(text).expect_err("it is wrong");
+    let problem = Scenario::parse(text).expect_err("the file is invalid");
     assert_eq!(problem.to_string(), expected, "in:\n{text}");
 }
 
@@ -15,7 +15,7 @@ fn with(steps: &str) -> String {
 }
 
 #[test]
-fn what_ships_can_be_read_and_says_what_it_is() {
+fn built_in_scenarios_parse_and_have_descriptions() {
     for shipped in SHIPPED {
         let scenario = Scenario::parse(shipped.text).unwrap_or_else(|problem| panic!("{}: {problem}", shipped.name));
         assert!(!scenario.title.is_empty() && scenario.about.ends_with('.'), "{}", shipped.name);
@@ -24,17 +24,17 @@ fn what_ships_can_be_read_and_says_what_it_is() {
 }
 
 #[test]
-fn steps_are_read() {
+fn steps_are_parsed() {
     let scenario = Scenario::parse(&with(
         "[[step]]\nrestart = \"web_0\"\nas = \"r\"\n[[step]]\nwait = \"1h30m\"\n[[step]]\nexpect = \"gone\"\nof = \"r\"\nwithin = \"0s\"\n",
     ))
     .unwrap();
-    let texts: Vec<String> = scenario.steps.iter().map(|step| format!("{} {}", step.line, step.does)).collect();
+    let texts: Vec<String> = scenario.steps.iter().map(|step| format!("{} {}", step.line, step.action)).collect();
     assert_eq!(texts, ["4 restart web_0", "7 wait 1h30m", "9 expect r to be gone"]);
 }
 
 #[test]
-fn an_unknown_key_is_named_with_the_one_that_was_meant() {
+fn an_unknown_key_suggests_the_closest_one() {
     check(
         "title = \"t\"\nabuot = \"x\"\n",
         "line 2, column 1: the key 'abuot' is not known here. Did you mean 'about'? It may be one of: title, about, \
@@ -49,39 +49,39 @@ fn an_unknown_key_is_named_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn an_unknown_word_is_named_with_the_one_that_was_meant() {
+fn an_unknown_value_suggests_the_closest_one() {
     let problem = Scenario::parse("title = \"t\"\n[[machine]]\nname = \"a\"\npriority = \"Spott\"\n").unwrap_err();
     assert_eq!((problem.line, problem.column), (4, 12));
     assert!(problem.message.starts_with("the word 'Spott' is not known here. Did you mean 'Spot'?"), "{problem}");
     let problem = Scenario::parse(&with("[[step]]\nexpect = \"strated\"\n")).unwrap_err();
     assert_eq!((problem.line, problem.column), (5, 10));
-    assert!(problem.message.starts_with("'strated' cannot be expected. Did you mean 'started'?"), "{problem}");
+    assert!(problem.message.starts_with("'strated' is not a known state. Did you mean 'started'?"), "{problem}");
 }
 
 #[test]
-fn labels_are_set_before_they_are_used() {
+fn labels_must_be_defined_before_they_are_used() {
     check(
         &with("[[step]]\nrestart = \"web_0\"\nas = \"restart\"\n[[step]]\ncancel = \"restrat\"\n"),
-        "line 8, column 10: no earlier step is called 'restrat'. Did you mean 'restart'? Give one a name with: as = \
+        "line 8, column 10: no earlier step is named 'restrat'. Did you mean 'restart'? Name a step with: as = \
          \"restrat\"",
     );
     check(
         &with("[[step]]\nwait = \"1s\"\nas = \"x\"\n"),
-        "line 6, column 6: no operation comes of this step, so it needs no name",
+        "line 6, column 6: this step starts no operation, so it cannot have a name",
     );
 }
 
 #[test]
-fn a_step_does_one_thing_and_says_nothing_that_means_nothing() {
+fn a_step_has_one_action_and_no_other_keys() {
     check(
         &with("[[step]]\nrestart = \"web_0\"\nwait = \"1s\"\n"),
-        "line 4, column 1: this step does two things: make two steps of it",
+        "line 4, column 1: this step has two actions. Split it into two steps",
     );
     let problem = Scenario::parse(&with("[[step]]\nas = \"x\"\n")).unwrap_err();
-    assert!(problem.message.starts_with("this step does nothing. It may have one of: restart,"), "{problem}");
+    assert!(problem.message.starts_with("this step has no action. Use one of: restart,"), "{problem}");
     check(
         &with("[[step]]\nrestart = \"web_0\"\nwithin = \"1s\"\n"),
-        "line 6, column 10: 'within' means nothing to this step",
+        "line 6, column 10: 'within' does not apply to this step",
     );
     check(
         &with("[[step]]\nwait = \"soon\"\n"),
@@ -89,12 +89,12 @@ fn a_step_does_one_thing_and_says_nothing_that_means_nothing() {
     );
     check(
         &with("[[step]]\nscale = \"pool\"\n"),
-        "line 4, column 1: scale needs the key 'capacity': how many instances",
+        "line 4, column 1: 'scale' requires the key 'capacity', the number of instances",
     );
 }
 
 #[test]
-fn what_is_no_toml_has_its_place() {
+fn syntax_errors_have_a_position() {
     let problem = Scenario::parse("title = \"t\"\n[[step]\n").unwrap_err();
     assert_eq!(problem.line, 2);
     let problem = Scenario::parse("title = 1\n").unwrap_err();

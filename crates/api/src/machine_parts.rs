@@ -1,4 +1,4 @@
-//! What machines and models of scale sets have in common: addresses, details, tags, where they are kept.
+//! Fields that machines and scale set models share: addresses, details, tags, terminate notification, home.
 
 use forewarn_core as core;
 use forewarn_core::Name;
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::error::ApiError;
-use super::text::{Ip, Tags, Text, Word};
+use super::text::{Ip, ResourceName, Tags, Text};
 use super::values::TerminateNotification;
 use super::{RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
 
-/// Addresses of one machine: the original has up to eight network cards.
+/// Addresses of one machine; Azure allows up to eight network interfaces.
 pub const ADDRESSES_MAX: usize = 64;
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Address {
-    /// The network of a metadata listener.
+    /// Network of a metadata listener.
     #[serde(default = "default_network")]
-    pub network: Word,
+    pub network: ResourceName,
     pub ip: Ip,
 }
 
-fn default_network() -> Word {
-    Word("default".into())
+fn default_network() -> ResourceName {
+    ResourceName("default".into())
 }
 
-/// What instance metadata shows and no rule reads.
+/// Details for instance metadata; no rule reads them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Details {
@@ -66,9 +66,9 @@ impl Details {
         }
     }
 
-    /// What is left out stays.
+    /// Replaces the given details and keeps the others.
     pub fn merge_into(self, details: &mut core::Details) {
-        for (given, kept) in [
+        for (given, current) in [
             (self.location, &mut details.location),
             (self.size, &mut details.size),
             (self.os_type, &mut details.os_type),
@@ -80,30 +80,34 @@ impl Details {
             (self.mac, &mut details.mac),
         ] {
             if let Some(Text(given)) = given {
-                *kept = given;
+                *current = given;
             }
         }
     }
 }
 
-pub fn tags(given: Tags) -> Vec<(String, String)> {
+pub fn into_tags(given: Tags) -> Vec<(String, String)> {
     given.0.into_iter().collect()
 }
 
-pub fn terminate(given: TerminateNotification) -> Result<core::TerminateProfile, ApiError> {
-    given.profile().map_err(|why| ApiError::field("terminateNotification.notBeforeTimeout", why.trim_end_matches('.')))
+pub fn into_terminate_profile(given: TerminateNotification) -> Result<core::TerminateProfile, ApiError> {
+    given.profile().map_err(|reason| {
+        let reason = reason.trim_end_matches('.');
+        ApiError::field("terminateNotification.notBeforeTimeout", format!("is not valid: {reason}"))
+    })
 }
 
-pub fn home(subscription: Option<Word>, resource_group: Option<Word>) -> core::Home {
+/// The given subscription and resource group, or the default ones.
+pub fn home_or_default(subscription: Option<ResourceName>, resource_group: Option<ResourceName>) -> core::Home {
     core::Home {
         subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), Name::from),
         resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), Name::from),
     }
 }
 
-pub fn addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiError> {
+pub fn into_addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiError> {
     if given.len() > ADDRESSES_MAX {
-        return Err(ApiError::field("addresses", format!("a machine may have {ADDRESSES_MAX}")));
+        return Err(ApiError::field("addresses", format!("has more than {ADDRESSES_MAX} entries")));
     }
     Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip.0 }).collect())
 }
