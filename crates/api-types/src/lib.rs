@@ -1,5 +1,5 @@
-//! Requests and responses of the native API, and the helpers that clients and servers share: spans of time, suggestions for
-//! misspelled words, and error messages for people.
+//! Helpers that clients and servers of the native API share: durations, suggestions for misspelled words, and readable
+//! error messages.
 
 pub mod nearest;
 pub mod plain;

@@ -1,30 +1,30 @@
-//! What somebody probably meant who wrote a word that there is not.
+//! Suggests the closest known word for an unknown one.
 
-/// The complaint about a word that is not one of `words`.
+/// The message about a word that is not one of `words`.
 pub fn unknown(what: &str, given: &str, words: &[&str]) -> String {
     let given: String = given.chars().take(CHARS_MAX).collect();
     let near = hint(&given, words.iter().copied());
-    format!("there is no {what} '{given}'.{near} There are {}", words.join(", "))
+    format!("unknown {what} '{given}'.{near} Use one of: {}", words.join(", "))
 }
 
-/// ` Did you mean 'x'?`, or nothing: to stand after the sentence that says what is wrong.
+/// ` Did you mean 'x'?`, or an empty string; to be appended to the sentence about the error.
 pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, candidates).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default()
 }
 
-/// The candidate that is written most like `word`, if one is written much like it.
+/// The candidate that is closest to `word`, if one is close enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: String = word.to_lowercase().chars().take(CHARS_MAX).collect();
-    let far = |candidate: &str| strsim::osa_distance(&word, &candidate.to_lowercase());
-    let near = candidates.into_iter().map(|candidate| (far(candidate), candidate));
-    let (distance, candidate) = near.min_by_key(|(distance, _)| *distance)?;
+    let distance = |candidate: &str| strsim::osa_distance(&word, &candidate.to_lowercase());
+    let measured = candidates.into_iter().map(|candidate| (distance(candidate), candidate));
+    let (distance, candidate) = measured.min_by_key(|(distance, _)| *distance)?;
     (distance <= DISTANCE_MAX.min(1 + word.chars().count() / 3)).then_some(candidate)
 }
 
-/// Words that differ in more places are other words.
+/// Words that differ in more places are unrelated.
 const DISTANCE_MAX: usize = 3;
 
-/// Names are not longer, and what is longer is no slip of the finger.
+/// The maximum length of a name; longer texts are not typos.
 const CHARS_MAX: usize = 128;
 
 #[cfg(test)]
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_seen_through_and_other_words_are_not() {
+    fn typos_are_matched_and_other_words_are_not() {
         let names = ["web_0", "web_1", "database", "restart"];
         let check = |word: &str, expected: Option<&str>| assert_eq!(nearest(word, names), expected, "{word}");
         check("web_0", Some("web_0"));
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(hint("reboot", ["restart"]), "");
         assert_eq!(
             unknown("verb", "resart", &["restart", "stop"]),
-            "there is no verb 'resart'. Did you mean 'restart'? There are restart, stop"
+            "unknown verb 'resart'. Did you mean 'restart'? Use one of: restart, stop"
         );
     }
 }

@@ -1,55 +1,54 @@
-//! What a reader of data says of data that does not fit, in words for people. Such readers speak of sequences,
-//! maps and `u32`; people wrote lists, objects and numbers.
+//! Rewrites serde's error messages for users: lists, objects and numbers instead of sequences, maps and `u32`.
 
 use crate::nearest::hint;
 
-/// What a thing with keys is called where it was written.
+/// The format of the input, which decides whether an object is called an object or a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     Json,
     Toml,
 }
 
-/// The same message, without the position in a text that nobody typed.
+/// Rewrites a message and removes its position.
 pub fn plainly(message: &str, written: Written) -> String {
     let message = without_position(message);
-    let said = unknown(message).or_else(|| about_key(message)).or_else(|| misfit(message, written));
-    said.or_else(|| of_text(message)).unwrap_or_else(|| message.to_owned())
+    let rewritten = unknown(message).or_else(|| about_key(message)).or_else(|| wrong_type(message, written));
+    rewritten.or_else(|| about_text(message)).unwrap_or_else(|| message.to_owned())
 }
 
-/// `…at line 1 column 28` is a place in a body that a program wrote.
+/// Removes `at line 1 column 28`, which is of no use for a body that a program generated.
 pub fn without_position(message: &str) -> &str {
     let Some((rest, place)) = message.rsplit_once(" at line ") else { return message };
     let numbers = place.replace(" column ", "");
     if numbers.bytes().all(|byte| byte.is_ascii_digit()) { rest } else { message }
 }
 
-/// `unknown field` and `unknown variant`, with the nearest of those that were expected.
+/// Rewrites `unknown field` and `unknown variant` and suggests the closest known name.
 fn unknown(message: &str) -> Option<String> {
-    let (what, rest) = [("field", "key"), ("variant", "word")]
+    let (what, rest) = [("field", "key"), ("variant", "value")]
         .iter()
-        .find_map(|(said, meant)| message.strip_prefix(&format!("unknown {said} `")).map(|rest| (*meant, rest)))?;
+        .find_map(|(term, name)| message.strip_prefix(&format!("unknown {term} `")).map(|rest| (*name, rest)))?;
     let (word, expected) = rest.split_once('`')?;
     let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
     let near = hint(word, known.iter().copied());
-    let all = if known.is_empty() { String::new() } else { format!(" It may be one of: {}", known.join(", ")) };
-    Some(format!("the {what} '{word}' is not known here.{near}{all}"))
+    let all = if known.is_empty() { String::new() } else { format!(" Use one of: {}", known.join(", ")) };
+    Some(format!("unknown {what} '{word}'.{near}{all}"))
 }
 
 fn about_key(message: &str) -> Option<String> {
     let key = |beginning: &str| message.strip_prefix(beginning)?.strip_suffix('`');
     let missing = key("missing field `").map(|key| format!("the key '{key}' is missing"));
-    missing.or_else(|| key("duplicate field `").map(|key| format!("the key '{key}' is there twice")))
+    missing.or_else(|| key("duplicate field `").map(|key| format!("the key '{key}' appears twice")))
 }
 
-/// `invalid type: string "x", expected a sequence`.
-fn misfit(message: &str, written: Written) -> Option<String> {
+/// Rewrites messages such as `invalid type: string "x", expected a sequence`.
+fn wrong_type(message: &str, written: Written) -> Option<String> {
     let of_type = message.strip_prefix("invalid type: ");
     let (found, expected) = of_type.or_else(|| message.strip_prefix("invalid value: "))?.rsplit_once(", expected ")?;
-    // Its limits matter to a number alone.
-    let wanted = wanted(expected, written);
+    // The limits of a number only matter if a number was given.
+    let wanted = describe_expected(expected, written);
     let wanted = if of_type.is_some() { wanted.split(" from 0").next().unwrap_or_default() } else { &wanted };
-    Some(format!("there must be {wanted} here, not {}", given(found, written)))
+    Some(format!("expected {wanted}, found {}", describe_found(found, written)))
 }
 
 fn with_keys(written: Written) -> &'static str {
@@ -59,10 +58,10 @@ fn with_keys(written: Written) -> &'static str {
     }
 }
 
-fn wanted(expected: &str, written: Written) -> String {
-    let below = |bits: u32| format!("a whole number from 0 to {}", 2_u64.pow(bits) - 1);
+fn describe_expected(expected: &str, written: Written) -> String {
+    let below = |bits: u32| format!("an integer from 0 to {}", 2_u64.pow(bits) - 1);
     match expected {
-        "a string" | "string" | "a borrowed string" => "a text".into(),
+        "a string" | "string" | "a borrowed string" => "a string".into(),
         "a sequence" | "sequence" => "a list".into(),
         "a map" | "map" | "an object" => with_keys(written).into(),
         "a boolean" | "boolean" => "true or false".into(),
@@ -70,17 +69,17 @@ fn wanted(expected: &str, written: Written) -> String {
         "u8" => below(8),
         "u16" => below(16),
         "u32" => below(32),
-        "u64" | "usize" | "NonZeroU64" => "a whole number from 0".into(),
-        "i32" | "i64" => "a whole number".into(),
+        "u64" | "usize" | "NonZeroU64" => "an integer from 0".into(),
+        "i32" | "i64" => "an integer".into(),
         shape if shape.starts_with("struct ") => with_keys(written).into(),
         ours => ours.into(),
     }
 }
 
-fn given(found: &str, written: Written) -> String {
+fn describe_found(found: &str, written: Written) -> String {
     let quoted = |beginning: &str, mark: char| found.strip_prefix(beginning)?.strip_suffix(mark);
     if let Some(text) = quoted("string \"", '"') {
-        return format!("the text '{text}'");
+        return format!("the string '{text}'");
     }
     let number = quoted("integer `", '`').or_else(|| quoted("floating point `", '`'));
     if let Some(number) = number {
@@ -97,19 +96,19 @@ fn given(found: &str, written: Written) -> String {
     }
 }
 
-/// What parsers of single words say.
-fn of_text(message: &str) -> Option<String> {
-    let said = match message {
+/// Rewrites messages of parsers of single values.
+fn about_text(message: &str) -> Option<String> {
+    let text = match message {
         "invalid digit found in string" | "cannot parse integer from empty string" => {
-            "there must be a whole number from 0 here"
+            "expected a non-negative integer"
         }
-        "duplicate key" => "this key is there twice",
+        "duplicate key" => "this key appears twice",
         "number too large to fit in target type" => "the number is too large",
-        "provided string was not `true` or `false`" => "there must be true or false here",
-        other if other.starts_with("data did not match any variant") => "this is nothing that may stand here",
+        "provided string was not `true` or `false`" => "expected true or false",
+        other if other.starts_with("data did not match any variant") => "invalid value",
         _ => return None,
     };
-    Some(said.into())
+    Some(text.into())
 }
 
 #[cfg(test)]
@@ -140,35 +139,35 @@ mod tests {
     }
 
     #[test]
-    fn what_serde_says_is_said_plainly() {
+    fn serde_errors_are_rewritten() {
         let check = |json: &str, expected: &str| {
             let error = serde_json::from_str::<Shape>(json).unwrap_err().to_string();
             assert_eq!(plainly(&error, Written::Json), expected, "{error}");
         };
-        check(r#"{"names": "x"}"#, "there must be a list here, not the text 'x'");
-        check(r#"{"names": [], "count": -1}"#, "there must be a whole number from 0 to 65535 here, not the number -1");
-        check(r#"{"names": [], "count": "x"}"#, "there must be a whole number here, not the text 'x'");
-        check(r#"{"names": [], "inner": [1]}"#, "there must be an object here, not a list");
-        check(r#"{"names": [], "inner": {"a": 1}}"#, "there must be true or false here, not the number 1");
-        check(r#"{"names": [true]}"#, "there must be a text here, not true");
+        check(r#"{"names": "x"}"#, "expected a list, found the string 'x'");
+        check(r#"{"names": [], "count": -1}"#, "expected an integer from 0 to 65535, found the number -1");
+        check(r#"{"names": [], "count": "x"}"#, "expected an integer, found the string 'x'");
+        check(r#"{"names": [], "inner": [1]}"#, "expected an object, found a list");
+        check(r#"{"names": [], "inner": {"a": 1}}"#, "expected true or false, found the number 1");
+        check(r#"{"names": [true]}"#, "expected a string, found true");
         check("{}", "the key 'names' is missing");
-        check(r#"{"names": [], "names": []}"#, "the key 'names' is there twice");
+        check(r#"{"names": [], "names": []}"#, "the key 'names' appears twice");
         let near =
-            "the key 'nmaes' is not known here. Did you mean 'names'? It may be one of: names, count, inner, kind";
+            "unknown key 'nmaes'. Did you mean 'names'? Use one of: names, count, inner, kind";
         check(r#"{"nmaes": 1}"#, near);
-        let near = "the word 'Spott' is not known here. Did you mean 'Spot'? It may be one of: Regular, Spot";
+        let near = "unknown value 'Spott'. Did you mean 'Spot'? Use one of: Regular, Spot";
         check(r#"{"names": [], "kind": "Spott"}"#, near);
     }
 
     #[test]
-    fn in_a_file_tables_are_tables() {
+    fn objects_are_called_tables_in_toml() {
         let error = toml::from_str::<Shape>("names = []\ninner = 1\n").unwrap_err();
-        assert_eq!(plainly(error.message(), Written::Toml), "there must be a table here, not the number 1");
+        assert_eq!(plainly(error.message(), Written::Toml), "expected a table, found the number 1");
     }
 
     #[test]
-    fn what_is_said_plainly_already_stays() {
-        for text in ["'x' is not an address. Write one like 10.0.0.4", "it was at line 7 of the list"] {
+    fn other_messages_are_kept() {
+        for text in ["'x' is not an IP address. Use the form 10.0.0.4", "it was at line 7 of the list"] {
             assert_eq!(plainly(text, Written::Json), text);
         }
     }

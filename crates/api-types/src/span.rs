@@ -1,13 +1,13 @@
-//! Spans of time as people write them: `90s`, `15m`, `1h30m`.
+//! Durations in text form: `90s`, `15m`, `1h30m`.
 
 use std::time::Duration;
 
-/// Spans longer than this are a slip of the finger.
+/// The maximum duration; longer ones are probably typos.
 pub const SPAN_MAX: Duration = Duration::from_secs(400 * 24 * 3600);
 
-/// `90s`, `15m`, `1h30m`, `2d`, `500ms`; a bare number is seconds.
+/// Parses `90s`, `15m`, `1h30m`, `2d` or `500ms`; a bare number is seconds. The error completes the sentence "must be …".
 pub fn span(text: &str) -> Result<Duration, String> {
-    let must = "a span of time such as 90s, 15m, 1h30m or 2d, at most 400d";
+    let must = "a duration such as 90s, 15m, 1h30m or 2d, at most 400d";
     let span = span_of_parts(text).ok_or(must)?;
     if span > SPAN_MAX { Err(must.into()) } else { Ok(span) }
 }
@@ -40,12 +40,12 @@ fn unit(letters: &str) -> Option<Duration> {
     })
 }
 
-/// The shortest text that [`span`] reads as the same: `1h30m`, `0s`.
+/// Formats a duration as the shortest text that [`span`] parses: `1h30m`, `0s`.
 pub fn span_text(span: Duration) -> String {
     let units = [("d", 24 * 3600 * 1000), ("h", 3600 * 1000), ("m", 60 * 1000), ("s", 1000), ("ms", 1)];
     let mut rest = span.as_millis();
     let mut text = String::new();
-    // A day is written as 24h: so do people, and so do the documents.
+    // A single day is written as 24h, as in the documentation.
     let from = usize::from(rest < 2 * 24 * 3600 * 1000);
     for (letters, millis) in &units[from..] {
         if rest >= *millis {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_and_written() {
+    fn durations_round_trip() {
         let check = |text: &str, millis: u64, again: &str| {
             let read = span(text).unwrap();
             assert_eq!((read, span_text(read).as_str()), (Duration::from_millis(millis), again), "{text}");
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_span_is_refused() {
+    fn invalid_durations_are_refused() {
         for text in ["", "m", "1x", "-1s", "1.5h", "15 m", "99999999d", "401d", "٣s"] {
             assert!(span(text).is_err(), "{text:?}");
         }

@@ -3,7 +3,7 @@
 use forewarn_engine::Asked;
 use serde_json::{Value, json};
 
-/// What the audit trail records about a command.
+/// Action, target and details of an audited command.
 pub struct AuditNote {
     action: &'static str,
     target: String,

@@ -58,9 +58,8 @@ pub async fn check(
             Some(holder)
         }
     };
-    let principal = admitted.as_ref().map_or_else(Principal::nobody, |holder| holder.principal.clone());
-    request.extensions_mut().insert(principal);
     if let Some(holder) = admitted {
+        request.extensions_mut().insert(holder.principal.clone());
         request.extensions_mut().insert(holder);
     }
     Ok(next.run(request).await)

@@ -61,7 +61,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use forewarn_access::{Access, Principal};
+use forewarn_access::{Access, Principal, Role};
 use forewarn_core::{Command, Name};
 use forewarn_engine::{Asked, Done, Engine};
 use forewarn_metadata::{DoorFacts, EndpointState};
@@ -190,13 +190,14 @@ impl Service {
     }
 }
 
-/// The guard has put the principal into the extensions.
+/// The guard has put the principal into the extensions, except on paths that require no token.
 impl FromRequestParts<Service> for Api {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Api, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        Ok(Api(service.clone(), principal.unwrap_or_else(Principal::nobody)))
+        let anonymous = || Principal { name: "anonymous".into(), role: Role::Reader };
+        Ok(Api(service.clone(), principal.unwrap_or_else(anonymous)))
     }
 }
 

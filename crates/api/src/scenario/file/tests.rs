@@ -37,8 +37,8 @@ fn steps_are_parsed() {
 fn an_unknown_key_suggests_the_closest_one() {
     check(
         "title = \"t\"\nabuot = \"x\"\n",
-        "line 2, column 1: the key 'abuot' is not known here. Did you mean 'about'? It may be one of: title, about, \
-         subject, host, availabilitySet, cloudService, scaleSet, machine, step",
+        "line 2, column 1: unknown key 'abuot'. Did you mean 'about'? Use one of: title, about, subject, \
+         host, availabilitySet, cloudService, scaleSet, machine, step",
     );
     let problem = Scenario::parse("title = \"t\"\n[[machine]]\nname = \"a\"\nprioritty = \"Spot\"\n").unwrap_err();
     assert_eq!((problem.line, problem.column), (4, 1));
@@ -52,7 +52,7 @@ fn an_unknown_key_suggests_the_closest_one() {
 fn an_unknown_value_suggests_the_closest_one() {
     let problem = Scenario::parse("title = \"t\"\n[[machine]]\nname = \"a\"\npriority = \"Spott\"\n").unwrap_err();
     assert_eq!((problem.line, problem.column), (4, 12));
-    assert!(problem.message.starts_with("the word 'Spott' is not known here. Did you mean 'Spot'?"), "{problem}");
+    assert!(problem.message.starts_with("unknown value 'Spott'. Did you mean 'Spot'?"), "{problem}");
     let problem = Scenario::parse(&with("[[step]]\nexpect = \"strated\"\n")).unwrap_err();
     assert_eq!((problem.line, problem.column), (5, 10));
     assert!(problem.message.starts_with("'strated' is not a known state. Did you mean 'started'?"), "{problem}");
@@ -85,7 +85,7 @@ fn a_step_has_one_action_and_no_other_keys() {
     );
     check(
         &with("[[step]]\nwait = \"soon\"\n"),
-        "line 5, column 8: 'soon' must be a span of time such as 90s, 15m, 1h30m or 2d, at most 400d",
+        "line 5, column 8: 'soon' must be a duration such as 90s, 15m, 1h30m or 2d, at most 400d",
     );
     check(
         &with("[[step]]\nscale = \"pool\"\n"),
