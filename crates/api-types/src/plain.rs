@@ -99,9 +99,7 @@ fn describe_found(found: &str, written: Written) -> String {
 /// Rewrites messages of parsers of single values.
 fn about_text(message: &str) -> Option<String> {
     let text = match message {
-        "invalid digit found in string" | "cannot parse integer from empty string" => {
-            "expected a non-negative integer"
-        }
+        "invalid digit found in string" | "cannot parse integer from empty string" => "expected a non-negative integer",
         "duplicate key" => "this key appears twice",
         "number too large to fit in target type" => "the number is too large",
         "provided string was not `true` or `false`" => "expected true or false",
@@ -152,8 +150,7 @@ mod tests {
         check(r#"{"names": [true]}"#, "expected a string, found true");
         check("{}", "the key 'names' is missing");
         check(r#"{"names": [], "names": []}"#, "the key 'names' appears twice");
-        let near =
-            "unknown key 'nmaes'. Did you mean 'names'? Use one of: names, count, inner, kind";
+        let near = "unknown key 'nmaes'. Did you mean 'names'? Use one of: names, count, inner, kind";
         check(r#"{"nmaes": 1}"#, near);
         let near = "unknown value 'Spott'. Did you mean 'Spot'? Use one of: Regular, Spot";
         check(r#"{"names": [], "kind": "Spott"}"#, near);

@@ -65,7 +65,7 @@ fn tools_are_told_where_machines_ask() {
 }
 
 #[test]
-fn what_nobody_listens_for_runs_at_once() {
+fn an_event_without_a_handler_starts_at_once() {
     let server = Server::start();
     check(&server, "POST /machines", json!({"name": "quiet"}), 201, json!({"listening": false}));
     let operation = check(&server, "POST /machines/quiet/redeploy", NONE, 202, json!({"kind": "Redeploy"}));

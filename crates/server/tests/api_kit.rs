@@ -183,7 +183,7 @@ fn who_waits_is_answered_when_it_comes_true() {
         let query = format!("{query}&timeout=300&after={}", before["after"]);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait(&server, &query, json!({"met": true, "id": ID})));
-            server.until_somebody_waits();
+            server.until_a_request_waits();
             // Something else happens first, which makes no difference.
             restart(&server, "db", &OTHER.replace("0002", &format!("00{:02}", status.len())));
             act(&server);
@@ -258,7 +258,7 @@ fn the_end_of_the_server_ends_the_waiting() {
     let server = Server::with_machines(&["web"]);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| server.call("GET /events/wait?status=gone&timeout=300", &NONE));
-        server.until_somebody_waits();
+        server.until_a_request_waits();
         server.stop();
         assert_eq!(waiting.join().unwrap().status, 503);
     });

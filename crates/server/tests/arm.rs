@@ -183,7 +183,7 @@ fn a_restart_lasts_as_long_as_its_event() {
 }
 
 #[test]
-fn a_redeploy_runs_at_its_time_when_nobody_approves() {
+fn a_redeploy_without_approval_starts_at_its_not_before_time() {
     let server = server();
     arm(&server, "PUT VM/one", vm_body(), 201, json!({}));
     server.listen_as("one");
@@ -198,7 +198,7 @@ fn a_redeploy_runs_at_its_time_when_nobody_approves() {
 }
 
 #[test]
-fn what_is_cancelled_fails_with_a_reason() {
+fn a_canceled_operation_fails_with_a_reason() {
     let server = server();
     arm(&server, "PUT VM/one", vm_body(), 201, json!({}));
     server.listen_as("one");
@@ -210,7 +210,7 @@ fn what_is_cancelled_fails_with_a_reason() {
         advance(&server, seconds);
         let failed = status(&server, &operation);
         assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("Failed"), &json!("OperationCanceled")));
-        assert_eq!(failed["error"]["message"], "The operation was cancelled by 'owner'.");
+        assert_eq!(failed["error"]["message"], "The operation was canceled by 'owner'.");
     }
 }
 

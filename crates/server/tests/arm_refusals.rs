@@ -138,30 +138,39 @@ fn bodies_are_json_objects() {
 }
 
 #[test]
-fn unknown_types_methods_and_operations_are_told_so() {
+fn unknown_types_methods_and_operations_are_refused_with_a_reason() {
     let server = server();
     refused(&server, "GET G/providers/Microsoft.Storage/storageAccounts/x", NONE, 404, "InvalidResourceType");
     for (line, why) in [
-        ("GET G/providers/Microsoft.Compute/disks", "the type 'Microsoft.Compute/disks' is not known here."),
-        ("GET S/providers/Microsoft.Compute/disks", "the type 'Microsoft.Compute/disks' is not known here."),
-        ("GET G/providers/Microsoft.Compute/disks/d", "the type 'Microsoft.Compute/disks' is not known here."),
-        ("POST G/providers/Microsoft.Compute/disks/d/grow", "the type 'Microsoft.Compute/disks' is not known here."),
-        ("POST VM/one/explode", "'Microsoft.Compute/virtualMachines' has no action or part 'explode'."),
+        ("GET G/providers/Microsoft.Compute/disks", "the resource type 'Microsoft.Compute/disks' is not supported."),
+        ("GET S/providers/Microsoft.Compute/disks", "the resource type 'Microsoft.Compute/disks' is not supported."),
+        ("GET G/providers/Microsoft.Compute/disks/d", "the resource type 'Microsoft.Compute/disks' is not supported."),
+        (
+            "POST G/providers/Microsoft.Compute/disks/d/grow",
+            "the resource type 'Microsoft.Compute/disks' is not supported.",
+        ),
+        ("POST VM/one/explode", "'Microsoft.Compute/virtualMachines' has no action or child 'explode'."),
         (
             "GET S/providers/Microsoft.Compute/virtualMachines/one",
-            "no 'Microsoft.Compute/virtualMachines' can be asked for there.",
+            "'Microsoft.Compute/virtualMachines' is not available at this scope.",
         ),
-        ("GET NET/networkInterfaces/nic/dance", "'Microsoft.Network/networkInterfaces' has no action or part 'dance'."),
+        (
+            "GET NET/networkInterfaces/nic/dance",
+            "'Microsoft.Network/networkInterfaces' has no action or child 'dance'.",
+        ),
         ("GET G/resources", "/resources'."),
-        ("PUT VM/one/extensions/x", "the type 'Microsoft.Compute/virtualMachines/extensions' is not known here."),
-        ("POST VM/one/runCommand", "'Microsoft.Compute/virtualMachines' has no action or part 'runCommand'."),
+        (
+            "PUT VM/one/extensions/x",
+            "the resource type 'Microsoft.Compute/virtualMachines/extensions' is not supported.",
+        ),
+        ("POST VM/one/runCommand", "'Microsoft.Compute/virtualMachines' has no action or child 'runCommand'."),
         (
             "GET S/providers/Microsoft.Authorization/locks",
-            "the type 'Microsoft.Authorization/locks' is not known here.",
+            "the resource type 'Microsoft.Authorization/locks' is not supported.",
         ),
         (
             "PUT S/providers/Microsoft.Resources/deployments/d",
-            "no 'Microsoft.Resources/deployments' can be asked for there.",
+            "'Microsoft.Resources/deployments' is not available at this scope.",
         ),
     ] {
         let message = refused(&server, line, NONE, 404, "InvalidResourceType");
@@ -178,7 +187,7 @@ fn unknown_types_methods_and_operations_are_told_so() {
 }
 
 #[test]
-fn nobody_gets_in_without_a_token() {
+fn requests_without_a_token_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::guarded(directory.path());
     for line in ["GET T/subscriptions", "PUT G", "GET VM/one", "POST VM/one/restart", "DELETE G"] {

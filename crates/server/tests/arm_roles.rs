@@ -76,7 +76,7 @@ const OWNER: &[&str] = &[
 ];
 
 #[test]
-fn every_route_is_for_those_who_may_and_changes_nothing_for_others() {
+fn every_route_requires_its_role_and_changes_nothing_without_it() {
     let directory = tempfile::tempdir().unwrap();
     let stage = Stage::set(directory.path());
     let routes: Vec<String> = shapes().map(|(method, shape)| format!("{method} {shape}")).collect();
@@ -125,8 +125,9 @@ fn needed(line: &str) -> Role {
 #[track_caller]
 fn check_refusal(line: &str, role: Role, needs: Role, answer: &Answer) {
     let (role, needs) = (role.word(), needs.word());
-    let message =
-        format!("This needs the role {needs}, and '{role}' has the role {role}. Sign in as somebody who may.");
+    let message = format!(
+        "This action requires the role {needs}, but '{role}' has the role {role}. Use a token with a higher role."
+    );
     let expected = json!({ "error": { "code": "AuthorizationFailed", "message": message } });
     assert_eq!((answer.status, answer.text()), (403, expected.to_string()), "{line}");
 }

@@ -9,7 +9,7 @@ fn begin(server: &Server, body: Value) -> u64 {
     check(server, "POST /scenario-runs", body, 202, json!({}))["id"].as_u64().unwrap()
 }
 
-/// Waits for the end of a run: each question is answered when the run has gone on.
+/// Waits for the end of a run; each request returns when the run has made progress.
 fn ended(server: &Server, id: u64) -> Value {
     loop {
         let run = check(server, &format!("GET /scenario-runs/{id}?wait=20"), NONE, 200, json!({ "id": id }));
@@ -58,12 +58,12 @@ fn another_machine_takes_the_subjects_place() {
 }
 
 #[test]
-fn a_machine_that_cannot_take_the_subjects_place_is_refused_and_nothing_is_made() {
+fn an_invalid_subject_is_refused_and_nothing_is_created() {
     let server = Server::with_machines(&["mine"]);
     let before = check(&server, "GET /machines", NONE, 200, json!({}));
     for (scenario, subject, status, code, part) in [
-        ("user-reboot", "mien", 404, "MachineNotFound", "There is no machine 'mien'"),
-        ("terminate", "mine", 409, "InvalidScenario", "'pool_2' of the scenario is made by a scale set"),
+        ("user-reboot", "mien", 404, "MachineNotFound", "No machine is named 'mien'"),
+        ("terminate", "mine", 409, "InvalidScenario", "'pool_2' is an instance of a scale set"),
     ] {
         let body = json!({ "scenario": scenario, "subject": subject });
         let message = refused(&server, "POST /scenario-runs", body, status, code);
@@ -76,14 +76,14 @@ fn a_machine_that_cannot_take_the_subjects_place_is_refused_and_nothing_is_made(
         409,
         "InvalidScenario",
     );
-    assert!(message.contains("says of no machine"), "{message}");
+    assert!(message.contains("has no subject"), "{message}");
     assert_eq!(check(&server, "GET /machines", NONE, 200, json!({})), before);
     let id = begin(&server, json!({ "scenario": "user-reboot", "subject": "web_0" }));
     assert_eq!(ended(&server, id)["state"], "Passed", "the scenario's own machine is made");
 }
 
 #[test]
-fn a_run_fails_at_the_step_that_is_not_as_expected() {
+fn a_run_fails_at_the_step_whose_expectation_is_not_met() {
     let server = Server::start();
     let steps = "[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\nas = \"r\"\n\
                  [[step]]\nexpect = \"started\"\nof = \"r\"\nwithin = \"0s\"\n[[step]]\nwait = \"1h\"\n";
@@ -91,21 +91,24 @@ fn a_run_fails_at_the_step_that_is_not_as_expected() {
     assert_eq!(run["state"], "Failed", "{run:#}");
     let states: Vec<_> = run["steps"].as_array().unwrap().iter().map(|step| step["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["Done", "Done", "Failed", "Waiting"]);
-    assert_eq!(run["steps"][2]["message"], "after 0s it is not so: it is Scheduled");
+    assert_eq!(run["steps"][2]["message"], "not met within 0s: the event is Scheduled");
     assert_eq!(run["reason"], run["steps"][2]["message"]);
 }
 
 #[test]
-fn what_can_never_be_is_not_waited_for() {
+fn an_expectation_that_can_never_be_met_fails_at_once() {
     let server = Server::start();
     let steps = "[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\nas = \"r\"\n[[step]]\nwait = \"1h\"\n\
                  [[step]]\nexpect = \"scheduled\"\nof = \"r\"\nwithin = \"300d\"\n";
-    assert_eq!(run_text(&server, steps)["reason"], "it ended: Completed, and cannot become so any more");
+    assert_eq!(
+        run_text(&server, steps)["reason"],
+        "the event ended with Completed, so the expectation can no longer be met"
+    );
     let hidden = "[[step]]\nmaintain = { target = { machine = \"web_9\" }, type = \"Reboot\", noticeSeconds = 9000 }\nas = \"m\"\n\
                   [[step]]\nexpect = \"scheduled\"\nof = \"m\"\nwithin = \"0s\"\n";
     check(&server, "POST /machines", json!({ "name": "web_9" }), 201, json!({}));
     let reason = run_text(&server, hidden)["reason"].as_str().unwrap().to_string();
-    assert!(reason.ends_with("nobody in the scope has asked for the document"), "{reason}");
+    assert!(reason.ends_with("no machine of the event group has requested the document"), "{reason}");
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_run_can_be_stopped() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_happens() {
+fn errors_are_reported_before_anything_happens() {
     let server = Server::start();
     let before = check(&server, "GET /machines", NONE, 200, json!({}));
     let message = refused(&server, "POST /scenario-runs", json!({ "scenario": "user-rebot" }), 404, "ScenarioNotFound");
@@ -136,7 +139,7 @@ fn what_is_wrong_is_said_before_anything_happens() {
     let message = refused(&server, "POST /scenario-runs", json!({ "text": text }), 409, "InvalidScenario");
     assert_eq!(
         message,
-        "There is no machine 'web_00' (line 4 of the file). Did you mean 'web_0'? Name one of the file or of the server."
+        "No machine is named 'web_00' (line 4 of the file). Did you mean 'web_0'? Use a machine of the file or of the server."
     );
     refused(&server, "POST /scenario-runs", json!({}), 409, "InvalidScenario");
     refused(&server, "POST /scenario-runs", json!({ "text": "title = 1" }), 409, "InvalidScenario");

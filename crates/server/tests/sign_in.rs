@@ -1,4 +1,4 @@
-//! Signing in, roles, and that nobody gets in who should not.
+//! Sign-in, tokens and roles.
 
 mod api_support;
 
@@ -121,7 +121,7 @@ fn without_a_token_arms_paths_answer_in_arms_words() {
 }
 
 #[test]
-fn tokens_that_expired_or_were_forged_or_are_for_others_are_refused() {
+fn expired_forged_and_foreign_tokens_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let check = |token: &str, words: &str| {
@@ -139,14 +139,14 @@ fn tokens_that_expired_or_were_forged_or_are_for_others_are_refused() {
     changed.replace_range(60..61, if &good[60..61] == "A" { "B" } else { "A" });
     check(&changed, "not signed by this server");
     check(&good[..good.len() - 1], "not");
-    check("nonsense", "not the right one");
+    check("nonsense", "The token is not valid");
     let port = server.https.unwrap().port();
     check(&made(dir.path(), &format!("https://127.0.0.1:{}", port ^ 1), real_now(), TOKEN_SECS), "another service");
     check(&made(dir.path(), &format!("https://evil.example:{port}"), real_now(), TOKEN_SECS), "another service");
 }
 
 #[test]
-fn each_role_may_do_what_its_name_says_and_no_more() {
+fn each_role_can_do_exactly_what_it_permits() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let [reader, operator, owner] = Role::ALL.map(|role| signed_in(&server, dir.path(), role));
@@ -183,7 +183,7 @@ fn each_role_may_do_what_its_name_says_and_no_more() {
             assert!(answer.status != 401, "{line} as {}", role.word());
             if refused {
                 assert_eq!(answer.code(), "AuthorizationFailed");
-                assert!(answer.text().contains(&format!("needs the role {}", needs.word())), "{}", answer.text());
+                assert!(answer.text().contains(&format!("requires the role {}", needs.word())), "{}", answer.text());
             }
         }
     }

@@ -117,7 +117,7 @@ fn tls_1_1_is_refused_and_1_2_is_not() {
 }
 
 #[test]
-fn a_default_address_that_somebody_has_is_left_to_him_and_one_that_was_asked_for_is_not() {
+fn an_occupied_default_address_is_skipped_and_an_occupied_requested_one_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let server = Server::new(Config { management_tls: ManagementTls::IfFree(address), ..open() });

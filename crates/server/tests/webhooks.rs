@@ -22,7 +22,7 @@ fn listening() -> Server {
     server
 }
 
-/// Creates a web hook and returns its secret.
+/// Creates a webhook and returns its secret.
 #[track_caller]
 fn hook(server: &Server, name: &str, receiver: &Receiver, more: Value) -> String {
     let mut body = json!({ "name": name, "url": receiver.url() });
@@ -41,7 +41,7 @@ fn advance(server: &Server, seconds: u64) {
     check(server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
 }
 
-/// Waits until the state of a web hook is so.
+/// Waits until the state of a webhook satisfies a condition.
 #[track_caller]
 fn until(server: &Server, name: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
@@ -119,7 +119,7 @@ fn what_no_machine_was_shown_is_not_told_and_what_began_started_is_told_as_such(
 }
 
 #[test]
-fn a_web_hook_is_told_what_its_filter_takes() {
+fn a_webhook_delivers_what_its_filter_matches() {
     let server = Server::with_machines(&["m1", "m2"]);
     check(&server, "POST /machines", json!({ "name": "m3", "resourceGroup": "shop" }), 201, json!({}));
     for machine in ["m1", "m2", "m3"] {
@@ -147,7 +147,7 @@ fn a_web_hook_is_told_what_its_filter_takes() {
 }
 
 #[test]
-fn a_refused_delivery_is_repeated_under_its_id_and_nothing_overtakes_it() {
+fn a_refused_delivery_is_repeated_with_its_id_and_in_order() {
     let (server, receiver) = (listening(), Receiver::start());
     let secret = hook(&server, "ops", &receiver, json!({}));
     receiver.answer_next(&[500, 302]);
@@ -160,7 +160,10 @@ fn a_refused_delivery_is_repeated_under_its_id_and_nothing_overtakes_it() {
     assert_eq!([told[3].gist(), told[4].gist()], ["Reboot Started", "Reboot Completed"]);
     let state = until(&server, "ops", |state| state["delivered"] == 3);
     let message = state["lastFailure"]["message"].as_str().unwrap();
-    assert!(message.starts_with("The receiver answered 302. Redirects are not followed"), "{message}");
+    assert!(
+        message.starts_with("The receiver responded with a redirect (302). Redirects are not followed"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -172,7 +175,7 @@ fn a_receiver_that_was_away_gets_what_happened_meanwhile() {
     restart(&server, "m1");
     let state = until(&server, "ops", |state| state["failures"].as_u64() > Some(0));
     let message = state["lastFailure"]["message"].as_str().unwrap();
-    assert!(message.starts_with("The receiver cannot be reached: "), "{message}");
+    assert_eq!(message, "The receiver cannot be reached: connection refused.");
     assert_eq!(state["behind"], 1);
     let receiver = Receiver::at(address);
     advance(&server, 3600);
@@ -180,7 +183,7 @@ fn a_receiver_that_was_away_gets_what_happened_meanwhile() {
 }
 
 #[test]
-fn a_receiver_that_takes_its_time_holds_up_nobody_else() {
+fn a_slow_receiver_delays_only_its_own_webhook() {
     let (server, slow, quick) = (listening(), Receiver::start(), Receiver::start());
     hook(&server, "slow", &slow, json!({}));
     hook(&server, "quick", &quick, json!({}));
@@ -194,7 +197,7 @@ fn a_receiver_that_takes_its_time_holds_up_nobody_else() {
 }
 
 #[test]
-fn what_has_become_too_old_is_given_up_and_the_rest_goes_on() {
+fn a_message_that_is_too_old_is_given_up_and_the_rest_is_delivered() {
     let (server, receiver) = (listening(), Receiver::start());
     hook(&server, "ops", &receiver, json!({ "retrySeconds": 7200 }));
     receiver.answer_always(503);
@@ -202,7 +205,7 @@ fn what_has_become_too_old_is_given_up_and_the_rest_goes_on() {
     assert_eq!(receiver.next().answered, 503);
     advance(&server, 3 * 3600);
     let state = until(&server, "ops", |state| state["givenUp"] == 3);
-    assert_eq!(state["lastFailure"]["message"], "The receiver answered 503.");
+    assert_eq!(state["lastFailure"]["message"], "The receiver responded with status 503.");
     assert_eq!((&state["delivered"], &state["behind"]), (&json!(0), &json!(0)));
     until_told(&receiver, "Reboot Completed");
     receiver.answer_well();
@@ -260,7 +263,7 @@ fn given_up(server: &Server, name: &str) -> Vec<[String; 3]> {
     rows.map(|one| ["type", "status", "failure"].map(|key| text(one, key))).collect()
 }
 
-/// A server in this directory whose web hook `ops` has given up a whole Reboot.
+/// A server in this directory whose webhook `ops` has given up all messages of a Reboot.
 fn with_a_reboot_given_up(directory: &Path, receiver: &Receiver) -> (Server, String) {
     let server = Server::kept_in(directory);
     check(&server, "POST /machines", json!({ "name": "m1" }), 201, json!({}));
@@ -274,7 +277,7 @@ fn with_a_reboot_given_up(directory: &Path, receiver: &Receiver) -> (Server, Str
 }
 
 #[test]
-fn what_was_given_up_is_listed_survives_a_restart_and_is_sent_again_in_order() {
+fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let (server, secret) = with_a_reboot_given_up(directory.path(), &receiver);
     let first: Vec<Value> = receiver.rest().iter().map(Delivery::json).collect();
@@ -283,8 +286,9 @@ fn what_was_given_up_is_listed_survives_a_restart_and_is_sent_again_in_order() {
     drop(server);
 
     let server = Server::kept_in(directory.path());
-    let row =
-        |status: &str, code: u16| ["Reboot".to_owned(), status.to_owned(), format!("The receiver answered {code}.")];
+    let row = |status: &str, code: u16| {
+        ["Reboot".to_owned(), status.to_owned(), format!("The receiver responded with status {code}.")]
+    };
     let expected = [row("Scheduled", 503), row("Started", 503), row("Completed", 500)];
     assert_eq!(given_up(&server, "ops"), expected);
     let list = check(&server, "GET /webhooks/ops/given-up", NONE, 200, json!({}));
@@ -304,7 +308,7 @@ fn what_was_given_up_is_listed_survives_a_restart_and_is_sent_again_in_order() {
 }
 
 #[test]
-fn what_fails_again_is_given_up_again_and_holds_back_what_is_behind_it() {
+fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
     receiver.rest();
@@ -315,7 +319,13 @@ fn what_fails_again_is_given_up_again_and_holds_back_what_is_behind_it() {
     assert_eq!((&state["delivered"], &state["givenUp"]), (&json!(1), &json!(2)));
     let left = given_up(&server, "ops");
     let words: Vec<_> = left.iter().map(|[_, status, failure]| (status.as_str(), failure.as_str())).collect();
-    assert_eq!(words, [("Started", "The receiver answered 404."), ("Completed", "The receiver answered 500.")]);
+    assert_eq!(
+        words,
+        [
+            ("Started", "The receiver responded with status 404."),
+            ("Completed", "The receiver responded with status 500.")
+        ]
+    );
     assert!(receiver.rest().is_empty());
 
     // What is new is told all the same.
@@ -324,7 +334,7 @@ fn what_fails_again_is_given_up_again_and_holds_back_what_is_behind_it() {
 }
 
 #[test]
-fn one_of_those_that_were_given_up_is_sent_again_when_the_web_hook_is_on() {
+fn a_given_up_message_is_resent_when_the_webhook_is_enabled() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let (server, _) = with_a_reboot_given_up(directory.path(), &receiver);
     receiver.rest();
@@ -348,7 +358,7 @@ fn one_of_those_that_were_given_up_is_sent_again_when_the_web_hook_is_on() {
     until(&server, "ops", |state| state["again"] == 0 && state["givenUp"] == 2);
     assert_eq!(server.call("DELETE /webhooks/ops", &NONE).status, 204);
     hook(&server, "ops", &receiver, json!({}));
-    assert_eq!(given_up(&server, "ops").len(), 0, "another web hook of the same name has none");
+    assert_eq!(given_up(&server, "ops").len(), 0, "a new webhook with the same name has none");
 }
 
 #[test]
@@ -374,7 +384,7 @@ fn only_the_last_hundred_that_were_given_up_are_kept() {
 }
 
 #[test]
-fn a_receiver_that_never_answers_costs_its_own_web_hook_some_time_and_nobody_else() {
+fn a_receiver_that_never_responds_times_out_and_delays_only_its_own_webhook() {
     let clock = ClockKind::Manual { start: Some(Timestamp::from_secs(1_772_366_400)) };
     let server = Server::new(Config { clock, webhook_timeout: Duration::from_millis(250), ..open() });
     check(&server, "POST /machines", json!({ "name": "m1" }), 201, json!({}));
@@ -382,7 +392,7 @@ fn a_receiver_that_never_answers_costs_its_own_web_hook_some_time_and_nobody_els
     let (silent, quick) = (Receiver::start(), Receiver::start());
     hook(&server, "silent", &silent, json!({}));
     let held = silent.hold();
-    let sentence = "The receiver did not answer within 0.25 seconds.";
+    let sentence = "The receiver did not respond within 0.25 seconds.";
     let expected = json!({ "delivered": false, "message": sentence });
     check(&server, "POST /webhooks/silent/test", NONE, 200, expected);
     hook(&server, "quick", &quick, json!({}));
@@ -427,7 +437,7 @@ fn events_of_a_set_are_told_as_the_sets() {
 }
 
 #[test]
-fn a_web_hook_that_is_off_is_told_when_it_is_on_again() {
+fn a_disabled_webhook_catches_up_when_it_is_enabled_again() {
     let (server, receiver, other) = (listening(), Receiver::start(), Receiver::start());
     hook(&server, "ops", &receiver, json!({ "enabled": false }));
     restart(&server, "m1");
@@ -468,7 +478,7 @@ fn a_secret_of_the_owner_is_taken_and_not_shown() {
 }
 
 #[test]
-fn a_web_hook_that_is_deleted_is_told_nothing_more() {
+fn a_deleted_webhook_receives_nothing_more() {
     let (server, receiver) = (listening(), Receiver::start());
     hook(&server, "ops", &receiver, json!({}));
     receiver.answer_next(&[500; 100]);
@@ -483,27 +493,27 @@ fn a_web_hook_that_is_deleted_is_told_nothing_more() {
 }
 
 #[test]
-fn a_test_says_what_the_receiver_answers_and_changes_nothing() {
+fn a_test_reports_the_response_and_changes_nothing() {
     let (server, receiver) = (listening(), Receiver::start());
     let secret = hook(&server, "ops", &receiver, json!({}));
-    let expected = json!({ "delivered": true, "message": "The receiver answered 204." });
+    let expected = json!({ "delivered": true, "message": "The receiver responded with status 204." });
     check(&server, "POST /webhooks/ops/test", NONE, 200, expected);
     let delivery = receiver.next();
     delivery.verify(&secret);
     assert_eq!(delivery.json()["type"], "Forewarn.WebhookTest");
     receiver.answer_next(&[404]);
-    let expected = json!({ "delivered": false, "message": "The receiver answered 404." });
+    let expected = json!({ "delivered": false, "message": "The receiver responded with status 404." });
     check(&server, "POST /webhooks/ops/test", NONE, 200, expected);
     assert_eq!(until(&server, "ops", |_| true)["delivered"], 0);
 }
 
 #[test]
-fn what_makes_no_web_hook_is_refused_with_a_sentence() {
+fn invalid_webhooks_are_refused_with_a_message() {
     let server = Server::start();
     for (body, word) in [
         (json!({ "name": "a", "url": "ftp://example.org" }), "https://example.org/hook"),
         (json!({ "name": "a", "url": "http://me:pw@example.org" }), "password"),
-        (json!({ "name": "a b", "url": "http://example.org" }), "is not a name"),
+        (json!({ "name": "a b", "url": "http://example.org" }), "is not a valid name"),
         (json!({ "name": "a", "url": "http://example.org", "secret": "short" }), "whsec_"),
         (json!({ "name": "a", "url": "http://example.org", "retrySeconds": 604_801 }), "604800"),
         (json!({ "name": "a", "url": "http://example.org", "types": ["Nap"] }), "Nap"),

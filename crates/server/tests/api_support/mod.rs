@@ -153,7 +153,7 @@ impl Server {
         changes
     }
 
-    pub fn until_somebody_waits(&self) {
+    pub fn until_a_request_waits(&self) {
         let metrics = self.running.lock().unwrap().as_ref().expect("the server runs").metrics.clone();
         while metrics.waiting.get() == 0 {
             std::thread::yield_now();

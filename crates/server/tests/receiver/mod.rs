@@ -1,4 +1,4 @@
-//! A receiver of web hooks: a small HTTP server that answers what it is told to, and hands on what it got.
+//! A webhook receiver for tests: a small HTTP server with scripted responses that records deliveries.
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
@@ -74,7 +74,7 @@ impl Receiver {
         self.answers.lock().unwrap().clear();
     }
 
-    /// Nothing is answered as long as this lives.
+    /// Holds all responses while this guard lives.
     pub fn hold(&self) -> std::sync::MutexGuard<'_, ()> {
         self.gate.lock().unwrap()
     }
@@ -87,7 +87,7 @@ impl Receiver {
         }
     }
 
-    /// What has come and nobody has looked at.
+    /// Deliveries that the test has not read yet.
     pub fn rest(&self) -> Vec<Delivery> {
         self.deliveries.try_iter().collect()
     }
