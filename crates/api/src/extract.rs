@@ -94,7 +94,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         Ok(axum::Json(Object(value))) => Ok(value),
         Err(JsonRejection::JsonDataError(error)) => with_whole_numbers(bytes)
             .and_then(|bytes| Some(axum::Json::<Object<T>>::from_bytes(&bytes).ok()?.0.0))
-            .ok_or_else(|| describe_error(ErrorCode::InvalidField, "The body is invalid", &error.body_text())),
+            .ok_or_else(|| describe_error(ErrorCode::InvalidField, "The body", &error.body_text())),
         // A syntax error keeps its position, which helps to find it.
         Err(error) => {
             let reason = error.body_text();
@@ -149,9 +149,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         match Query::<T>::try_from_uri(&parts.uri) {
             Ok(Query(value)) => Ok(Params(value)),
-            Err(rejection) => {
-                Err(describe_error(ErrorCode::InvalidQuery, "The query is invalid", &rejection.body_text()))
-            }
+            Err(rejection) => Err(describe_error(ErrorCode::InvalidQuery, "The query", &rejection.body_text())),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The management API over real sockets, with a memory store and a manual clock: the life of
-//! operations, the fleet, time, history and the stream of changes.
+//! The native API over real sockets, with a memory store and a manual clock: operations, the fleet, the clock, history and
+//! the change stream.
 
 mod api_support;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 // --- operations and events -----------------------------------------------------------------------
 
 #[test]
-fn a_restart_lives_from_the_request_to_the_end_of_its_event() {
+fn a_restart_runs_until_its_event_ends() {
     let server = Server::start();
     check(&server, "POST /machines", json!({"name": "web-1"}), 201, json!({"name": "web-1", "power": "Running"}));
     server.listen_as("web-1");
@@ -57,7 +57,7 @@ fn a_restart_lives_from_the_request_to_the_end_of_its_event() {
 }
 
 #[test]
-fn tools_are_told_where_machines_ask() {
+fn metadata_listeners_are_listed() {
     let listener = json!({"network": "default", "prefix": true});
     let answer = check(&Server::start(), "GET /listeners", NONE, 200, json!({ "value": [listener] }));
     let address = answer["value"][0]["address"].as_str().unwrap();
@@ -82,7 +82,7 @@ fn an_event_without_a_handler_starts_at_once() {
 }
 
 #[test]
-fn maintenance_is_planned_and_cancelled() {
+fn maintenance_is_planned_and_canceled() {
     let server = Server::with_machines(&["a"]);
     server.listen_as("a");
     let id = "C0FFEE00-0000-4000-8000-000000000002";
@@ -113,7 +113,7 @@ fn maintenance_is_planned_and_cancelled() {
 }
 
 #[test]
-fn an_event_is_cancelled_by_its_id() {
+fn an_event_is_canceled_by_its_id() {
     let server = Server::with_machines(&["a"]);
     server.listen_as("a");
     let operation = check(&server, "POST /machines/a/restart", NONE, 202, json!({"state": "Running"}));
@@ -124,7 +124,7 @@ fn an_event_is_cancelled_by_its_id() {
 }
 
 #[test]
-fn a_host_takes_its_machines_along() {
+fn a_host_failure_affects_all_its_machines() {
     let server = Server::start();
     check(&server, "PUT /hosts/rack-1", NONE, 201, json!({"name": "rack-1", "machines": []}));
     check(&server, "PUT /hosts/rack-1", NONE, 200, json!({"name": "rack-1"}));
@@ -149,7 +149,7 @@ fn a_host_takes_its_machines_along() {
 // --- the fleet -----------------------------------------------------------------------------------
 
 #[test]
-fn a_machine_is_shown_as_it_was_registered_and_changed() {
+fn a_machine_is_registered_changed_and_read_back() {
     let server = Server::start();
     let new = json!({
         "name": "db", "vmId": "0B57AC1E-0000-4000-8000-000000000001", "resourceGroup": "prod", "zone": "2",
@@ -184,7 +184,7 @@ fn a_machine_is_shown_as_it_was_registered_and_changed() {
 }
 
 #[test]
-fn a_name_that_two_machines_have_is_refused_with_both() {
+fn an_ambiguous_name_is_refused_and_both_machines_are_named() {
     let server = Server::start();
     for group in ["east", "west"] {
         check(&server, "POST /machines", json!({"name": "web", "resourceGroup": group}), 201, json!({}));
@@ -235,7 +235,7 @@ fn machines_of_an_availability_set_are_spread() {
 }
 
 #[test]
-fn a_scale_set_scales_upgrades_and_goes() {
+fn a_scale_set_is_scaled_upgraded_and_deleted() {
     let server = Server::start();
     let new = json!({
         "name": "set", "capacity": 3, "orchestration": "Uniform", "model": {"terminateNotification": {}},
@@ -339,7 +339,7 @@ fn chosen_machines_are_maintained_one_update_domain_at_a_time() {
 }
 
 #[test]
-fn lists_turn_pages_without_a_gap() {
+fn pages_of_lists_have_no_gaps() {
     let server = Server::with_machines(&["a", "b", "c", "d", "e"]);
     for (path, size) in [("/machines", 6), ("/hosts", 3), ("/operations", 4), ("/history?kind=machine-added", 6)] {
         for n in 0..3 {
@@ -401,7 +401,7 @@ fn the_clock_is_advanced_and_set() {
 }
 
 #[test]
-fn history_of_one_machine_has_no_rows_of_its_namesake() {
+fn history_of_a_machine_excludes_another_machine_with_the_same_name() {
     let server = Server::start();
     let vm_id = |group: &str| {
         let made = check(&server, "POST /machines", json!({"name": "web", "resourceGroup": group}), 201, json!({}));
@@ -433,7 +433,7 @@ fn history_of_one_machine_has_no_rows_of_its_namesake() {
 }
 
 #[test]
-fn history_says_who_did_what_and_what_came_of_it() {
+fn history_records_actors_actions_and_results() {
     let server = Server::with_machines(&["a"]);
     server.listen_as("a");
     let operation = check(&server, "POST /machines/a/restart", NONE, 202, json!({}));
@@ -457,7 +457,7 @@ fn history_says_who_did_what_and_what_came_of_it() {
 }
 
 #[test]
-fn the_stream_of_changes_goes_on_where_it_was_left() {
+fn the_change_stream_continues_where_it_stopped() {
     let server = Server::with_machines(&["a"]);
     let mut live = server.changes(None);
     server.listen_as("a");
@@ -481,7 +481,7 @@ fn the_stream_of_changes_goes_on_where_it_was_left() {
 }
 
 #[test]
-fn a_stream_is_not_begun_from_what_is_no_number() {
+fn a_stream_position_must_be_a_number() {
     let server = Server::start();
     let answer = server.client().header("Last-Event-ID", "x").send(server.management, "GET /api/v1/changes", b"");
     assert_eq!(answer.status, 400, "{}", answer.text());

@@ -1,5 +1,4 @@
-//! The part of the management API that is for people who test their handlers, over real sockets: faults,
-//! the record of requests, waiting.
+//! The parts of the native API for testing handlers, over real sockets: faults, recorded requests, waits.
 
 mod api_support;
 
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 const ID: &str = "C0FFEE00-0000-4000-8000-000000000001";
 const OTHER: &str = "C0FFEE00-0000-4000-8000-000000000002";
 
-/// What the machine is answered.
+/// The response to a request of a machine.
 fn poll(server: &Server, machine: &str) -> u16 {
     server.metadata(&format!("GET /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01"), "").status
 }
@@ -37,7 +36,7 @@ fn audits(server: &Server, machine: &str) -> Value {
 // --- faults ----------------------------------------------------------------------------------------------
 
 #[test]
-fn a_fault_is_added_met_listed_and_cleared() {
+fn a_fault_is_added_applied_listed_and_cleared() {
     let server = Server::with_machines(&["web", "db"]);
     let body = json!({"machine": "WEB", "fault": {"kind": "Status", "status": 429}, "count": 5, "method": "GET"});
     let fault = json!({
@@ -80,7 +79,7 @@ fn all_faults_or_those_of_one_machine_are_cleared_at_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_fault_is_said_and_nothing_is_added() {
+fn invalid_faults_are_refused_and_not_added() {
     let server = Server::with_machines(&["web"]);
     let cases = [
         (json!({}), 400, "InvalidField", "fault"),
@@ -101,7 +100,7 @@ fn what_is_wrong_with_a_fault_is_said_and_nothing_is_added() {
 }
 
 #[test]
-fn there_is_a_limit_on_faults() {
+fn the_number_of_faults_is_limited() {
     let server = Server::start();
     let body = json!({"fault": {"kind": "Reset"}});
     for _ in 0..forewarn_metadata::faults::FAULTS_MAX {
@@ -113,7 +112,7 @@ fn there_is_a_limit_on_faults() {
 // --- the record of requests ------------------------------------------------------------------------------
 
 #[test]
-fn the_requests_of_a_machine_are_told_with_how_it_polls() {
+fn the_requests_of_a_machine_are_listed_with_polling_statistics() {
     let server = Server::with_machines(&["web"]);
     let requests = "GET /machines/web/requests";
     check(&server, requests, NONE, 200, json!({"value": [], "summary": {"polls": 0}}));
@@ -147,7 +146,7 @@ fn wait(server: &Server, query: &str, expected: Value) -> Value {
 }
 
 #[test]
-fn what_is_true_already_is_answered_at_once() {
+fn a_wait_that_is_already_met_returns_at_once() {
     let server = Server::with_machines(&["web", "db"]);
     server.listen_as("web");
     restart(&server, "web", ID);
@@ -169,7 +168,7 @@ fn what_is_true_already_is_answered_at_once() {
 }
 
 #[test]
-fn who_waits_is_answered_when_it_comes_true() {
+fn a_wait_returns_when_it_is_met() {
     let server = Server::with_machines(&["web", "db"]);
     server.listen_as("web");
     server.listen_as("db");
@@ -193,7 +192,7 @@ fn who_waits_is_answered_when_it_comes_true() {
 }
 
 #[test]
-fn what_was_over_before_counts_for_those_who_ask_for_it() {
+fn a_wait_can_include_finished_events() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
     restart(&server, "web", ID);
@@ -212,7 +211,7 @@ fn what_was_over_before_counts_for_those_who_ask_for_it() {
 }
 
 #[test]
-fn nothing_is_missed_between_two_waits_not_even_the_machine() {
+fn consecutive_waits_miss_nothing_even_if_the_machine_is_deleted() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
     let first = wait(&server, "status=gone&machine=web&type=Reboot&timeout=0", json!({ "met": false }));
@@ -225,7 +224,7 @@ fn nothing_is_missed_between_two_waits_not_even_the_machine() {
 }
 
 #[test]
-fn machines_of_one_name_are_told_apart() {
+fn machines_with_the_same_name_are_distinguished() {
     let server = Server::with_machines(&["web"]);
     check(&server, "POST /machines", json!({"name": "web", "resourceGroup": "other"}), 201, json!({}));
     server.listen_as("default/web");
@@ -237,7 +236,7 @@ fn machines_of_one_name_are_told_apart() {
 }
 
 #[test]
-fn what_cannot_be_waited_for_is_refused() {
+fn invalid_waits_are_refused() {
     let server = Server::with_machines(&["web"]);
     for (query, word) in [
         ("", "status"),
@@ -254,7 +253,7 @@ fn what_cannot_be_waited_for_is_refused() {
 }
 
 #[test]
-fn the_end_of_the_server_ends_the_waiting() {
+fn stopping_the_server_ends_waits() {
     let server = Server::with_machines(&["web"]);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| server.call("GET /events/wait?status=gone&timeout=300", &NONE));

@@ -1,5 +1,4 @@
-//! What the management API refuses, over real sockets: what the rules refuse, what makes no sense, and
-//! who may not speak at all.
+//! Errors of the native API over real sockets: rejections by the rules, invalid requests, and missing authentication.
 
 mod api_support;
 
@@ -7,7 +6,7 @@ use api_support::{Client, NONE, Server, check, refused, token_in};
 use serde_json::{Value, json};
 
 #[test]
-fn every_refusal_of_the_rules_has_its_status_and_code() {
+fn every_rejection_has_its_status_and_code() {
     let server = Server::with_machines(&["a", "b"]);
     server.listen_as("a");
     server.call("POST /scale-sets", &json!({"name": "set", "capacity": 1}));
@@ -73,7 +72,7 @@ fn every_refusal_of_the_rules_has_its_status_and_code() {
 }
 
 #[test]
-fn the_limit_of_user_operations_is_kept() {
+fn the_number_of_user_operations_is_limited() {
     let names: Vec<String> = (0..11).map(|n| format!("m{n}")).collect();
     let server = Server::with_machines(&names.iter().map(String::as_str).collect::<Vec<_>>());
     for name in &names {
@@ -86,7 +85,7 @@ fn the_limit_of_user_operations_is_kept() {
 }
 
 #[test]
-fn bodies_paths_and_queries_that_make_no_sense_are_refused_with_what_is_wrong() {
+fn invalid_bodies_paths_and_queries_are_refused_with_a_reason() {
     let server = Server::with_machines(&["a"]);
     let cases = [
         ("POST /machines", "{", 400, "InvalidJson", "JSON"),
@@ -159,7 +158,7 @@ fn other_methods_media_types_and_sizes_are_refused() {
 // --- who may speak -------------------------------------------------------------------------------
 
 #[test]
-fn only_the_token_opens_the_door_and_health_needs_none() {
+fn everything_but_health_requires_a_token() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::guarded(directory.path());
     let token = token_in(directory.path());
@@ -197,7 +196,7 @@ fn only_the_token_opens_the_door_and_health_needs_none() {
 }
 
 #[test]
-fn foreign_hosts_and_origins_are_kept_out() {
+fn foreign_hosts_and_origins_are_refused() {
     let server = Server::start();
     let ours = server.management.to_string();
     let cases = [

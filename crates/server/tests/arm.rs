@@ -1,5 +1,5 @@
-//! The ARM-shaped API over real sockets, with a memory store and a manual clock: groups, machines, availability sets, what
-//! is done to them, and how long that takes. Scale sets have a file of their own.
+//! The ARM API over real sockets, with a memory store and a manual clock: resource groups, machines, availability sets and
+//! long-running operations. Scale sets are in `arm_sets`.
 
 mod api_support;
 mod arm_support;
@@ -13,7 +13,7 @@ use serde_json::json;
 // --- resource groups and what stands above them --------------------------------------------------
 
 #[test]
-fn a_resource_group_is_made_shown_listed_and_deleted() {
+fn a_resource_group_is_created_read_listed_and_deleted() {
     let server = server();
     let shown = json!({
         "id": path("G"), "name": "rg", "type": "Microsoft.Resources/resourceGroups", "location": "westeurope",
@@ -55,7 +55,7 @@ fn lists_page() {
 }
 
 #[test]
-fn subscriptions_tenants_locations_and_providers_are_there() {
+fn subscriptions_tenants_locations_and_providers_are_listed() {
     let server = server();
     let list = arm(&server, "GET T/subscriptions", NONE, 200, json!({}));
     let ids: Vec<_> =
@@ -85,7 +85,7 @@ fn subscriptions_tenants_locations_and_providers_are_there() {
 // --- virtual machines ----------------------------------------------------------------------------
 
 #[test]
-fn a_machine_is_made_changed_found_by_the_native_api_and_deleted() {
+fn a_machine_is_created_changed_found_by_the_native_api_and_deleted() {
     let server = server();
     let shown = json!({
         "id": path("VM/One"), "name": "One", "type": "Microsoft.Compute/virtualMachines", "location": "westeurope",
@@ -133,7 +133,7 @@ fn a_machine_is_made_changed_found_by_the_native_api_and_deleted() {
 }
 
 #[test]
-fn a_machine_of_the_native_api_is_seen_and_can_be_changed() {
+fn a_machine_of_the_native_api_is_visible_and_can_be_changed() {
     let server = Server::start();
     check(&server, "POST /machines", json!({ "name": "web-1", "resourceGroup": "Here" }), 201, json!({}));
     let group = "/subscriptions/00000000-0000-0000-0000-000000000000/resourcegroups/HERE";
@@ -155,7 +155,7 @@ fn a_machine_of_the_native_api_is_seen_and_can_be_changed() {
 }
 
 #[test]
-fn a_restart_lasts_as_long_as_its_event() {
+fn a_restart_runs_until_its_event_ends() {
     let server = server();
     arm(&server, "PUT VM/one", vm_body(), 201, json!({}));
     server.listen_as("one");
@@ -215,7 +215,7 @@ fn a_canceled_operation_fails_with_a_reason() {
 }
 
 #[test]
-fn power_is_switched_at_once_and_seen_in_the_instance_view() {
+fn power_changes_at_once_and_is_in_the_instance_view() {
     let server = server();
     arm(&server, "PUT VM/one", vm_body(), 201, json!({}));
     for (action, code) in [
@@ -261,7 +261,7 @@ fn a_spot_machine_is_evicted() {
 }
 
 #[test]
-fn a_machine_that_was_given_an_identity_shows_it() {
+fn an_assigned_identity_is_shown() {
     let server = server();
     let mut body = vm_body();
     body["identity"] = json!({ "type": "SystemAssigned" });
@@ -275,7 +275,7 @@ fn a_machine_that_was_given_an_identity_shows_it() {
 // --- availability sets ---------------------------------------------------------------------------
 
 #[test]
-fn an_availability_set_spreads_its_machines_and_goes_when_it_is_empty() {
+fn an_availability_set_spreads_its_machines_and_can_be_deleted_when_empty() {
     let server = server();
     let body = json!({ "location": "westeurope", "sku": { "name": "Aligned" }, "properties": {
         "platformUpdateDomainCount": 2, "platformFaultDomainCount": 2,
@@ -321,7 +321,7 @@ fn an_availability_set_spreads_its_machines_and_goes_when_it_is_empty() {
 }
 
 #[test]
-fn a_network_card_that_is_changed_while_a_machine_takes_it_loses_neither() {
+fn concurrent_changes_of_a_network_interface_lose_nothing() {
     let server = server();
     for n in 0..40 {
         let (card, machine) = (format!("NET/networkInterfaces/card{n}"), format!("VM/vm{n}"));

@@ -1,4 +1,4 @@
-//! Deployments of templates shaped like those that clients send, and the network resources in them.
+//! Deployments of templates like those that clients send, and network resources.
 
 mod api_support;
 mod arm_support;
@@ -35,7 +35,7 @@ fn set(name: &str, capacity: u32) -> Value {
     })
 }
 
-/// What `az vmss create --terminate-notification-time 10` sends, in short.
+/// A short form of the template that `az vmss create --terminate-notification-time 10` sends.
 fn set_template(capacity: u32) -> Value {
     let mut body = template(
         json!([
@@ -56,7 +56,7 @@ fn set_template(capacity: u32) -> Value {
 }
 
 #[test]
-fn a_scale_set_is_deployed_with_what_it_stands_on() {
+fn a_scale_set_is_deployed_with_its_dependencies() {
     let server = server();
     let status = deploy(&server, "vmss_deploy_1", set_template(2));
     check_status(&server, &status, "Succeeded");
@@ -88,7 +88,7 @@ fn a_scale_set_is_deployed_with_what_it_stands_on() {
 }
 
 #[test]
-fn a_deployment_lasts_as_long_as_what_it_has_set_off() {
+fn a_deployment_runs_until_its_operations_finish() {
     let server = server();
     deploy(&server, "one", set_template(2));
     server.listen_as(&instances(&server, "ss")[0]);
@@ -101,7 +101,7 @@ fn a_deployment_lasts_as_long_as_what_it_has_set_off() {
 }
 
 #[test]
-fn several_machines_come_of_one_loop_and_their_cards_know_their_addresses() {
+fn a_copy_loop_creates_machines_and_their_interfaces_show_addresses() {
     let server = server();
     let copy = json!({ "name": "vmcopy", "mode": "parallel", "count": 3 });
     let card = json!({
@@ -147,7 +147,7 @@ fn several_machines_come_of_one_loop_and_their_cards_know_their_addresses() {
 }
 
 #[test]
-fn a_template_that_is_wrong_anywhere_makes_nothing_and_says_so_later() {
+fn an_invalid_template_creates_nothing_and_reports_it_later() {
     let server = server();
     let network = json!({ "type": "Microsoft.Network/virtualNetworks", "apiVersion": "2022-01-01", "name": "net", "location": "x" });
     let of_type = |kind: &str| json!({ "type": kind, "apiVersion": "2022-01-01", "name": "other", "location": "x" });
@@ -185,7 +185,7 @@ fn a_template_that_is_wrong_anywhere_makes_nothing_and_says_so_later() {
 }
 
 #[test]
-fn a_refusal_of_the_rules_stops_a_deployment_where_it_is() {
+fn a_rejection_stops_a_deployment() {
     let server = server();
     let mut body = set_template(1);
     body["properties"]["template"]["resources"][3]["properties"]["virtualMachineProfile"]["scheduledEventsProfile"]["terminateNotificationProfile"]
@@ -200,7 +200,7 @@ fn a_refusal_of_the_rules_stops_a_deployment_where_it_is() {
 }
 
 #[test]
-fn the_oldest_deployments_are_forgotten() {
+fn the_oldest_deployments_are_dropped() {
     let server = server();
     for n in 0..102 {
         advance(&server, 1);
@@ -215,7 +215,7 @@ fn the_oldest_deployments_are_forgotten() {
 }
 
 #[test]
-fn network_resources_are_kept_and_shown_again() {
+fn network_resources_are_stored_and_returned() {
     let server = server();
     let body = json!({ "location": "westeurope", "tags": { "a": "b" }, "properties": { "addressSpace": { "addressPrefixes": ["10.0.0.0/16"] } } });
     let shown = json!({ "id": path("NET/virtualNetworks/Net"), "name": "Net", "type": "Microsoft.Network/virtualNetworks",

@@ -1,5 +1,5 @@
-//! Whatever is asked of the ARM-shaped API: an answer or a refusal in its shape, no failure of the server's own, and the
-//! next caller is served.
+//! Random requests to the ARM API: each gets a success or an error in ARM's format, never an internal error, and the server
+//! stays available.
 
 mod api_support;
 mod arm_support;
@@ -124,7 +124,7 @@ fn bodies() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn whatever_is_asked_is_answered() {
+fn every_request_gets_a_valid_response() {
     let server = arm_support::server();
     arm(&server, "PUT SET/su", set_body(2, "Manual", Some("PT5M")), 201, json!({}));
     arm(&server, "PUT VM/one", json!({ "location": "x" }), 201, json!({}));

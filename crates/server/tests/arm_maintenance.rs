@@ -1,4 +1,4 @@
-//! `Microsoft.Maintenance` in ARM's shape: approving from outside, and looking at events from there.
+//! `Microsoft.Maintenance` in the ARM API: listing and approving scheduled events.
 
 mod api_support;
 mod arm_support;
@@ -54,7 +54,7 @@ fn an_event_is_only_approved_through_its_own_resource() {
 }
 
 #[test]
-fn a_list_is_approved_one_by_one_and_mixed_results_are_told() {
+fn a_list_is_approved_one_by_one_with_mixed_results() {
     let server = fleet();
     let (_, first) = restarted(&server, "POST SET/su/virtualMachines/0/restart", "su_0");
     let (_, second) = restarted(&server, "POST SET/su/virtualMachines/1/redeploy", "su_0");
@@ -79,7 +79,7 @@ fn a_list_is_approved_one_by_one_and_mixed_results_are_told() {
 }
 
 #[test]
-fn events_and_their_history_are_seen_from_outside() {
+fn events_and_their_history_are_listed() {
     let server = fleet();
     let (_, event) = restarted(&server, "POST VM/one/restart", "one");
     restarted(&server, "POST SET/su/virtualMachines/1/redeploy", "su_0");

@@ -1,4 +1,4 @@
-//! What the ARM-shaped API refuses: code, status, sentence, and that nothing has changed.
+//! Errors of the ARM API: code, status and message, and that nothing has changed.
 
 mod api_support;
 mod arm_support;
@@ -8,7 +8,7 @@ use arm_support::{SUBSCRIPTION, arm, raw, refused, send, server, set_body};
 use serde_json::{Value, json};
 
 #[test]
-fn every_request_says_its_api_version() {
+fn every_request_requires_an_api_version() {
     let server = server();
     for (query, code) in [
         ("", "MissingApiVersionParameter"),
@@ -44,7 +44,7 @@ fn paths_are_read_without_regard_to_case_and_doubled_slashes() {
 }
 
 #[test]
-fn what_a_new_resource_lacks_is_named() {
+fn missing_properties_of_new_resources_are_named() {
     let server = server();
     let mut no_capacity = set_body(1, "Manual", None);
     no_capacity["sku"] = json!({ "name": "Standard_D2s_v5" });
@@ -70,7 +70,7 @@ fn what_a_new_resource_lacks_is_named() {
 }
 
 #[test]
-fn members_that_cannot_be_meant_are_named() {
+fn invalid_properties_are_named() {
     let server = server();
     let with = |place: &str, value: Value| {
         let mut body = set_body(1, "Manual", None);
@@ -120,7 +120,7 @@ fn members_that_cannot_be_meant_are_named() {
 }
 
 #[test]
-fn bodies_are_json_objects() {
+fn bodies_must_be_json_objects() {
     let server = server();
     let post = |body: &[u8], kind: &str| {
         let line = format!("PUT {}?api-version=2024-11-01", arm_support::path("VM/one"));

@@ -1,5 +1,4 @@
-//! Who may do what of the ARM-shaped API: every route of its table, as a reader, as an operator and as an owner, over http
-//! and over https.
+//! Roles in the ARM API: every route of its table as a reader, an operator and an owner, over HTTP and HTTPS.
 
 mod api_support;
 mod arm_support;
@@ -103,7 +102,7 @@ fn every_route_requires_its_role_and_changes_nothing_without_it() {
 }
 
 #[test]
-fn what_is_decided_is_about_routes_that_there_are() {
+fn every_expectation_names_an_existing_route() {
     let routes: BTreeSet<String> = shapes().map(|(method, shape)| format!("{method} {shape}")).collect();
     for line in OPERATOR.iter().chain(OWNER) {
         assert!(routes.contains(*line), "{line}");

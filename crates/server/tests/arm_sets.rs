@@ -1,5 +1,5 @@
-//! Scale sets in ARM's shape, over real sockets with a manual clock: their instances, what is done to them, how long that
-//! takes, and how many they may be.
+//! Scale sets in the ARM API, over real sockets with a manual clock: instances, actions, long-running operations and
+//! limits.
 
 mod api_support;
 mod arm_support;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 // --- scale sets ----------------------------------------------------------------------------------
 
 #[test]
-fn a_scale_set_is_made_and_its_instances_are_numbered() {
+fn a_scale_set_is_created_and_its_instances_are_numbered() {
     let server = server();
     let shown = json!({
         "id": path("SET/su"), "sku": { "name": "Standard_D2s_v5", "capacity": 3 },
@@ -72,7 +72,7 @@ fn instances_of_flexible_sets_are_machines_too() {
 }
 
 #[test]
-fn a_machine_that_is_put_into_a_flexible_set_is_one_of_its_instances() {
+fn a_machine_created_in_a_flexible_set_is_one_of_its_instances() {
     let server = server();
     let mut body = set_body(1, "Manual", None);
     body["properties"]["orchestrationMode"] = json!("Flexible");
@@ -102,7 +102,7 @@ fn a_machine_that_is_put_into_a_flexible_set_is_one_of_its_instances() {
 }
 
 #[test]
-fn a_machine_is_put_into_one_set_that_takes_machines_and_stays_there() {
+fn a_machine_can_be_in_one_suitable_set_and_cannot_be_moved() {
     let server = server();
     arm(&server, "PUT SET/uniform", set_body(0, "Manual", None), 201, json!({}));
     let mut flexible = set_body(0, "Manual", None);
@@ -130,7 +130,7 @@ fn a_machine_is_put_into_one_set_that_takes_machines_and_stays_there() {
 }
 
 #[test]
-fn what_is_done_to_a_whole_set_is_one_operation_however_many_it_has() {
+fn an_action_on_a_set_is_one_operation() {
     let server = server();
     // Ten operations of users may wait at a time; instances are not counted.
     arm(&server, "PUT SET/su", set_body(12, "Manual", None), 201, json!({}));
@@ -150,7 +150,7 @@ fn what_is_done_to_a_whole_set_is_one_operation_however_many_it_has() {
 }
 
 #[test]
-fn scaling_merges_and_a_scale_in_lasts_until_the_last_has_gone() {
+fn scaling_merges_and_a_scale_in_runs_until_the_last_instance_is_deleted() {
     let server = server();
     arm(&server, "PUT SET/su", set_body(2, "Automatic", Some("PT5M")), 201, json!({}));
     let scale =
@@ -197,7 +197,7 @@ fn scaling_merges_and_a_scale_in_lasts_until_the_last_has_gone() {
 }
 
 #[test]
-fn actions_on_a_set_are_for_those_that_are_named_or_for_all() {
+fn actions_on_a_set_apply_to_the_named_instances_or_to_all() {
     let server = server();
     arm(&server, "PUT SET/su", set_body(3, "Manual", None), 201, json!({}));
     server.listen_as("su_0");
@@ -238,7 +238,7 @@ fn actions_on_a_set_are_for_those_that_are_named_or_for_all() {
 }
 
 #[test]
-fn a_whole_set_and_a_whole_group_go_with_notice() {
+fn a_set_and_a_resource_group_are_deleted_with_notice() {
     let server = server();
     arm(&server, "PUT SET/su", set_body(2, "Automatic", Some("PT5M")), 201, json!({}));
     arm(&server, "PUT VM/one", vm_body(), 201, json!({}));
@@ -285,7 +285,7 @@ fn a_long_operation_survives_a_restart_of_the_server() {
 }
 
 #[test]
-fn a_scale_in_of_a_thousand_is_a_few_commits() {
+fn a_scale_in_of_a_thousand_takes_few_commits() {
     let server = server();
     arm(&server, "PUT SET/su", set_body(1000, "Automatic", Some("PT5M")), 201, json!({}));
     server.listen_as("su_0");

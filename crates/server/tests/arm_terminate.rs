@@ -1,5 +1,4 @@
-//! Terminate notification through the ARM-shaped API: the story that its documentation tells, and what is taken and
-//! refused when it is set.
+//! Terminate notification in the ARM API: the documented sequence, and valid and invalid settings.
 
 mod api_support;
 mod arm_support;
@@ -38,7 +37,7 @@ fn scaled_in() -> (Server, String) {
 }
 
 #[test]
-fn the_gate_holds_until_the_other_is_approved_and_then_both_go() {
+fn instances_are_deleted_together_when_all_have_approved() {
     let (server, operation) = scaled_in();
     let leaving = deletions(&server, "su_0");
     assert_eq!(leaving.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["su_2", "su_1"]);
@@ -65,7 +64,7 @@ fn the_gate_holds_until_the_other_is_approved_and_then_both_go() {
 }
 
 #[test]
-fn at_the_time_out_both_go_whatever_was_approved() {
+fn at_the_timeout_both_are_deleted_without_approval() {
     let (server, operation) = scaled_in();
     server.approve_as("su_2", &deletions(&server, "su_0")[0].0);
     advance(&server, 299);
@@ -119,7 +118,7 @@ fn a_rolling_upgrade_reaches_the_instances_in_batches() {
 }
 
 #[test]
-fn an_instance_is_deleted_alone_and_deleting_again_keeps_the_first_time() {
+fn deleting_an_instance_again_keeps_the_first_not_before() {
     let server = server();
     arm(&server, "PUT SET/su", set_body(2, "Automatic", Some("PT10M")), 201, json!({}));
     server.listen_as("su_0");
@@ -135,7 +134,7 @@ fn an_instance_is_deleted_alone_and_deleting_again_keeps_the_first_time() {
 }
 
 #[test]
-fn a_single_machine_is_told_of_its_deletion_too() {
+fn a_standalone_machine_gets_notice_of_its_deletion() {
     let server = server();
     arm(
         &server,
@@ -153,7 +152,7 @@ fn a_single_machine_is_told_of_its_deletion_too() {
 }
 
 #[test]
-fn the_notification_is_shown_as_given_and_disabled_it_is_not_shown() {
+fn the_notification_is_shown_as_set_and_omitted_when_disabled() {
     let server = server();
     let mut body = set_body(1, "Automatic", None);
     // As templates write it.
@@ -175,7 +174,7 @@ fn the_notification_is_shown_as_given_and_disabled_it_is_not_shown() {
 }
 
 #[test]
-fn what_cannot_be_set_is_refused_and_changes_nothing() {
+fn invalid_settings_are_refused_and_change_nothing() {
     let server = server();
     let before = arm(&server, "PUT SET/su", set_body(1, "Automatic", Some("PT5M")), 201, json!({}));
     for timeout in ["PT4M", "PT16M", "PT4M59S", "PT30M", "5", "P1M", "PT5M0.5S", ""] {

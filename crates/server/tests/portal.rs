@@ -163,7 +163,7 @@ fn browsers_get_a_page_where_nothing_is_and_programs_the_apis_words() {
         assert_eq!((sent.status, sent.header("location")), (303, Some("/")), "{path}");
     }
     // The cookie is no token, whoever asks; and what is for programs stays so.
-    assert!(browser.get("/nosuch").text().contains("A token is needed"));
+    assert!(browser.get("/nosuch").text().contains("This request requires a token"));
     for path in ["/api/v1/nosuch", "/subscriptions", "/metrics"] {
         assert!(html(&browser.client, path).header("content-type").unwrap().contains("json"), "{path}");
     }
@@ -426,7 +426,7 @@ fn maintenance_is_previewed_started_and_stopped() {
     assert!(first.is_some() && first < second, "{preview}");
     let wrong = browser
         .post("/maintenance", &[("what", "host"), ("name", "none"), ("kind", "Reboot"), ("cause", "HostMaintenance")]);
-    assert!(wrong.status == 422 && wrong.text().contains("There is no host &#39;none&#39;"), "{}", wrong.text());
+    assert!(wrong.status == 422 && wrong.text().contains("No host is named &#39;none&#39;"), "{}", wrong.text());
     assert_eq!(
         browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status,
         200,

@@ -190,7 +190,7 @@ fn progress_is_shown_by_update_domain_until_it_is_stopped() {
 fn a_host_is_registered_shown_by_document_broken_and_removed() {
     let server = Server::start();
     let browser = Browser::at_once(&server);
-    for (wrong, says) in [("", "Write a name."), ("rack 4", "is not a name"), ("<b>", "is not a name")] {
+    for (wrong, says) in [("", "Write a name."), ("rack 4", "is not a valid name"), ("<b>", "is not a valid name")] {
         let answer = browser.post("/hosts", &[("name", wrong)]);
         assert_has(&answer, 422, &["id=\"wrong-name\"", says, "aria-invalid=\"true\" autofocus>"]);
     }
@@ -558,24 +558,24 @@ fn a_scenario_of_ones_own_is_refused_with_its_place_or_run() {
     );
     let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nobody\"\n";
     assert_has(&browser.post("/test-kit", &[("form", "scenario"), ("text", unfit)]), 422, &["line 2 of the file"]);
-    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;Restart by a user&#34;"));
     let subject = |name: &'static str| {
         let text = "title = \"Mine\"\nsubject = \"web_0\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n";
         browser.post("/test-kit", &[("form", "scenario"), ("text", text), ("subject", name)])
     };
     assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">There is no machine"]);
-    assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a name."]);
+    assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a valid name."]);
     let right =
         "title = \"Mine\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\n";
     let ran = browser.post("/test-kit", &[("form", "scenario"), ("text", right)]);
     assert_eq!((ran.status, ran.header("location")), (303, Some("/test-kit#runs")), "{}", ran.text());
     let again = browser.page("/test-kit");
     assert!(again.contains("restart = &#34;web_0&#34;\n</textarea>"), "to be changed and run again: {again}");
-    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;Restart by a user&#34;"));
     let other = Browser::at_once(&server);
     assert!(!other.page("/test-kit").contains("restart = &#34;web_0&#34;"), "what one has typed is one's own");
     check(&server, "GET /scenario-runs/1?wait=60", NONE, 200, json!({ "title": "Mine", "name": "own" }));
-    assert!(browser.page("/test-kit").contains("web_0 asks for its document"));
+    assert!(browser.page("/test-kit").contains("web_0 requests its document"));
 }
 
 #[test]

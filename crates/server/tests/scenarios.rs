@@ -1,4 +1,4 @@
-//! Scenarios through the API, on a manual clock: those that ship pass, and one that is wrong says where.
+//! Scenarios through the API on a manual clock: the built-in ones pass, and errors name their position.
 
 mod api_support;
 
@@ -26,7 +26,7 @@ fn run_text(server: &Server, steps: &str) -> Value {
 }
 
 #[test]
-fn every_scenario_that_ships_passes_on_a_manual_clock() {
+fn every_built_in_scenario_passes_on_a_manual_clock() {
     let server = Server::start();
     let listed = check(&server, "GET /scenarios", NONE, 200, json!({}));
     for scenario in listed["value"].as_array().unwrap() {
@@ -47,7 +47,7 @@ fn every_scenario_that_ships_passes_on_a_manual_clock() {
 }
 
 #[test]
-fn another_machine_takes_the_subjects_place() {
+fn another_machine_can_replace_the_subject() {
     let server = Server::with_machines(&["mine"]);
     let id = begin(&server, json!({ "scenario": "user-reboot", "subject": "mine" }));
     assert_eq!(ended(&server, id)["state"], "Passed");
@@ -112,7 +112,7 @@ fn an_expectation_that_can_never_be_met_fails_at_once() {
 }
 
 #[test]
-fn a_refusal_of_the_rules_is_the_steps() {
+fn a_rejection_fails_its_step() {
     let server = Server::start();
     let run = run_text(&server, "[[step]]\nevict = \"web_0\"\n");
     assert_eq!(run["state"], "Failed");

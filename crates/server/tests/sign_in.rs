@@ -48,7 +48,7 @@ fn made(directory: &Path, audience: &str, from: i64, length_secs: i64) -> String
 }
 
 #[test]
-fn clients_find_the_way_from_the_list_of_endpoints_to_a_token() {
+fn clients_get_from_the_list_of_endpoints_to_a_token() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let get = |path: &str| Client::to(server.management).send(server.management, &format!("GET {path}"), b"");
@@ -79,7 +79,7 @@ fn clients_find_the_way_from_the_list_of_endpoints_to_a_token() {
 }
 
 #[test]
-fn who_cannot_sign_in_is_told_in_oauths_words() {
+fn failed_sign_ins_get_oauth_errors() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let secret = secret_of(dir.path(), Role::Reader);
@@ -103,7 +103,7 @@ fn who_cannot_sign_in_is_told_in_oauths_words() {
 }
 
 #[test]
-fn without_a_token_arms_paths_answer_in_arms_words() {
+fn arm_paths_without_a_token_get_arm_errors() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     for (line, code) in [
@@ -190,7 +190,7 @@ fn each_role_can_do_exactly_what_it_permits() {
 }
 
 #[test]
-fn history_names_who_asked() {
+fn history_records_the_caller() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let operator = signed_in(&server, dir.path(), Role::Operator);
@@ -208,7 +208,7 @@ fn history_names_who_asked() {
 }
 
 #[test]
-fn where_no_token_is_asked_for_any_will_do_and_any_secret_signs_in() {
+fn without_authentication_any_token_and_any_secret_are_accepted() {
     let tls = ManagementTls::At("127.0.0.1:0".parse().unwrap());
     let server = Server::new(Config { management_tls: tls, ..open() });
     assert_eq!(with(&server, "anything", "POST /api/v1/machines", json!({ "name": "a" })).status, 201);
@@ -265,7 +265,7 @@ fn a_machine_with_an_identity_gets_tokens_for_the_management_api() {
 }
 
 #[test]
-fn requests_for_tokens_of_machines_are_checked_like_all_others() {
+fn token_requests_of_machines_are_validated() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let owner = token_in(dir.path());
@@ -294,7 +294,7 @@ fn requests_for_tokens_of_machines_are_checked_like_all_others() {
 }
 
 #[test]
-fn a_guest_reaches_nothing_of_the_management_side() {
+fn a_guest_cannot_reach_the_management_api() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let owner = token_in(dir.path());

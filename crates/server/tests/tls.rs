@@ -1,4 +1,4 @@
-//! The https listener: whose certificate it shows, whom it lets talk, and what it keeps on disk.
+//! The HTTPS listener: its certificate, the hosts and origins that it accepts, and its files.
 
 mod api_support;
 mod https;
@@ -24,7 +24,7 @@ fn ask_at(address: SocketAddr, authority: &str, name: &str, client: &Client, lin
 const HEALTH: &str = "GET /healthz";
 
 #[test]
-fn it_is_known_by_every_name_that_leads_to_this_machine_and_no_other() {
+fn the_certificate_covers_exactly_the_names_of_this_host() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let authority = authority_in(dir.path());
@@ -39,7 +39,7 @@ fn it_is_known_by_every_name_that_leads_to_this_machine_and_no_other() {
 }
 
 #[test]
-fn a_second_start_keeps_authority_and_leaf_and_only_the_owner_can_read_the_keys() {
+fn a_restart_keeps_authority_and_leaf_and_keys_are_private() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     server.stop();
@@ -55,7 +55,7 @@ fn a_second_start_keeps_authority_and_leaf_and_only_the_owner_can_read_the_keys(
 }
 
 #[test]
-fn in_memory_the_authority_is_handed_out_and_written_nowhere() {
+fn in_memory_the_authority_is_served_but_not_written() {
     let tls = ManagementTls::At("127.0.0.1:0".parse().unwrap());
     let server = Server::new(Config { management_tls: tls, ..open() });
     let plain = Client::to(server.management);
@@ -65,7 +65,7 @@ fn in_memory_the_authority_is_handed_out_and_written_nowhere() {
 }
 
 #[test]
-fn foreign_hosts_and_origins_are_refused_here_too() {
+fn foreign_hosts_and_origins_are_refused_over_https() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::secured(dir.path());
     let authority = authority_in(dir.path());
@@ -106,7 +106,7 @@ fn answer_to_hello(address: SocketAddr, version: [u8; 2]) -> u8 {
 }
 
 #[test]
-fn tls_1_1_is_refused_and_1_2_is_not() {
+fn tls_1_1_is_refused_and_tls_1_2_is_accepted() {
     const ALERT: u8 = 21;
     const HANDSHAKE: u8 = 22;
     let dir = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn an_occupied_default_address_is_skipped_and_an_occupied_requested_one_is_an_er
 }
 
 #[test]
-fn the_users_own_certificate_is_shown_and_its_names_are_ours() {
+fn a_configured_certificate_is_used_and_its_names_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(vec!["forewarn.corp.example".to_owned()]).unwrap();
     let path = |name: &str| dir.path().join(name);

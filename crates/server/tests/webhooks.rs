@@ -1,4 +1,4 @@
-//! Web hooks over real sockets: what receivers get, in which order, how often, and what happens when they are away.
+//! Webhooks over real sockets: deliveries, their order and repetition, and receivers that are down.
 
 mod api_support;
 mod receiver;
@@ -65,7 +65,7 @@ fn until_told(receiver: &Receiver, gist: &str) {
 }
 
 #[test]
-fn the_life_of_an_event_is_told_in_order_and_signed() {
+fn the_lifecycle_of_an_event_is_delivered_in_order_and_signed() {
     let (server, receiver) = (listening(), Receiver::start());
     let secret = hook(&server, "ops", &receiver, json!({}));
     let event = restart(&server, "m1");
@@ -94,7 +94,7 @@ fn the_life_of_an_event_is_told_in_order_and_signed() {
 }
 
 #[test]
-fn what_is_cancelled_is_told_as_canceled() {
+fn a_canceled_event_is_reported_as_canceled() {
     let (server, receiver) = (listening(), Receiver::start());
     hook(&server, "ops", &receiver, json!({}));
     let event = restart(&server, "m1");
@@ -103,7 +103,7 @@ fn what_is_cancelled_is_told_as_canceled() {
 }
 
 #[test]
-fn what_no_machine_was_shown_is_not_told_and_what_began_started_is_told_as_such() {
+fn hidden_events_are_not_reported_and_events_without_notice_begin_as_started() {
     let (server, receiver) = (Server::with_machines(&["off", "on"]), Receiver::start());
     server.listen_as("on");
     hook(&server, "ops", &receiver, json!({}));
@@ -167,7 +167,7 @@ fn a_refused_delivery_is_repeated_with_its_id_and_in_order() {
 }
 
 #[test]
-fn a_receiver_that_was_away_gets_what_happened_meanwhile() {
+fn a_receiver_that_was_down_catches_up() {
     let server = listening();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let body = json!({ "name": "ops", "url": format!("http://{address}/hook") });
@@ -218,7 +218,7 @@ fn a_message_that_is_too_old_is_given_up_and_the_rest_is_delivered() {
 }
 
 #[test]
-fn a_restart_of_the_server_loses_nothing_and_repeats_nothing_that_it_knew_of() {
+fn a_restart_loses_nothing_and_repeats_no_saved_delivery() {
     let (directory, receiver) = (tempfile::tempdir().unwrap(), Receiver::start());
     let config = || Config {
         store: StoreChoice::Directory(directory.path().to_owned()),
@@ -328,7 +328,7 @@ fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
     );
     assert!(receiver.rest().is_empty());
 
-    // What is new is told all the same.
+    // New messages are delivered regardless.
     restart(&server, "m1");
     assert_eq!(gists(&receiver, 1), ["Reboot Scheduled"]);
 }
@@ -362,7 +362,7 @@ fn a_given_up_message_is_resent_when_the_webhook_is_enabled() {
 }
 
 #[test]
-fn only_the_last_hundred_that_were_given_up_are_kept() {
+fn only_the_last_hundred_given_up_messages_are_kept() {
     let (server, receiver) = (listening(), Receiver::start());
     hook(&server, "ops", &receiver, json!({ "retrySeconds": 0, "statuses": ["Scheduled", "Canceled"] }));
     receiver.answer_next(&[500; 104]);

@@ -118,12 +118,12 @@ impl Server {
         Client::to(self.metadata).header("Metadata", "true").send(self.metadata, line, body.as_bytes())
     }
 
-    /// The machine asks for its document, which turns its scope on.
+    /// The machine requests its document, which activates its event group.
     pub fn listen_as(&self, machine: &str) {
         self.document(machine);
     }
 
-    /// What the machine is shown.
+    /// The document that a machine sees.
     pub fn document(&self, machine: &str) -> Value {
         let line = format!("GET /vm/{machine}/metadata/scheduledevents?api-version=2020-07-01");
         let answer = self.metadata(&line, "");

@@ -74,7 +74,7 @@ pub fn long(server: &Server, line: &str, body: Value) -> String {
     url.strip_prefix(&base).unwrap_or_else(|| panic!("{url} is not below {base}")).to_owned()
 }
 
-/// What a long operation says.
+/// The status of a long-running operation.
 #[track_caller]
 pub fn status(server: &Server, address: &str) -> Value {
     let answer = raw(server, &format!("GET {address}"), &NONE);

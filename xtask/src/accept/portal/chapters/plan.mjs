@@ -94,7 +94,7 @@ export async function aHostIsRegisteredMaintainedAndBreaks() {
   await live(page);
   await page.getByLabel("Name").fill("rack 4");
   await button(page, "Register").click();
-  await shows(page, "#wrong-name", "is not a name");
+  await shows(page, "#wrong-name", "is not a valid name");
   assert.equal(await page.getByLabel("Name").inputValue(), "rack 4");
   await page.getByLabel("Name").fill("rack-4");
   await button(page, "Register").click();
