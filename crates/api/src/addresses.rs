@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use forewarn_access::tls::{Tls, base_url};
-use forewarn_access::{Access, Desk, is_known_audience};
+use forewarn_access::{Access, TokenIssuer, is_known_audience};
 
 /// The bound addresses of the management listeners.
 pub struct ManagementAddresses {
@@ -13,9 +13,12 @@ pub struct ManagementAddresses {
 }
 
 /// Issues tokens for this API to machines.
-pub fn token_issuer(access: &Access, addresses: &Arc<ManagementAddresses>) -> Desk {
+pub fn token_issuer(access: &Access, addresses: &Arc<ManagementAddresses>) -> TokenIssuer {
     let addresses = addresses.clone();
-    Desk { sign_in: access.sign_in().clone(), is_audience: Arc::new(move |audience| addresses.is_audience(audience)) }
+    TokenIssuer {
+        sign_in: access.sign_in().clone(),
+        is_audience: Arc::new(move |audience| addresses.is_audience(audience)),
+    }
 }
 
 impl ManagementAddresses {

@@ -61,10 +61,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use forewarn_access::{Access, Principal, Role};
+use forewarn_access::{Access, Principal};
 use forewarn_core::{Command, Name};
 use forewarn_engine::{Asked, Done, Engine};
-use forewarn_metadata::{DoorFacts, EndpointState};
+use forewarn_metadata::{EndpointState, ListenerInfo};
 use forewarn_wire::document::Names;
 use http::request::Parts as RequestParts;
 use prometheus_client::registry::Registry;
@@ -124,7 +124,7 @@ pub struct ServiceParts {
     pub engine: Engine,
     pub access: Arc<Access>,
     pub addresses: Arc<ManagementAddresses>,
-    pub metadata_listeners: Vec<DoorFacts>,
+    pub metadata_listeners: Vec<ListenerInfo>,
     pub endpoint: Arc<EndpointState>,
     pub webhooks: Arc<Webhooks>,
     pub metrics: Arc<ApiMetrics>,
@@ -196,8 +196,7 @@ impl FromRequestParts<Service> for Api {
 
     async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Api, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        let anonymous = || Principal { name: "anonymous".into(), role: Role::Reader };
-        Ok(Api(service.clone(), principal.unwrap_or_else(anonymous)))
+        Ok(Api(service.clone(), principal.unwrap_or_else(Principal::anonymous)))
     }
 }
 

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::Api;
 use super::extract::{self, NoQuery, Params};
-use forewarn_metadata::DoorFacts;
+use forewarn_metadata::ListenerInfo;
 
 /// The metadata listeners in the order of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,7 +32,7 @@ pub async fn list(api: Api, Params(NoQuery {}): Params<NoQuery>) -> Response {
 }
 
 impl Listener {
-    fn of(listener: &DoorFacts) -> Listener {
+    fn of(listener: &ListenerInfo) -> Listener {
         Listener {
             address: listener.address.to_string(),
             machine: listener.machine.clone(),

@@ -9,7 +9,7 @@ use super::extract::{self, Params, Segment};
 use super::text::Number;
 use super::values::{EventName, When};
 use super::{Api, names};
-use forewarn_metadata::requests::{RequestSeen, Summary};
+use forewarn_metadata::requests::{PollSummary, RequestSeen};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -103,7 +103,7 @@ impl RequestEntry {
 }
 
 impl PollingSummary {
-    fn of(summary: &Summary) -> PollingSummary {
+    fn of(summary: &PollSummary) -> PollingSummary {
         PollingSummary {
             polls: summary.polls,
             first_poll: summary.first_poll.map(When),

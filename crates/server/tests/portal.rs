@@ -426,7 +426,7 @@ fn maintenance_is_previewed_started_and_stopped() {
     assert!(first.is_some() && first < second, "{preview}");
     let wrong = browser
         .post("/maintenance", &[("what", "host"), ("name", "none"), ("kind", "Reboot"), ("cause", "HostMaintenance")]);
-    assert!(wrong.status == 422 && wrong.text().contains("No host is named &#39;none&#39;"), "{}", wrong.text());
+    assert!(wrong.status == 422 && wrong.text().contains("There is no host &#39;none&#39;"), "{}", wrong.text());
     assert_eq!(
         browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status,
         200,

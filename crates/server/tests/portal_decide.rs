@@ -109,7 +109,7 @@ fn what_is_wrong_with_a_plan_stands_at_its_field_and_what_was_typed_stays() {
     let long = "x".repeat(257);
     for (field, typed, says) in [
         ("name", "", "Name what shall be maintained."),
-        ("name", "wbe", "There is no"),
+        ("name", "wbe", "scale set is named"),
         ("at", "tomorrow", "is not a time"),
         ("at", "2026-03-01T11:00", "is in the past"),
         ("at", "2028-03-01T11:00", "400 days in advance"),
@@ -554,7 +554,7 @@ fn a_scenario_of_ones_own_is_refused_with_its_place_or_run() {
     assert_has(
         &answer,
         422,
-        &["id=\"wrong-text\">Line 4, column 1: the key &#39;restrat&#39;", "restrat = &#34;web_0&#34;"],
+        &["id=\"wrong-text\">Line 4, column 1: unknown key &#39;restrat&#39;", "restrat = &#34;web_0&#34;"],
     );
     let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nobody\"\n";
     assert_has(&browser.post("/test-kit", &[("form", "scenario"), ("text", unfit)]), 422, &["line 2 of the file"]);
@@ -563,7 +563,7 @@ fn a_scenario_of_ones_own_is_refused_with_its_place_or_run() {
         let text = "title = \"Mine\"\nsubject = \"web_0\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n";
         browser.post("/test-kit", &[("form", "scenario"), ("text", text), ("subject", name)])
     };
-    assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">There is no machine"]);
+    assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">No machine is named"]);
     assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a valid name."]);
     let right =
         "title = \"Mine\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\n";
