@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::Portal;
 use super::visitor::{Form, Visitor};
-use super::{group, kit, page};
-use forewarn_api::{CallError, next_deadline};
+use super::{group, page, test_kit};
+use forewarn_api::{Refused, next_deadline};
 
 /// A request of the API.
 pub struct Request {
@@ -32,8 +32,8 @@ impl Request {
     }
 
     /// Sends it in the visitor's name.
-    pub async fn send(self, service: &Portal, visitor: &Visitor) -> Result<Value, CallError> {
-        service.client(visitor.principal()).call(self.method, &self.path, self.body).await
+    pub async fn send(self, service: &Portal, visitor: &Visitor) -> Result<Value, Refused> {
+        service.call(visitor.principal(), self.method, &self.path, self.body).await
     }
 }
 
@@ -41,7 +41,7 @@ pub async fn act(State(service): State<Portal>, form: Form) -> Response {
     let back = back(form.text("back"));
     let done = match request(&service, &form) {
         Ok(request) => request.send(&service, &form.visitor).await,
-        Err(message) => Err(CallError::form(message)),
+        Err(message) => Err(Refused::form(message)),
     };
     match done {
         Ok(answer) => Redirect::to(&landing(form.text("act"), &answer, &back)).into_response(),
@@ -55,9 +55,9 @@ fn landing(act: &str, answer: &Value, back: &str) -> String {
         "restart" | "redeploy" | "perform-maintenance" | "evict" | "delete-machine" | "fail" | "lose" => {
             after(answer, back)
         }
-        "run" | "stop-run" => kit::at("runs"),
-        "clear-fault" => kit::at("faults"),
-        "advance-next" => kit::at("panel-clock-panel"),
+        "run" | "stop-run" => test_kit::at("runs"),
+        "clear-fault" => test_kit::at("faults"),
+        "advance-next" => test_kit::at("panel-clock-panel"),
         "delete-group" if answer["state"] != "Running" => "/".into(),
         _ => back.to_owned(),
     }
@@ -143,7 +143,8 @@ pub fn number(text: &str, label: &str) -> Result<u32, String> {
 
 /// A segment of a path.
 pub fn segment(text: &str) -> String {
-    forewarn_wire::percent::encode_component(text)
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    text.bytes().map(|byte| if plain(&byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const FILES: [(&str, &str, &str); 10] = [
     ("theme.js", SCRIPT, include_str!("assets/theme.js")),
     ("live.js", SCRIPT, include_str!("assets/live.js")),
     ("fragments.js", SCRIPT, include_str!("assets/fragments.js")),
-    ("shelves.js", SCRIPT, include_str!("assets/shelves.js")),
+    ("chunks.js", SCRIPT, include_str!("assets/chunks.js")),
     ("forms.js", SCRIPT, include_str!("assets/forms.js")),
     ("time.js", SCRIPT, include_str!("assets/time.js")),
     ("timeline.js", SCRIPT, include_str!("assets/timeline.js")),

@@ -6,9 +6,9 @@ use forewarn_core::{Event, EventId, EventKind, Operation, Status};
 use forewarn_store::HistoryQuery;
 
 use super::action::{Actions, Button, Tone};
-use super::foretell::Oracle;
 use super::machine::Facts;
 use super::page::{Drawn, Missing, Panel, Scene};
+use super::preview::Oracle;
 use super::{history, timeline, words};
 use forewarn_access::Role;
 

@@ -6,10 +6,10 @@ use askama::Template;
 use forewarn_core::{Group, GroupId, GroupKind, Machine, ScaleSet};
 
 use super::action::{Actions, Button, Tone};
-use super::foretell::Oracle;
 use super::machine::Facts;
 use super::page::{Drawn, Fragment, Missing, Panel, Scene};
-use super::{chosen, history, overview, plan, policy, set, sign_in, timeline, words};
+use super::preview::Oracle;
+use super::{history, overview, plan, policy, scale_set, selection, sign_in, timeline, words};
 use forewarn_access::Role;
 
 /// Machines on one page.
@@ -33,7 +33,7 @@ struct MachineRow {
 }
 
 #[derive(Template)]
-#[template(path = "set_row.html")]
+#[template(path = "scale_set_row.html")]
 struct SetRow {
     id: u64,
     sort: String,
@@ -55,7 +55,7 @@ struct More {
 }
 
 /// With what was typed into the forms of a set, when something is wrong with it.
-pub async fn draw(scene: &Scene, id: GroupId, from: usize, typed: Option<&set::Typed>) -> Result<Drawn, Missing> {
+pub async fn draw(scene: &Scene, id: GroupId, from: usize, typed: Option<&scale_set::Typed>) -> Result<Drawn, Missing> {
     let region = scene.region();
     let group = region.group(id).ok_or_else(|| Missing("There is no such group; it may have been deleted.".into()))?;
     let here = format!("/groups/{}", id.0);
@@ -69,7 +69,7 @@ pub async fn draw(scene: &Scene, id: GroupId, from: usize, typed: Option<&set::T
     .await;
     let mut panels = vec![Panel::one("facts", "Known", &facts(scene, group))];
     if let GroupKind::ScaleSet(of_set) = &group.kind {
-        panels.push(set::panel(scene, group, of_set, &here, typed));
+        panels.push(scale_set::panel(scene, group, of_set, &here, typed));
     }
     panels.push(actions(scene, group, &here));
     panels.push(policy::panel(scene, "policy", kind_of(group), &target(group), &group.policy, &here));
@@ -149,7 +149,7 @@ fn facts(scene: &Scene, group: &Group) -> Facts {
     ];
     if let GroupKind::ScaleSet(set) = &group.kind {
         facts.push(("Instances wanted", set.capacity.to_string()));
-        facts.push(("Upgrade mode", set::mode(set.upgrade_mode).into()));
+        facts.push(("Upgrade mode", scale_set::mode(set.upgrade_mode).into()));
         facts.push(("Instance termination notification", words::escaped(latest(set))));
         facts.push(("Without the latest model", behind(scene, group, set).count().to_string()));
     }
@@ -181,7 +181,7 @@ fn machines(scene: &Scene, group: &Group, from: usize, here: &str) -> Panel {
     let rows: Vec<Fragment> =
         members.into_iter().skip(from).take(MACHINES_PER_PAGE).map(|machine| row(scene, machine, newest)).collect();
     let more = More { from, shown: rows.len(), all, href: here.to_owned(), next: from + MACHINES_PER_PAGE };
-    let above = chosen::form(scene, group, here) + &sign_in::rendered(&more).0;
+    let above = selection::form(scene, group, here) + &sign_in::rendered(&more).0;
     Panel::new("machines", "Machines", rows).below(above).or("It has no machines.")
 }
 

@@ -13,17 +13,14 @@
 
 mod act;
 mod action;
-mod add_set;
 mod assets;
-mod chosen;
+mod chunk;
 mod confirm;
 mod event;
 mod field;
-mod foretell;
 mod group;
 mod history;
 mod hosts;
-mod kit;
 mod live;
 mod machine;
 mod maintenance;
@@ -31,11 +28,14 @@ mod overview;
 mod page;
 mod plan;
 mod policy;
+mod preview;
+mod scale_set;
+mod scale_set_wizard;
 mod scope;
-mod set;
+mod selection;
 mod shared;
-mod shelf;
 mod sign_in;
+mod test_kit;
 mod timeline;
 mod view;
 mod visitor;
@@ -94,12 +94,12 @@ pub fn routes<S: Clone + Send + Sync + 'static>(portal: &Portal) -> Router<S> {
         .route("/portal/session", get(sign_in::session))
         .route("/portal/sign-out", get(page::first).post(sign_in::out))
         .route("/portal/act", get(page::first).post(act::act))
-        .route("/scale-sets/add", get(page::show).post(add_set::submit))
-        .route("/groups/{group}", get(page::show).post(set::submit))
-        .route("/portal/chosen", get(page::first).post(chosen::submit))
+        .route("/scale-sets/add", get(page::show).post(scale_set_wizard::submit))
+        .route("/groups/{group}", get(page::show).post(scale_set::submit))
+        .route("/portal/chosen", get(page::first).post(selection::submit))
         .route("/maintenance", get(page::show).post(maintenance::submit))
         .route("/hosts", get(page::show).post(hosts::submit))
-        .route("/test-kit", get(page::show).post(kit::submit))
+        .route("/test-kit", get(page::show).post(test_kit::submit))
         .route("/portal/live", get(live::stream))
         .route("/portal/look", post(view::look))
         .route("/portal/assets/{file}", get(assets::get))

@@ -8,8 +8,8 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
 use super::action::{Actions, Button, Tone};
-use super::foretell::{Asked, Oracle};
 use super::page::{Drawn, Missing, Panel, Scene};
+use super::preview::{Asked, Oracle};
 use super::{history, plan, policy, timeline, words};
 use forewarn_access::Role;
 use forewarn_api_types::span::span_text;

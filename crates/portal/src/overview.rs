@@ -5,8 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_core::{Region, Scope, ScopeId, Status};
 
+use super::chunk::Shelving;
 use super::page::{Drawn, Panel, Scene};
-use super::shelf::Shelving;
 use super::timeline::{Life, Stage};
 use super::view::View;
 use super::{scope, sign_in, timeline, words};

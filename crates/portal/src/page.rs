@@ -13,13 +13,13 @@ use forewarn_wire::version::Version;
 use http::{StatusCode, Uri, header};
 
 use super::Portal;
+use super::chunk::Shelf;
 use super::field::Problems;
 use super::overview::{Show, Start};
-use super::shelf::Shelf;
 use super::view::View;
 use super::visitor::Visitor;
-use super::{add_set, event, group, hosts, kit, machine, maintenance, overview, plan, sign_in, words};
-use forewarn_api::CallError;
+use super::{event, group, hosts, machine, maintenance, overview, plan, scale_set_wizard, sign_in, test_kit, words};
+use forewarn_api::Refused;
 use forewarn_core::Snapshot;
 use forewarn_engine::clock::Kind;
 
@@ -198,7 +198,7 @@ impl Page {
             ["hosts"] => Some(Page::Hosts),
             ["hosts", name] => Some(Page::Host(unescaped(name)?)),
             ["maintenance"] => Some(Page::Maintenance(query)),
-            ["test-kit"] => Some(Page::Kit(query)),
+            ["test-test_kit"] => Some(Page::Kit(query)),
             _ => None,
         }
     }
@@ -225,11 +225,11 @@ impl Page {
             Page::Group { id, from } => group::draw(scene, *id, *from, None).await,
             Page::Event(id) => event::draw(scene, *id).await,
             Page::ScaleSets => Ok(group::draw_sets(scene)),
-            Page::AddSet => Ok(add_set::draw(scene)),
+            Page::AddSet => Ok(scale_set_wizard::draw(scene)),
             Page::Hosts => Ok(hosts::draw_all(scene, "", &Problems::default())),
             Page::Host(name) => hosts::draw_one(scene, name).await,
             Page::Maintenance(query) => Ok(maintenance::draw(scene, &plan::Typed::of_query(query))),
-            Page::Kit(query) => Ok(kit::draw(scene, &kit::Typed::of_query(query))),
+            Page::Kit(query) => Ok(test_kit::draw(scene, &test_kit::Typed::of_query(query))),
         }
     }
 }
@@ -275,7 +275,7 @@ pub fn page_at(here: &str) -> Option<Page> {
 }
 
 /// The page at `here`, with a refusal above it when there is one.
-pub async fn at(service: &Portal, visitor: &Visitor, here: &str, problem: Option<&CallError>) -> Response {
+pub async fn at(service: &Portal, visitor: &Visitor, here: &str, problem: Option<&Refused>) -> Response {
     let page = page_at(here);
     let scene = Scene::now(service, visitor, Look::First);
     let drawn = match page {

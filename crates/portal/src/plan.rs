@@ -7,7 +7,7 @@ use forewarn_core::{Cause, EventKind, Machine, Name, Plan, Region, Rejection, Ta
 use serde_json::{Value, json};
 
 use super::field::{Control, Field, Problems};
-use super::foretell::{Oracle, Stage};
+use super::preview::{Oracle, Stage};
 use super::visitor::Form;
 use super::{act, words};
 use forewarn_access::digest::digest_of;

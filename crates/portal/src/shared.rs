@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use forewarn_core::ScopeId;
 
-use super::kit::LastRun;
+use super::test_kit::LastRun;
 use super::timeline::Past;
 use super::view::Streams;
 use super::words;

@@ -2,7 +2,7 @@
 
 import { countdowns, localTimes } from "./time.js";
 import { layout } from "./timeline.js";
-import { filled } from "./shelves.js";
+import { filled } from "./chunks.js";
 
 export function place({ list, id, sort, html }) {
   const template = document.createElement("template");

@@ -1,7 +1,7 @@
 // One stream of what has changed. It says when it is lost, and comes back by itself.
 
 import { only, place, remove } from "./fragments.js";
-import { cut, looks, named } from "./shelves.js";
+import { cut, looks, named } from "./chunks.js";
 import { now, clockTime, setNow } from "./time.js";
 
 // The server speaks every ten seconds; longer silence means that it is gone, whatever the socket says.

@@ -2,7 +2,7 @@
 
 import { forms } from "./forms.js";
 import { connect } from "./live.js";
-import { watchShelves } from "./shelves.js";
+import { watchShelves } from "./chunks.js";
 import { clockTime, countdowns, localTimes, manual, now, timesAhead } from "./time.js";
 import { controls, tickTimeline } from "./timeline.js";
 

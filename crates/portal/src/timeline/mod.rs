@@ -7,10 +7,10 @@
 //!   past: what is over ───┘       └──▶ strands: by scope, folded when there are many
 //! ```
 
-mod ghosts;
+mod expected;
 mod lane;
 mod past;
-mod strands;
+mod scope_groups;
 mod window;
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::page::{Panel, Scene};
 use super::{sign_in, words};
 use forewarn_api::When;
 pub use past::Past;
-pub use strands::{SHELF, strands};
+pub use scope_groups::{SHELF, strands};
 use window::Window;
 
 /// More lanes than this nobody reads; the rest is found by searching.

@@ -57,7 +57,7 @@ pub struct LastRun {
 }
 
 #[derive(Template)]
-#[template(path = "kit_form.html")]
+#[template(path = "test_kit_form.html")]
 struct Shown<'a> {
     form: &'static str,
     fields: Vec<String>,

@@ -12,8 +12,8 @@ use super::Portal;
 use super::act::{Request, back, segment};
 use super::action::Tone;
 use super::confirm::Confirm;
-use super::foretell::{Asked, Oracle};
 use super::page::{self, Look, Scene};
+use super::preview::{Asked, Oracle};
 use super::visitor::Form;
 use super::{group, plan, sign_in, words};
 use forewarn_access::Role;
@@ -33,7 +33,7 @@ const CHOICES: [Choice; 6] =
     [Choice::Restart, Choice::Redeploy, Choice::Upgrade, Choice::Protect, Choice::Unprotect, Choice::Delete];
 
 #[derive(Template)]
-#[template(path = "chosen.html")]
+#[template(path = "selection.html")]
 struct Buttons<'a> {
     csrf: &'a str,
     back: &'a str,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_core::ScopeId;
 
-use super::ghosts::{Ghost, ghosts};
+use super::expected::{Ghost, ghosts};
 use super::lane::{Scope, Shapes};
 use super::{Life, Stage, frame, live};
+use crate::chunk::Shelving;
 use crate::overview::Wanted;
 use crate::page::{Fragment, Panel, Scene};
-use crate::shelf::Shelving;
 use crate::view::{Fold, View};
 use crate::words;
 
@@ -38,7 +38,7 @@ struct Strand {
 }
 
 #[derive(Template)]
-#[template(path = "strand.html")]
+#[template(path = "scope_group.html")]
 struct Head<'a> {
     number: u64,
     sort: &'a str,

@@ -8,8 +8,8 @@ use askama::Template;
 use forewarn_core::{Machine, Operation, OperationState, Region, Request, ScopeId, Timestamp};
 
 use super::window::Window;
-use crate::foretell::machines_of;
 use crate::page::{Fragment, Look, Scene};
+use crate::preview::machines_of;
 use crate::words;
 
 /// Domains of one roll-out that are drawn; when the others come is too far from known.
@@ -29,7 +29,7 @@ pub struct Ghost {
 }
 
 #[derive(Template)]
-#[template(path = "ghost.html")]
+#[template(path = "expected.html")]
 struct Lane<'a> {
     sort: &'a str,
     ghost: &'a Ghost,

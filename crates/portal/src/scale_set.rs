@@ -14,8 +14,8 @@ use super::act::{Request, back, notification, number, segment};
 use super::action::Tone;
 use super::confirm::Confirm;
 use super::field::{Control, Field, Problems};
-use super::foretell::Oracle;
 use super::page::{self, Look, Panel, Scene};
+use super::preview::Oracle;
 use super::visitor::Form;
 use super::{group, sign_in, words};
 use forewarn_access::Role;
@@ -31,7 +31,7 @@ pub struct Typed {
 }
 
 #[derive(Template)]
-#[template(path = "set_forms.html")]
+#[template(path = "scale_set_forms.html")]
 struct Forms<'a> {
     typed: &'a Typed,
     here: &'a str,
@@ -40,7 +40,7 @@ struct Forms<'a> {
 }
 
 #[derive(Template)]
-#[template(path = "set_model.html")]
+#[template(path = "scale_set_model.html")]
 struct Model<'a> {
     target: &'a str,
     back: &'a str,

@@ -21,7 +21,7 @@ use forewarn_api::SUBSCRIPTION_DEFAULT;
 const HERE: &str = "/scale-sets/add";
 
 #[derive(Template)]
-#[template(path = "add_set.html")]
+#[template(path = "scale_set_wizard.html")]
 struct Wizard<'a> {
     typed: &'a Typed,
     problems: &'a Problems,

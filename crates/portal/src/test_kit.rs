@@ -1,4 +1,4 @@
-//! The test kit: the clock, scenarios that ship and one's own, faults. Its forms are in `kit/forms.rs`.
+//! The test kit: the clock, scenarios that ship and one's own, faults. Its forms are in `test_kit/forms.rs`.
 
 mod forms;
 
