@@ -1,18 +1,19 @@
-//! What can be done on a page: buttons that open, say what will happen, and then do it.
+//! Action buttons. A button opens a preview of what will happen and asks for confirmation.
 
 use askama::Template;
 
-use super::page::{Fragment, Panel, Scene};
-use super::{sign_in, words};
+use super::fragment::Fragment;
+use super::panel::Panel;
+use super::scene::Scene;
+use super::{html, words};
 use forewarn_access::Role;
 
-/// A button and what is said before it does what it says.
 pub struct Button {
     pub act: &'static str,
     pub label: &'static str,
-    /// HTML.
-    pub foretold: String,
-    /// HTML of fields that it takes.
+    /// HTML that says what will happen.
+    pub preview: String,
+    /// HTML of additional fields.
     pub fields: String,
     pub needs: Role,
     pub tone: Tone,
@@ -20,12 +21,12 @@ pub struct Button {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    Calm,
+    Normal,
     /// Something is lost.
     Danger,
 }
 
-/// The buttons of one thing.
+/// The buttons of a page, all for the same target.
 pub struct Actions<'s> {
     scene: &'s Scene,
     target: String,
@@ -35,7 +36,7 @@ pub struct Actions<'s> {
 
 #[derive(Template)]
 #[template(path = "action.html")]
-struct Shown<'a> {
+struct ButtonTemplate<'a> {
     id: &'a str,
     sort: &'a str,
     button: &'a Button,
@@ -47,7 +48,7 @@ struct Shown<'a> {
 
 #[derive(Template)]
 #[template(path = "link.html")]
-struct Link<'a> {
+struct LinkTemplate<'a> {
     id: &'a str,
     sort: &'a str,
     label: &'a str,
@@ -55,21 +56,21 @@ struct Link<'a> {
 }
 
 impl Button {
-    pub fn new(act: &'static str, label: &'static str, foretold: String, needs: Role, tone: Tone) -> Button {
-        Button { act, label, foretold, fields: String::new(), needs, tone }
+    pub fn new(act: &'static str, label: &'static str, preview: String, needs: Role, tone: Tone) -> Button {
+        Button { act, label, preview, fields: String::new(), needs, tone }
     }
 
-    pub fn with(self, fields: String) -> Button {
+    pub fn with_fields(self, fields: String) -> Button {
         Button { fields, ..self }
     }
 
-    /// As an element with this id.
-    pub fn html(&self, scene: &Scene, (id, sort): (&str, &str), target: &str, back: &str) -> String {
-        let (allowed, csrf) = (scene.visitor.may(self.needs), scene.visitor.session.csrf.as_str());
-        sign_in::rendered(&Shown { id, sort, button: self, target, allowed, csrf, back }).0
+    /// Renders the button as an element with this ID.
+    pub fn render(&self, scene: &Scene, (id, sort): (&str, &str), target: &str, back: &str) -> String {
+        let (allowed, csrf) = (scene.visitor.has_role(self.needs), scene.visitor.session.csrf.as_str());
+        html::render(&ButtonTemplate { id, sort, button: self, target, allowed, csrf, back })
     }
 
-    fn needed(&self) -> String {
+    fn role_needed(&self) -> String {
         words::role_needed(self.needs)
     }
 
@@ -86,31 +87,31 @@ impl<'s> Actions<'s> {
     #[must_use]
     pub fn button(self, button: Button) -> Actions<'s> {
         let target = self.target.clone();
-        self.button_of(&target, button)
+        self.button_for(&target, button)
     }
 
-    /// One that is about something else.
+    /// Adds a button for another target.
     #[must_use]
-    pub fn button_of(mut self, target: &str, button: Button) -> Actions<'s> {
-        let (id, sort) = (format!("do-{}", button.act), self.next());
-        let html = button.html(self.scene, (&id, &sort), target, &self.back);
+    pub fn button_for(mut self, target: &str, button: Button) -> Actions<'s> {
+        let (id, sort) = (format!("do-{}", button.act), self.next_sort());
+        let html = button.render(self.scene, (&id, &sort), target, &self.back);
         self.fragments.push(Fragment { id, sort, html });
         self
     }
 
-    /// Something with a page of its own.
+    /// Adds a link to a page with a form.
     #[must_use]
     pub fn link(mut self, act: &str, label: &str, href: &str) -> Actions<'s> {
-        let (id, sort) = (format!("do-{act}"), self.next());
-        self.fragments.push(Fragment::of(&id, &sort, &Link { id: &id, sort: &sort, label, href }));
+        let (id, sort) = (format!("do-{act}"), self.next_sort());
+        self.fragments.push(Fragment::render(&id, &sort, &LinkTemplate { id: &id, sort: &sort, label, href }));
         self
     }
 
-    pub fn panel(self) -> Panel {
+    pub fn into_panel(self) -> Panel {
         Panel::new("actions", "Actions", self.fragments)
     }
 
-    fn next(&self) -> String {
+    fn next_sort(&self) -> String {
         format!("{:02}", self.fragments.len())
     }
 }

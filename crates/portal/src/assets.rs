@@ -1,4 +1,4 @@
-//! Script and style, as they are in the program.
+//! Scripts, styles and images, embedded in the binary.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -26,16 +26,16 @@ pub async fn get(Path(file): Path<String>, headers: HeaderMap) -> Response {
     let Some((_, kind, text)) = FILES.iter().find(|(name, _, _)| *name == file) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let tag = tag(text);
-    // After an update of the program the next page brings its own; until then the browser need not fetch it again.
-    let known = [(header::ETAG, tag.clone()), (header::CACHE_CONTROL, "no-cache".into())];
-    if headers.get(header::IF_NONE_MATCH).is_some_and(|asked| asked == tag.as_str()) {
-        return (StatusCode::NOT_MODIFIED, known).into_response();
+    let tag = compute_etag(text);
+    // Browsers revalidate each time, so that a new version of the server takes effect with the next page.
+    let caching = [(header::ETAG, tag.clone()), (header::CACHE_CONTROL, "no-cache".into())];
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|held| held == tag.as_str()) {
+        return (StatusCode::NOT_MODIFIED, caching).into_response();
     }
-    (known, [(header::CONTENT_TYPE, *kind)], *text).into_response()
+    (caching, [(header::CONTENT_TYPE, *kind)], *text).into_response()
 }
 
-fn tag(text: &str) -> String {
+fn compute_etag(text: &str) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     format!("\"{:016x}\"", hasher.finish())

@@ -1,43 +1,45 @@
-//! A long list in stretches. Those that the viewer looks at have their content; the others are a link to the page that
-//! begins with them, which script replaces when they come near.
+//! Long lists, split into chunks of a fixed size. Chunks near the viewport have content; the others are a link to the page
+//! that starts with them, which the script replaces when they come near.
 
-use super::page::Fragment;
+use super::fragment::Fragment;
 use super::view::View;
 
-pub struct Shelf {
+pub struct Chunk {
     pub id: String,
+    /// Address of the page that starts with this chunk.
     pub href: String,
-    pub about: String,
-    /// Nothing: nobody looks at it.
+    pub link_text: String,
+    /// `None` if the chunk is not near the viewport.
     pub fragments: Option<Vec<Fragment>>,
 }
 
-/// How a list is cut.
-pub struct Shelving<'a> {
+/// How a list is split.
+pub struct Chunking<'a> {
     pub list: &'static str,
+    /// Items per chunk.
     pub size: usize,
     pub view: &'a View,
-    /// What its items are called.
+    /// Plural name of the items, for links.
     pub noun: &'a str,
-    /// The page's address, to which `field` is added.
+    /// Address of the page, to which `field` is added.
     pub address: &'a str,
     pub field: &'static str,
 }
 
-impl Shelving<'_> {
-    pub fn shelves<T>(&self, items: &[T], mut draw: impl FnMut(&T) -> Vec<Fragment>) -> Vec<Shelf> {
-        let mut shelves = Vec::new();
-        for (number, stretch) in items.chunks(self.size).enumerate() {
+impl Chunking<'_> {
+    pub fn split<T>(&self, items: &[T], mut render: impl FnMut(&T) -> Vec<Fragment>) -> Vec<Chunk> {
+        let mut chunks = Vec::new();
+        for (number, chunk) in items.chunks(self.size).enumerate() {
             let first = number * self.size;
             let id = format!("{}-{number}", self.list);
-            let is_seen = self.view.has(self.list, number);
-            shelves.push(Shelf {
+            let is_near = self.view.has_chunk(self.list, number);
+            chunks.push(Chunk {
                 href: format!("{}{}={first}#{id}", self.address, self.field),
                 id,
-                about: format!("{} {} to {} of {}", self.noun, first + 1, first + stretch.len(), items.len()),
-                fragments: is_seen.then(|| stretch.iter().flat_map(&mut draw).collect()),
+                link_text: format!("{} {} to {} of {}", self.noun, first + 1, first + chunk.len(), items.len()),
+                fragments: is_near.then(|| chunk.iter().flat_map(&mut render).collect()),
             });
         }
-        shelves
+        chunks
     }
 }

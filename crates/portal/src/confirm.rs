@@ -1,19 +1,18 @@
-//! A page between a form and what comes of it, for what is asked of several machines at once: what will happen, and a
-//! button that does it.
+//! The confirmation page for actions on several machines: a preview for each, and a button that performs the action.
 
 use askama::Template;
 
 use super::action::Tone;
-use super::page::{Drawn, Panel};
-use super::sign_in;
+use super::html;
+use super::panel::{PageContent, Panel};
 
 #[derive(Template)]
 #[template(path = "confirm.html")]
-pub struct Confirm<'a> {
+pub struct Confirmation<'a> {
     pub title: String,
-    /// Whom it is about, and a sentence of HTML.
-    pub told: Vec<(String, String)>,
-    /// Where the form goes.
+    /// Names, each with a preview in HTML.
+    pub previews: Vec<(String, String)>,
+    /// The address that the form is sent to.
     pub action: &'a str,
     pub fields: Vec<(&'a str, &'a str)>,
     pub label: &'static str,
@@ -22,11 +21,11 @@ pub struct Confirm<'a> {
     pub csrf: &'a str,
 }
 
-impl Confirm<'_> {
-    pub fn draw(&self) -> Drawn {
-        // Above the list and not in it: the stream of the page behind it does not touch it.
-        let panel = Panel::new("confirm", "What will happen", Vec::new()).below(sign_in::rendered(self).0);
-        Drawn { title: self.title.clone(), lead: String::new(), panels: vec![panel] }
+impl Confirmation<'_> {
+    pub fn render(&self) -> PageContent {
+        // Above the list and not in it, so that live updates of the page behind do not replace it.
+        let panel = Panel::new("confirm", "Preview", Vec::new()).with_html_before(html::render(self));
+        PageContent { title: self.title.clone(), lead: String::new(), panels: vec![panel] }
     }
 
     fn is_danger(&self) -> bool {

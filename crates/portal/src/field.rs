@@ -1,17 +1,18 @@
-//! A labelled control of a form: what was typed stays in it, and what is wrong with it is said beside it.
+//! Labeled form controls. They keep what was typed and show errors next to the field.
 
 use std::collections::HashMap;
 
 use askama::Template;
 
-use super::sign_in::rendered;
-use forewarn_api::ResourceName;
+use super::html;
+use forewarn_api::Word;
+use forewarn_api_types::span::span;
 
-/// What is wrong, by the name of the field.
+/// Errors by field.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
-    said: HashMap<&'static str, String>,
-    /// The one that was found first has the focus: problems are looked for in the order of the fields.
+    messages: HashMap<&'static str, String>,
+    /// The first field with an error gets the focus. Fields are checked in the order in which they are shown.
     first: Option<&'static str>,
 }
 
@@ -21,47 +22,47 @@ pub struct Field<'a> {
     pub name: &'static str,
     pub label: &'a str,
     pub value: &'a str,
-    /// What may be typed, or what it means to type nothing.
+    /// The format and the default.
     pub hint: &'a str,
     pub control: Control<'a>,
     pub problem: &'a str,
-    /// Whether the page opens here.
     pub has_focus: bool,
-    /// Of a form whose first choice decides which fields it has: the choices that have this one, separated by blanks.
+    /// If the first choice of the form decides which fields apply: the choices that have this field, separated by spaces.
     pub only_for: &'a str,
 }
 
-/// How it is filled in.
 pub enum Control<'a> {
     Line,
-    /// A line with names to choose from, in the list with this id.
-    Named(&'a str),
+    /// A line with suggestions from the list with this ID.
+    Suggested(&'a str),
     Number,
-    /// UTC; script shows the reader's zone.
+    /// A time in UTC. The script shows it in the reader's time zone.
     Time,
     Text,
-    /// Values and what people read.
+    /// Values with their labels.
     Choice(Vec<(&'a str, &'a str)>),
-    Tick,
+    Checkbox,
 }
 
 impl Problems {
+    /// Adds an error. The first error of a field wins.
     pub fn add(&mut self, field: &'static str, problem: impl Into<String>) {
-        self.said.entry(field).or_insert_with(|| problem.into());
+        self.messages.entry(field).or_insert_with(|| problem.into());
         self.first.get_or_insert(field);
     }
 
-    /// What is wrong is kept, and nothing comes of it.
+    /// The value of a result, after recording its error.
     pub fn take<T>(&mut self, field: &'static str, result: Result<T, String>) -> Option<T> {
         result.map_err(|problem| self.add(field, problem)).ok()
     }
 
+    /// The error of a field, or an empty text.
     pub fn of(&self, field: &str) -> &str {
-        self.said.get(field).map_or("", String::as_str)
+        self.messages.get(field).map_or("", String::as_str)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.said.is_empty()
+        self.messages.is_empty()
     }
 
     pub fn is_first(&self, field: &str) -> bool {
@@ -83,11 +84,11 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub fn as_(self, control: Control<'a>) -> Field<'a> {
+    pub fn with_control(self, control: Control<'a>) -> Field<'a> {
         Field { control, ..self }
     }
 
-    pub fn hint(self, hint: &'a str) -> Field<'a> {
+    pub fn with_hint(self, hint: &'a str) -> Field<'a> {
         Field { hint, ..self }
     }
 
@@ -95,20 +96,20 @@ impl<'a> Field<'a> {
         Field { only_for: choices, ..self }
     }
 
-    pub fn html(&self) -> String {
-        rendered(self).0
+    pub fn render(&self) -> String {
+        html::render(self)
     }
 
     fn is_on(&self) -> bool {
         self.value == "on"
     }
 
-    fn is_chosen(&self, option: &str) -> bool {
+    fn is_selected(&self, option: &str) -> bool {
         self.value == option
     }
 
-    /// What a reader hears beside the label.
-    fn described(&self) -> String {
+    /// Attributes for screen readers and the focus.
+    fn attributes(&self) -> String {
         let ids = [("hint", self.hint), ("wrong", self.problem)];
         let ids: Vec<String> =
             ids.iter().filter(|(_, text)| !text.is_empty()).map(|(what, _)| format!("{what}-{}", self.name)).collect();
@@ -120,10 +121,35 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A name, as people are told of it.
-pub fn name(text: &str) -> Result<ResourceName, String> {
+pub fn parse_name(text: &str) -> Result<Word, String> {
     match text {
-        "" => Err("Write a name.".into()),
-        text => ResourceName::new(text.to_owned()).map_err(|problem| format!("{problem}.")),
+        "" => Err("Enter a name.".into()),
+        text => Word::new(text.to_owned()).map_err(|problem| format!("{problem}.")),
+    }
+}
+
+pub fn parse_number(text: &str, label: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{label} must be a whole number, not '{text}'."))
+}
+
+pub fn parse_seconds(label: &str, text: &str) -> Result<u64, String> {
+    let read = span(text).map_err(|must| format!("{label} must be {must}."))?;
+    if read.subsec_millis() > 0 { Err(format!("{label} must be in whole seconds.")) } else { Ok(read.as_secs()) }
+}
+
+/// An empty field has no value.
+pub fn parse_optional<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text.is_empty() { Ok(None) } else { parse(text).map(Some) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_whole_seconds() {
+        assert_eq!(parse_seconds("It", "1h30m"), Ok(5400));
+        assert!(parse_seconds("It", "1s500ms").unwrap_err().contains("whole seconds"));
+        assert!(parse_seconds("It", "soon").unwrap_err().contains("such as 90s"));
     }
 }

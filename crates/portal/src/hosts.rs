@@ -1,4 +1,5 @@
-//! Hosts: which there are, registering one; one host with its machines by scope, what is done with it, what happened.
+//! The list of hosts with the registration form, and the page of a host: machines by event group, operations, timeline,
+//! history; actions.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +7,29 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{EventKind, Host, Machine, Operation, Request, ScopeId, Target};
-use http::{Method, StatusCode};
+use http::StatusCode;
 
-use super::Portal;
-use super::act::segment;
 use super::action::{Actions, Button, Tone};
+use super::facts::Facts;
 use super::field::{self, Field, Problems};
-use super::machine::Facts;
-use super::maintenance::operations_panel;
-use super::page::{self, Drawn, Fragment, Look, Missing, Panel, Scene};
-use super::preview::Oracle;
+use super::fragment::Fragment;
+use super::html::RenderMode;
+use super::maintenance::render_operations;
+use super::panel::{NotFound, PageContent, Panel};
+use super::preview::Preview;
+use super::request::ApiRequest;
+use super::scene::Scene;
+use super::scope::{Chip, chip_of};
 use super::visitor::Form;
-use super::{history, overview, plan, sign_in, timeline, words};
+use super::{Portal, address, frame, history, html, plan, timeline, words};
 use forewarn_access::Role;
 
 const HERE: &str = "/hosts";
 
-/// Hosts on the page; more are found by their name in the address.
+/// Hosts per page. Others are reached by the name in the address.
 const HOSTS_MAX: usize = 1000;
 
-/// Machines of one host on its page.
+/// Machines per page.
 const MACHINES_MAX: usize = 1000;
 
 #[derive(Template)]
@@ -40,7 +44,7 @@ struct HostRow {
 
 #[derive(Template)]
 #[template(path = "host_form.html")]
-struct Register<'a> {
+struct RegistrationForm<'a> {
     field: String,
     csrf: &'a str,
     allowed: bool,
@@ -48,28 +52,29 @@ struct Register<'a> {
 
 #[derive(Template)]
 #[template(path = "host_scope.html")]
-struct OnHost {
+struct HostScope {
     id: String,
     sort: String,
     scope: words::ScopeName,
-    listening: bool,
-    chips: Vec<(u32, overview::Chip)>,
+    has_handler: bool,
+    chips: Vec<(u32, Chip)>,
 }
 
-pub fn draw_all(scene: &Scene, typed: &str, problems: &Problems) -> Drawn {
-    let rows = scene.region().hosts().take(HOSTS_MAX).map(|host| row(scene, host)).collect();
-    let field = Field::new("name", "Name", typed, problems).html();
-    let form = Register { field, csrf: &scene.visitor.session.csrf, allowed: scene.visitor.may(Role::Owner) };
+pub fn render_all(scene: &Scene, name: &str, problems: &Problems) -> PageContent {
+    let rows = scene.region().hosts().take(HOSTS_MAX).map(|host| render_row(scene, host)).collect();
+    let field = Field::new("name", "Name", name, problems).render();
+    let form =
+        RegistrationForm { field, csrf: &scene.visitor.session.csrf, allowed: scene.visitor.has_role(Role::Owner) };
     let panel = Panel::new("hosts", "Hosts", rows)
-        .or("No host is known. Register one, or name it when a machine is registered.");
-    let register = Panel::new("register", "Register a host", Vec::new()).below(sign_in::rendered(&form).0);
-    Drawn { title: "Hosts".into(), lead: String::new(), panels: vec![panel, register] }
+        .or_empty_text("No hosts. Register one here, or name a host when you register a machine.");
+    let register = Panel::new("register", "Register a host", Vec::new()).with_html_before(html::render(&form));
+    PageContent { title: "Hosts".into(), lead: String::new(), panels: vec![panel, register] }
 }
 
-fn row(scene: &Scene, host: &Host) -> Fragment {
+fn render_row(scene: &Scene, host: &Host) -> Fragment {
     let region = scene.region();
     let machines = || region.machines_on(&host.name);
-    let id = format!("host-{}", segment(&host.name));
+    let id = format!("host-{}", address::encode_segment(&host.name));
     let row = HostRow {
         id: id.clone(),
         sort: host.name.to_string(),
@@ -77,14 +82,14 @@ fn row(scene: &Scene, host: &Host) -> Fragment {
         machines: machines().count(),
         events: machines().filter(|machine| region.events_of(machine.id).next().is_some()).count(),
     };
-    Fragment::of(id, host.name.to_string(), &row)
+    Fragment::render(id, host.name.to_string(), &row)
 }
 
-pub async fn draw_one(scene: &Scene, name: &str) -> Result<Drawn, Missing> {
+pub async fn render_one(scene: &Scene, name: &str) -> Result<PageContent, NotFound> {
     let region = scene.region();
     let host =
-        region.host(name).ok_or_else(|| Missing(format!("There is no host '{name}'; it may have been removed.")))?;
-    let here = words::host_href(name);
+        region.host(name).ok_or_else(|| NotFound(format!("Host '{name}' does not exist or has been removed.")))?;
+    let here = address::of_host(name);
     let is_on = |machine: &Machine| machine.host.as_ref() == Some(&host.name);
     let names: Vec<(Option<u64>, &str)> =
         region.machines_on(&host.name).map(|machine| (Some(machine.scope.0), &*machine.name)).collect();
@@ -94,21 +99,21 @@ pub async fn draw_one(scene: &Scene, name: &str) -> Result<Drawn, Missing> {
     let is_named = |row: &forewarn_store::HistoryRow| {
         row.machines.iter().any(|machine| names.contains(&(row.scope, machine.as_str())))
     };
-    let lives = timeline::lives(scene, |_, event| of_host(event), is_named).await;
-    let operations = region.operations().filter(|operation| is_of(operation, host));
+    let events = timeline::find_events(scene, |_, event| of_host(event), is_named).await;
+    let operations = region.operations().filter(|operation| targets_host(operation, host));
     let panels = vec![
-        Panel::one("facts", "Known", &facts(scene, host)),
-        actions(scene, host, &here),
-        machines(scene, host),
-        operations_panel(scene, "Operations", operations).or("Nothing was asked for this host lately."),
-        timeline::panel(scene, &lives),
-        history::panel_of(scene, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
+        Panel::with_content("facts", "Details", &list_facts(scene, host)),
+        render_actions(scene, host, &here),
+        render_machines(scene, host),
+        render_operations(scene, "Operations", operations).or_empty_text("No recent operations."),
+        timeline::render_panel(scene, &events),
+        history::render_filtered_panel(scene, |row| is_named(row) || row.target.as_deref() == Some(name)).await,
     ];
     let lead = "<p class=\"crumbs\"><a href=\"/hosts\">Hosts</a> / Host</p>".to_owned();
-    Ok(Drawn { title: name.to_owned(), lead, panels })
+    Ok(PageContent { title: name.to_owned(), lead, panels })
 }
 
-fn is_of(operation: &Operation, host: &Host) -> bool {
+fn targets_host(operation: &Operation, host: &Host) -> bool {
     match &operation.request {
         Request::Maintain { target, .. } | Request::Fail { target, .. } => *target == Target::Host(host.name.clone()),
         Request::Restart { .. }
@@ -119,7 +124,7 @@ fn is_of(operation: &Operation, host: &Host) -> bool {
     }
 }
 
-fn facts(scene: &Scene, host: &Host) -> Facts {
+fn list_facts(scene: &Scene, host: &Host) -> Facts {
     let region = scene.region();
     let machines = || region.machines_on(&host.name);
     let scopes: std::collections::BTreeSet<ScopeId> = machines().map(|machine| machine.scope).collect();
@@ -127,62 +132,61 @@ fn facts(scene: &Scene, host: &Host) -> Facts {
     Facts {
         facts: vec![
             ("Machines", machines().count().to_string()),
-            ("Documents", format!("{}, {on} listened to", scopes.len())),
+            ("Event groups", format!("{}, {on} with a handler", scopes.len())),
         ],
     }
 }
 
-fn actions(scene: &Scene, host: &Host, here: &str) -> Panel {
+fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
     let is_empty = scene.region().machines_on(&host.name).next().is_none();
     if is_empty {
-        let told = format!("{} is forgotten. No machine is on it.", words::escaped(&host.name));
-        let remove = Button::new("remove-host", "Remove", told, Role::Owner, Tone::Danger);
-        return Actions::new(scene, &*host.name, HERE).button(remove).panel();
+        let consequences = format!("{} is removed. It has no machines.", words::escape_html(&host.name));
+        let remove = Button::new("remove-host", "Remove", consequences, Role::Owner, Tone::Danger);
+        return Actions::new(scene, &*host.name, HERE).button(remove).into_panel();
     }
-    let fails = |act, label, kind| {
-        Button::new(act, label, Oracle::of(scene).host_failure(host, kind), Role::Owner, Tone::Danger)
+    let fail = |act, label, kind| {
+        Button::new(act, label, Preview::of(scene).describe_host_failure(host, kind), Role::Owner, Tone::Danger)
     };
     Actions::new(scene, &*host.name, here)
-        .link("plan", "Plan maintenance", &plan::prefilled("host", &host.name))
-        .button(fails("fail-host", "Hardware failure: restart", EventKind::Reboot))
-        .button(fails("lose-host", "Hardware failure: another host", EventKind::Redeploy))
-        .panel()
+        .link("plan", "Plan maintenance", &plan::address_with("host", &host.name))
+        .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot))
+        .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy))
+        .into_panel()
 }
 
-/// By the document that they share.
-fn machines(scene: &Scene, host: &Host) -> Panel {
+/// Machines by event group.
+fn render_machines(scene: &Scene, host: &Host) -> Panel {
     let region = scene.region();
     let mut scopes: BTreeMap<ScopeId, Vec<&Machine>> = BTreeMap::new();
     for machine in region.machines_on(&host.name).take(MACHINES_MAX) {
         scopes.entry(machine.scope).or_default().push(machine);
     }
     let scopes = scopes.into_iter().filter_map(|(id, machines)| Some((region.scope(id)?, machines)));
-    let shown = scopes.map(|(scope, machines)| {
+    let rows = scopes.map(|(scope, machines)| {
         let (id, name) = (format!("scope-{}", scope.id.0), words::scope(region, scope));
-        let on_host = OnHost {
+        let on_host = HostScope {
             id: id.clone(),
             sort: name.name.clone(),
-            listening: region.is_on(scope.id),
-            chips: machines.iter().map(|machine| (machine.update_domain, overview::chip(region, machine))).collect(),
+            has_handler: region.is_on(scope.id),
+            chips: machines.iter().map(|machine| (machine.update_domain, chip_of(region, machine))).collect(),
             scope: name,
         };
-        Fragment::of(id, on_host.sort.clone(), &on_host)
+        Fragment::render(id, on_host.sort.clone(), &on_host)
     });
-    Panel::new("machines", "Machines on it, by document", shown.collect()).or("No machine is on it.")
+    Panel::new("machines", "Machines by event group", rows.collect()).or_empty_text("No machines on this host.")
 }
 
 /// Registers a host.
-pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
+pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let name = form.text("name");
     let mut problems = Problems::default();
-    let checked = field::name(name);
-    if problems.take("name", checked).is_some() {
-        match service.client(form.visitor.principal()).call(Method::PUT, &words::host_href(name), None).await {
-            Ok(_) => return Redirect::to(&words::host_href(name)).into_response(),
+    if problems.take("name", field::parse_name(name)).is_some() {
+        match ApiRequest::put(address::of_host(name)).send(&portal, &form.visitor).await {
+            Ok(_) => return Redirect::to(&address::of_host(name)).into_response(),
             Err(refused) => problems.add("name", refused.message),
         }
     }
-    let scene = Scene::now(&service, &form.visitor, Look::First);
-    let drawn = draw_all(&scene, name, &problems);
-    (StatusCode::UNPROCESSABLE_ENTITY, page::framed(&scene, HERE, &drawn, "")).into_response()
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    let content = render_all(&scene, name, &problems);
+    (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &content, "")).into_response()
 }

@@ -1,40 +1,52 @@
-//! The portal: pages for people, rendered here and kept current by one stream. No framework, no build step; script
-//! and style are some files that are in the program.
+//! The web console. Pages are rendered on the server and kept current by one stream per page. There is no framework and no
+//! build step; scripts and styles are embedded in the binary.
 //!
 //! ```text
-//!  request ─▶ door (Host, Origin) ─▶ visitor (cookie) ─▶ Page ─▶ panels of fragments ─▶ HTML
-//!                                        │                             └─▶ live: those that changed, of what
-//!                                        │                                 the viewer looks at (view)
-//!                                        └─▶ act (CSRF token) ─▶ the native API, in the visitor's name
+//!  request ─▶ door (Host, Origin) ─▶ visitor (cookie) ─▶ page ─▶ panels of fragments ─▶ HTML
+//!                                        │                            └─▶ live: changed fragments that are on
+//!                                        │                                screen (view)
+//!                                        └─▶ submit (CSRF token) ─▶ native API, with the visitor's role
 //! ```
 //!
-//! It decides nothing and has no commands of its own: what is done here is a request of the native API. Nothing
-//! about the fleet is shown to who is not signed in.
+//! The portal has no commands of its own: every action is a request of the native API. Without a session it shows nothing
+//! about the fleet.
+//!
+//! Modules, from top to bottom: `live`, `submit` and `page` dispatch to the module of each page; those use the parts that
+//! pages share (`timeline`, `preview`, `history`, `action`, …), which are rendered from a `scene` into `panel`s.
 
-mod act;
 mod action;
+mod address;
 mod assets;
 mod chunk;
 mod confirm;
 mod event;
+mod facts;
 mod field;
+mod fragment;
+mod frame;
 mod group;
 mod history;
 mod hosts;
+mod html;
 mod live;
 mod machine;
 mod maintenance;
 mod overview;
 mod page;
+mod panel;
 mod plan;
 mod policy;
 mod preview;
+mod request;
 mod scale_set;
 mod scale_set_wizard;
+mod scene;
 mod scope;
 mod selection;
 mod shared;
 mod sign_in;
+mod sign_in_page;
+mod submit;
 mod test_kit;
 mod timeline;
 mod view;
@@ -52,10 +64,10 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderValue, Method, header};
 
-use forewarn_api::{ApiError, Service, check_host_and_origin, is_api_path};
+use forewarn_api::{ApiError, Service, check_door, is_api_path};
 use shared::Shared;
 
-/// The API, and what the portal's pages share.
+/// The API, with state that the portal's pages share.
 #[derive(Clone)]
 pub struct Portal {
     service: Service,
@@ -68,7 +80,7 @@ impl Portal {
     }
 }
 
-/// Pages use the API like any other client of it.
+/// Pages call the API directly.
 impl Deref for Portal {
     type Target = Service;
 
@@ -77,8 +89,8 @@ impl Deref for Portal {
     }
 }
 
-/// No script, style, picture or connection from anywhere else, and no frames. On every answer of the management
-/// listener, so that no path is forgotten.
+/// No scripts, styles, images or connections from other sites, and no frames. Set on every response of the management
+/// listener, so that no path can miss it.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 );
@@ -86,46 +98,47 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 pub fn routes<S: Clone + Send + Sync + 'static>(portal: &Portal) -> Router<S> {
     let mut router = Router::new();
     for path in page::PATHS {
-        router = router.route(path, get(page::show));
+        router = router.route(path, get(page::get));
     }
     router
-        .route("/portal/sign-in", get(sign_in::with_code).post(sign_in::at_once))
-        .route("/portal", get(page::first))
-        .route("/portal/session", get(sign_in::session))
-        .route("/portal/sign-out", get(page::first).post(sign_in::out))
-        .route("/portal/act", get(page::first).post(act::act))
-        .route("/scale-sets/add", get(page::show).post(scale_set_wizard::submit))
-        .route("/groups/{group}", get(page::show).post(scale_set::submit))
-        .route("/portal/chosen", get(page::first).post(selection::submit))
-        .route("/maintenance", get(page::show).post(maintenance::submit))
-        .route("/hosts", get(page::show).post(hosts::submit))
-        .route("/test-kit", get(page::show).post(test_kit::submit))
-        .route("/portal/live", get(live::stream))
-        .route("/portal/look", post(view::look))
+        .route("/portal/sign-in", get(sign_in::sign_in_with_code).post(sign_in::sign_in_without_token))
+        .route("/portal", get(page::redirect_to_overview))
+        .route("/portal/session", get(sign_in::check_session))
+        .route("/portal/sign-out", get(page::redirect_to_overview).post(sign_in::sign_out))
+        .route("/portal/act", get(page::redirect_to_overview).post(submit::submit_action))
+        .route("/portal/selection", get(page::redirect_to_overview).post(submit::submit_selection))
+        .route("/groups/{group}", get(page::get).post(submit::submit_scale_set))
+        .route("/scale-sets/add", get(page::get).post(scale_set_wizard::submit))
+        .route("/maintenance", get(page::get).post(maintenance::submit))
+        .route("/hosts", get(page::get).post(hosts::submit))
+        .route("/test-kit", get(page::get).post(test_kit::submit))
+        .route("/portal/live", get(live::open_stream))
+        .route("/portal/view", post(live::set_view))
         .route("/portal/assets/{file}", get(assets::get))
-        .layer(middleware::from_fn_with_state(portal.clone(), door))
+        .layer(middleware::from_fn_with_state(portal.clone(), check_request))
         .with_state(portal.clone())
 }
 
+/// Adds the security headers to a response.
 pub async fn with_policy(mut answer: Response) -> Response {
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Not "no-referrer": with that browsers send forms of ours with `Origin: null`, which the door refuses.
+    // With "no-referrer", browsers would send our own forms with `Origin: null`, which is refused.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     answer
 }
 
-/// Where nothing is, browsers get a page: that there is nothing, or the one to sign in with. Programs get the API's words.
+/// Shows browsers a page for paths that do not exist: "not found", or the sign-in page. Other clients get the API's error.
 pub async fn or_page(State(portal): State<Portal>, request: Request, next: Next) -> Result<Response, ApiError> {
-    if !is_lost(&request) {
+    if !is_unknown_to_browser(&request) {
         return Ok(next.run(request).await);
     }
-    check_host_and_origin(&request, portal.addresses())?;
-    Ok(Handler::call(page::show, request, portal).await)
+    check_door(&request, portal.doors())?;
+    Ok(Handler::call(page::get, request, portal).await)
 }
 
-fn is_lost(request: &Request) -> bool {
+fn is_unknown_to_browser(request: &Request) -> bool {
     let path = request.uri().path();
     let is_known = request.extensions().get::<MatchedPath>().is_some() || is_api_path(path);
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
@@ -133,7 +146,8 @@ fn is_lost(request: &Request) -> bool {
     is_browser && !is_known && matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-async fn door(State(portal): State<Portal>, request: Request, next: Next) -> Result<Response, ApiError> {
-    check_host_and_origin(&request, portal.addresses())?;
+/// Refuses requests with a foreign `Host` or `Origin`.
+async fn check_request(State(portal): State<Portal>, request: Request, next: Next) -> Result<Response, ApiError> {
+    check_door(&request, portal.doors())?;
     Ok(next.run(request).await)
 }

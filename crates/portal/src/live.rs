@@ -1,8 +1,8 @@
-//! The stream that keeps a page current. It draws what the viewer looks at again when something was committed, and sends
-//! the fragments that differ from what it sent before; what is sent is remembered as a hash, not as text.
+//! The stream that keeps an open page current. After each commit it renders what is on screen and sends the fragments that
+//! have changed since they were last sent. It remembers hashes of fragments, not their text.
 //!
 //! ```text
-//!   draw ─▶ compare ─▶ send what changed ─▶ a commit, another view, a request of a machine, or a heartbeat ─▶ draw
+//!   render ─▶ compare ─▶ send changes ─▶ wait for a commit, another view, a metadata request or a heartbeat ─▶ render
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,84 +19,94 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Portal;
-use super::page::{Look, Missing, Page, Panel, Scene, page_at};
+use super::html::RenderMode;
+use super::page::{self, Page};
+use super::panel::{NotFound, Panel};
+use super::scene::Scene;
 use super::view::View;
-use super::visitor::Visitor;
-use forewarn_api::ChannelBody;
+use super::visitor::{Form, Visitor};
+use forewarn_api::Pages;
 
-/// A page is drawn at most so often, however busy the fleet is: people do not read faster.
-const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// Shortest interval between two updates, however busy the fleet is: people do not read faster.
+const UPDATE_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Drawing a large fleet takes its time; a viewer takes one part of this many of a core.
-const DRAW_SHARE: u32 = 10;
+/// Rendering takes at most one part in this many of a core per viewer.
+const RENDER_SHARE: u32 = 10;
 
-/// What machines ask is no commit; a page that shows it is drawn so often anyway.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Interval at which pages with metadata requests are rendered: those requests are not commits.
+const REQUESTS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// So that a page notices soon that the server is gone.
+/// Lets pages notice soon that the server is gone.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// A browser that takes nothing for so long is let go; it comes back by itself.
+/// Browsers that accept no data for this long are disconnected. They reconnect by themselves.
 const STALLED_AFTER: Duration = Duration::from_secs(60);
 
-pub async fn stream(
-    State(service): State<Portal>,
+pub async fn open_stream(
+    State(portal): State<Portal>,
     visitor: Visitor,
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
-    let Some(page) = query.get("page").and_then(|page| page_at(page)) else {
+    let Some(page) = query.get("page").and_then(|page| page::find(page)) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let permit = match service.acquire_stream() {
+    let permit = match portal.stream(visitor.principal()) {
         Ok(permit) => permit,
         Err(refusal) => return refusal.into_response(),
     };
     let (messages, body) = mpsc::channel(1);
-    let commits = service.engine().subscribe();
+    let commits = portal.engine().subscribe();
     let since = query.get("since").and_then(|since| since.parse().ok());
     let field = |name: &str| query.get(name).map_or("", String::as_str);
-    let view = query.get("shelves").map(|shelves| View::parse(shelves, field("opened"), field("closed")));
-    let (name, views) = service.shared.streams.open(&visitor.cookie, view);
-    let feed = Feed { service, visitor, page, messages, commits, views, name, since, sent: None, _permit: permit };
+    let view = query.get("chunks").map(|chunks| View::parse(chunks, field("opened"), field("closed")));
+    let (name, views) = portal.shared.streams.open(&visitor.cookie, view);
+    let feed = Feed { portal, visitor, page, messages, commits, views, name, since, sent: None, _permit: permit };
     tokio::spawn(feed.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    (headers, Body::new(ChannelBody(body))).into_response()
+    (headers, Body::new(Pages(body))).into_response()
+}
+
+/// Handles a page's report of what is on screen.
+pub async fn set_view(State(portal): State<Portal>, form: Form) -> StatusCode {
+    let view = View::parse(form.text("chunks"), form.text("opened"), form.text("closed"));
+    let is_open = portal.shared.streams.set_view(&form.visitor.cookie, form.text("stream"), view);
+    if is_open { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }
 
 struct Feed {
-    service: Portal,
+    portal: Portal,
     visitor: Visitor,
     page: Page,
     messages: mpsc::Sender<Bytes>,
     commits: watch::Receiver<u64>,
     views: watch::Receiver<Option<View>>,
-    /// By this the page says what it looks at.
+    /// The page uses this name to report its view.
     name: String,
-    /// The revision that the page was drawn from.
+    /// The revision that the page was rendered from.
     since: Option<u64>,
-    /// Nothing before the first message.
+    /// `None` before the first message.
     sent: Option<Sent>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// What the browser has.
+/// The state of the page in the browser.
 #[derive(Default)]
 struct Sent {
     /// The hash of each fragment.
     fragments: HashMap<String, u64>,
-    /// How many stretches each long list has.
-    shelves: BTreeMap<&'static str, usize>,
+    /// The number of chunks of each long list.
+    chunks: BTreeMap<&'static str, usize>,
 }
 
 impl Sent {
-    /// What there is now, and what of it is new or other than before.
+    /// The new state, and the fragments that are new or have changed.
     fn compare(&self, panels: &[Panel]) -> (Sent, Vec<Value>) {
         let (mut now, mut put) = (Sent::default(), Vec::new());
         for panel in panels {
-            if !panel.shelves.is_empty() || self.shelves.contains_key(panel.id) {
-                now.shelves.insert(panel.id, panel.shelves.len());
+            if !panel.chunks.is_empty() || self.chunks.contains_key(panel.id) {
+                now.chunks.insert(panel.id, panel.chunks.len());
             }
-            for (list, fragment) in panel.drawn() {
+            for (list, fragment) in panel.rendered_fragments() {
                 let hash = hash_of(list, &fragment.html);
                 if self.fragments.get(&fragment.id) != Some(&hash) {
                     put.push(json!({ "list": list, "id": fragment.id, "sort": fragment.sort, "html": fragment.html }));
@@ -110,13 +120,13 @@ impl Sent {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.service.shared.streams.close(&self.name);
+        self.portal.shared.streams.close(&self.name);
     }
 }
 
 impl Feed {
     async fn run(mut self) {
-        let stop = self.service.stopping().clone();
+        let stop = self.portal.stopping().clone();
         let _ = stop.run_until_cancelled(self.feed()).await;
     }
 
@@ -124,16 +134,16 @@ impl Feed {
         self.send(&json!({ "stream": self.name }).to_string()).await?;
         loop {
             self.commits.borrow_and_update();
-            // A session may end while nobody signs out: its token is rotated, or its time is over.
-            self.service.access().session(&self.visitor.cookie)?;
+            // A session can end without signing out: its token is rotated, or it expires.
+            self.portal.access().session(&self.visitor.cookie)?;
             let begun = Instant::now();
-            let mut scene = Scene::now(&self.service, &self.visitor, Look::Later);
+            let mut scene = Scene::now(&self.portal, &self.visitor, RenderMode::Update);
             scene.view = self.views.borrow_and_update().clone();
-            match self.page.draw(&scene).await {
-                Ok(drawn) => self.send_changes(&drawn.panels, &scene).await?,
-                Err(Missing(_)) => self.send(&json!({ "gone": true }).to_string()).await?,
+            match self.page.render(&scene).await {
+                Ok(content) => self.send_changes(&content.panels, &scene).await?,
+                Err(NotFound(_)) => self.send(&json!({ "gone": true }).to_string()).await?,
             }
-            self.pause(begun.elapsed() * DRAW_SHARE).await?;
+            self.pause(begun.elapsed() * RENDER_SHARE).await?;
             self.wait().await?;
         }
     }
@@ -144,23 +154,22 @@ impl Feed {
         let before = before.unwrap_or_default();
         let (now, put) = before.compare(panels);
         let gone: Vec<&String> = before.fragments.keys().filter(|id| !now.fragments.contains_key(*id)).collect();
-        let shelves = (before.shelves != now.shelves).then_some(&now.shelves);
-        // A page that was drawn from this very revision has it all.
+        let chunks = (before.chunks != now.chunks).then_some(&now.chunks);
+        // A page that was rendered from this revision is complete.
         let has_all = is_first && self.since == Some(scene.snapshot.revision) && !self.page.shows_requests();
-        let is_news = is_first || !put.is_empty() || !gone.is_empty() || shelves.is_some();
-        // Else the first message says what there is at all, so that what has gone since goes.
+        let is_change = is_first || !put.is_empty() || !gone.is_empty() || chunks.is_some();
+        // Otherwise the first message lists all fragments, so that the page removes those that are gone.
         let all: Option<Vec<&String>> = is_first.then(|| now.fragments.keys().collect());
         let message = if has_all {
             json!({ "now": scene.now.0 })
         } else {
-            json!({ "now": scene.now.0, "put": put, "drop": gone, "all": all, "shelves": shelves })
+            json!({ "now": scene.now.0, "put": put, "drop": gone, "all": all, "chunks": chunks })
         };
         self.sent = Some(now);
-        if is_news { self.send(&message.to_string()).await } else { Some(()) }
+        if is_change { self.send(&message.to_string()).await } else { Some(()) }
     }
 
-    /// So that drawing stays a small share of a core, and then, unless the viewer looks elsewhere, for as long as people
-    /// take to read.
+    /// Limits the share of a core that rendering takes, then the rate of updates. A new view ends the second wait.
     async fn pause(&mut self, share: Duration) -> Option<()> {
         sleep(share).await;
         tokio::select! {
@@ -168,7 +177,7 @@ impl Feed {
                 self.views.mark_changed();
                 changed.ok()
             }
-            () = sleep(DRAW_EVERY.saturating_sub(share)) => Some(()),
+            () = sleep(UPDATE_INTERVAL_MIN.saturating_sub(share)) => Some(()),
         }
     }
 
@@ -179,10 +188,10 @@ impl Feed {
                 changed = self.commits.changed() => return changed.ok(),
                 changed = self.views.changed() => return changed.ok(),
                 () = self.messages.closed() => return None,
-                () = sleep(LOOK_EVERY) => quiet += LOOK_EVERY,
+                () = sleep(REQUESTS_INTERVAL) => quiet += REQUESTS_INTERVAL,
             }
             if quiet >= HEARTBEAT {
-                let now = self.service.engine().now().0;
+                let now = self.portal.engine().now().0;
                 self.send(&json!({ "now": now }).to_string()).await?;
                 return Some(());
             }

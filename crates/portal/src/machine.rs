@@ -1,5 +1,4 @@
-//! One machine: everything known, its document in any version, what it asked lately, what happened to it, and what
-//! can be done.
+//! The page of a machine: details, its document in any version, its metadata requests, timeline, history; actions.
 
 use askama::Template;
 use forewarn_core::{EventKind, GroupKind, Guid, Machine, Power, Priority, Region, Seat};
@@ -8,22 +7,17 @@ use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
 use super::action::{Actions, Button, Tone};
-use super::page::{Drawn, Missing, Panel, Scene};
-use super::preview::{Asked, Oracle};
-use super::{history, plan, policy, timeline, words};
+use super::facts::Facts;
+use super::panel::{NotFound, PageContent, Panel};
+use super::preview::{MachineAction, Preview};
+use super::scene::Scene;
+use super::{address, history, plan, policy, timeline, words};
 use forewarn_access::Role;
 use forewarn_api_types::span::span_text;
 use forewarn_metadata::render_document;
 
-/// Requests on a page, newest first.
+/// Metadata requests per page, newest first.
 const REQUESTS_SHOWN: usize = 12;
-
-#[derive(Template)]
-#[template(path = "facts.html")]
-pub struct Facts {
-    /// Label and HTML.
-    pub facts: Vec<(&'static str, String)>,
-}
 
 #[derive(Template)]
 #[template(path = "document.html")]
@@ -37,7 +31,7 @@ struct Document<'a> {
 
 #[derive(Template)]
 #[template(path = "requests.html")]
-struct Requests {
+struct RequestList {
     summary: String,
     rows: Vec<RequestRow>,
 }
@@ -51,59 +45,58 @@ struct RequestRow {
     class: &'static str,
 }
 
-pub async fn draw(scene: &Scene, vm_id: Guid, version: Version) -> Result<Drawn, Missing> {
+pub async fn render(scene: &Scene, vm_id: Guid, version: Version) -> Result<PageContent, NotFound> {
     let region = scene.region();
     let machine = region.machine_by_vm_id(vm_id).and_then(|id| region.machine(id));
-    let machine = machine.ok_or_else(|| {
-        Missing("There is no such machine; it may have been deleted. The overview shows which there are.".into())
-    })?;
-    let href = words::machine_href(machine);
+    let machine = machine.ok_or_else(|| NotFound("This machine does not exist or has been deleted.".into()))?;
+    let href = address::of_machine(machine);
     let id = machine.id;
     let of_machine = |event: &forewarn_core::Event| event.resources.iter().any(|resource| resource.machine == id);
     let name = machine.name.to_string();
     let is_named = |row: &HistoryRow| row.scope == Some(machine.scope.0) && row.machines.contains(&name);
-    let lives = timeline::lives(scene, |_, event| of_machine(event), is_named).await;
+    let events = timeline::find_events(scene, |_, event| of_machine(event), is_named).await;
     let mut panels = vec![
-        Panel::one("facts", "Known", &facts(region, machine)),
-        actions(scene, machine, &href),
-        timeline::panel(scene, &lives),
-        Panel::one("document", "The document as it sees it", &document(scene, machine, version, &href)),
-        Panel::one("requests", "Requests", &requests(scene, machine)),
-        history::panel_of_machine(scene, machine).await,
+        Panel::with_content("facts", "Details", &list_facts(region, machine)),
+        render_actions(scene, machine, &href),
+        timeline::render_panel(scene, &events),
+        Panel::with_content("document", "Scheduled Events document", &build_document(scene, machine, version, &href)),
+        Panel::with_content("requests", "Metadata requests", &list_requests(scene, machine)),
+        history::render_machine_panel(scene, machine).await,
     ];
     if machine.seat == Seat::Standalone {
         let target = guid::Lower(machine.vm_id.0).to_string();
-        panels.insert(2, policy::panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
+        panels.insert(2, policy::render_panel(scene, "machine-policy", "", &target, &region.policy_of(machine), &href));
     }
-    let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", home(region, machine));
-    Ok(Drawn { title: name, lead, panels })
+    let lead = format!("<p class=\"crumbs\"><a href=\"/\">Overview</a> / {}</p>", render_parent(region, machine));
+    Ok(PageContent { title: name, lead, panels })
 }
 
-fn home(region: &Region, machine: &Machine) -> String {
+/// The group or resource group of a machine.
+fn render_parent(region: &Region, machine: &Machine) -> String {
     match machine.seat.group().and_then(|group| region.group(group)) {
-        Some(group) => format!(r#"<a href="/groups/{}">{}</a>"#, group.id.0, words::escaped(&group.name)),
-        None => words::escaped(&machine.home.resource_group),
+        Some(group) => format!(r#"<a href="/groups/{}">{}</a>"#, group.id.0, words::escape_html(&group.name)),
+        None => words::escape_html(&machine.home.resource_group),
     }
 }
 
-/// Of an instance of a scale set: whether it has the set's latest model.
-fn newest_model(region: &Region, machine: &Machine) -> Option<bool> {
+/// Whether an instance has the latest model of its scale set. `None` for other machines.
+fn has_latest_model(region: &Region, machine: &Machine) -> Option<bool> {
     match &region.group(machine.seat.group()?)?.kind {
         GroupKind::ScaleSet(set) => Some(machine.model == set.model_version),
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,
     }
 }
 
-fn facts(region: &Region, machine: &Machine) -> Facts {
-    let plain = |text: &str| words::escaped(text);
-    let listening = if region.is_on(machine.scope) {
-        "on: a machine of its scope asks for events"
+fn list_facts(region: &Region, machine: &Machine) -> Facts {
+    let plain = |text: &str| words::escape_html(text);
+    let handler = if region.is_on(machine.scope) {
+        "connected in its event group"
     } else {
-        "off: nobody in its scope asks, so it gets no notice"
+        "none in its event group, so events start without notice"
     };
     let mut facts = vec![
         ("Power", plain(words::power(machine.power))),
-        ("Events", plain(listening)),
+        ("Handler", plain(handler)),
         ("vmId", format!("<code>{}</code>", guid::Lower(machine.vm_id.0))),
         ("Resource group", plain(&machine.home.resource_group)),
         ("Subscription", format!("<code>{}</code>", plain(&machine.home.subscription))),
@@ -120,8 +113,8 @@ fn facts(region: &Region, machine: &Machine) -> Facts {
     ];
     facts.extend(machine.host.as_ref().map(|host| ("Host", words::host_link(host))));
     facts.extend(machine.zone.as_ref().map(|zone| ("Zone", plain(zone))));
-    if let Some(newest) = newest_model(region, machine) {
-        let text = if newest { "the latest" } else { "not the latest: upgrade it on the page of its set" };
+    if let Some(newest) = has_latest_model(region, machine) {
+        let text = if newest { "latest" } else { "outdated: upgrade it on the page of its scale set" };
         facts.push(("Model", text.into()));
         facts.push(("Protected from scale-in", if machine.protected { "yes" } else { "no" }.into()));
     }
@@ -133,45 +126,59 @@ fn facts(region: &Region, machine: &Machine) -> Facts {
     Facts { facts }
 }
 
-fn actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
-    let oracle = Oracle::of(scene);
-    let button = |act, label, asked, needs, tone| Button::new(act, label, oracle.machine(machine, asked), needs, tone);
-    let plan = plan::prefilled("machine", &plan::name_of(scene.region(), machine));
+fn render_actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
+    let preview = Preview::of(scene);
+    let button = |act, label, action, needs, tone| {
+        Button::new(act, label, preview.describe_action(machine, action), needs, tone)
+    };
+    let plan = plan::address_with("machine", &plan::target_name(scene.region(), machine));
     let mut actions = Actions::new(scene, guid::Lower(machine.vm_id.0).to_string(), back)
-        .button(button("restart", "Restart", Asked::Restart, Role::Operator, Tone::Calm))
-        .button(button("redeploy", "Redeploy", Asked::Redeploy, Role::Operator, Tone::Calm))
-        .button(button("perform-maintenance", "Perform maintenance", Asked::Maintenance, Role::Operator, Tone::Calm))
+        .button(button("restart", "Restart", MachineAction::Restart, Role::Operator, Tone::Normal))
+        .button(button("redeploy", "Redeploy", MachineAction::Redeploy, Role::Operator, Tone::Normal))
+        .button(button(
+            "perform-maintenance",
+            "Perform maintenance",
+            MachineAction::PerformMaintenance,
+            Role::Operator,
+            Tone::Normal,
+        ))
         .link("plan", "Plan maintenance", &plan);
     if machine.priority == Priority::Spot {
-        actions = actions.button(button("evict", "Evict", Asked::Evict, Role::Owner, Tone::Danger));
+        actions = actions.button(button("evict", "Evict", MachineAction::Evict, Role::Owner, Tone::Danger));
     }
     actions = match machine.power {
         Power::Running => actions
-            .button(button("stop", "Stop", Asked::Stop, Role::Owner, Tone::Danger))
-            .button(button("deallocate", "Deallocate", Asked::Deallocate, Role::Owner, Tone::Danger)),
+            .button(button("stop", "Stop", MachineAction::Stop, Role::Owner, Tone::Danger))
+            .button(button("deallocate", "Deallocate", MachineAction::Deallocate, Role::Owner, Tone::Danger)),
         Power::Stopped => actions
-            .button(button("start", "Start", Asked::Start, Role::Owner, Tone::Calm))
-            .button(button("deallocate", "Deallocate", Asked::Deallocate, Role::Owner, Tone::Danger)),
-        Power::Deallocated => actions.button(button("start", "Start", Asked::Start, Role::Owner, Tone::Calm)),
+            .button(button("start", "Start", MachineAction::Start, Role::Owner, Tone::Normal))
+            .button(button("deallocate", "Deallocate", MachineAction::Deallocate, Role::Owner, Tone::Danger)),
+        Power::Deallocated => actions.button(button("start", "Start", MachineAction::Start, Role::Owner, Tone::Normal)),
     };
     actions
-        .button(button("fail", "Hardware failure: restart", Asked::Fail(EventKind::Reboot), Role::Owner, Tone::Danger))
         .button(button(
-            "lose",
-            "Hardware failure: another host",
-            Asked::Fail(EventKind::Redeploy),
+            "fail",
+            "Simulate host failure: restart",
+            MachineAction::Fail(EventKind::Reboot),
             Role::Owner,
             Tone::Danger,
         ))
-        .button(button("delete-machine", "Delete", Asked::Delete, Role::Owner, Tone::Danger))
-        .panel()
+        .button(button(
+            "lose",
+            "Simulate host failure: redeploy",
+            MachineAction::Fail(EventKind::Redeploy),
+            Role::Owner,
+            Tone::Danger,
+        ))
+        .button(button("delete-machine", "Delete", MachineAction::Delete, Role::Owner, Tone::Danger))
+        .into_panel()
 }
 
-fn document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a str) -> Document<'a> {
+fn build_document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a str) -> Document<'a> {
     let region = scene.region();
     let (incarnation, body) = match region.scope(machine.scope) {
         Some(scope) => {
-            let body = render_document(scene.service.names(), region, scope, version);
+            let body = render_document(scene.portal.names(), region, scope, version);
             (scope.incarnation, String::from_utf8_lossy(&body).into_owned())
         }
         None => (0, String::new()),
@@ -185,31 +192,28 @@ fn document<'a>(scene: &Scene, machine: &Machine, version: Version, here: &'a st
     }
 }
 
-fn requests(scene: &Scene, machine: &Machine) -> Requests {
-    let log = scene.service.endpoint().requests.log_of(machine.id, 0);
+fn list_requests(scene: &Scene, machine: &Machine) -> RequestList {
+    let log = scene.portal.endpoint().requests.log_of(machine.id, 0);
     let summary = match (log.summary.last_poll, log.summary.first_poll) {
         (Some(last), Some(first)) => {
             let often =
                 log.summary.interval_median.filter(|span| span.as_millis() >= 100).map_or_else(String::new, |span| {
                     let span = std::time::Duration::from_millis(span.as_millis() as u64 / 100 * 100);
-                    format!(", most often every {}", span_text(span))
+                    format!(", typically every {}", span_text(span))
                 });
-            format!(
-                "Its handler polls: {} times since {}{often}; the last one {}.",
-                log.summary.polls,
-                words::time(first),
-                words::time(last)
-            )
+            let polls = log.summary.polls;
+            let polls = if polls == 1 { "1 poll".into() } else { format!("{polls} polls") };
+            format!("Handler connected: {polls} since {}{often}. Last poll: {}.", words::time(first), words::time(last))
         }
-        _ => "It has not asked for its document since the server started: no handler polls.".into(),
+        _ => "No handler: the machine has not requested its document since the server started.".into(),
     };
     let row = |seen: &forewarn_metadata::requests::RequestSeen| RequestRow {
         at: words::time(seen.at),
         method: seen.method.clone(),
         path: seen.path.clone(),
         version: seen.version.clone().unwrap_or_default(),
-        status: seen.status.map_or("no answer".into(), |status| status.to_string()),
+        status: seen.status.map_or("no response".into(), |status| status.to_string()),
         class: if seen.status.is_some_and(|status| status < 400) { "good" } else { "bad" },
     };
-    Requests { summary, rows: log.requests.iter().rev().take(REQUESTS_SHOWN).map(row).collect() }
+    RequestList { summary, rows: log.requests.iter().rev().take(REQUESTS_SHOWN).map(row).collect() }
 }

@@ -1,4 +1,4 @@
-//! Maintenance: the planner, what is under way update domain by update domain, and stopping it.
+//! The maintenance page: the planner, and the progress of maintenance by update domain, with a button to cancel it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,137 +9,152 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{Event, Machine, Operation, OperationResult, OperationState, Region, Request, Target};
 use http::StatusCode;
 
-use super::Portal;
-use super::act::{self, after};
 use super::action::{Button, Tone};
-use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
-use super::plan::Typed;
-use super::preview::{Oracle, Stage, machines_of};
+use super::fragment::Fragment;
+use super::html::RenderMode;
+use super::panel::{PageContent, Panel};
+use super::plan::PlanFields;
+use super::preview::{PlanStep, Preview, machines_of};
+use super::request::{ApiRequest, landing_page};
+use super::scene::Scene;
 use super::visitor::Form;
-use super::{sign_in, words};
+use super::{Portal, frame, html, words};
 use forewarn_access::Role;
-use forewarn_api::CallError;
+use forewarn_api::Refused;
 
 const HERE: &str = "/maintenance";
 
-/// Operations on the page, newest first.
+/// Operations per page, newest first.
 const OPERATIONS_MAX: usize = 50;
 
-/// Names that a field offers.
-const OFFERED_MAX: usize = 500;
+/// Suggested names of each kind.
+const SUGGESTIONS_MAX: usize = 500;
 
 #[derive(Template)]
 #[template(path = "maintenance.html")]
 struct Planner<'a> {
     fields: Vec<String>,
-    stages: &'a [Stage],
-    mark: String,
+    steps: &'a [PlanStep],
+    digest: String,
     csrf: &'a str,
     allowed: bool,
-    offered: Vec<String>,
+    suggestions: Vec<String>,
 }
 
 #[derive(Template)]
 #[template(path = "operation.html")]
-struct Progress {
+struct OperationProgress {
     id: String,
     sort: String,
-    what: String,
-    asked: String,
+    title: String,
+    requested: String,
     state: String,
-    rows: Vec<Row>,
+    rows: Vec<ProgressRow>,
     /// HTML.
-    stop: String,
+    cancel: String,
 }
 
-/// An event of an operation, or an update domain that has not had its turn.
-struct Row {
+/// An event of an operation, or an update domain that has not been visited.
+struct ProgressRow {
     domain: u32,
     machines: String,
     /// HTML.
     state: String,
 }
 
-pub fn draw(scene: &Scene, typed: &Typed) -> Drawn {
+pub fn render(scene: &Scene, fields: &PlanFields) -> PageContent {
     let operations = scene.region().operations().filter(|one| matches!(one.request, Request::Maintain { .. }));
-    let under_way = operations_panel(scene, "Under way and just over", operations).or("No maintenance is under way.");
-    Drawn { title: "Maintenance".into(), lead: String::new(), panels: vec![planner(scene, typed), under_way] }
+    let progress = render_operations(scene, "In progress and recently finished", operations)
+        .or_empty_text("No maintenance in progress.");
+    PageContent {
+        title: "Maintenance".into(),
+        lead: String::new(),
+        panels: vec![render_planner(scene, fields), progress],
+    }
 }
 
-fn planner(scene: &Scene, typed: &Typed) -> Panel {
+fn render_planner(scene: &Scene, fields: &PlanFields) -> Panel {
     let region = scene.region();
     let groups = region.groups().map(|group| group.name.to_string());
     let hosts = region.hosts().map(|host| host.name.to_string());
     let machines = region.machines().map(|machine| machine.name.to_string());
     let planner = Planner {
-        fields: typed.fields(),
-        stages: &typed.preview,
-        mark: typed.mark(),
+        fields: fields.render(),
+        steps: &fields.preview,
+        digest: fields.digest(),
         csrf: &scene.visitor.session.csrf,
-        allowed: scene.visitor.may(Role::Operator),
-        offered: groups.take(OFFERED_MAX).chain(hosts.take(OFFERED_MAX)).chain(machines.take(OFFERED_MAX)).collect(),
+        allowed: scene.visitor.has_role(Role::Operator),
+        suggestions: groups
+            .take(SUGGESTIONS_MAX)
+            .chain(hosts.take(SUGGESTIONS_MAX))
+            .chain(machines.take(SUGGESTIONS_MAX))
+            .collect(),
     };
-    // Above the list and not in it: a form is not redrawn under somebody's fingers.
-    Panel::new("plan", "Plan", Vec::new()).below(sign_in::rendered(&planner).0)
+    // Above the list and not in it, so that live updates do not replace the form while it is being filled in.
+    Panel::new("plan", "Plan maintenance", Vec::new()).with_html_before(html::render(&planner))
 }
 
-/// These operations, the newest first, each with its progress.
-pub fn operations_panel<'r>(scene: &Scene, title: &str, operations: impl Iterator<Item = &'r Arc<Operation>>) -> Panel {
+/// Operations with their progress, newest first.
+pub fn render_operations<'r>(
+    scene: &Scene,
+    title: &str,
+    operations: impl Iterator<Item = &'r Arc<Operation>>,
+) -> Panel {
     let mut operations: Vec<_> = operations.collect();
     operations.sort_unstable_by_key(|operation| std::cmp::Reverse((operation.asked, operation.id)));
-    let rows = operations.into_iter().take(OPERATIONS_MAX).map(|operation| progress(scene, operation)).collect();
+    let rows = operations.into_iter().take(OPERATIONS_MAX).map(|operation| render_progress(scene, operation)).collect();
     Panel::new("operations", title, rows)
 }
 
-fn progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
+fn render_progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
     let region = scene.region();
     let id = format!("operation-{}", operation.id);
     let sort = format!("{:020}-{}", i64::MAX - operation.asked.0, operation.id);
-    let stop = match operation.state {
+    let cancel = match operation.state {
         OperationState::Running => {
             let button = Button::new(
                 "cancel-operation",
-                "Stop",
-                Oracle::of(scene).stop(operation),
+                "Cancel",
+                Preview::of(scene).describe_operation_cancellation(operation),
                 Role::Operator,
                 Tone::Danger,
             );
-            button.html(scene, (&format!("stop-{}", operation.id), ""), &operation.id.to_string(), HERE)
+            button.render(scene, (&format!("cancel-{}", operation.id), ""), &operation.id.to_string(), HERE)
         }
         OperationState::Ended { .. } => String::new(),
     };
-    let mut rows = rows(region, operation);
+    let mut rows = list_rows(region, operation);
     let all = rows.len();
-    rows.extend(left_alone(region, operation));
-    let shown = Progress {
+    rows.extend(skipped_rows(region, operation));
+    let progress = OperationProgress {
         id: operation.id.to_string(),
         sort: sort.clone(),
-        what: what(region, operation),
-        asked: format!("{} {}", words::escaped(&operation.by), words::time(operation.asked)),
-        state: state(operation, all),
+        title: title_of(region, operation),
+        requested: format!("{} {}", words::escape_html(&operation.by), words::time(operation.asked)),
+        state: describe_state(operation, all),
         rows,
-        stop,
+        cancel,
     };
-    Fragment::of(id, sort, &shown)
+    Fragment::render(id, sort, &progress)
 }
 
-/// What was visited, then what is still to come.
-fn rows(region: &Region, operation: &Operation) -> Vec<Row> {
+/// Visited update domains, then those that follow.
+fn list_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
     let visited = operation.parts.iter().map(|part| {
         let event = region.event(part.event);
-        let live = event.map_or("over", |event| words::status(event));
+        let live = event.map_or("Finished", |event| words::status(event));
         let word = part.outcome.as_ref().map_or(live, words::outcome_word);
         let count = event.filter(|event| event.status == forewarn_core::Status::Scheduled);
         let count = count.map_or_else(String::new, |event| {
             format!(r#" <span class="count" data-until="{}"></span>"#, event.not_before.0)
         });
-        Row {
+        ProgressRow {
             domain: event.map_or(0, |event| domain_of(region, event)),
-            machines: event.map_or_else(String::new, |event| words::resources(region, &event.resources)),
+            machines: event.map_or_else(String::new, |event| words::resource_links(region, &event.resources)),
             state: format!(r#"<a class="chip" href="/events/{}">{word}</a>{count}"#, words::event_name(part.event)),
         }
     });
-    visited.chain(ahead(region, operation)).collect()
+    visited.chain(queued_rows(region, operation)).collect()
 }
 
 fn domain_of(region: &Region, event: &Event) -> u32 {
@@ -147,18 +162,18 @@ fn domain_of(region: &Region, event: &Event) -> u32 {
     machine.map_or(0, |machine| machine.update_domain)
 }
 
-fn ahead(region: &Region, operation: &Operation) -> Vec<Row> {
+fn queued_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
     let (Some(rollout), Request::Maintain { target, .. }) = (&operation.rollout, &operation.request) else {
         return Vec::new();
     };
     rows_from(region, target, rollout.next_domain, |domain| match rollout.resume {
-        Some(at) if domain == rollout.next_domain => format!("after the pause, {}", words::time(at)),
-        Some(_) | None => "waits its turn".into(),
+        Some(at) if domain == rollout.next_domain => format!("after a pause, at {}", words::time(at)),
+        Some(_) | None => "queued".into(),
     })
 }
 
-/// Of a roll-out that was stopped: the update domains behind the last one that was visited.
-fn left_alone(region: &Region, operation: &Operation) -> Vec<Row> {
+/// The update domains that a canceled rollout did not visit.
+fn skipped_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
     let target = match &operation.request {
         Request::Maintain { target: target @ (Target::Group(_) | Target::Machines(_)), .. } => target,
         Request::Maintain { target: Target::Host(_), .. }
@@ -169,30 +184,30 @@ fn left_alone(region: &Region, operation: &Operation) -> Vec<Row> {
         | Request::Evict { .. }
         | Request::Delete { .. } => return Vec::new(),
     };
-    // Events that are forgotten do not say where they were.
+    // The update domain of an event that was removed from the region is unknown.
     let visited: Option<Vec<&Arc<Event>>> = operation.parts.iter().map(|part| region.event(part.event)).collect();
     let last = visited.into_iter().flatten().map(|event| domain_of(region, event)).max();
     match last.filter(|_| operation.canceled.is_some()) {
-        Some(last) => rows_from(region, target, last + 1, |_| "left alone".into()),
+        Some(last) => rows_from(region, target, last + 1, |_| "skipped".into()),
         None => Vec::new(),
     }
 }
 
 /// The update domains of a target from this one on.
-fn rows_from(region: &Region, target: &Target, first: u32, state: impl Fn(u32) -> String) -> Vec<Row> {
+fn rows_from(region: &Region, target: &Target, first: u32, state: impl Fn(u32) -> String) -> Vec<ProgressRow> {
     let mut domains: BTreeMap<u32, Vec<&Machine>> = BTreeMap::new();
     for machine in machines_of(region, target).filter(|machine| machine.update_domain >= first) {
         domains.entry(machine.update_domain).or_default().push(machine);
     }
-    let row = |(domain, machines): (u32, Vec<&Machine>)| Row {
+    let row = |(domain, machines): (u32, Vec<&Machine>)| ProgressRow {
         domain,
-        machines: words::few_of(machines.iter().map(|machine| words::escaped(&machine.name))),
+        machines: words::join_many(machines.iter().map(|machine| words::escape_html(&machine.name))),
         state: state(domain),
     };
     domains.into_iter().map(row).collect()
 }
 
-fn what(region: &Region, operation: &Operation) -> String {
+fn title_of(region: &Region, operation: &Operation) -> String {
     let (kind, target) = match &operation.request {
         Request::Maintain { target, plan } => (words::kind(plan.kind), target),
         Request::Fail { target, .. } => ("Hardware failure", target),
@@ -204,54 +219,52 @@ fn what(region: &Region, operation: &Operation) -> String {
     };
     let target = match target {
         Target::Machines(ids) => {
-            let name = |id| region.machine(id).map_or("a machine that is gone".into(), |it| it.name.to_string());
-            words::few(&ids.iter().map(|id| name(*id)).collect::<Vec<_>>())
+            let name = |id| region.machine(id).map_or("a deleted machine".into(), |it| it.name.to_string());
+            words::join_names(&ids.iter().map(|id| name(*id)).collect::<Vec<_>>())
         }
         Target::Host(host) => format!("host {host}"),
-        Target::Group(id) => {
-            region.group(*id).map_or_else(|| "a group that is gone".into(), |group| group.name.to_string())
-        }
+        Target::Group(id) => region.group(*id).map_or_else(|| "a deleted group".into(), |group| group.name.to_string()),
     };
     format!("{kind} of {target}")
 }
 
-/// `all`: what is still to come included.
-fn state(operation: &Operation, all: usize) -> String {
+/// `all` is the number of rows, including update domains that were not visited yet.
+fn describe_state(operation: &Operation, all: usize) -> String {
     match &operation.state {
         OperationState::Running => {
-            let over = operation.parts.iter().filter(|part| part.outcome.is_some()).count();
+            let finished = operation.parts.iter().filter(|part| part.outcome.is_some()).count();
             match operation.rollout.as_ref().and_then(|rollout| rollout.resume) {
-                Some(at) => format!("pause until {}", words::time(at)),
-                None => format!("under way, {over} of {all} over"),
+                Some(at) => format!("paused until {}", words::time(at)),
+                None => format!("in progress, {finished} of {all} finished"),
             }
         }
-        OperationState::Ended { result: OperationResult::Succeeded, .. } => "done".into(),
+        OperationState::Ended { result: OperationResult::Succeeded, .. } => "succeeded".into(),
         OperationState::Ended { result: OperationResult::Failed(outcome), .. } => {
             format!("failed: {}", words::outcome_word(outcome).to_lowercase())
         }
         OperationState::Ended { result: OperationResult::Canceled { by }, .. } => {
-            format!("stopped by {}", words::escaped(by))
+            format!("canceled by {}", words::escape_html(by))
         }
     }
 }
 
-pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
-    let scene = Scene::now(&service, &form.visitor, Look::First);
-    let mut typed = Typed::of(&form);
-    let Some(meant) = typed.check(&Oracle::of(&scene)) else {
-        typed.preview.clear();
-        return (StatusCode::UNPROCESSABLE_ENTITY, page::framed(&scene, HERE, &draw(&scene, &typed), ""))
+pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    let mut fields = PlanFields::from_form(&form);
+    let Some(plan) = fields.check(&Preview::of(&scene)) else {
+        fields.preview.clear();
+        return (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &render(&scene, &fields), ""))
             .into_response();
     };
-    // What is started is what was shown: fields that were changed since are shown again first.
-    if form.text("step") != "start" || form.text("shown") != typed.mark() {
-        return page::framed(&scene, HERE, &draw(&scene, &typed), "").into_response();
+    // Only the plan that was previewed is scheduled. If a field has changed since, show the preview again.
+    if form.text("step") != "start" || form.text("previewed") != fields.digest() {
+        return frame::render(&scene, HERE, &render(&scene, &fields), "").into_response();
     }
-    match act::Request::post("/maintenance", meant.body).send(&service, &form.visitor).await {
-        Ok(operation) if typed.is_of_one_machine() => Redirect::to(&after(&operation, HERE)).into_response(),
+    match ApiRequest::post("/maintenance", plan.body).send(&portal, &form.visitor).await {
+        Ok(operation) if fields.is_for_one_machine() => Redirect::to(&landing_page(&operation, HERE)).into_response(),
         Ok(_) => Redirect::to(HERE).into_response(),
-        Err(CallError { status, message, .. }) => {
-            (status, page::framed(&scene, HERE, &draw(&scene, &typed), &message)).into_response()
+        Err(Refused { status, message, .. }) => {
+            (status, frame::render(&scene, HERE, &render(&scene, &fields), &message)).into_response()
         }
     }
 }

@@ -1,110 +1,26 @@
-//! What is coming, what is under way, and every scope with its machines; of long lists what the viewer looks at.
+//! The overview: counts, the timeline, and all event groups with their machines.
 
 use std::sync::Arc;
 
 use askama::Template;
-use forewarn_core::{Region, Scope, ScopeId, Status};
+use forewarn_core::{Region, ScopeId, Status};
 
-use super::chunk::Shelving;
-use super::page::{Drawn, Panel, Scene};
-use super::timeline::{Life, Stage};
+use super::chunk::Chunking;
+use super::panel::{PageContent, Panel};
+use super::scene::Scene;
+use super::timeline::{EventFilter, StageFilter};
 use super::view::View;
-use super::{scope, sign_in, timeline, words};
+use super::{html, scope, timeline, words};
 
-pub use super::scope::{Chip, chip};
+/// Event groups per chunk: fills whole rows of one, two, three or four cards.
+const CHUNK_SIZE: usize = 12;
 
-/// Scopes that are drawn together: whole rows of one, two, three or four.
-const SHELF: usize = 12;
-
-/// What the page is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
-    All,
-    Coming,
-    UnderWay,
-}
-
-impl Show {
-    const EACH: [Show; 3] = [Show::All, Show::Coming, Show::UnderWay];
-
-    /// As addresses have it; what is not known is everything.
-    pub fn of(word: &str) -> Show {
-        Show::EACH.into_iter().find(|show| show.word() == word).unwrap_or(Show::All)
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Show::All => "",
-            Show::Coming => "coming",
-            Show::UnderWay => "under-way",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Show::All => "All",
-            Show::Coming => "Coming",
-            Show::UnderWay => "Under way",
-        }
-    }
-
-    fn has(self, stage: Stage) -> bool {
-        match self {
-            Show::All => true,
-            Show::Coming => stage == Stage::Coming,
-            Show::UnderWay => stage == Stage::UnderWay,
-        }
-    }
-}
-
-/// Where a page begins that comes without script: with these stretches of its lists.
+/// The positions at which the lists start, for browsers without JavaScript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct ListOffsets {
     pub scopes: usize,
-    pub strands: usize,
-}
-
-/// What is looked for, in the time line and among the scopes.
-pub struct Wanted<'a> {
-    show: Show,
-    /// In lower case.
-    search: &'a str,
-}
-
-impl Wanted<'_> {
-    pub fn is_everything(&self) -> bool {
-        self.show == Show::All && self.search.is_empty()
-    }
-
-    pub fn is_life(&self, life: &Life) -> bool {
-        self.show.has(life.stage()) && (self.names(&life.scope) || life.names.iter().any(|name| self.names(name)))
-    }
-
-    /// Of what is expected in this scope.
-    pub fn is_ghost(&self, region: &Region, scope: ScopeId) -> bool {
-        self.show.has(Stage::Coming) && region.scope(scope).is_some_and(|scope| self.is_named(region, scope))
-    }
-
-    fn is_scope(&self, region: &Region, scope: &Scope) -> bool {
-        let is_shown = || match self.show {
-            Show::All => true,
-            Show::Coming | Show::UnderWay => scope.live.iter().filter_map(|id| region.event(*id)).any(|event| {
-                let is_started = matches!(event.status, Status::Started { .. });
-                self.show.has(if is_started { Stage::UnderWay } else { Stage::Coming })
-            }),
-        };
-        is_shown() && self.is_named(region, scope)
-    }
-
-    fn is_named(&self, region: &Region, scope: &Scope) -> bool {
-        self.search.is_empty()
-            || self.names(&words::scope(region, scope).name)
-            || region.members(scope.id).any(|machine| self.names(&machine.name))
-    }
-
-    fn names(&self, name: &str) -> bool {
-        self.search.is_empty() || name.to_lowercase().contains(self.search)
-    }
+    /// Event groups in the timeline.
+    pub scope_groups: usize,
 }
 
 #[derive(Template)]
@@ -112,11 +28,13 @@ impl Wanted<'_> {
 struct Counts {
     machines: usize,
     scopes: usize,
-    listening: usize,
+    /// Event groups with a handler.
+    handlers: usize,
     scheduled: usize,
     started: usize,
+    /// HTML.
     next: Option<String>,
-    /// Scopes that are shown, when not all are wanted.
+    /// Number of matching event groups, if there is a search or a filter.
     found: Option<usize>,
 }
 
@@ -125,43 +43,45 @@ struct Counts {
 struct Search<'a> {
     search: &'a str,
     show: &'static str,
-    /// Address, label, whether it is this one.
-    shows: Vec<(String, &'static str, bool)>,
+    /// Address, label, and whether it is selected.
+    filters: Vec<(String, &'static str, bool)>,
 }
 
 #[derive(Template)]
 #[template(path = "start.html")]
-struct Beginning;
+struct GetStarted;
 
-pub async fn draw(scene: &Scene, search: &str, show: Show, start: Start) -> Drawn {
+pub async fn render(scene: &Scene, search: &str, stage: StageFilter, offsets: ListOffsets) -> PageContent {
     let region = scene.region();
     let lowered = search.trim().to_lowercase();
-    let wanted = Wanted { show, search: &lowered };
-    let first = || {
-        let shelves = [start.scopes / SHELF, start.scopes / SHELF + 1].map(|number| format!("scopes-{number}"));
-        View::of(shelves.into_iter().chain([format!("timeline-{}", start.strands / timeline::SHELF)]))
+    let filter = EventFilter { stage, search: &lowered };
+    let first_view = || {
+        let first = offsets.scopes / CHUNK_SIZE;
+        let chunks = [first, first + 1].map(|number| format!("scopes-{number}"));
+        let in_timeline = format!("timeline-{}", offsets.scope_groups / timeline::CHUNK_SIZE);
+        View::of_chunks(chunks.into_iter().chain([in_timeline]))
     };
-    let view = scene.view.clone().unwrap_or_else(first);
-    let address = |show: Show| address(search, show);
-    let shows = Show::EACH.map(|each| (address(each), each.label(), each == show)).into();
-    let search = Search { search, show: show.word(), shows };
-    let found = found(scene, &wanted);
-    let counts = counts(region, (!wanted.is_everything()).then_some(found.len()));
+    let view = scene.view.clone().unwrap_or_else(first_view);
+    let here = build_address(search, stage);
+    let filters = StageFilter::EACH.map(|each| (build_address(search, each), each.label(), each == stage)).into();
+    let search = Search { search, show: stage.word(), filters };
+    let found = find_scopes(scene, &filter);
+    let counts = count(region, (!filter.matches_everything()).then_some(found.len()));
     let mut panels = vec![
-        Panel::one("counts", "At a glance", &counts).below(sign_in::rendered(&search).0),
-        timeline::strands(scene, &wanted, &view, &address(show)).await,
-        scopes(region, &found, &view, &address(show)),
+        Panel::with_content("counts", "Summary", &counts).with_html_before(html::render(&search)),
+        timeline::render_scope_groups(scene, &filter, &view, &here).await,
+        render_scopes(region, &found, &view, &here),
     ];
     if region.machines().len() == 0 {
-        panels.insert(0, Panel::one("start", "To begin with", &Beginning));
+        panels.insert(0, Panel::with_content("start", "Get started", &GetStarted));
     }
-    Drawn { title: "Overview".into(), lead: String::new(), panels }
+    PageContent { title: "Overview".into(), lead: String::new(), panels }
 }
 
-/// Ends where one more field can follow.
-fn address(search: &str, show: Show) -> String {
+/// The address of the overview with this search and filter. Ends so that another field can follow.
+fn build_address(search: &str, stage: StageFilter) -> String {
     let mut fields = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in [("search", search), ("show", show.word())] {
+    for (name, value) in [("search", search), ("show", stage.word())] {
         if !value.is_empty() {
             fields.append_pair(name, value);
         }
@@ -170,23 +90,24 @@ fn address(search: &str, show: Show) -> String {
     if fields.is_empty() { "/?".into() } else { format!("/?{fields}&") }
 }
 
-fn found(scene: &Scene, wanted: &Wanted<'_>) -> Arc<[ScopeId]> {
+fn find_scopes(scene: &Scene, filter: &EventFilter<'_>) -> Arc<[ScopeId]> {
     let region = scene.region();
-    let order = scene.service.shared.order(&scene.snapshot);
-    if wanted.is_everything() {
+    let order = scene.portal.shared.scope_order(&scene.snapshot);
+    if filter.matches_everything() {
         return order;
     }
-    let is_wanted = |id: &&ScopeId| region.scope(**id).is_some_and(|scope| wanted.is_scope(region, scope));
+    let is_wanted = |id: &&ScopeId| region.scope(**id).is_some_and(|scope| filter.matches_scope(region, scope));
     order.iter().filter(is_wanted).copied().collect()
 }
 
-fn scopes(region: &Region, found: &[ScopeId], view: &View, address: &str) -> Panel {
-    let shelving = Shelving { list: "scopes", size: SHELF, view, noun: "Scopes", address, field: "from" };
-    let card = |id: &ScopeId| region.scope(*id).map(|scope| scope::card(region, scope)).into_iter().collect();
-    Panel::new("scopes", "Machines", Vec::new()).shelved(shelving.shelves(found, card)).or("No machine is found.")
+fn render_scopes(region: &Region, found: &[ScopeId], view: &View, address: &str) -> Panel {
+    let chunking = Chunking { list: "scopes", size: CHUNK_SIZE, view, noun: "Event groups", address, field: "from" };
+    let card = |id: &ScopeId| region.scope(*id).map(|scope| scope::render_card(region, scope)).into_iter().collect();
+    let panel = Panel::new("scopes", "Machines", Vec::new()).with_chunks(chunking.split(found, card));
+    panel.or_empty_text("No matching machines.")
 }
 
-fn counts(region: &Region, found: Option<usize>) -> Counts {
+fn count(region: &Region, found: Option<usize>) -> Counts {
     let live = || region.events().filter(|event| event.is_live());
     let started = live().filter(|event| matches!(event.status, Status::Started { .. })).count();
     let scheduled = || live().filter(|event| event.status == Status::Scheduled);
@@ -194,7 +115,7 @@ fn counts(region: &Region, found: Option<usize>) -> Counts {
     Counts {
         machines: region.machines().len(),
         scopes: region.scopes().len(),
-        listening: region.scopes().filter(|scope| region.is_on(scope.id)).count(),
+        handlers: region.scopes().filter(|scope| region.is_on(scope.id)).count(),
         scheduled: scheduled().count(),
         started,
         next: next.map(|at| format!(r#"{} <span class="count" data-until="{}"></span>"#, words::time(at), at.0)),

@@ -1,24 +1,23 @@
-//! The planner's form: what was typed, what is wrong with it and at which field, what the API is sent, and the order in
-//! which things will happen.
+//! The form of the maintenance planner: its fields, their errors, the request to the API, and the preview.
 
 use std::collections::HashMap;
 
 use forewarn_core::{Cause, EventKind, Machine, Name, Plan, Region, Rejection, Target};
 use serde_json::{Value, json};
 
-use super::field::{Control, Field, Problems};
-use super::preview::{Oracle, Stage};
+use super::field::{Control, Field, Problems, parse_optional, parse_seconds};
+use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
-use super::{act, words};
+use super::{address, words};
 use forewarn_access::digest::digest_of;
 use forewarn_api::text::TEXT_CHARS_MAX;
-use forewarn_api::{When, find_any_group, find_machine};
-use forewarn_api_types::span::{span, span_text};
+use forewarn_api::{When, any_group_named, machine_named};
+use forewarn_api_types::span::span_text;
 
-/// What is in the fields.
+/// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
-pub struct Typed {
-    what: String,
+pub struct PlanFields {
+    target: String,
     name: String,
     kind: String,
     cause: String,
@@ -27,22 +26,22 @@ pub struct Typed {
     duration: String,
     description: String,
     pub problems: Problems,
-    /// Not empty: what will happen was shown for exactly these fields.
-    pub preview: Vec<Stage>,
+    /// The steps of the plan; empty before the preview.
+    pub preview: Vec<PlanStep>,
 }
 
-/// A plan that can be sent.
-pub struct Meant {
+/// A plan without errors.
+pub struct CheckedPlan {
     pub body: Value,
     pub target: Target,
     plan: Plan,
 }
 
-impl Default for Typed {
-    fn default() -> Typed {
+impl Default for PlanFields {
+    fn default() -> PlanFields {
         let text = String::new;
-        Typed {
-            what: "group".into(),
+        PlanFields {
+            target: "group".into(),
             name: text(),
             kind: "Freeze".into(),
             cause: "HostMaintenance".into(),
@@ -56,38 +55,38 @@ impl Default for Typed {
     }
 }
 
-/// The address of the planner with its first fields filled in.
-pub fn prefilled(what: &str, name: &str) -> String {
-    format!("/maintenance?what={what}&name={}", act::segment(name))
+/// The address of the planner with a target filled in.
+pub fn address_with(target: &str, name: &str) -> String {
+    format!("/maintenance?what={target}&name={}", address::encode_segment(name))
 }
 
-/// How to name a machine in the planner so that it is found again.
-pub fn name_of(region: &Region, machine: &Machine) -> String {
-    match find_machine(region, &machine.name, None) {
+/// A name for a machine that the planner resolves to this machine.
+pub fn target_name(region: &Region, machine: &Machine) -> String {
+    match machine_named(region, &machine.name) {
         Ok(found) if found.id == machine.id && !machine.name.contains(SEPARATORS) => machine.name.to_string(),
         Ok(_) | Err(_) => machine.vm_id.to_string(),
     }
 }
 
-/// Between several names.
+/// Separators of a list of names.
 const SEPARATORS: [char; 5] = [',', ' ', '\n', '\r', '\t'];
 
-impl Typed {
-    pub fn of_query(query: &HashMap<String, String>) -> Typed {
+impl PlanFields {
+    pub fn from_query(query: &HashMap<String, String>) -> PlanFields {
         let or = |name: &str, default: String| query.get(name).cloned().unwrap_or(default);
-        let blank = Typed::default();
-        Typed {
-            what: or("what", blank.what),
+        let blank = PlanFields::default();
+        PlanFields {
+            target: or("what", blank.target),
             name: or("name", blank.name),
             kind: or("kind", blank.kind),
-            ..Typed::default()
+            ..PlanFields::default()
         }
     }
 
-    pub fn of(form: &Form) -> Typed {
+    pub fn from_form(form: &Form) -> PlanFields {
         let text = |name: &str| form.text(name).to_owned();
-        Typed {
-            what: text("what"),
+        PlanFields {
+            target: text("what"),
             name: text("name"),
             kind: text("kind"),
             cause: text("cause"),
@@ -95,66 +94,74 @@ impl Typed {
             notice: text("notice"),
             duration: text("duration"),
             description: text("description"),
-            ..Typed::default()
+            ..PlanFields::default()
         }
     }
 
-    /// Tells these fields from others: what is started is what was shown.
-    pub fn mark(&self) -> String {
-        let Typed { what, name, kind, cause, at, notice, duration, description, .. } = self;
-        digest_of("plan", &json!([what, name, kind, cause, at, notice, duration, description]).to_string())
+    /// Identifies the contents of the fields, so that only a plan that was previewed is scheduled.
+    pub fn digest(&self) -> String {
+        let PlanFields { target, name, kind, cause, at, notice, duration, description, .. } = self;
+        digest_of("plan", &json!([target, name, kind, cause, at, notice, duration, description]).to_string())
     }
 
-    pub fn is_of_one_machine(&self) -> bool {
-        self.what == "machine" && self.names().nth(1).is_none()
+    pub fn is_for_one_machine(&self) -> bool {
+        self.target == "machine" && self.names().nth(1).is_none()
     }
 
-    /// What it comes to, with what will happen; or what is wrong, at its field.
-    pub fn check(&mut self, oracle: &Oracle) -> Option<Meant> {
-        let meant = self.meant(oracle.region)?;
-        match oracle.order(&meant.target, &meant.plan) {
-            Ok(stages) => self.preview = stages,
-            Err(rejection) => self.problems.add(self.field_of(&rejection), said(&rejection)),
+    /// Checks all fields and computes the preview. Returns `None` if a field has an error.
+    pub fn check(&mut self, preview: &Preview) -> Option<CheckedPlan> {
+        let checked = self.parse(preview.region)?;
+        match preview.plan_steps(&checked.target, &checked.plan) {
+            Ok(steps) => self.preview = steps,
+            Err(rejection) => self.problems.add(self.field_of(&rejection), describe_rejection(&rejection)),
         }
-        self.problems.is_empty().then_some(meant)
+        self.problems.is_empty().then_some(checked)
     }
 
-    pub fn fields(&self) -> Vec<String> {
+    /// The HTML of the fields.
+    pub fn render(&self) -> Vec<String> {
         let of = |name, label, value| Field::new(name, label, value, &self.problems);
         let choice = |options: &[(&'static str, &'static str)]| Control::Choice(options.to_vec());
-        let whom =
-            [("group", "a group, by update domain"), ("host", "a host, all at once"), ("machine", "machines, by name")];
+        let targets = [
+            ("group", "Group, one update domain at a time"),
+            ("host", "Host, all machines at once"),
+            ("machine", "Machines, by name"),
+        ];
         let kinds = [("Freeze", "Freeze"), ("Reboot", "Reboot"), ("Redeploy", "Redeploy")];
         let causes = [("HostMaintenance", "Host maintenance"), ("LiveMigration", "Live migration")];
-        let description = format!("At most {TEXT_CHARS_MAX} characters; the type's own when left out.");
+        let description = format!("At most {TEXT_CHARS_MAX} characters. Default: the description of the type.");
         let fields = [
-            of("what", "For", &self.what).as_(choice(&whom)),
-            of("name", "Name", &self.name).as_(Control::Named("known")).hint("Several machines: separated by commas."),
-            of("kind", "Type", &self.kind).as_(choice(&kinds)),
-            of("cause", "Cause", &self.cause).as_(choice(&causes)),
-            of("at", "Not before", &self.at).as_(Control::Time).hint("As soon as notice allows when left out."),
-            of("notice", "Notice", &self.notice).hint("Such as 30m or 1h; the least of the type when left out."),
+            of("what", "Target", &self.target).with_control(choice(&targets)),
+            of("name", "Name", &self.name)
+                .with_control(Control::Suggested("targets"))
+                .with_hint("Separate several machines with commas."),
+            of("kind", "Type", &self.kind).with_control(choice(&kinds)),
+            of("cause", "Cause", &self.cause).with_control(choice(&causes)),
+            of("at", "Not before", &self.at)
+                .with_control(Control::Time)
+                .with_hint("Default: as soon as the notice allows."),
+            of("notice", "Notice", &self.notice).with_hint("For example 30m or 1h. Default: the minimum for the type."),
             of("duration", "Duration", &self.duration)
-                .hint("Such as 9s; -1 when it is not known. The cause's own when left out."),
-            of("description", "Description", &self.description).hint(&description),
+                .with_hint("For example 9s, or -1 if unknown. Default: the duration for the cause."),
+            of("description", "Description", &self.description).with_hint(&description),
         ];
-        fields.iter().map(Field::html).collect()
+        fields.iter().map(Field::render).collect()
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.name.split(SEPARATORS).filter(|name| !name.is_empty())
     }
 
-    fn meant(&mut self, region: &Region) -> Option<Meant> {
+    fn parse(&mut self, region: &Region) -> Option<CheckedPlan> {
         let mut problems = Problems::default();
-        let named = problems.take("name", self.target(region));
-        let kind = problems.take("kind", self.event_kind());
-        let cause = problems.take("cause", self.cause());
-        let at = problems.take("at", optional(&self.at, time));
-        let notice = problems.take("notice", optional(&self.notice, |text| seconds("The notice", text)));
-        let duration = problems.take("duration", optional(&self.duration, duration));
+        let named = problems.take("name", self.parse_target(region));
+        let kind = problems.take("kind", self.parse_kind());
+        let cause = problems.take("cause", self.parse_cause());
+        let at = problems.take("at", parse_optional(&self.at, parse_time));
+        let notice = problems.take("notice", parse_optional(&self.notice, |text| parse_seconds("The notice", text)));
+        let duration = problems.take("duration", parse_optional(&self.duration, parse_duration));
         if self.description.chars().count() > TEXT_CHARS_MAX {
-            problems.add("description", format!("The description may have {TEXT_CHARS_MAX} characters."));
+            problems.add("description", format!("The description is longer than {TEXT_CHARS_MAX} characters."));
         }
         let is_good = problems.is_empty();
         self.problems = problems;
@@ -181,52 +188,52 @@ impl Typed {
             duration_secs: duration,
             description: description.map(Name::from),
         };
-        is_good.then_some(Meant { body, target, plan })
+        is_good.then_some(CheckedPlan { body, target, plan })
     }
 
-    /// The target, and how the API names it.
-    fn target(&self, region: &Region) -> Result<(Target, Value), String> {
+    /// The target, and its form in the API.
+    fn parse_target(&self, region: &Region) -> Result<(Target, Value), String> {
         if self.name.is_empty() {
-            return Err("Name what shall be maintained.".into());
+            return Err("Enter a name.".into());
         }
-        match self.what.as_str() {
+        match self.target.as_str() {
             "host" => {
                 let host = region.host(&self.name).ok_or_else(|| format!("There is no host '{}'.", self.name))?;
                 Ok((Target::Host(host.name.clone()), json!({ "host": self.name })))
             }
-            "machine" => self.machines(region),
+            "machine" => self.parse_machines(region),
             _ => {
-                let group = find_any_group(region, &self.name).map_err(|error| error.message)?;
+                let group = any_group_named(region, &self.name).map_err(|error| error.message)?;
                 Ok((Target::Group(group.id), json!({ "group": self.name })))
             }
         }
     }
 
-    fn machines(&self, region: &Region) -> Result<(Target, Value), String> {
+    fn parse_machines(&self, region: &Region) -> Result<(Target, Value), String> {
         let names: Vec<&str> = self.names().collect();
-        let machines = names.iter().map(|name| find_machine(region, name, None).map(|machine| machine.id));
+        let machines = names.iter().map(|name| machine_named(region, name).map(|machine| machine.id));
         let machines: Result<Vec<_>, _> = machines.collect();
         Ok((Target::Machines(machines.map_err(|error| error.message)?), json!({ "machines": names })))
     }
 
-    fn event_kind(&self) -> Result<EventKind, String> {
+    fn parse_kind(&self) -> Result<EventKind, String> {
         match self.kind.as_str() {
             "Freeze" => Ok(EventKind::Freeze),
             "Reboot" => Ok(EventKind::Reboot),
             "Redeploy" => Ok(EventKind::Redeploy),
-            other => Err(format!("Maintenance is a Freeze, a Reboot or a Redeploy, not '{other}'.")),
+            other => Err(format!("Invalid type '{other}'. Select Freeze, Reboot or Redeploy.")),
         }
     }
 
-    fn cause(&self) -> Result<Cause, String> {
+    fn parse_cause(&self) -> Result<Cause, String> {
         match self.cause.as_str() {
             "HostMaintenance" => Ok(Cause::HostMaintenance),
             "LiveMigration" => Ok(Cause::LiveMigration),
-            other => Err(format!("The cause is host maintenance or live migration, not '{other}'.")),
+            other => Err(format!("Invalid cause '{other}'. Select host maintenance or live migration.")),
         }
     }
 
-    /// Where a refusal of the rules belongs.
+    /// The field that a rejection is about.
     fn field_of(&self, rejection: &Rejection) -> &'static str {
         let is_of_time = matches!(rejection, Rejection::PlanPast | Rejection::PlanTooFar) && !self.at.is_empty();
         if is_of_time {
@@ -243,41 +250,30 @@ impl Typed {
     }
 }
 
-/// A refusal of the rules, with spans as they are typed here.
-fn said(rejection: &Rejection) -> String {
+/// The message of a rejection, with time spans in the format of this form.
+fn describe_rejection(rejection: &Rejection) -> String {
     let text = rejection.to_string();
     if let Rejection::NoticeTooShort { secs_min } = rejection {
-        let least = span_text(std::time::Duration::from_secs(*secs_min));
-        return text.replacen(&format!("{secs_min} seconds"), &least, 1);
+        let notice_min = span_text(std::time::Duration::from_secs(*secs_min));
+        return text.replacen(&format!("{secs_min} seconds"), &notice_min, 1);
     }
     text
 }
 
-/// Nothing typed is nothing said.
-pub fn optional<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
-    if text.is_empty() { Ok(None) } else { read(text).map(Some) }
-}
-
-/// Whole seconds.
-pub fn seconds(what: &str, text: &str) -> Result<u64, String> {
-    let read = span(text).map_err(|must| format!("{what} must be {must}."))?;
-    if read.subsec_millis() > 0 { Err(format!("{what} is in whole seconds.")) } else { Ok(read.as_secs()) }
-}
-
-fn duration(text: &str) -> Result<i64, String> {
+fn parse_duration(text: &str) -> Result<i64, String> {
     if text == "-1" {
         return Ok(-1);
     }
-    seconds("The duration", text).map(|secs| secs as i64)
+    parse_seconds("The duration", text).map(|secs| secs as i64)
 }
 
-/// What a field for times sends is UTC, with or without seconds.
-fn time(text: &str) -> Result<When, String> {
+/// Browsers send times without a time zone, with or without seconds. They are in UTC.
+fn parse_time(text: &str) -> Result<When, String> {
     let candidates = [text.to_owned(), format!("{text}Z"), format!("{text}:00Z")];
     candidates
         .iter()
         .find_map(|text| When::parse(text).ok())
-        .ok_or_else(|| format!("'{text}' is not a time. Write it as 2026-03-01T12:00, in UTC."))
+        .ok_or_else(|| format!("'{text}' is not a valid time. Use the format 2026-03-01T12:00, in UTC."))
 }
 
 #[cfg(test)]
@@ -287,16 +283,14 @@ mod tests {
     #[test]
     fn times_are_utc_with_or_without_seconds() {
         for text in ["2026-03-01T12:00", "2026-03-01T12:00:00", "2026-03-01T12:00:00Z", "2026-03-01T13:00:00+01:00"] {
-            assert_eq!(time(text).unwrap().to_string(), "2026-03-01T12:00:00Z", "{text}");
+            assert_eq!(parse_time(text).unwrap().to_string(), "2026-03-01T12:00:00Z", "{text}");
         }
-        assert!(time("tomorrow").unwrap_err().contains("in UTC"));
+        assert!(parse_time("tomorrow").unwrap_err().contains("in UTC"));
     }
 
     #[test]
-    fn spans_are_whole_seconds() {
-        assert_eq!(seconds("It", "1h30m"), Ok(5400));
-        assert!(seconds("It", "1s500ms").unwrap_err().contains("whole seconds"));
-        assert!(seconds("It", "soon").unwrap_err().contains("such as 90s"));
-        assert_eq!(duration("-1"), Ok(-1));
+    fn durations_are_seconds_or_unknown() {
+        assert_eq!(parse_duration("90s"), Ok(90));
+        assert_eq!(parse_duration("-1"), Ok(-1));
     }
 }

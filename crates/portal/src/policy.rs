@@ -1,10 +1,11 @@
-//! `scheduledEventsPolicy`: what is approved without asking anybody.
+//! The form for `scheduledEventsPolicy`: which events are approved automatically.
 
 use askama::Template;
 use forewarn_core::EventsPolicy;
 
 use super::field::{Control, Field, Problems};
-use super::page::{Panel, Scene};
+use super::panel::Panel;
+use super::scene::Scene;
 use super::words;
 use forewarn_access::Role;
 
@@ -12,21 +13,27 @@ use forewarn_access::Role;
 #[template(path = "policy.html")]
 struct PolicyForm<'a> {
     act: &'static str,
-    /// The kind of group; empty for a machine on its own.
+    /// The kind of group; empty for a standalone machine.
     kind: &'a str,
     target: &'a str,
     back: &'a str,
     csrf: &'a str,
     fields: Vec<String>,
     allowed: bool,
-    needed: String,
+    role_needed: String,
 }
 
-/// `act` says whose it is.
-pub fn panel(scene: &Scene, act: &'static str, kind: &str, target: &str, policy: &EventsPolicy, back: &str) -> Panel {
+pub fn render_panel(
+    scene: &Scene,
+    act: &'static str,
+    kind: &str,
+    target: &str,
+    policy: &EventsPolicy,
+    back: &str,
+) -> Panel {
     let none = Problems::default();
-    let tick = |name, label, is_on: bool| {
-        Field::new(name, label, if is_on { "on" } else { "" }, &none).as_(Control::Tick).html()
+    let checkbox = |name, label, is_on: bool| {
+        Field::new(name, label, if is_on { "on" } else { "" }, &none).with_control(Control::Checkbox).render()
     };
     let form = PolicyForm {
         act,
@@ -35,12 +42,16 @@ pub fn panel(scene: &Scene, act: &'static str, kind: &str, target: &str, policy:
         back,
         csrf: &scene.visitor.session.csrf,
         fields: vec![
-            tick("reboot", "Restarts by users start at once", policy.approve_user_reboot),
-            tick("redeploy", "Redeploys by users start at once", policy.approve_user_redeploy),
-            tick("down", "Everything starts at once while all machines are down", policy.approve_all_instances_down),
+            checkbox("reboot", "Start user-requested restarts immediately", policy.approve_user_reboot),
+            checkbox("redeploy", "Start user-requested redeploys immediately", policy.approve_user_redeploy),
+            checkbox(
+                "down",
+                "Start all events immediately while all machines are down",
+                policy.approve_all_instances_down,
+            ),
         ],
-        allowed: scene.visitor.may(Role::Owner),
-        needed: words::role_needed(Role::Owner),
+        allowed: scene.visitor.has_role(Role::Owner),
+        role_needed: words::role_needed(Role::Owner),
     };
-    Panel::one("policy", "Approved without asking", &form)
+    Panel::with_content("policy", "Automatic approval", &form)
 }

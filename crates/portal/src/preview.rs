@@ -1,5 +1,5 @@
-//! What will happen, said before it happens. The rules are asked, on a copy of the region that is thrown away, so what is
-//! said is what is done; this only puts it into words. Sentences are HTML: times are elements, names are escaped.
+//! Previews: what an action would do, in sentences. The rules run on a copy of the region, so that a preview agrees with the
+//! action itself; this module only describes the result. Sentences are HTML: times are elements, names are escaped.
 
 mod decisions;
 mod order;
@@ -14,284 +14,311 @@ use forewarn_core::{
     What,
 };
 
-use super::page::{Look, Scene};
-use super::words::{self, escaped, few};
+use super::html::RenderMode;
+use super::scene::Scene;
+use super::words::{self, escape_html, join_names};
 use decisions::ended;
 use forewarn_api_types::span::span_text;
-pub use order::{Stage, machines_of};
+pub use order::{PlanStep, machines_of};
 
-/// The id of an operation that is tried and never happens.
+/// The ID of the operation in a trial.
 const TRIAL: OperationId = Guid(u128::MAX);
 
-/// What can be asked for one machine.
+/// Actions on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum MachineAction {
     Restart,
     Redeploy,
-    Maintenance,
+    PerformMaintenance,
     Evict,
     Delete,
-    /// Its hardware breaks, and it restarts or is put elsewhere.
+    /// The host fails, and the machine restarts or moves to another host.
     Fail(EventKind),
     Start,
     Stop,
     Deallocate,
 }
 
-/// Who can say what would come of something now.
+/// Computes previews for one moment.
 #[derive(Clone, Copy)]
-pub struct Oracle<'r> {
+pub struct Preview<'r> {
     pub region: &'r Region,
     pub now: Timestamp,
-    pub look: Look,
+    pub mode: RenderMode,
 }
 
-impl<'r> Oracle<'r> {
-    pub fn of(scene: &'r Scene) -> Oracle<'r> {
-        Oracle { region: scene.region(), now: scene.now, look: scene.look }
+impl<'r> Preview<'r> {
+    pub fn of(scene: &'r Scene) -> Preview<'r> {
+        Preview { region: scene.region(), now: scene.now, mode: scene.mode }
     }
 
-    pub fn machine(&self, machine: &Machine, asked: Asked) -> String {
-        self.each(&[machine], asked).pop().map_or_else(String::new, |(_, told)| told)
+    pub fn describe_action(&self, machine: &Machine, action: MachineAction) -> String {
+        self.describe_each(&[machine], action).pop().map_or_else(String::new, |(_, sentence)| sentence)
     }
 
-    /// Several, one after the other: limits count those before. Each with its name.
-    pub fn each(&self, machines: &[&Machine], asked: Asked) -> Vec<(String, String)> {
+    /// An action on several machines, one operation after the other, so that limits count the previous ones. Returns a
+    /// description for each name.
+    pub fn describe_each(&self, machines: &[&Machine], action: MachineAction) -> Vec<(String, String)> {
         let mut region = self.region.clone();
-        let mut told = Vec::new();
+        let mut descriptions = Vec::new();
         for (number, machine) in machines.iter().enumerate() {
             let operation = TRIAL.derive(number as u64);
-            let sentence = match region.apply(&asked.command(operation, vec![machine.id]), self.now) {
+            let sentence = match region.apply(&action.command(operation, vec![machine.id]), self.now) {
                 Ok(trial) => {
-                    let sentence = Oracle { region: &region, ..*self }.of_machine(machine, asked, operation, &trial);
+                    let sentence =
+                        Preview { region: &region, ..*self }.describe_trial(machine, action, operation, &trial);
                     region = trial.region;
                     sentence
                 }
-                Err(rejection) => escaped(rejection),
+                Err(rejection) => escape_html(rejection),
             };
-            told.push((machine.name.to_string(), sentence));
+            descriptions.push((machine.name.to_string(), sentence));
         }
-        told
+        descriptions
     }
 
-    /// Several in one operation: all or none.
-    pub fn together(&self, machines: &[&Machine], asked: Asked) -> Vec<(String, String)> {
+    /// An action on several machines in one operation, which the rules accept or refuse as a whole.
+    pub fn describe_together(&self, machines: &[&Machine], action: MachineAction) -> Vec<(String, String)> {
         let ids = machines.iter().map(|machine| machine.id).collect();
-        match self.region.apply(&asked.command(TRIAL, ids), self.now) {
+        match self.region.apply(&action.command(TRIAL, ids), self.now) {
             Ok(trial) => {
-                let told = |machine: &&Machine| self.of_machine(machine, asked, TRIAL, &trial);
-                machines.iter().map(|machine| (machine.name.to_string(), told(machine))).collect()
+                let describe = |machine: &&Machine| self.describe_trial(machine, action, TRIAL, &trial);
+                machines.iter().map(|machine| (machine.name.to_string(), describe(machine))).collect()
             }
-            Err(rejection) => vec![("Refused".into(), escaped(rejection))],
+            Err(rejection) => vec![("Refused".into(), escape_html(rejection))],
         }
     }
 
-    pub fn host_failure(&self, host: &Host, kind: EventKind) -> String {
+    pub fn describe_host_failure(&self, host: &Host, kind: EventKind) -> String {
         let request = Request::Fail { target: Target::Host(host.name.clone()), kind };
-        let trial = match self.region.apply(&asking(TRIAL, request), self.now) {
+        let trial = match self.region.apply(&request_command(TRIAL, request), self.now) {
             Ok(trial) => trial,
-            Err(rejection) => return escaped(rejection),
+            Err(rejection) => return escape_html(rejection),
         };
-        let events = made(&trial, TRIAL);
+        let events = events_of(&trial, TRIAL);
         let (shown, hidden): (Vec<&&Event>, Vec<&&Event>) = events.iter().partition(|event| event.is_shown());
-        let names = |events: &[&&Event]| events.iter().flat_map(|event| names_of(event)).collect::<Vec<_>>();
-        let mut told = vec![format!("Everything on {} {}.", escaped(&host.name), broken(kind))];
+        let names = |events: &[&&Event]| events.iter().flat_map(|event| machine_names(event)).collect::<Vec<_>>();
+        let mut sentences = vec![format!("Every machine on {} {}.", escape_html(&host.name), failure_effect(kind))];
         let (shown, hidden) = (names(&shown), names(&hidden));
         if !shown.is_empty() {
-            let (kind, shown) = (words::kind(kind), few(&shown));
-            told.push(format!("{kind} at once, without notice; shown in the documents of {shown}."));
+            let (kind, shown) = (words::kind(kind), join_names(&shown));
+            sentences
+                .push(format!("{kind} starts immediately, without notice, and appears in the documents of {shown}."));
         }
         if !hidden.is_empty() {
-            told.push(format!("Not told, because nobody in their scopes asks for events: {}.", few(&hidden)));
+            sentences.push(format!("Not announced to {}, because no handler is connected.", join_names(&hidden)));
         }
-        told.extend(pushed_aside(&trial));
-        told.join(" ")
+        sentences.extend(describe_superseded(&trial));
+        sentences.join(" ")
     }
 
-    /// The deletion of a whole group, which may have thousands of machines: the rules are not tried but read.
-    pub fn group_delete(&self, group: &Group) -> String {
-        let name = escaped(&group.name);
+    /// The deletion of a group. Groups can have thousands of machines, so this reads the region instead of running the rules.
+    pub fn describe_group_deletion(&self, group: &Group) -> String {
+        let name = escape_html(&group.name);
         let members = || self.region.group_members(group);
         if members().next().is_none() {
             return format!("{name} is deleted. It has no machines.");
         }
-        let told: Vec<Duration> = members().filter_map(|machine| Some(machine.terminate.as_ref()?.timeout)).collect();
-        let silent = members().count() - told.len();
+        let notices: Vec<Duration> =
+            members().filter_map(|machine| Some(machine.terminate.as_ref()?.timeout)).collect();
+        let silent = members().count() - notices.len();
         let on = group.scopes.iter().any(|scope| self.region.is_on(*scope));
-        match (told.iter().min(), silent) {
-            (None, _) => format!("{name} and {} are deleted at once, without notice.", machines(silent)),
+        match (notices.iter().min(), silent) {
+            (None, _) => format!("{name} and {} are deleted immediately, without notice.", count_machines(silent)),
             (Some(_), _) if !on => format!(
-                "{name} and {} are deleted at once: nobody asks for events, so the terminate notification reaches nobody.",
-                machines(told.len() + silent)
+                "{name} and {} are deleted immediately: no handler is connected, so there is no terminate notification.",
+                count_machines(notices.len() + silent)
             ),
             (Some(first), _) => {
-                let at = self.ahead(self.region.settings().scaled(*first));
+                let at = self.render_after(self.region.settings().scaled(*first));
                 let rest = match silent {
                     0 => String::new(),
-                    silent => format!(" {} without terminate notification go at once.", machines(silent)),
+                    silent => format!(
+                        " {} without terminate notification {} deleted immediately.",
+                        count_machines(silent),
+                        is_or_are(silent)
+                    ),
                 };
                 format!(
-                    "{name} is deleted with {}: Terminate not before {at}; they go earlier, together, when all of a document are approved.{rest}",
-                    machines(told.len() + silent)
+                    "{name} is deleted with {}: Terminate not before {at}, or earlier once all deletions in a document are approved.{rest}",
+                    count_machines(notices.len() + silent)
                 )
             }
         }
     }
 
-    /// A change of a set's capacity.
-    pub fn scale(&self, group: &Group, capacity: u32) -> String {
-        let scale = Scale { capacity, by: nobody(), operation: TRIAL };
+    /// A change of a scale set's capacity.
+    pub fn describe_scaling(&self, group: &Group, capacity: u32) -> String {
+        let scale = Scale { capacity, by: no_actor(), operation: TRIAL };
         let change = GroupChange { capacity: Some(scale), ..GroupChange::default() };
         let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: TRIAL };
         let trial = match self.region.apply(&command, self.now) {
             Ok(trial) => trial,
-            Err(rejection) => return escaped(rejection),
+            Err(rejection) => return escape_html(rejection),
         };
         let Answer::Scaled { added, removing } = &trial.answer else { return "Nothing changes.".into() };
-        let mut told = Vec::new();
+        let mut sentences = Vec::new();
         if !added.is_empty() {
-            told.push(format!("{} come, with the latest model.", machines(added.len())));
+            let count = added.len();
+            sentences.push(format!("{} {} added with the latest model.", count_machines(count), is_or_are(count)));
         }
         if !removing.is_empty() {
             let gone = removing.iter().filter_map(|id| self.region.machine(*id));
-            let gone: Vec<String> = gone.map(|machine| escaped(&machine.name)).collect();
-            told.push(format!("{} {} deleted.", few(&gone), is_or_are(gone.len())));
-            told.extend(self.deletions(&made(&trial, TRIAL)));
+            let gone: Vec<String> = gone.map(|machine| escape_html(&machine.name)).collect();
+            sentences.push(format!("{} {} deleted.", join_names(&gone), is_or_are(gone.len())));
+            sentences.extend(self.describe_deletions(&events_of(&trial, TRIAL)));
         }
-        if told.is_empty() { "Nothing changes.".into() } else { told.join(" ") }
+        if sentences.is_empty() { "Nothing changes.".into() } else { sentences.join(" ") }
     }
 
-    /// Many deletions in one breath.
-    fn deletions(&self, events: &[&Event]) -> Vec<String> {
+    fn describe_deletions(&self, events: &[&Event]) -> Vec<String> {
         let (waiting, going): (Vec<&&Event>, Vec<&&Event>) =
             events.iter().partition(|event| event.status == Status::Scheduled);
-        let mut told = Vec::new();
+        let mut sentences = Vec::new();
         if let Some(first) = waiting.iter().map(|event| event.not_before).min() {
-            told.push(format!(
-                "Terminate not before {}; they go earlier, together, when all that wait in a document are approved.",
-                self.time(first)
+            sentences.push(format!(
+                "Terminate not before {}, or earlier once all deletions in a document are approved.",
+                self.render_time(first)
             ));
         }
-        let silent: Vec<String> = going.iter().flat_map(|event| names_of(event)).collect();
+        let silent: Vec<String> = going.iter().flat_map(|event| machine_names(event)).collect();
         if !silent.is_empty() {
-            told.push(format!(
-                "{} {} told nothing and {} at once.",
-                few(&silent),
-                is_or_are(silent.len()),
-                if silent.len() == 1 { "goes" } else { "go" }
+            sentences.push(format!(
+                "{} {} no notice.",
+                join_names(&silent),
+                if silent.len() == 1 { "gets" } else { "get" }
             ));
         }
-        told
+        sentences
     }
 
-    fn of_machine(&self, machine: &Machine, asked: Asked, operation: OperationId, trial: &Transition) -> String {
-        let mut told = vec![self.effect(machine, asked, &trial.region)];
-        match asked {
-            Asked::Start | Asked::Stop | Asked::Deallocate => told.extend(consequences(trial)),
-            Asked::Restart | Asked::Redeploy | Asked::Maintenance | Asked::Evict | Asked::Delete | Asked::Fail(_) => {
+    fn describe_trial(
+        &self,
+        machine: &Machine,
+        action: MachineAction,
+        operation: OperationId,
+        trial: &Transition,
+    ) -> String {
+        let mut sentences = vec![self.describe_effect(machine, action, &trial.region)];
+        match action {
+            MachineAction::Start | MachineAction::Stop | MachineAction::Deallocate => {
+                sentences.extend(describe_consequences(trial))
+            }
+            MachineAction::Restart
+            | MachineAction::Redeploy
+            | MachineAction::PerformMaintenance
+            | MachineAction::Evict
+            | MachineAction::Delete
+            | MachineAction::Fail(_) => {
                 let of_it = |event: &&Event| event.resources.iter().any(|resource| resource.machine == machine.id);
-                let events = made(trial, operation).into_iter().filter(of_it);
-                told.extend(events.map(|event| self.event(&trial.region, event)));
-                told.extend(pushed_aside(trial));
+                let events = events_of(trial, operation).into_iter().filter(of_it);
+                sentences.extend(events.map(|event| self.describe_event(&trial.region, event)));
+                sentences.extend(describe_superseded(trial));
             }
         }
-        told.join(" ")
+        sentences.join(" ")
     }
 
-    /// What it does to the machine, whenever that is.
-    fn effect(&self, machine: &Machine, asked: Asked, after: &Region) -> String {
-        let name = escaped(&machine.name);
-        match asked {
-            Asked::Restart => format!("{name} restarts where it is and loses its memory."),
-            Asked::Redeploy => format!("{name} moves to another host and loses its memory and ephemeral disks."),
-            Asked::Maintenance => {
-                format!(
-                    "{name} gets its maintenance now: it moves to another host and loses its memory and ephemeral disks."
-                )
+    /// The effect on the machine, regardless of when it happens.
+    fn describe_effect(&self, machine: &Machine, action: MachineAction, after: &Region) -> String {
+        let name = escape_html(&machine.name);
+        match action {
+            MachineAction::Restart => format!("{name} restarts on the same host and loses its memory."),
+            MachineAction::Redeploy => {
+                format!("{name} moves to another host and loses its memory and ephemeral disks.")
             }
-            Asked::Evict => match machine.eviction {
+            MachineAction::PerformMaintenance => {
+                format!("Maintenance of {name}: it moves to another host and loses its memory and ephemeral disks.")
+            }
+            MachineAction::Evict => match machine.eviction {
                 EvictionPolicy::Deallocate => {
-                    format!("{name} is evicted: it is deallocated, and can be started again.")
+                    format!("{name} is evicted and deallocated. It can be started again.")
                 }
                 EvictionPolicy::Delete => format!("{name} is evicted and deleted."),
             },
-            Asked::Delete => match (wanted(self.region, machine), wanted(after, machine)) {
+            MachineAction::Delete => match (capacity_of(self.region, machine), capacity_of(after, machine)) {
                 (Some((set, before)), Some((_, then))) if then < before => {
-                    format!("{name} is deleted, and {} wants {then} instead of {before}.", escaped(set))
+                    let set = escape_html(set);
+                    format!("{name} is deleted, and the capacity of {set} drops from {before} to {then}.")
                 }
                 (Some(_) | None, _) => format!("{name} is deleted."),
             },
-            Asked::Fail(kind) => format!("The hardware under {name} breaks: it {}.", broken(kind)),
-            Asked::Start => format!("{name} is switched on. No event comes of it."),
-            Asked::Stop => format!("{name} is switched off at once and stays on its host. No event comes of it."),
-            Asked::Deallocate => {
-                format!("{name} is switched off at once and gives up its place. No event comes of it.")
+            MachineAction::Fail(kind) => format!("The host fails: {name} {}.", failure_effect(kind)),
+            MachineAction::Start => format!("{name} starts. This creates no event."),
+            MachineAction::Stop => {
+                format!("{name} is powered off immediately and stays on its host. This creates no event.")
+            }
+            MachineAction::Deallocate => {
+                format!("{name} is powered off immediately and leaves its host. This creates no event.")
             }
         }
     }
 
-    /// An event that came of a trial.
-    fn event(&self, after: &Region, event: &Event) -> String {
+    /// An event that a trial created or joined.
+    fn describe_event(&self, after: &Region, event: &Event) -> String {
         let kind = words::kind(event.kind);
         if self.region.event(event.id).is_some() {
             return match event.status {
                 Status::Scheduled => {
-                    format!("It joins the {kind} that is coming already, not before {}.", words::time(event.not_before))
+                    format!(
+                        "It joins the {kind} that is already scheduled, not before {}.",
+                        words::time(event.not_before)
+                    )
                 }
                 Status::Started { .. } | Status::Ended { .. } => {
-                    format!("It joins the {kind} that is under way already.")
+                    format!("It joins the {kind} that is already in progress.")
                 }
             };
         }
         match (&event.status, event.is_shown()) {
-            (Status::Ended { .. }, _) => "It does not run, so nothing happens to it.".into(),
+            (Status::Ended { .. }, _) => "It is not running, so nothing happens to it.".into(),
             (Status::Started { .. }, true) if event.approval.is_some() => {
-                format!("The policy approves it: {kind} starts at once.")
+                format!("The policy approves it: {kind} starts immediately.")
             }
             (Status::Started { .. }, true) => {
-                format!("{kind} starts at once, without notice, and the document shows it.")
+                format!("{kind} starts immediately, without notice, and appears in the document.")
             }
-            (Status::Started { .. }, false) => self.unannounced(event),
+            (Status::Started { .. }, false) => self.describe_unannounced(event),
             (Status::Scheduled, _) if event.is_ready() => {
-                format!("{kind} starts when {} has ended.", under_way(after, event))
+                format!("{kind} starts when {} has finished.", events_in_progress(after, event))
             }
             (Status::Scheduled, false) => format!(
-                "{kind} not before {}; nobody in its scope asks for events, so nobody is told until somebody does.",
-                self.time(event.not_before)
+                "{kind} not before {}. It is announced only if a handler connects before that.",
+                self.render_time(event.not_before)
             ),
-            (Status::Scheduled, true) => self.announced(after, event),
+            (Status::Scheduled, true) => self.describe_announced(after, event),
         }
     }
 
-    fn unannounced(&self, event: &Event) -> String {
+    fn describe_unannounced(&self, event: &Event) -> String {
         let without =
             |machine: MachineId| self.region.machine(machine).is_some_and(|machine| machine.terminate.is_none());
         if event.kind == EventKind::Terminate && event.resources.iter().any(|resource| without(resource.machine)) {
-            return "It has no terminate notification, so it goes at once, without notice.".into();
+            return "It has no terminate notification, so it is deleted immediately, without notice.".into();
         }
-        "Nobody in its scope asks for events, so it happens at once, without notice.".into()
+        "No handler is connected in its event group, so it happens immediately, without notice.".into()
     }
 
-    fn announced(&self, after: &Region, event: &Event) -> String {
+    fn describe_announced(&self, after: &Region, event: &Event) -> String {
         let members = || self.region.members(event.scope);
         let (sharing, approves) = match members().nth(1) {
             Some(_) => (
-                format!("{} share the document", words::few_of(members().map(|member| escaped(&member.name)))),
+                format!("{} share the document", words::join_many(members().map(|member| escape_html(&member.name)))),
                 "one of them approves",
             ),
-            None => ("no other machine shares its document".into(), "it approves"),
+            None => ("No other machine shares the document".into(), "it approves"),
         };
         let first = format!(
-            "{} not before {} ({} from now); {sharing}; it starts earlier if {approves}.",
+            "{} not before {} ({} from now). {sharing}; the event starts earlier if {approves}.",
             words::kind(event.kind),
-            self.time(event.not_before),
+            self.render_time(event.not_before),
             span_text(self.left(event.not_before)),
         );
-        match others_at_the_gate(after, event) {
+        match pending_deletions(after, event) {
             names if names.is_empty() => first,
             names => format!(
-                "{first} Once approved it waits for the deletions of the same document that are neither approved nor due: {}.",
-                few(&names)
+                "{first} Once approved, it waits for other deletions in the document that are neither approved nor due: {}.",
+                join_names(&names)
             ),
         }
     }
@@ -301,63 +328,65 @@ impl<'r> Oracle<'r> {
         Duration::from_secs(at.since(self.now).as_secs())
     }
 
-    fn ahead(&self, span: Duration) -> String {
-        self.time((self.now + span).round_up_to_second())
+    /// The time after this span.
+    fn render_after(&self, span: Duration) -> String {
+        self.render_time((self.now + span).round_up_to_second())
     }
 
-    /// A time that moves with the clock until somebody decides.
-    fn time(&self, at: Timestamp) -> String {
-        words::time_ahead(at, self.left(at), self.look)
+    /// A time that moves along with the clock while the page is open.
+    fn render_time(&self, at: Timestamp) -> String {
+        words::time_ahead(at, self.left(at), self.mode)
     }
 }
 
-impl Asked {
-    /// Only some can be asked for several machines in one breath; the others take the first.
+impl MachineAction {
+    /// Only some actions support several machines; the others take the first one.
     fn command(self, operation: OperationId, machines: Vec<MachineId>) -> Command {
         let machine = machines[0];
         let request = match self {
-            Asked::Restart => Request::Restart { machines },
-            Asked::Redeploy => Request::Redeploy { machines },
-            Asked::Maintenance => Request::PerformMaintenance { machines },
-            Asked::Evict => Request::Evict { machine },
-            Asked::Delete => Request::Delete { machines, group: None },
-            Asked::Fail(kind) => Request::Fail { target: Target::Machines(machines), kind },
-            Asked::Start => return Command::SetPower { machine, power: Power::Running },
-            Asked::Stop => return Command::SetPower { machine, power: Power::Stopped },
-            Asked::Deallocate => return Command::SetPower { machine, power: Power::Deallocated },
+            MachineAction::Restart => Request::Restart { machines },
+            MachineAction::Redeploy => Request::Redeploy { machines },
+            MachineAction::PerformMaintenance => Request::PerformMaintenance { machines },
+            MachineAction::Evict => Request::Evict { machine },
+            MachineAction::Delete => Request::Delete { machines, group: None },
+            MachineAction::Fail(kind) => Request::Fail { target: Target::Machines(machines), kind },
+            MachineAction::Start => return Command::SetPower { machine, power: Power::Running },
+            MachineAction::Stop => return Command::SetPower { machine, power: Power::Stopped },
+            MachineAction::Deallocate => return Command::SetPower { machine, power: Power::Deallocated },
         };
-        asking(operation, request)
+        request_command(operation, request)
     }
 }
 
-fn asking(operation: OperationId, request: Request) -> Command {
-    Command::Request { operation, by: nobody(), request, event: None }
+fn request_command(operation: OperationId, request: Request) -> Command {
+    Command::Request { operation, by: no_actor(), request, event: None }
 }
 
-fn nobody() -> Name {
+fn no_actor() -> Name {
     "".into()
 }
 
-/// The events of the operation that was tried: made by it, or joined.
-fn made(trial: &Transition, operation: OperationId) -> Vec<&Event> {
+/// The events that the operation of a trial created or joined.
+fn events_of(trial: &Transition, operation: OperationId) -> Vec<&Event> {
     let parts = trial.region.operation(operation).map_or(&[][..], |operation| &operation.parts);
     parts.iter().filter_map(|part| trial.region.event(part.event)).map(|event| &**event).collect()
 }
 
-/// What is under way and does not finish.
-fn pushed_aside(trial: &Transition) -> Vec<String> {
+/// Events in progress that a trial replaces.
+fn describe_superseded(trial: &Transition) -> Vec<String> {
     let superseded = ended(trial).filter(|(_, outcome)| **outcome == Outcome::Superseded);
-    superseded.map(|(event, _)| format!("It ends the {} that is under way.", words::kind(event.kind))).collect()
+    superseded.map(|(event, _)| format!("It supersedes the {} that is in progress.", words::kind(event.kind))).collect()
 }
 
-/// What a turned power switch lets happen to events that are there.
-fn consequences(trial: &Transition) -> Vec<String> {
-    let told = trial.facts.iter().filter_map(|fact| match &fact.what {
-        What::Approved { event, by: Approver::Policy } => {
-            Some(format!("All machines of its scope are down then, so the policy approves {}.", what(event)))
-        }
-        What::Started(event) => Some(format!("{} starts.", what(event))),
-        What::Ended(event) => Some(format!("{} ends without effect.", what(event))),
+/// What a change of power does to existing events.
+fn describe_consequences(trial: &Transition) -> Vec<String> {
+    let sentences = trial.facts.iter().filter_map(|fact| match &fact.what {
+        What::Approved { event, by: Approver::Policy } => Some(format!(
+            "All machines of its event group are then down, so the policy approves {}.",
+            event_title(event)
+        )),
+        What::Started(event) => Some(format!("{} starts.", event_title(event))),
+        What::Ended(event) => Some(format!("{} ends without effect.", event_title(event))),
         What::Approved { .. }
         | What::Appeared(_)
         | What::OperationEnded(_)
@@ -366,11 +395,11 @@ fn consequences(trial: &Transition) -> Vec<String> {
         | What::ScopeOn(_)
         | What::ScopeOff(_) => None,
     });
-    told.collect()
+    sentences.collect()
 }
 
-/// Other deletions in the document for which an approved one waits.
-fn others_at_the_gate(region: &Region, event: &Event) -> Vec<String> {
+/// Other deletions in the document that an approved deletion waits for.
+fn pending_deletions(region: &Region, event: &Event) -> Vec<String> {
     if event.kind != EventKind::Terminate {
         return Vec::new();
     }
@@ -380,37 +409,37 @@ fn others_at_the_gate(region: &Region, event: &Event) -> Vec<String> {
             && other.status == Status::Scheduled
             && !other.is_ready()
     };
-    region.document(event.scope).map(|other| &**other).filter(waits).flat_map(names_of).collect()
+    region.document(event.scope).map(|other| &**other).filter(waits).flat_map(machine_names).collect()
 }
 
 /// `the Redeploy of web_0`.
-fn under_way(region: &Region, event: &Event) -> String {
+fn events_in_progress(region: &Region, event: &Event) -> String {
     let others = event.resources.iter().flat_map(|resource| region.events_of(resource.machine));
     let started = others.filter(|other| other.id != event.id && matches!(other.status, Status::Started { .. }));
-    let names: Vec<String> = started.map(|other| format!("the {}", what(other))).collect();
-    if names.is_empty() { "what is under way".into() } else { few(&names) }
+    let names: Vec<String> = started.map(|other| format!("the {}", event_title(other))).collect();
+    if names.is_empty() { "the current event".into() } else { join_names(&names) }
 }
 
 /// `Reboot of web_0`.
-fn what(event: &Event) -> String {
-    format!("{} of {}", words::kind(event.kind), few(&names_of(event)))
+fn event_title(event: &Event) -> String {
+    format!("{} of {}", words::kind(event.kind), join_names(&machine_names(event)))
 }
 
-fn names_of(event: &Event) -> Vec<String> {
-    event.resources.iter().map(|resource| escaped(&resource.name)).collect()
+fn machine_names(event: &Event) -> Vec<String> {
+    event.resources.iter().map(|resource| escape_html(&resource.name)).collect()
 }
 
-fn broken(kind: EventKind) -> &'static str {
+fn failure_effect(kind: EventKind) -> &'static str {
     match kind {
-        EventKind::Redeploy => "comes up on another host, without its memory and ephemeral disks",
+        EventKind::Redeploy => "moves to another host and loses its memory and ephemeral disks",
         EventKind::Reboot | EventKind::Freeze | EventKind::Preempt | EventKind::Terminate => {
             "restarts and loses its memory"
         }
     }
 }
 
-/// The set that it is an instance of, and how many that wants.
-fn wanted<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Name, u32)> {
+/// The scale set of an instance, with its capacity.
+fn capacity_of<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Name, u32)> {
     let Seat::Instance { set, .. } = machine.seat else { return None };
     let group = region.group(set)?;
     match &group.kind {
@@ -419,8 +448,8 @@ fn wanted<'r>(region: &'r Region, machine: &Machine) -> Option<(&'r Name, u32)> 
     }
 }
 
-fn machines(count: usize) -> String {
-    if count == 1 { "one machine".into() } else { format!("{count} machines") }
+fn count_machines(count: usize) -> String {
+    if count == 1 { "1 machine".into() } else { format!("{count} machines") }
 }
 
 fn is_or_are(count: usize) -> &'static str {

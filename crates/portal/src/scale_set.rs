@@ -1,29 +1,29 @@
-//! Managing a scale set: how many instances, what they are told before they are deleted, who has the latest model. Taking
-//! machines away is asked about first.
+//! The forms on the page of a scale set: capacity, terminate notification, upgrade to the latest model. Scaling in asks for
+//! confirmation.
+
+use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
-use forewarn_core::{Group, GroupKind, ScaleSet, UpgradeMode};
-use http::StatusCode;
+use forewarn_core::{Group, GroupKind, Machine, Region, ScaleSet, UpgradeMode};
 use serde_json::{Value, json};
 
-use super::Portal;
-use super::act::{Request, back, notification, number, segment};
 use super::action::Tone;
-use super::confirm::Confirm;
-use super::field::{Control, Field, Problems};
-use super::page::{self, Look, Panel, Scene};
-use super::preview::Oracle;
+use super::confirm::Confirmation;
+use super::field::{Control, Field, Problems, parse_number};
+use super::panel::Panel;
+use super::preview::Preview;
+use super::request::ApiRequest;
+use super::scene::Scene;
 use super::visitor::Form;
-use super::{group, sign_in, words};
+use super::{address, frame, html, words};
 use forewarn_access::Role;
-use forewarn_api::CallError;
+use forewarn_api::Refused;
 
-/// What is in the fields.
+/// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
-pub struct Typed {
+pub struct ScaleSetFields {
     capacity: String,
     notification: String,
     delay: String,
@@ -32,8 +32,8 @@ pub struct Typed {
 
 #[derive(Template)]
 #[template(path = "scale_set_forms.html")]
-struct Forms<'a> {
-    typed: &'a Typed,
+struct ScaleSetForms<'a> {
+    fields: &'a ScaleSetFields,
     here: &'a str,
     csrf: &'a str,
     mode: &'static str,
@@ -41,22 +41,22 @@ struct Forms<'a> {
 
 #[derive(Template)]
 #[template(path = "scale_set_model.html")]
-struct Model<'a> {
+struct ModelForm<'a> {
     target: &'a str,
     back: &'a str,
     csrf: &'a str,
-    behind: usize,
-    behind_names: String,
+    outdated: usize,
+    outdated_names: String,
     latest: String,
-    /// HTML: when the next batch of a rolling upgrade is due.
+    /// HTML: the time of the next batch of a rolling upgrade.
     next_batch: String,
     allowed: bool,
 }
 
-impl Typed {
-    fn of_set(set: &ScaleSet) -> Typed {
+impl ScaleSetFields {
+    fn of_set(set: &ScaleSet) -> ScaleSetFields {
         let minutes = set.model.terminate.as_ref().map_or(5, |profile| profile.timeout.as_secs() / 60);
-        Typed {
+        ScaleSetFields {
             capacity: set.capacity.to_string(),
             notification: if set.model.terminate.is_some() { "on" } else { "off" }.into(),
             delay: minutes.to_string(),
@@ -64,30 +64,32 @@ impl Typed {
         }
     }
 
-    /// The fields of the form that was sent; the others are as the set is.
-    fn of(form: &Form, set: &ScaleSet) -> Typed {
+    /// The fields of the form that was sent. The other fields have the values of the scale set.
+    fn from_form(form: &Form, set: &ScaleSet) -> ScaleSetFields {
         let text = |name: &str| form.text(name).to_owned();
+        let current = ScaleSetFields::of_set(set);
         match form.text("form") {
-            "scale" => Typed { capacity: text("capacity"), ..Typed::of_set(set) },
-            _ => Typed { notification: text("notification"), delay: text("delay"), ..Typed::of_set(set) },
+            "scale" => ScaleSetFields { capacity: text("capacity"), ..current },
+            _ => ScaleSetFields { notification: text("notification"), delay: text("delay"), ..current },
         }
     }
 
-    /// What the set is to be changed by.
-    fn change(&mut self, form: &Form) -> Option<Value> {
+    /// The body of the request, or `None` if a field has an error.
+    fn build_change(&mut self, form: &Form) -> Option<Value> {
         if form.text("form") != "scale" {
-            let notification = self.problems.take("delay", notification(form))?;
+            let notification = self.problems.take("delay", parse_notification(form))?;
             return Some(json!({ "model": { "terminateNotification": notification } }));
         }
-        let capacity = self.problems.take("capacity", number(&self.capacity, "Instances"))?;
+        let capacity = self.problems.take("capacity", parse_number(&self.capacity, "Instances"))?;
         if capacity as usize > MACHINES_PER_GROUP_MAX {
-            self.problems.add("capacity", format!("A set has at most {MACHINES_PER_GROUP_MAX} instances."));
+            self.problems.add("capacity", format!("A scale set has at most {MACHINES_PER_GROUP_MAX} instances."));
             return None;
         }
         Some(json!({ "capacity": capacity }))
     }
 
-    fn refused(&mut self, form: &Form, refused: CallError) {
+    /// Adds the API's message to the field that it is about.
+    fn add_refusal(&mut self, form: &Form, refused: Refused) {
         let field = match (form.text("form"), refused.code.as_str()) {
             ("scale", _) => "capacity",
             (_, "TerminateNotificationOnSpot") => "notification",
@@ -97,83 +99,92 @@ impl Typed {
     }
 }
 
-impl Forms<'_> {
+impl ScaleSetForms<'_> {
     fn capacity(&self) -> String {
-        let hint = "Scaling in deletes the newest instances that are not protected; what will happen is shown first.";
-        let field = Field::new("capacity", "Instances", &self.typed.capacity, &self.typed.problems);
-        field.as_(Control::Number).hint(hint).html()
+        let hint = "Scaling in deletes the newest unprotected instances, after a preview.";
+        let field = Field::new("capacity", "Instances", &self.fields.capacity, &self.fields.problems);
+        field.with_control(Control::Number).with_hint(hint).render()
     }
 
     fn delay(&self) -> String {
-        let field = Field::new("delay", "Termination delay (minutes)", &self.typed.delay, &self.typed.problems);
-        field.as_(Control::Number).hint("From 5 to 15.").html()
+        let field = Field::new("delay", "Termination delay (minutes)", &self.fields.delay, &self.fields.problems);
+        field.with_control(Control::Number).with_hint("5 to 15.").render()
     }
 }
 
-/// The forms stand above the list and not in it: they are not redrawn under somebody's fingers.
-pub fn panel(scene: &Scene, group: &Group, set: &ScaleSet, here: &str, typed: Option<&Typed>) -> Panel {
-    let (allowed, csrf) = (scene.visitor.may(Role::Owner), scene.visitor.session.csrf.as_str());
-    let behind = || group::behind(scene, group, set);
-    let model = Model {
-        target: &group::target(group),
+/// Forms are above the list and not in it, so that live updates do not replace them while they are being filled in.
+pub fn render_panel(
+    scene: &Scene,
+    group: &Group,
+    set: &ScaleSet,
+    here: &str,
+    fields: Option<&ScaleSetFields>,
+) -> Panel {
+    let (allowed, csrf) = (scene.visitor.has_role(Role::Owner), scene.visitor.session.csrf.as_str());
+    let outdated = || outdated(scene, group, set);
+    let model = ModelForm {
+        target: &address::group_target(group),
         back: here,
         csrf,
-        behind: behind().count(),
-        behind_names: words::few_of(behind().map(|machine| machine.name.to_string())),
-        latest: group::latest(set),
+        outdated: outdated().count(),
+        outdated_names: words::join_many(outdated().map(|machine| machine.name.to_string())),
+        latest: latest_notification(set),
         next_batch: set.next_batch.map_or_else(String::new, words::time),
         allowed,
     };
-    let as_it_is = Typed::of_set(set);
-    let forms = Forms { typed: typed.unwrap_or(&as_it_is), here, csrf, mode: mode(set.upgrade_mode) };
-    let above =
-        if allowed { sign_in::rendered(&forms).0 } else { words::sentence("Changing it needs the role owner.") };
-    Panel::one("manage", "Manage", &model).below(above)
+    let current = ScaleSetFields::of_set(set);
+    let forms = ScaleSetForms { fields: fields.unwrap_or(&current), here, csrf, mode: mode_name(set.upgrade_mode) };
+    let above = if allowed { html::render(&forms) } else { words::paragraph("Changes require the owner role.") };
+    Panel::with_content("manage", "Manage", &model).with_html_before(above)
 }
 
-/// One of the forms.
-pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
-    let back = back(form.text("back"));
-    let scene = Scene::now(&service, &form.visitor, Look::First);
-    let found = group::page_group(&scene, &back).and_then(|group| match &group.kind {
+/// The scale set that the page at this address shows.
+pub fn find<'r>(region: &'r Region, here: &str) -> Option<(&'r Arc<Group>, &'r ScaleSet)> {
+    let group = address::find_group(region, here)?;
+    match &group.kind {
         GroupKind::ScaleSet(set) => Some((group, set)),
         GroupKind::AvailabilitySet | GroupKind::CloudService => None,
-    });
-    let Some((group, set)) = found else {
-        return page::at(&service, &form.visitor, &back, Some(&CallError::form("The scale set is gone."))).await;
-    };
-    let mut typed = Typed::of(&form, set);
-    if let Some(change) = typed.change(&form) {
-        if let Some(confirm) = asked_before(&scene, group, &change, &form, &back) {
-            return page::framed(&scene, &back, &confirm.draw(), "").into_response();
-        }
-        let path = format!("/scale-sets/{}", segment(&group::target(group)));
-        match Request::patch(path, change).send(&service, &form.visitor).await {
-            Ok(_) => return Redirect::to(&back).into_response(),
-            Err(refused) => typed.refused(&form, refused),
-        }
-    }
-    match group::draw(&scene, group.id, 0, Some(&typed)).await {
-        Ok(drawn) => (StatusCode::UNPROCESSABLE_ENTITY, page::framed(&scene, &back, &drawn, "")).into_response(),
-        Err(_) => Redirect::to("/").into_response(),
     }
 }
 
-/// Scaling in takes machines away.
-fn asked_before<'a>(
+/// Applies one of the forms. Returns the fields if they contain errors.
+pub async fn change(
+    scene: &Scene,
+    group: &Group,
+    set: &ScaleSet,
+    form: &Form,
+    back: &str,
+) -> Result<Response, ScaleSetFields> {
+    let mut fields = ScaleSetFields::from_form(form, set);
+    let Some(change) = fields.build_change(form) else { return Err(fields) };
+    if let Some(confirmation) = confirm_scale_in(scene, group, &change, form, back) {
+        return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
+    }
+    let path = format!("/scale-sets/{}", address::encode_segment(&address::group_target(group)));
+    match ApiRequest::patch(path, change).send(&scene.portal, &form.visitor).await {
+        Ok(_) => Ok(Redirect::to(back).into_response()),
+        Err(refused) => {
+            fields.add_refusal(form, refused);
+            Err(fields)
+        }
+    }
+}
+
+/// The confirmation page for a change that deletes machines, unless it was confirmed.
+fn confirm_scale_in<'a>(
     scene: &'a Scene,
     group: &Group,
     change: &Value,
     form: &'a Form,
     back: &'a str,
-) -> Option<Confirm<'a>> {
+) -> Option<Confirmation<'a>> {
     let capacity = u32::try_from(change["capacity"].as_u64()?).ok()?;
-    if form.is_ticked("sure") || scene.region().group_members(group).count() <= capacity as usize {
+    if form.is_checked("confirmed") || scene.region().group_members(group).count() <= capacity as usize {
         return None;
     }
-    Some(Confirm {
+    Some(Confirmation {
         title: format!("Scale {} to {capacity}?", group.name),
-        told: vec![(group.name.to_string(), Oracle::of(scene).scale(group, capacity))],
+        previews: vec![(group.name.to_string(), Preview::of(scene).describe_scaling(group, capacity))],
         action: back,
         fields: vec![("form", "scale"), ("capacity", form.text("capacity"))],
         label: "Scale in",
@@ -183,10 +194,33 @@ fn asked_before<'a>(
     })
 }
 
-pub fn mode(mode: UpgradeMode) -> &'static str {
+/// Instances without the latest model.
+pub fn outdated<'s>(scene: &'s Scene, group: &'s Group, set: &ScaleSet) -> impl Iterator<Item = &'s Arc<Machine>> {
+    let latest = set.model_version;
+    scene.region().group_members(group).filter(move |machine| machine.model != latest)
+}
+
+/// The terminate notification of the latest model.
+pub fn latest_notification(set: &ScaleSet) -> String {
+    words::notification(set.model.terminate.as_ref())
+}
+
+pub fn mode_name(mode: UpgradeMode) -> &'static str {
     match mode {
         UpgradeMode::Automatic => "Automatic",
         UpgradeMode::Manual => "Manual",
         UpgradeMode::Rolling => "Rolling",
     }
+}
+
+/// The terminate notification in a form, as the API expects it: null if it is off.
+pub fn parse_notification(form: &Form) -> Result<Value, String> {
+    if form.text("notification") != "on" {
+        return Ok(Value::Null);
+    }
+    let minutes = parse_number(form.text("delay"), "Termination delay (minutes)")?;
+    if !(5..=15).contains(&minutes) {
+        return Err("Termination delay (minutes) must be a whole number from 5 to 15.".into());
+    }
+    Ok(json!({ "notBeforeTimeout": format!("PT{minutes}M") }))
 }

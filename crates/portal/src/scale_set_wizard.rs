@@ -1,20 +1,23 @@
-//! Creating a scale set, along the steps that people know: Basics, Management, Review + create. What was typed stays; what
-//! is wrong is said at its field; nothing is made before the review.
+//! The form that creates a scale set, with the steps of the Azure portal: Basics, Management, Review + create. Errors appear
+//! next to the field, and input is kept.
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{Home, Region, Rejection};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::json;
 
-use super::Portal;
-use super::act::{notification, number};
 use super::field::{self, Control, Field, Problems};
-use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
-use super::sign_in;
+use super::fragment::Fragment;
+use super::html::RenderMode;
+use super::panel::{PageContent, Panel};
+use super::request::ApiRequest;
+use super::scale_set::parse_notification;
+use super::scene::Scene;
 use super::visitor::Form;
+use super::{Portal, frame, html};
 use forewarn_access::Role;
 use forewarn_api::SUBSCRIPTION_DEFAULT;
 
@@ -23,16 +26,16 @@ const HERE: &str = "/scale-sets/add";
 #[derive(Template)]
 #[template(path = "scale_set_wizard.html")]
 struct Wizard<'a> {
-    typed: &'a Typed,
+    fields: &'a NewScaleSetFields,
     problems: &'a Problems,
     review: bool,
     csrf: &'a str,
     allowed: bool,
 }
 
-/// What is in the fields.
+/// The contents of the fields.
 #[derive(Clone)]
-struct Typed {
+struct NewScaleSetFields {
     name: String,
     resource_group: String,
     capacity: String,
@@ -43,9 +46,9 @@ struct Typed {
     delay: String,
 }
 
-impl Default for Typed {
-    fn default() -> Typed {
-        Typed {
+impl Default for NewScaleSetFields {
+    fn default() -> NewScaleSetFields {
+        NewScaleSetFields {
             name: String::new(),
             resource_group: "default".into(),
             capacity: "2".into(),
@@ -62,30 +65,45 @@ impl Wizard<'_> {
     fn basics(&self) -> Vec<String> {
         let of = |name, label, value| Field::new(name, label, value, self.problems);
         let fields = [
-            of("name", "Name", &self.typed.name),
-            of("resource_group", "Resource group", &self.typed.resource_group),
-            of("capacity", "Instances", &self.typed.capacity).as_(Control::Number),
-            of("orchestration", "Orchestration", &self.typed.orchestration).as_(words(&["Uniform", "Flexible"])),
-            of("priority", "Priority", &self.typed.priority).as_(words(&["Regular", "Spot"])),
+            of("name", "Name", &self.fields.name),
+            of("resource_group", "Resource group", &self.fields.resource_group),
+            of("capacity", "Instances", &self.fields.capacity).with_control(Control::Number),
+            of("orchestration", "Orchestration", &self.fields.orchestration)
+                .with_control(word_choice(&["Uniform", "Flexible"])),
+            of("priority", "Priority", &self.fields.priority).with_control(word_choice(&["Regular", "Spot"])),
         ];
-        fields.iter().map(Field::html).collect()
+        fields.iter().map(Field::render).collect()
     }
 
     fn upgrade_mode(&self) -> String {
-        let modes = words(&["Manual", "Automatic", "Rolling"]);
-        let hint = "When instances get a changed model: when they are upgraded, at once, or in batches.";
-        Field::new("upgrade_mode", "Upgrade mode", &self.typed.upgrade_mode, self.problems).as_(modes).hint(hint).html()
+        let modes = word_choice(&["Manual", "Automatic", "Rolling"]);
+        let hint = "When instances get a changed model. Manual: when you upgrade them; Automatic: immediately; Rolling: in batches.";
+        Field::new("upgrade_mode", "Upgrade mode", &self.fields.upgrade_mode, self.problems)
+            .with_control(modes)
+            .with_hint(hint)
+            .render()
     }
 
     fn delay(&self) -> String {
         let label = "Termination delay (minutes)";
-        let hint = "From 5 to 15: how long a deletion waits for an instance that does not say that it is ready.";
-        Field::new("delay", label, &self.typed.delay, self.problems).as_(Control::Number).hint(hint).html()
+        let hint = "5 to 15. The longest time that a deletion waits for the approval of an instance.";
+        Field::new("delay", label, &self.fields.delay, self.problems)
+            .with_control(Control::Number)
+            .with_hint(hint)
+            .render()
     }
 
-    fn fields(&self) -> [(&'static str, &str); 8] {
-        let Typed { name, resource_group, capacity, orchestration, upgrade_mode, priority, notification, delay } =
-            self.typed;
+    fn hidden_fields(&self) -> [(&'static str, &str); 8] {
+        let NewScaleSetFields {
+            name,
+            resource_group,
+            capacity,
+            orchestration,
+            upgrade_mode,
+            priority,
+            notification,
+            delay,
+        } = self.fields;
         [
             ("name", name),
             ("resource_group", resource_group),
@@ -98,8 +116,8 @@ impl Wizard<'_> {
         ]
     }
 
-    /// Whether something is wrong in this step.
-    fn is_wrong(&self, step: &str) -> bool {
+    /// Whether a field of this step has an error.
+    fn has_errors(&self, step: &str) -> bool {
         let fields: &[&str] = match step {
             "basics" => &["name", "resource_group", "capacity", "orchestration", "priority"],
             _ => &["upgrade_mode", "notification", "delay"],
@@ -107,84 +125,85 @@ impl Wizard<'_> {
         fields.iter().any(|field| !self.problems.of(field).is_empty())
     }
 
-    /// What will be made, for the review.
-    fn reviewed(&self) -> [(&'static str, String); 7] {
-        let notification = match self.typed.notification.as_str() {
-            "on" => format!("On, {} minutes", self.typed.delay),
+    /// Labels and values for the review.
+    fn summary(&self) -> [(&'static str, String); 7] {
+        let notification = match self.fields.notification.as_str() {
+            "on" => format!("On, {} minutes", self.fields.delay),
             _ => "Off".into(),
         };
         [
-            ("Name", self.typed.name.clone()),
-            ("Resource group", self.typed.resource_group.clone()),
-            ("Instances", self.typed.capacity.clone()),
-            ("Orchestration", self.typed.orchestration.clone()),
-            ("Upgrade mode", self.typed.upgrade_mode.clone()),
-            ("Priority", self.typed.priority.clone()),
+            ("Name", self.fields.name.clone()),
+            ("Resource group", self.fields.resource_group.clone()),
+            ("Instances", self.fields.capacity.clone()),
+            ("Orchestration", self.fields.orchestration.clone()),
+            ("Upgrade mode", self.fields.upgrade_mode.clone()),
+            ("Priority", self.fields.priority.clone()),
             ("Instance termination notification", notification),
         ]
     }
 }
 
-/// Words that stand for themselves.
-fn words(words: &[&'static str]) -> Control<'static> {
+/// Options whose labels are their values.
+fn word_choice(words: &[&'static str]) -> Control<'static> {
     Control::Choice(words.iter().map(|word| (*word, *word)).collect())
 }
 
-pub fn draw(scene: &Scene) -> Drawn {
-    drawn(scene, &Typed::default(), &Problems::default(), false)
+pub fn render(scene: &Scene) -> PageContent {
+    render_step(scene, &NewScaleSetFields::default(), &Problems::default(), false)
 }
 
-fn drawn(scene: &Scene, typed: &Typed, problems: &Problems, review: bool) -> Drawn {
+fn render_step(scene: &Scene, fields: &NewScaleSetFields, problems: &Problems, review: bool) -> PageContent {
     let csrf = &scene.visitor.session.csrf;
-    let wizard = Wizard { typed, problems, review, csrf, allowed: scene.visitor.may(Role::Owner) };
-    // Above the list and not in it: a form is not redrawn under somebody's fingers.
+    let wizard = Wizard { fields, problems, review, csrf, allowed: scene.visitor.has_role(Role::Owner) };
+    // Above the list and not in it, so that live updates do not replace the form while it is being filled in.
     let panel =
         Panel::new("wizard", if review { "Review + create" } else { "Create a scale set" }, Vec::<Fragment>::new());
-    let panel = panel.below(sign_in::rendered(&wizard).0);
+    let panel = panel.with_html_before(html::render(&wizard));
     let lead = "<p class=\"crumbs\"><a href=\"/scale-sets\">Virtual machine scale sets</a> / Add</p>".to_owned();
-    Drawn { title: "Create a virtual machine scale set".into(), lead, panels: vec![panel] }
+    PageContent { title: "Create a virtual machine scale set".into(), lead, panels: vec![panel] }
 }
 
-pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
-    let typed = Typed::of(&form);
-    let scene = Scene::now(&service, &form.visitor, Look::First);
-    let problems = problems(scene.region(), &form, &typed);
+pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
+    let fields = NewScaleSetFields::from_form(&form);
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    let problems = check(scene.region(), &form, &fields);
     let step = form.text("step");
     if !problems.is_empty() || step != "create" {
         let status = if problems.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
         let review = problems.is_empty() && step == "review";
-        return (status, page::framed(&scene, HERE, &drawn(&scene, &typed, &problems, review), "")).into_response();
+        return (status, frame::render(&scene, HERE, &render_step(&scene, &fields, &problems, review), ""))
+            .into_response();
     }
     let body = json!({
-        "name": typed.name,
-        "resourceGroup": typed.resource_group,
-        "capacity": typed.capacity.parse::<u32>().unwrap_or_default(),
-        "orchestration": typed.orchestration,
-        "upgradeMode": typed.upgrade_mode,
-        "model": { "priority": typed.priority, "terminateNotification": notification(&form).unwrap_or_default() },
+        "name": fields.name,
+        "resourceGroup": fields.resource_group,
+        "capacity": fields.capacity.parse::<u32>().unwrap_or_default(),
+        "orchestration": fields.orchestration,
+        "upgradeMode": fields.upgrade_mode,
+        "model": { "priority": fields.priority, "terminateNotification": parse_notification(&form).unwrap_or_default() },
     });
-    match service.client(form.visitor.principal()).call(Method::POST, "/scale-sets", Some(body)).await {
+    match ApiRequest::post("/scale-sets", body).send(&portal, &form.visitor).await {
         Ok(set) => Redirect::to(&format!("/groups/{}", set["id"])).into_response(),
         Err(refused) => {
-            let scene = Scene::now(&service, &form.visitor, Look::First);
+            let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
             let mut problems = Problems::default();
-            let above = match refused.code.as_str() {
+            let message = match refused.code.as_str() {
                 "NameTaken" => {
                     problems.add("name", &*refused.message);
                     ""
                 }
                 _ => &refused.message,
             };
-            let drawn = drawn(&scene, &typed, &problems, false);
-            (refused.status, page::framed(&scene, HERE, &drawn, above)).into_response()
+            let content = render_step(&scene, &fields, &problems, false);
+            (refused.status, frame::render(&scene, HERE, &content, message)).into_response()
         }
     }
 }
 
-impl Typed {
-    fn of(form: &Form) -> Typed {
+impl NewScaleSetFields {
+    fn from_form(form: &Form) -> NewScaleSetFields {
         let text = |name: &str| form.text(name).to_owned();
-        Typed {
+        NewScaleSetFields {
             name: text("name"),
             resource_group: text("resource_group"),
             capacity: text("capacity"),
@@ -197,27 +216,27 @@ impl Typed {
     }
 }
 
-fn is_taken(region: &Region, typed: &Typed) -> bool {
+fn is_name_taken(region: &Region, fields: &NewScaleSetFields) -> bool {
     let is_there = |home: &Home| {
-        home.resource_group.eq_ignore_ascii_case(&typed.resource_group) && &*home.subscription == SUBSCRIPTION_DEFAULT
+        home.resource_group.eq_ignore_ascii_case(&fields.resource_group) && &*home.subscription == SUBSCRIPTION_DEFAULT
     };
-    region.groups_named(&typed.name).any(|group| is_there(&group.home))
+    region.groups_named(&fields.name).any(|group| is_there(&group.home))
 }
 
-fn problems(region: &Region, form: &Form, typed: &Typed) -> Problems {
+fn check(region: &Region, form: &Form, fields: &NewScaleSetFields) -> Problems {
     let mut problems = Problems::default();
-    let is_named = problems.take("name", field::name(&typed.name)).is_some();
-    if is_named && is_taken(region, typed) {
-        problems.add("name", Rejection::NameTaken(typed.name.as_str().into()).to_string());
+    let is_named = problems.take("name", field::parse_name(&fields.name)).is_some();
+    if is_named && is_name_taken(region, fields) {
+        problems.add("name", Rejection::NameTaken(fields.name.as_str().into()).to_string());
     }
-    problems.take("resource_group", field::name(&typed.resource_group));
-    let capacity = problems.take("capacity", number(&typed.capacity, "Instances"));
+    problems.take("resource_group", field::parse_name(&fields.resource_group));
+    let capacity = problems.take("capacity", field::parse_number(&fields.capacity, "Instances"));
     if capacity.is_some_and(|capacity| capacity as usize > MACHINES_PER_GROUP_MAX) {
-        problems.add("capacity", format!("A set has at most {MACHINES_PER_GROUP_MAX} instances."));
+        problems.add("capacity", format!("A scale set has at most {MACHINES_PER_GROUP_MAX} instances."));
     }
-    if typed.notification == "on" && typed.priority == "Spot" {
-        problems.add("notification", "Spot instances cannot have a terminate notification. Choose Regular, or Off.");
+    if fields.notification == "on" && fields.priority == "Spot" {
+        problems.add("notification", "Spot instances cannot have a terminate notification. Select the priority Regular, or turn the notification off.");
     }
-    problems.take("delay", notification(form));
+    problems.take("delay", parse_notification(form));
     problems
 }

@@ -1,26 +1,24 @@
-//! What is done with machines that were ticked on the page of their group: asked about first, with what will happen to
-//! each, then done: instances of a scale set together, others one by one.
+//! Actions on the selected machines of a group, after a confirmation page with a preview for each. Instances of a scale set
+//! are changed in one operation, other machines one by one.
 
 use askama::Template;
-use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{Group, GroupKind, Guid, Machine};
 use forewarn_wire::guid;
 use serde_json::json;
 
-use super::Portal;
-use super::act::{Request, back, segment};
 use super::action::Tone;
-use super::confirm::Confirm;
-use super::page::{self, Look, Scene};
-use super::preview::{Asked, Oracle};
+use super::confirm::Confirmation;
+use super::preview::{MachineAction, Preview};
+use super::request::ApiRequest;
+use super::scene::Scene;
 use super::visitor::Form;
-use super::{group, plan, sign_in, words};
+use super::{address, frame, html, plan, scale_set, words};
 use forewarn_access::Role;
-use forewarn_api::CallError;
+use forewarn_api::Refused;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum BulkAction {
     Restart,
     Redeploy,
     Delete,
@@ -29,119 +27,124 @@ enum Choice {
     Unprotect,
 }
 
-const CHOICES: [Choice; 6] =
-    [Choice::Restart, Choice::Redeploy, Choice::Upgrade, Choice::Protect, Choice::Unprotect, Choice::Delete];
+const BULK_ACTIONS: [BulkAction; 6] = [
+    BulkAction::Restart,
+    BulkAction::Redeploy,
+    BulkAction::Upgrade,
+    BulkAction::Protect,
+    BulkAction::Unprotect,
+    BulkAction::Delete,
+];
 
 #[derive(Template)]
 #[template(path = "selection.html")]
-struct Buttons<'a> {
+struct SelectionForm<'a> {
     csrf: &'a str,
     back: &'a str,
-    /// Word, label, class.
+    /// Name, label, class.
     buttons: Vec<(&'static str, &'static str, &'static str)>,
 }
 
-/// The buttons above the machines that can be ticked.
-pub fn form(scene: &Scene, group: &Group, here: &str) -> String {
-    let fits = |choice: &Choice| scene.visitor.may(choice.needs()) && (!choice.is_of_sets() || is_set(group));
+/// The buttons above the list of machines.
+pub fn render_buttons(scene: &Scene, group: &Group, here: &str) -> String {
+    let is_offered = |action: &BulkAction| {
+        scene.visitor.has_role(action.needs()) && (!action.needs_scale_set() || is_scale_set(group))
+    };
     let button =
-        |choice: Choice| (choice.word(), choice.label(), if choice.tone() == Tone::Danger { "danger" } else { "" });
-    let mut buttons: Vec<_> = CHOICES.into_iter().filter(fits).map(button).collect();
-    if scene.visitor.may(Role::Operator) {
+        |action: BulkAction| (action.name(), action.label(), if action.tone() == Tone::Danger { "danger" } else { "" });
+    let mut buttons: Vec<_> = BULK_ACTIONS.into_iter().filter(is_offered).map(button).collect();
+    if scene.visitor.has_role(Role::Operator) {
         buttons.insert(2, ("plan", "Plan maintenance", ""));
     }
     if buttons.is_empty() {
         return String::new();
     }
-    sign_in::rendered(&Buttons { csrf: &scene.visitor.session.csrf, back: here, buttons }).0
+    html::render(&SelectionForm { csrf: &scene.visitor.session.csrf, back: here, buttons })
 }
 
-pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
-    let back = back(form.text("back"));
-    let scene = Scene::now(&service, &form.visitor, Look::First);
-    match answer(&service, &scene, &form, &back).await {
-        Ok(answer) => answer,
-        Err(refused) => page::at(&service, &form.visitor, &back, Some(&refused)).await,
-    }
-}
-
-async fn answer(service: &Portal, scene: &Scene, form: &Form, back: &str) -> Result<Response, CallError> {
-    let group = group::page_group(scene, back).ok_or_else(|| CallError::form("The group is gone."))?;
-    let machines = ticked(scene, form)?;
+/// Shows the confirmation page, or performs the action if it was confirmed.
+pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response, Refused> {
+    let group = address::find_group(scene.region(), back);
+    let group = group.ok_or_else(|| Refused::form("This group no longer exists."))?;
+    let machines = selected_machines(scene, form)?;
     if form.text("act") == "plan" {
-        let names: Vec<String> = machines.iter().map(|machine| plan::name_of(scene.region(), machine)).collect();
-        return Ok(Redirect::to(&plan::prefilled("machine", &names.join(","))).into_response());
+        let names: Vec<String> = machines.iter().map(|machine| plan::target_name(scene.region(), machine)).collect();
+        return Ok(Redirect::to(&plan::address_with("machine", &names.join(","))).into_response());
     }
-    let choice = CHOICES.into_iter().find(|choice| choice.word() == form.text("act"));
-    let choice = choice.ok_or_else(|| CallError::form("Nothing is called that. Reload the page and try again."))?;
-    if !form.is_ticked("sure") {
-        let confirm = choice.confirm(scene, group, &machines, form, back);
-        return Ok(page::framed(scene, back, &confirm.draw(), "").into_response());
+    let action = BULK_ACTIONS.into_iter().find(|action| action.name() == form.text("act"));
+    let action = action.ok_or_else(|| Refused::form("Unknown action. Reload the page and try again."))?;
+    if !form.is_checked("confirmed") {
+        let confirmation = action.confirm(scene, group, &machines, form, back);
+        return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
     }
-    for (name, request) in choice.requests(group, &machines) {
-        let done = request.send(service, &form.visitor).await;
-        done.map_err(|refused| CallError { message: format!("{name}: {}", refused.message), ..refused })?;
+    for (name, request) in action.requests(group, &machines) {
+        let done = request.send(&scene.portal, &form.visitor).await;
+        done.map_err(|refused| Refused { message: format!("{name}: {}", refused.message), ..refused })?;
     }
     Ok(Redirect::to(back).into_response())
 }
 
-/// Those that are still there.
-fn ticked<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, CallError> {
+/// The selected machines that still exist.
+fn selected_machines<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, Refused> {
     let region = scene.region();
     let ids = form.all("machine").into_iter().filter_map(guid::parse);
     let machines = ids.filter_map(|id| region.machine(region.machine_by_vm_id(Guid(id))?)).map(|machine| &**machine);
     match machines.collect::<Vec<_>>() {
-        machines if machines.is_empty() => Err(CallError::form("Tick the machines first.")),
+        machines if machines.is_empty() => Err(Refused::form("Select at least one machine.")),
         machines => Ok(machines),
     }
 }
 
-fn is_set(group: &Group) -> bool {
+fn is_scale_set(group: &Group) -> bool {
     matches!(group.kind, GroupKind::ScaleSet(_))
 }
 
-impl Choice {
-    fn word(self) -> &'static str {
+impl BulkAction {
+    fn name(self) -> &'static str {
         match self {
-            Choice::Restart => "restart",
-            Choice::Redeploy => "redeploy",
-            Choice::Delete => "delete",
-            Choice::Upgrade => "upgrade",
-            Choice::Protect => "protect",
-            Choice::Unprotect => "unprotect",
+            BulkAction::Restart => "restart",
+            BulkAction::Redeploy => "redeploy",
+            BulkAction::Delete => "delete",
+            BulkAction::Upgrade => "upgrade",
+            BulkAction::Protect => "protect",
+            BulkAction::Unprotect => "unprotect",
         }
     }
 
     fn label(self) -> &'static str {
         match self {
-            Choice::Restart => "Restart",
-            Choice::Redeploy => "Redeploy",
-            Choice::Delete => "Delete",
-            Choice::Upgrade => "Upgrade",
-            Choice::Protect => "Protect",
-            Choice::Unprotect => "Unprotect",
+            BulkAction::Restart => "Restart",
+            BulkAction::Redeploy => "Redeploy",
+            BulkAction::Delete => "Delete",
+            BulkAction::Upgrade => "Upgrade",
+            BulkAction::Protect => "Protect",
+            BulkAction::Unprotect => "Unprotect",
         }
     }
 
     fn tone(self) -> Tone {
         match self {
-            Choice::Delete => Tone::Danger,
-            Choice::Restart | Choice::Redeploy | Choice::Upgrade | Choice::Protect | Choice::Unprotect => Tone::Calm,
+            BulkAction::Delete => Tone::Danger,
+            BulkAction::Restart
+            | BulkAction::Redeploy
+            | BulkAction::Upgrade
+            | BulkAction::Protect
+            | BulkAction::Unprotect => Tone::Normal,
         }
     }
 
     fn needs(self) -> Role {
         match self {
-            Choice::Restart | Choice::Redeploy => Role::Operator,
-            Choice::Delete | Choice::Upgrade | Choice::Protect | Choice::Unprotect => Role::Owner,
+            BulkAction::Restart | BulkAction::Redeploy => Role::Operator,
+            BulkAction::Delete | BulkAction::Upgrade | BulkAction::Protect | BulkAction::Unprotect => Role::Owner,
         }
     }
 
-    /// Whether only instances of scale sets have it.
-    fn is_of_sets(self) -> bool {
+    /// Whether the action applies only to instances of scale sets.
+    fn needs_scale_set(self) -> bool {
         match self {
-            Choice::Upgrade | Choice::Protect | Choice::Unprotect => true,
-            Choice::Restart | Choice::Redeploy | Choice::Delete => false,
+            BulkAction::Upgrade | BulkAction::Protect | BulkAction::Unprotect => true,
+            BulkAction::Restart | BulkAction::Redeploy | BulkAction::Delete => false,
         }
     }
 
@@ -152,17 +155,17 @@ impl Choice {
         machines: &[&Machine],
         form: &'a Form,
         back: &'a str,
-    ) -> Confirm<'a> {
+    ) -> Confirmation<'a> {
         let ids = form.all("machine").into_iter().map(|id| ("machine", id));
-        Confirm {
+        Confirmation {
             title: format!(
                 "{} {}?",
                 self.label(),
-                words::few_of(machines.iter().map(|machine| machine.name.to_string()))
+                words::join_many(machines.iter().map(|machine| machine.name.to_string()))
             ),
-            told: self.told(scene, group, machines),
-            action: "/portal/chosen",
-            fields: [("act", self.word())].into_iter().chain(ids).collect(),
+            previews: self.preview(scene, group, machines),
+            action: "/portal/selection",
+            fields: [("act", self.name())].into_iter().chain(ids).collect(),
             label: self.label(),
             tone: self.tone(),
             back,
@@ -170,62 +173,68 @@ impl Choice {
         }
     }
 
-    fn told(self, scene: &Scene, group: &Group, machines: &[&Machine]) -> Vec<(String, String)> {
-        let asked = match self {
-            Choice::Restart => Asked::Restart,
-            Choice::Redeploy => Asked::Redeploy,
-            Choice::Delete => Asked::Delete,
-            Choice::Upgrade | Choice::Protect | Choice::Unprotect => {
-                let told = |machine: &&Machine| (machine.name.to_string(), self.without_event(group, machine));
-                return machines.iter().map(told).collect();
+    /// A description for each machine.
+    fn preview(self, scene: &Scene, group: &Group, machines: &[&Machine]) -> Vec<(String, String)> {
+        let action = match self {
+            BulkAction::Restart => MachineAction::Restart,
+            BulkAction::Redeploy => MachineAction::Redeploy,
+            BulkAction::Delete => MachineAction::Delete,
+            BulkAction::Upgrade | BulkAction::Protect | BulkAction::Unprotect => {
+                let describe = |machine: &&Machine| (machine.name.to_string(), self.describe_change(group, machine));
+                return machines.iter().map(describe).collect();
             }
         };
-        let oracle = Oracle::of(scene);
-        if is_set(group) { oracle.together(machines, asked) } else { oracle.each(machines, asked) }
-    }
-
-    fn without_event(self, group: &Group, machine: &Machine) -> String {
-        let (version, latest) = match &group.kind {
-            GroupKind::ScaleSet(set) => (set.model_version, group::latest(set)),
-            GroupKind::AvailabilitySet | GroupKind::CloudService => return String::new(),
-        };
-        let applied = words::notification(machine.terminate.as_ref());
-        match self {
-            Choice::Upgrade if machine.model == version => "It has the latest model already.".into(),
-            Choice::Upgrade => format!(
-                "Its termination notification is {} then, instead of {}. It keeps running; no event comes of it.",
-                words::escaped(latest),
-                words::escaped(applied)
-            ),
-            Choice::Protect => "Scale-in leaves it alone then. It can still be deleted by name.".into(),
-            Choice::Unprotect => "Scale-in may take it then.".into(),
-            Choice::Restart | Choice::Redeploy | Choice::Delete => String::new(),
+        let preview = Preview::of(scene);
+        if is_scale_set(group) {
+            preview.describe_together(machines, action)
+        } else {
+            preview.describe_each(machines, action)
         }
     }
 
-    /// What the API is sent, and what a refusal is about.
-    fn requests(self, group: &Group, machines: &[&Machine]) -> Vec<(String, Request)> {
+    /// The effect of an action that creates no event.
+    fn describe_change(self, group: &Group, machine: &Machine) -> String {
+        let (version, latest) = match &group.kind {
+            GroupKind::ScaleSet(set) => (set.model_version, scale_set::latest_notification(set)),
+            GroupKind::AvailabilitySet | GroupKind::CloudService => return String::new(),
+        };
+        let current = words::notification(machine.terminate.as_ref());
+        match self {
+            BulkAction::Upgrade if machine.model == version => "It already has the latest model.".into(),
+            BulkAction::Upgrade => format!(
+                "Its termination notification changes from {} to {}. It keeps running, and no event is created.",
+                words::escape_html(current),
+                words::escape_html(latest)
+            ),
+            BulkAction::Protect => "Scale-in will not delete it. It can still be deleted by name.".into(),
+            BulkAction::Unprotect => "Scale-in can delete it.".into(),
+            BulkAction::Restart | BulkAction::Redeploy | BulkAction::Delete => String::new(),
+        }
+    }
+
+    /// The API requests, each with the name to show if it is refused.
+    fn requests(self, group: &Group, machines: &[&Machine]) -> Vec<(String, ApiRequest)> {
         let ids: Vec<String> = machines.iter().map(|machine| machine.vm_id.to_string()).collect();
-        let set = format!("/scale-sets/{}", segment(&group::target(group)));
-        let all = |request: Request| vec![(group.name.to_string(), request)];
-        let each = |request: &dyn Fn(String) -> Request| {
+        let set = format!("/scale-sets/{}", address::encode_segment(&address::group_target(group)));
+        let all = |request: ApiRequest| vec![(group.name.to_string(), request)];
+        let each = |request: &dyn Fn(String) -> ApiRequest| {
             let paths = ids.iter().map(|id| request(format!("/machines/{id}")));
             machines.iter().map(|machine| machine.name.to_string()).zip(paths).collect()
         };
         match self {
-            Choice::Restart | Choice::Redeploy if is_set(group) => {
-                all(Request::post(format!("{set}/{}", self.word()), json!({ "instances": ids })))
+            BulkAction::Restart | BulkAction::Redeploy if is_scale_set(group) => {
+                all(ApiRequest::post(format!("{set}/{}", self.name()), json!({ "instances": ids })))
             }
-            Choice::Restart | Choice::Redeploy => {
-                each(&|path| Request::post(format!("{path}/{}", self.word()), json!({})))
+            BulkAction::Restart | BulkAction::Redeploy => {
+                each(&|path| ApiRequest::post(format!("{path}/{}", self.name()), json!({})))
             }
-            Choice::Delete if is_set(group) => {
-                all(Request::post(format!("{set}/delete-instances"), json!({ "instances": ids })))
+            BulkAction::Delete if is_scale_set(group) => {
+                all(ApiRequest::post(format!("{set}/delete-instances"), json!({ "instances": ids })))
             }
-            Choice::Delete => each(&|path| Request::delete(path)),
-            Choice::Upgrade => all(Request::post(format!("{set}/upgrade"), json!({ "instances": ids }))),
-            Choice::Protect => each(&|path| Request::patch(path, json!({ "protected": true }))),
-            Choice::Unprotect => each(&|path| Request::patch(path, json!({ "protected": false }))),
+            BulkAction::Delete => each(&|path| ApiRequest::delete(path)),
+            BulkAction::Upgrade => all(ApiRequest::post(format!("{set}/upgrade"), json!({ "instances": ids }))),
+            BulkAction::Protect => each(&|path| ApiRequest::patch(path, json!({ "protected": true }))),
+            BulkAction::Unprotect => each(&|path| ApiRequest::patch(path, json!({ "protected": false }))),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What pages share: what is over, the order of scopes, the streams that are open. None of it is truth: it is read again
-//! when it has changed.
+//! State that pages share: finished events, the order of event groups, open streams. Everything here can be rebuilt from the
+//! region and its history.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forewarn_core::ScopeId;
 
-use super::test_kit::LastRun;
+use super::test_kit::LastScenario;
 use super::timeline::Past;
 use super::view::Streams;
 use super::words;
@@ -15,47 +15,48 @@ use forewarn_core::Snapshot;
 pub struct Shared {
     pub past: Past,
     pub streams: Streams,
-    order: Mutex<Order>,
-    /// The scenario that was run last, and in which session. One is enough: it saves pasting it again.
-    ran: Mutex<Option<(String, LastRun)>>,
+    order: Mutex<ScopeOrder>,
+    /// The scenario that was run last, with its session. Keeping one is enough to save pasting it again.
+    last_scenario: Mutex<Option<(String, LastScenario)>>,
 }
 
-/// All scopes by their names.
+/// All event groups, sorted by name.
 #[derive(Default)]
-struct Order {
-    key: Option<Key>,
+struct ScopeOrder {
+    key: Option<OrderKey>,
     scopes: Arc<[ScopeId]>,
 }
 
-/// Scopes come and go with machines, and with groups, which have numbers of the same row.
+/// Changes whenever event groups may have been added or removed. They come with machines and with groups; groups take their
+/// numbers from `next_id`.
 #[derive(PartialEq, Eq)]
-struct Key {
+struct OrderKey {
     roster: u64,
     scopes: usize,
     next_id: u64,
 }
 
 impl Shared {
-    /// The scenario that this session ran last, unless another has run one since.
-    pub fn last_run(&self, cookie: &str) -> Option<LastRun> {
-        let ran = self.ran.lock().unwrap_or_else(PoisonError::into_inner);
-        ran.as_ref().filter(|(whose, _)| whose == cookie).map(|(_, run)| run.clone())
+    /// The scenario that this session ran last, unless another session has run one since.
+    pub fn last_scenario(&self, cookie: &str) -> Option<LastScenario> {
+        let last = self.last_scenario.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(owner, _)| owner == cookie).map(|(_, scenario)| scenario.clone())
     }
 
-    pub fn ran(&self, cookie: &str, run: LastRun) {
-        *self.ran.lock().unwrap_or_else(PoisonError::into_inner) = Some((cookie.to_owned(), run));
+    pub fn set_last_scenario(&self, cookie: &str, scenario: LastScenario) {
+        *self.last_scenario.lock().unwrap_or_else(PoisonError::into_inner) = Some((cookie.to_owned(), scenario));
     }
 
-    /// Every scope in the order of the names, which is made again when one has come or gone.
-    pub fn order(&self, snapshot: &Snapshot) -> Arc<[ScopeId]> {
+    /// All event groups, sorted by name. Sorted again only when one was added or removed.
+    pub fn scope_order(&self, snapshot: &Snapshot) -> Arc<[ScopeId]> {
         let region = &snapshot.region;
-        let key = Key { roster: snapshot.roster, scopes: region.scopes().len(), next_id: region.meta().next_id };
+        let key = OrderKey { roster: snapshot.roster, scopes: region.scopes().len(), next_id: region.meta().next_id };
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         if order.key.as_ref() != Some(&key) {
             let mut named: Vec<(String, ScopeId)> =
                 region.scopes().map(|scope| (words::scope(region, scope).name.to_lowercase(), scope.id)).collect();
             named.sort_unstable();
-            *order = Order { key: Some(key), scopes: named.into_iter().map(|(_, id)| id).collect() };
+            *order = ScopeOrder { key: Some(key), scopes: named.into_iter().map(|(_, id)| id).collect() };
         }
         order.scopes.clone()
     }

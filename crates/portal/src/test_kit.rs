@@ -1,4 +1,4 @@
-//! The test kit: the clock, scenarios that ship and one's own, faults. Its forms are in `test_kit/forms.rs`.
+//! The test kit page: the clock, scenarios and faults. The forms are in `test_kit/forms.rs`.
 
 mod forms;
 
@@ -7,40 +7,42 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
 
-use super::Portal;
-use super::page::{self, Drawn, Fragment, Look, Panel, Scene};
+use super::fragment::Fragment;
+use super::html::RenderMode;
+use super::panel::{PageContent, Panel};
+use super::scene::Scene;
 use super::visitor::Form;
-use super::{sign_in, words};
+use super::{Portal, frame, html, words};
 use forewarn_access::Role;
 use forewarn_api::next_deadline;
 use forewarn_api::scenario::{Progress, RunState, SHIPPED, Scenario, StepState, StepStatus};
 use forewarn_api_types::span::span_text;
 use forewarn_engine::clock::Kind;
 use forewarn_metadata::faults::{Fault, Kind as FaultKind, Method, Path};
-pub use forms::{LastRun, Typed};
+pub use forms::{LastScenario, TestKitFields};
 
 const HERE: &str = "/test-kit";
 
 #[derive(Template)]
 #[template(path = "clock.html")]
-struct Clock {
+struct ClockPanel {
     now: String,
     manual: bool,
-    /// HTML, and what it is of.
+    /// The next deadline in HTML, with a description.
     next: Option<(String, String)>,
     scale: u32,
 }
 
 #[derive(Template)]
 #[template(path = "advance.html")]
-struct Advance<'a> {
+struct AdvanceForm<'a> {
     form: String,
     csrf: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "scenarios.html")]
-struct Scenarios<'a> {
+struct ScenarioList<'a> {
     scenarios: Vec<(&'static str, String, String)>,
     csrf: &'a str,
     allowed: bool,
@@ -48,7 +50,7 @@ struct Scenarios<'a> {
 
 #[derive(Template)]
 #[template(path = "run.html")]
-struct Run<'a> {
+struct RunPanel<'a> {
     id: u64,
     sort: String,
     title: String,
@@ -56,12 +58,12 @@ struct Run<'a> {
     running: bool,
     open: bool,
     reason: String,
-    steps: Vec<Step>,
+    steps: Vec<RunStep>,
     csrf: &'a str,
     allowed: bool,
 }
 
-struct Step {
+struct RunStep {
     word: &'static str,
     /// HTML.
     at: String,
@@ -74,80 +76,82 @@ struct Step {
 struct FaultRow<'a> {
     id: u64,
     sort: String,
-    what: String,
+    description: String,
     /// HTML.
-    life: String,
-    asked: u64,
-    met: u64,
+    lifetime: String,
+    requests: u64,
+    affected: u64,
     csrf: &'a str,
     allowed: bool,
 }
 
-pub fn draw(scene: &Scene, typed: &Typed) -> Drawn {
-    let typed = &typed.or_last(scene.service.shared.last_run(&scene.visitor.cookie));
+pub fn render(scene: &Scene, fields: &TestKitFields) -> PageContent {
+    let fields = &fields.or_last(scene.portal.shared.last_scenario(&scene.visitor.cookie));
     let csrf = scene.visitor.session.csrf.as_str();
-    let allowed = scene.visitor.may(Role::Owner);
-    let newest = scene.service.list_runs().last().map(|run| run.id);
-    let runs = scene.service.list_runs().into_iter().rev().map(|run| shown(run, newest, csrf, allowed)).collect();
+    let allowed = scene.visitor.has_role(Role::Owner);
+    let newest = scene.portal.runs().last().map(|run| run.id);
+    let runs = scene.portal.runs().into_iter().rev().map(|run| render_run(run, newest, csrf, allowed)).collect();
     let scenarios = SHIPPED.iter().filter_map(|one| {
         let scenario = Scenario::parse(one.text).ok()?;
         Some((one.name, scenario.title, scenario.about))
     });
-    let scenarios = Scenarios { scenarios: scenarios.collect(), csrf, allowed };
-    let faults = scene.service.faults().list();
-    let faults = faults.iter().map(|fault| fault_row(fault, csrf, allowed)).collect();
+    let scenarios = ScenarioList { scenarios: scenarios.collect(), csrf, allowed };
+    let faults = scene.portal.faults().list();
+    let faults = faults.iter().map(|fault| render_fault(fault, csrf, allowed)).collect();
     let form = |html: String| {
         if allowed { html } else { format!("<p class=\"quiet\">{}</p>", words::role_needed(Role::Owner)) }
     };
     let panels = vec![
-        clock(scene, typed, csrf, allowed),
-        Panel::new("runs", "Runs", runs).or("No scenario was run since the server started."),
-        Panel::new("own", "A scenario of your own", Vec::new()).below(form(typed.scenario_form(csrf))),
-        Panel::new("scenarios", "Scenarios", Vec::new()).below(sign_in::rendered(&scenarios).0),
+        render_clock(scene, fields, csrf, allowed),
+        Panel::new("runs", "Runs", runs).or_empty_text("No scenarios have run since the server started."),
+        Panel::new("own", "Your own scenario", Vec::new()).with_html_before(form(fields.scenario_form(csrf))),
+        Panel::new("scenarios", "Built-in scenarios", Vec::new()).with_html_before(html::render(&scenarios)),
         Panel::new("faults", "Faults", faults)
-            .below(form(typed.fault_form(csrf)))
-            .or("Every request is answered as it should be."),
+            .with_html_before(form(fields.fault_form(csrf)))
+            .or_empty_text("No faults. All requests get normal responses."),
     ];
-    Drawn { title: "Test kit".into(), lead: String::new(), panels }
+    PageContent { title: "Test kit".into(), lead: String::new(), panels }
 }
 
-/// The part of this page with this id.
-pub fn at(part: &str) -> String {
+/// The address of a part of this page.
+pub fn address_of(part: &str) -> String {
     format!("{HERE}#{part}")
 }
 
-/// One of the forms of this page. What is wrong is said at its field, and what was typed stays.
-pub async fn submit(State(service): State<Portal>, form: Form) -> Response {
-    let mut typed = Typed::of(&form);
-    if let Some(request) = typed.request(form.text("form")) {
-        match request.send(&service, &form.visitor).await {
+/// Handles all forms of this page.
+pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
+    let mut fields = TestKitFields::from_form(&form);
+    if let Some(request) = fields.build_request(form.text("form")) {
+        match request.send(&portal, &form.visitor).await {
             Ok(_) if form.text("form") == "scenario" => {
-                service.shared.ran(&form.visitor.cookie, typed.ran());
-                return Redirect::to(&at("runs")).into_response();
+                portal.shared.set_last_scenario(&form.visitor.cookie, fields.last_scenario());
+                return Redirect::to(&address_of("runs")).into_response();
             }
-            Ok(_) if form.text("form") == "advance" => return Redirect::to(&at("panel-clock-panel")).into_response(),
-            Ok(_) => return Redirect::to(&at("faults")).into_response(),
-            Err(refused) => typed.refused(form.text("form"), &refused),
+            Ok(_) if form.text("form") == "advance" => {
+                return Redirect::to(&address_of("panel-clock-panel")).into_response();
+            }
+            Ok(_) => return Redirect::to(&address_of("faults")).into_response(),
+            Err(refused) => fields.add_refusal(form.text("form"), &refused),
         }
     }
-    let scene = Scene::now(&service, &form.visitor, Look::First);
-    (StatusCode::UNPROCESSABLE_ENTITY, page::framed(&scene, HERE, &draw(&scene, &typed), "")).into_response()
+    let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
+    (StatusCode::UNPROCESSABLE_ENTITY, frame::render(&scene, HERE, &render(&scene, &fields), "")).into_response()
 }
 
-fn clock(scene: &Scene, typed: &Typed, csrf: &str, allowed: bool) -> Panel {
-    let manual = scene.service.engine().clock_kind() == Kind::Manual;
-    // A real clock is always another one; the page tells it by itself.
+fn render_clock(scene: &Scene, fields: &TestKitFields, csrf: &str, allowed: bool) -> Panel {
+    let manual = scene.portal.engine().clock_kind() == Kind::Manual;
+    // The header of the page shows the real clock.
     let now = if manual { words::time(scene.now) } else { String::new() };
-    let next = next_deadline(scene.region(), scene.service.engine().next_report());
+    let next = next_deadline(scene.region(), scene.portal.engine().next_report());
     let next = next.map(|(at, what)| (words::time(at), what));
-    let clock = Clock { now, manual, next, scale: scene.region().settings().notice_scale };
-    let panel = Panel::one("clock-panel", "Clock", &clock);
-    // Above the list and not in it: a form is not redrawn under somebody's fingers.
-    let advance = || sign_in::rendered(&Advance { form: typed.advance_form(csrf), csrf }).0;
-    if manual && allowed { panel.below(advance()) } else { panel }
+    let clock = ClockPanel { now, manual, next, scale: scene.region().settings().notice_scale };
+    let panel = Panel::with_content("clock-panel", "Clock", &clock);
+    // Above the list and not in it, so that live updates do not replace the form while it is being filled in.
+    let advance = || html::render(&AdvanceForm { form: fields.advance_form(csrf), csrf });
+    if manual && allowed { panel.with_html_before(advance()) } else { panel }
 }
 
-fn shown(run: Progress, newest: Option<u64>, csrf: &str, allowed: bool) -> Fragment {
+fn render_run(run: Progress, newest: Option<u64>, csrf: &str, allowed: bool) -> Fragment {
     let sort = format!("{:012}", u32::MAX as u64 - run.id.min(u32::MAX as u64));
     let state = match run.state {
         RunState::Running => "running",
@@ -156,7 +160,7 @@ fn shown(run: Progress, newest: Option<u64>, csrf: &str, allowed: bool) -> Fragm
         RunState::Stopped => "stopped",
     };
     let running = run.state == RunState::Running;
-    let shown = Run {
+    let panel = RunPanel {
         id: run.id,
         sort: sort.clone(),
         title: run.title,
@@ -164,14 +168,14 @@ fn shown(run: Progress, newest: Option<u64>, csrf: &str, allowed: bool) -> Fragm
         running,
         open: running || newest == Some(run.id),
         reason: run.reason.unwrap_or_default(),
-        steps: run.steps.into_iter().map(step).collect(),
+        steps: run.steps.into_iter().map(render_step).collect(),
         csrf,
         allowed,
     };
-    Fragment::of(format!("run-{}", run.id), sort, &shown)
+    Fragment::render(format!("run-{}", run.id), sort, &panel)
 }
 
-fn step(step: StepState) -> Step {
+fn render_step(step: StepState) -> RunStep {
     let word = match step.status {
         StepStatus::Waiting => "waiting",
         StepStatus::Running => "running",
@@ -179,26 +183,26 @@ fn step(step: StepState) -> Step {
         StepStatus::Failed => "failed",
     };
     let at = step.at.map_or_else(String::new, words::time);
-    Step { word, at, text: step.text, message: step.message.unwrap_or_default() }
+    RunStep { word, at, text: step.text, message: step.message.unwrap_or_default() }
 }
 
-fn fault_row(fault: &Fault, csrf: &str, allowed: bool) -> Fragment {
+fn render_fault(fault: &Fault, csrf: &str, allowed: bool) -> Fragment {
     let sort = format!("{:012}", fault.id.0);
     let row = FaultRow {
         id: fault.id.0,
         sort: sort.clone(),
-        what: what(fault),
-        life: life(fault),
-        asked: fault.asked,
-        met: fault.met,
+        description: describe(fault),
+        lifetime: render_lifetime(fault),
+        requests: fault.asked,
+        affected: fault.met,
         csrf,
         allowed,
     };
-    Fragment::of(format!("fault-{}", fault.id.0), sort, &row)
+    Fragment::render(format!("fault-{}", fault.id.0), sort, &row)
 }
 
-/// `Status 503 for web_0, POST alone`.
-fn what(fault: &Fault) -> String {
+/// `Status 503 for web_0, POST only`.
+fn describe(fault: &Fault) -> String {
     let kind = match fault.kind {
         FaultKind::Status { status, retry_after_secs } => {
             format!("Status {}, Retry-After {retry_after_secs}s", status.code())
@@ -215,22 +219,22 @@ fn what(fault: &Fault) -> String {
     };
     let machine = fault.machine.as_ref().map_or("all machines", |(_, name)| name);
     let method = match fault.only.method {
-        Some(Method::Get) => ", GET alone",
-        Some(Method::Post) => ", POST alone",
+        Some(Method::Get) => ", GET only",
+        Some(Method::Post) => ", POST only",
         None => "",
     };
-    let path = if fault.only.path == Path::Events { ", the document alone" } else { "" };
+    let path = if fault.only.path == Path::Events { ", document only" } else { "" };
     format!("{kind} for {machine}{method}{path}")
 }
 
-/// How long it stays.
-fn life(fault: &Fault) -> String {
-    let percent = fault.life.percent.map(|percent| format!("{percent} % of requests"));
+/// How many requests a fault affects, and until when.
+fn render_lifetime(fault: &Fault) -> String {
+    let percent = fault.life.percent.map(|percent| format!("{percent}% of requests"));
     let count = fault.life.count.map(|count| format!("{} left", count.saturating_sub(fault.met)));
     let until = fault.until.map(|until| format!("until {}", words::time(until)));
     let parts: Vec<String> = [percent, count, until].into_iter().flatten().collect();
     if fault.life.count.is_none() && fault.until.is_none() {
-        return [parts, vec!["until it is cleared".into()]].concat().join(", ");
+        return [parts, vec!["until cleared".into()]].concat().join(", ");
     }
     parts.join(", ")
 }

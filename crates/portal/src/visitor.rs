@@ -1,4 +1,4 @@
-//! Who is asking: the session behind the cookie, and forms that prove they are ours.
+//! The signed-in visitor behind a request, and the forms that a visitor sends.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,24 +9,22 @@ use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 
-use super::Portal;
-use super::sign_in;
+use super::{Portal, sign_in_page};
 use forewarn_access::{Principal, Role};
 use forewarn_access::{SESSION_SECS, Session};
 use forewarn_api::Via;
 
-/// How long a form may take to arrive.
+/// Longest time for a form to arrive, so that slow clients do not hold connections.
 const FORM_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Somebody who is signed in.
 #[derive(Clone, Debug)]
 pub struct Visitor {
     pub session: Session,
-    /// The cookie's value.
+    /// The value of the session cookie.
     pub cookie: String,
 }
 
-/// A form that a visitor has sent from one of our pages.
+/// A form that carries the session's CSRF token.
 pub struct Form {
     pub visitor: Visitor,
     fields: Vec<(String, String)>,
@@ -37,7 +35,7 @@ impl Visitor {
         self.session.holder.principal.clone()
     }
 
-    pub fn may(&self, role: Role) -> bool {
+    pub fn has_role(&self, role: Role) -> bool {
         self.session.holder.principal.role >= role
     }
 }
@@ -45,29 +43,29 @@ impl Visitor {
 impl FromRequestParts<Portal> for Visitor {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Portal) -> Result<Visitor, Response> {
-        let found = cookie(&parts.headers, service.addresses().http).and_then(|cookie| {
-            let session = service.access().session(&cookie)?;
+    async fn from_request_parts(parts: &mut Parts, portal: &Portal) -> Result<Visitor, Response> {
+        let found = read_cookie(&parts.headers, portal.doors().http).and_then(|cookie| {
+            let session = portal.access().session(&cookie)?;
             Some(Visitor { session, cookie })
         });
-        found.ok_or_else(|| (StatusCode::UNAUTHORIZED, sign_in::page(service, "")).into_response())
+        found.ok_or_else(|| (StatusCode::UNAUTHORIZED, sign_in_page::render(portal, "")).into_response())
     }
 }
 
 impl FromRequest<Portal> for Form {
     type Rejection = Response;
 
-    async fn from_request(request: Request, service: &Portal) -> Result<Form, Response> {
+    async fn from_request(request: Request, portal: &Portal) -> Result<Form, Response> {
         let (mut parts, body) = request.into_parts();
-        let visitor = Visitor::from_request_parts(&mut parts, service).await?;
-        let body = Bytes::from_request(Request::from_parts(parts, body), service);
-        let late = |_| StatusCode::REQUEST_TIMEOUT.into_response();
-        let bytes = tokio::time::timeout(FORM_TIMEOUT, body).await.map_err(late)?;
+        let visitor = Visitor::from_request_parts(&mut parts, portal).await?;
+        let body = Bytes::from_request(Request::from_parts(parts, body), portal);
+        let timed_out = |_| StatusCode::REQUEST_TIMEOUT.into_response();
+        let bytes = tokio::time::timeout(FORM_TIMEOUT, body).await.map_err(timed_out)?;
         let bytes = bytes.map_err(IntoResponse::into_response)?;
         let fields: Vec<(String, String)> = form_urlencoded::parse(&bytes).into_owned().collect();
         let form = Form { visitor, fields };
         if !form.visitor.session.accepts(form.text("csrf")) {
-            let why = "The form is not one of this session's pages, so nothing was done. Go back, reload the page and try again.";
+            let why = "The form does not belong to this session, so nothing was changed. Go back, reload the page and try again.";
             return Err((StatusCode::FORBIDDEN, why).into_response());
         }
         Ok(form)
@@ -75,21 +73,22 @@ impl FromRequest<Portal> for Form {
 }
 
 impl Form {
+    /// The trimmed value of a field, empty if it is absent.
     pub fn text(&self, name: &str) -> &str {
         self.first(name).trim()
     }
 
-    /// As it was typed, with the line ends of a file.
+    /// The value of a multi-line field, with Unix line endings.
     pub fn lines(&self, name: &str) -> String {
         self.first(name).replace("\r\n", "\n")
     }
 
-    /// What was ticked of several.
+    /// All values of a field that can occur more than once.
     pub fn all(&self, name: &str) -> Vec<&str> {
         self.fields.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    pub fn is_ticked(&self, name: &str) -> bool {
+    pub fn is_checked(&self, name: &str) -> bool {
         self.fields.iter().any(|(found, _)| found == name)
     }
 
@@ -98,21 +97,21 @@ impl Form {
     }
 }
 
-/// Cookies know no ports, so the name does: several servers on one machine do not sign each other out.
+/// Cookies are shared by all ports of a host. The port in the name keeps servers on one host from signing each other out.
 fn cookie_name(address: SocketAddr) -> String {
     format!("forewarn-{}", address.port())
 }
 
-fn cookie(headers: &HeaderMap, address: SocketAddr) -> Option<String> {
+fn read_cookie(headers: &HeaderMap, address: SocketAddr) -> Option<String> {
     let name = cookie_name(address);
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
 }
 
-/// A header that sets the cookie, or takes it away when there is no value.
-pub fn set_cookie(service: &Portal, via: Option<Via>, value: Option<&str>) -> String {
-    let name = cookie_name(service.addresses().http);
+/// The value of a `Set-Cookie` header that sets the session cookie, or removes it if there is no value.
+pub fn cookie_header(portal: &Portal, via: Option<Via>, value: Option<&str>) -> String {
+    let name = cookie_name(portal.doors().http);
     let secure = if via == Some(Via::Https) { "; Secure" } else { "" };
     let age = if value.is_some() { SESSION_SECS } else { 0 };
     let value = value.unwrap_or_default();

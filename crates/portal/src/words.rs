@@ -1,4 +1,4 @@
-//! Words and small pieces of HTML that many pages have: names of things, times, links.
+//! Labels and small pieces of HTML that many pages share: names, statuses, times, links.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -10,42 +10,41 @@ use forewarn_core::{
 };
 use forewarn_wire::guid;
 
-use super::page::Look;
+use super::address;
+use super::html::RenderMode;
 use forewarn_access::Role;
 use forewarn_api::When;
 use forewarn_api_types::span::span_text;
 
-/// Text as HTML.
-pub fn escaped(text: impl Display) -> String {
+pub fn escape_html(text: impl Display) -> String {
     escape(text, Html).map_or_else(|_| String::new(), |escaped| escaped.to_string())
 }
 
-/// A paragraph.
-pub fn sentence(text: &str) -> String {
-    format!("<p>{}</p>", escaped(text))
+pub fn paragraph(text: &str) -> String {
+    format!("<p>{}</p>", escape_html(text))
 }
 
-/// A time; script shows it in the reader's zone, with UTC on hover.
+/// A time. The script shows it in the reader's time zone, with UTC on hover.
 pub fn time(at: Timestamp) -> String {
     let iso = When(Timestamp::from_secs(at.as_secs())).to_string();
     let plain = iso.trim_end_matches('Z').replace('T', " ");
     format!(r#"<time datetime="{iso}" data-ms="{}">{plain} UTC</time>"#, at.0)
 }
 
-/// A time that is so far ahead of now, and stays so until somebody decides. A page that is open moves it along by itself.
-pub fn time_ahead(at: Timestamp, ahead: Duration, look: Look) -> String {
-    let absolute = match look {
-        Look::First => utc(at),
-        Look::Later => String::new(),
+/// A time relative to now, for something that has not been requested yet. An open page moves it along with the clock.
+pub fn time_ahead(at: Timestamp, ahead: Duration, mode: RenderMode) -> String {
+    let absolute = match mode {
+        RenderMode::Page => utc(at),
+        RenderMode::Update => String::new(),
     };
-    let iso = match look {
-        Look::First => format!(r#" datetime="{}""#, When(Timestamp::from_secs(at.as_secs()))),
-        Look::Later => String::new(),
+    let iso = match mode {
+        RenderMode::Page => format!(r#" datetime="{}""#, When(Timestamp::from_secs(at.as_secs()))),
+        RenderMode::Update => String::new(),
     };
     format!(r#"<time{iso} data-ahead="{}">{absolute}</time>"#, ahead.as_millis())
 }
 
-/// The same as plain text.
+/// A time as plain text.
 pub fn utc(at: Timestamp) -> String {
     let iso = When(Timestamp::from_secs(at.as_secs())).to_string();
     format!("{} UTC", iso.trim_end_matches('Z').replace('T', " "))
@@ -68,7 +67,7 @@ pub fn kind(kind: EventKind) -> &'static str {
 pub fn status(event: &Event) -> &'static str {
     match &event.status {
         Status::Scheduled => "Scheduled",
-        Status::Started { .. } => "Started",
+        Status::Started { .. } => "In progress",
         Status::Ended { outcome, .. } => outcome_word(outcome),
     }
 }
@@ -80,8 +79,8 @@ pub fn outcome_word(outcome: &Outcome) -> &'static str {
         Outcome::TimedOut => "Timed out",
         Outcome::Superseded => "Superseded",
         Outcome::NoEffect => "No effect",
-        Outcome::ResourceGone => "Machines gone",
-        Outcome::Canceled { .. } => "Cancelled",
+        Outcome::ResourceGone => "Machines deleted",
+        Outcome::Canceled { .. } => "Canceled",
     }
 }
 
@@ -89,8 +88,8 @@ pub fn cause(cause: Cause) -> &'static str {
     match cause {
         Cause::HostMaintenance => "host maintenance",
         Cause::LiveMigration => "live migration",
-        Cause::UserRestart => "restart by a user",
-        Cause::UserRedeploy => "redeploy by a user",
+        Cause::UserRestart => "restart requested by a user",
+        Cause::UserRedeploy => "redeploy requested by a user",
         Cause::SelfServiceMaintenance => "self-service maintenance",
         Cause::HardwareFailure => "hardware failure",
         Cause::Eviction => "eviction",
@@ -125,7 +124,7 @@ pub fn group_kind(group: &Group) -> &'static str {
     }
 }
 
-/// How long a deletion waits: `off`, `10 minutes`.
+/// A terminate notification as text: `off`, `10 minutes`.
 pub fn notification(terminate: Option<&TerminateProfile>) -> String {
     match terminate.map(|profile| profile.timeout.as_secs()) {
         None => "off".into(),
@@ -136,14 +135,15 @@ pub fn notification(terminate: Option<&TerminateProfile>) -> String {
 }
 
 pub fn role_needed(role: Role) -> String {
-    format!("This needs the role {}.", role.word())
+    format!("Requires the {} role.", role.word())
 }
 
-/// A scope as people know it, where its page is, and what it is.
+/// How an event group is presented.
 pub struct ScopeName {
     pub name: String,
+    /// Address of its page.
     pub href: String,
-    pub what: String,
+    pub kind: String,
 }
 
 pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
@@ -152,22 +152,22 @@ pub fn scope(region: &Region, scope: &Scope) -> ScopeName {
             let machine = region.machine(id);
             ScopeName {
                 name: machine.map_or_else(String::new, |machine| machine_name(region, machine)),
-                href: machine.map_or_else(|| "/".into(), |machine| machine_href(machine)),
-                what: "Machine on its own".into(),
+                href: machine.map_or_else(|| "/".into(), |machine| address::of_machine(machine)),
+                kind: "Standalone VM".into(),
             }
         }
         ScopeOwner::Group { group, part } => {
             let found = region.group(group);
             let parts = found.map_or(0, |group| group.scopes.len());
             let name = found.map_or_else(String::new, |group| group_name(region, group));
-            let what = found.map_or_else(String::new, |group| group_kind(group).to_owned());
-            let what = if parts > 1 { format!("{what}, placement group {}", part + 1) } else { what };
-            ScopeName { name, href: format!("/groups/{}", group.0), what }
+            let kind = found.map_or_else(String::new, |group| group_kind(group).to_owned());
+            let kind = if parts > 1 { format!("{kind}, placement group {}", part + 1) } else { kind };
+            ScopeName { name, href: address::of_group(group), kind }
         }
     }
 }
 
-/// With its resource group where another one has the same name.
+/// The name, with the resource group if the name is not unique.
 fn machine_name(region: &Region, machine: &Machine) -> String {
     match region.machine_by_name(&machine.name, None) {
         Found::Many(_) => format!("{}/{}", machine.home.resource_group, machine.name),
@@ -182,29 +182,21 @@ fn group_name(region: &Region, group: &Group) -> String {
     }
 }
 
-pub fn machine_href(machine: &Machine) -> String {
-    format!("/machines/{}", guid::Lower(machine.vm_id.0))
-}
-
-pub fn host_href(name: &str) -> String {
-    format!("/hosts/{}", super::act::segment(name))
-}
-
 pub fn host_link(name: &str) -> String {
-    format!(r#"<a href="{}">{}</a>"#, host_href(name), escaped(name))
+    format!(r#"<a href="{}">{}</a>"#, address::of_host(name), escape_html(name))
 }
 
-/// Names, the machines that still exist as links.
-pub fn resources(region: &Region, resources: &[Resource]) -> String {
+/// Machine names, with links to those that still exist.
+pub fn resource_links(region: &Region, resources: &[Resource]) -> String {
     let link = |resource: &Resource| match region.machine(resource.machine) {
-        Some(machine) => format!(r#"<a href="{}">{}</a>"#, machine_href(machine), escaped(&resource.name)),
-        None => escaped(&resource.name),
+        Some(machine) => format!(r#"<a href="{}">{}</a>"#, address::of_machine(machine), escape_html(&resource.name)),
+        None => escape_html(&resource.name),
     };
     resources.iter().map(link).collect::<Vec<_>>().join(", ")
 }
 
-/// `web_0`, `web_0 and web_1`, `web_0, web_1 and 3 more`.
-pub fn few(names: &[String]) -> String {
+/// A short list: `web_0`, `web_0 and web_1`, `web_0, web_1 and 3 more`.
+pub fn join_names(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
@@ -214,11 +206,11 @@ pub fn few(names: &[String]) -> String {
     }
 }
 
-/// The same of many, without collecting them.
-pub fn few_of(mut names: impl Iterator<Item = String>) -> String {
+/// Like [`join_names`], for long lists: collects only the names that are shown.
+pub fn join_many(mut names: impl Iterator<Item = String>) -> String {
     let mut first: Vec<String> = names.by_ref().take(4).collect();
     match names.count() {
-        0 => few(&first),
+        0 => join_names(&first),
         more => {
             first.truncate(2);
             format!("{} and {} more", first.join(", "), more + 2)
@@ -231,9 +223,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_listed_as_one_would_say_them() {
+    fn long_lists_of_names_are_shortened() {
         let names = |count: usize| (0..count).map(|number| format!("web_{number}"));
-        for (count, said) in [
+        for (count, expected) in [
             (0, ""),
             (1, "web_0"),
             (2, "web_0 and web_1"),
@@ -241,8 +233,8 @@ mod tests {
             (4, "web_0, web_1 and 2 more"),
             (9, "web_0, web_1 and 7 more"),
         ] {
-            assert_eq!(few_of(names(count)), said);
-            assert_eq!(few(&names(count).collect::<Vec<_>>()), said);
+            assert_eq!(join_many(names(count)), expected);
+            assert_eq!(join_names(&names(count).collect::<Vec<_>>()), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What comes of approving and of cancelling.
+//! Previews of approvals and cancellations.
 
 use std::sync::Arc;
 
@@ -6,104 +6,111 @@ use forewarn_core::{
     Approver, Command, Event, EventKind, Operation, Outcome, Region, Status, Transition, What, Within,
 };
 
-use super::{Oracle, names_of, nobody, others_at_the_gate, under_way, what};
-use crate::words::{self, escaped, few};
+use super::{Preview, event_title, events_in_progress, machine_names, no_actor, pending_deletions};
+use crate::words::{self, escape_html, join_names};
 
-impl Oracle<'_> {
-    pub fn approve(&self, event: &Event) -> String {
-        let by = Approver::Management(nobody());
+impl Preview<'_> {
+    pub fn describe_approval(&self, event: &Event) -> String {
+        let by = Approver::Management(no_actor());
         let command = Command::Approve { by, within: Within::Region, events: vec![event.id] };
         let trial = match self.region.apply(&command, self.now) {
             Ok(trial) => trial,
-            Err(rejection) => return escaped(rejection),
+            Err(rejection) => return escape_html(rejection),
         };
         let at = words::time(event.not_before);
         let after = trial.region.event(event.id);
         match after.map(|event| &event.status) {
             Some(Status::Started { .. }) => {
-                let others: Vec<String> = started(&trial).filter(|other| other.id != event.id).map(what).collect();
+                let others = started(&trial).filter(|other| other.id != event.id).map(event_title);
+                let others: Vec<String> = others.collect();
                 match others.len() {
-                    0 => format!("{} starts now instead of waiting for {at}.", what(event)),
-                    _ => format!("{} starts now, and with it {}.", what(event), few(&others)),
+                    0 => format!("{} starts now instead of at {at}.", event_title(event)),
+                    _ => format!("{} starts now, together with {}.", event_title(event), join_names(&others)),
                 }
             }
-            Some(Status::Scheduled) => self.waits(&trial.region, event, &at),
-            Some(Status::Ended { .. }) | None => format!("{} ends at once: no machine of it runs.", what(event)),
+            Some(Status::Scheduled) => self.describe_waiting(&trial.region, event, &at),
+            Some(Status::Ended { .. }) | None => {
+                format!("{} ends immediately: none of its machines is running.", event_title(event))
+            }
         }
     }
 
-    /// It is approved and does not start yet.
-    fn waits(&self, after: &Region, event: &Event, at: &str) -> String {
-        let gate = others_at_the_gate(after, event);
-        let missing = missing(after, event);
-        match (missing.is_empty(), event.kind, gate.is_empty()) {
+    /// An approved event that does not start yet.
+    fn describe_waiting(&self, after: &Region, event: &Event, at: &str) -> String {
+        let deletions = pending_deletions(after, event);
+        let missing = missing_approvals(after, event);
+        match (missing.is_empty(), event.kind, deletions.is_empty()) {
             (false, _, _) => format!(
-                "{} belongs to a host operation, which starts when all are approved: missing {}. It starts at {at} in any case.",
-                what(event),
-                few(&missing)
+                "{} belongs to a host operation that starts when all its events are approved. Still missing: {}. It starts at {at} in any case.",
+                event_title(event),
+                join_names(&missing)
             ),
             (true, EventKind::Terminate, false) => format!(
-                "{} waits for the deletions of the same document that are neither approved nor due: {}. It goes at {at} in any case.",
-                what(event),
-                few(&gate)
+                "{} waits for other deletions in the document that are neither approved nor due: {}. It starts at {at} in any case.",
+                event_title(event),
+                join_names(&deletions)
             ),
-            (true, _, _) => format!("{} starts when {} has ended.", what(event), under_way(after, event)),
+            (true, _, _) => {
+                format!("{} starts when {} has finished.", event_title(event), events_in_progress(after, event))
+            }
         }
     }
 
-    /// Cancelling what an event comes from: all of it.
-    pub fn cancel(&self, event: &Event) -> String {
+    /// Canceling an event cancels every operation that it belongs to.
+    pub fn describe_cancellation(&self, event: &Event) -> String {
         let operations: Vec<&Arc<Operation>> =
             event.operations.iter().filter_map(|id| self.region.operation(*id)).collect();
-        let told = self.cancelled(&Command::CancelEvent { event: event.id, by: nobody() }, &operations);
+        let sentences = self.describe_canceled(&Command::CancelEvent { event: event.id, by: no_actor() }, &operations);
         match operations.len() {
-            0 | 1 => told,
-            many => format!("{many} requests wait for it, and all of them are cancelled. {told}"),
+            0 | 1 => sentences,
+            many => format!("{many} requests are waiting for it; all of them are canceled. {sentences}"),
         }
     }
 
-    /// Stopping an operation.
-    pub fn stop(&self, operation: &Arc<Operation>) -> String {
-        self.cancelled(&Command::Cancel { operation: operation.id, by: nobody() }, &[operation])
+    pub fn describe_operation_cancellation(&self, operation: &Arc<Operation>) -> String {
+        self.describe_canceled(&Command::Cancel { operation: operation.id, by: no_actor() }, &[operation])
     }
 
-    fn cancelled(&self, command: &Command, operations: &[&Arc<Operation>]) -> String {
+    fn describe_canceled(&self, command: &Command, operations: &[&Arc<Operation>]) -> String {
         let trial = match self.region.apply(command, self.now) {
             Ok(trial) => trial,
-            Err(rejection) => return escaped(rejection),
+            Err(rejection) => return escape_html(rejection),
         };
-        let gone: Vec<String> = cancelled(&trial).map(what).collect();
+        let gone: Vec<String> = canceled(&trial).map(event_title).collect();
         let live = || operations.iter().flat_map(|one| &one.parts).filter_map(|part| trial.region.event(part.event));
-        let finish: Vec<String> =
-            live().filter(|event| matches!(event.status, Status::Started { .. })).map(|event| what(event)).collect();
+        let finish: Vec<String> = live()
+            .filter(|event| matches!(event.status, Status::Started { .. }))
+            .map(|event| event_title(event))
+            .collect();
         let stay: Vec<String> =
-            live().filter(|event| event.status == Status::Scheduled).map(|event| what(event)).collect();
+            live().filter(|event| event.status == Status::Scheduled).map(|event| event_title(event)).collect();
         let next = operations.iter().find_map(|operation| Some(operation.rollout.as_ref()?.next_domain));
-        let mut told = Vec::new();
+        let mut sentences = Vec::new();
         match gone.len() {
             0 => {}
-            1 => told.push(format!("{} goes, and nothing happens.", gone[0])),
-            _ => told.push(format!("{} go, and nothing happens.", few(&gone))),
+            1 => sentences.push(format!("{} is canceled.", gone[0])),
+            _ => sentences.push(format!("{} are canceled.", join_names(&gone))),
         }
         if !stay.is_empty() {
-            told.push(format!("{} stays: another request waits for it.", few(&stay)));
+            sentences
+                .push(format!("{} stays scheduled, because another request is waiting for it.", join_names(&stay)));
         }
         if !finish.is_empty() {
-            told.push(format!("What has started finishes: {}.", few(&finish)));
+            sentences.push(format!("Events in progress will finish: {}.", join_names(&finish)));
         }
         if let Some(next) = next {
-            told.push(format!("Update domains from {next} on are left alone."));
+            sentences.push(format!("Update domains from {next} on are skipped."));
         }
-        told.join(" ")
+        sentences.join(" ")
     }
 }
 
-/// The events that hold up a host operation, as `Freeze of web_0`.
-fn missing(region: &Region, event: &Event) -> Vec<String> {
+/// The machines whose events hold up a host operation.
+fn missing_approvals(region: &Region, event: &Event) -> Vec<String> {
     let parts = event.cohort.and_then(|id| region.operation(id)).map_or(&[][..], |operation| &operation.parts);
     let events = parts.iter().filter_map(|part| region.event(part.event));
     let holding = events.filter(|one| one.status == Status::Scheduled && one.is_shown() && !one.is_ready());
-    holding.flat_map(|event| names_of(event)).collect()
+    holding.flat_map(|event| machine_names(event)).collect()
 }
 
 fn started(trial: &Transition) -> impl Iterator<Item = &Event> {
@@ -137,6 +144,6 @@ pub(super) fn ended(trial: &Transition) -> impl Iterator<Item = (&Event, &Outcom
     })
 }
 
-fn cancelled(trial: &Transition) -> impl Iterator<Item = &Event> {
+fn canceled(trial: &Transition) -> impl Iterator<Item = &Event> {
     ended(trial).filter(|(_, outcome)| matches!(outcome, Outcome::Canceled { .. })).map(|(event, _)| event)
 }

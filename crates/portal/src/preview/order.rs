@@ -1,75 +1,81 @@
-//! The order in which maintenance goes: what comes at once, as the rules would make it, and what follows.
+//! The steps of planned maintenance: the first events, as the rules would create them, and estimates for the update domains
+//! that follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use forewarn_core::{Event, Machine, Plan, Region, Rejection, Request, ScopeId, Status, Target, Timestamp};
 
-use super::{Oracle, TRIAL, asking, made, names_of};
-use crate::words::{self, escaped, few};
+use super::{Preview, TRIAL, events_of, machine_names, request_command};
+use crate::words::{self, escape_html, join_names};
 use forewarn_api_types::span::span_text;
 
-/// One step of the order.
+/// One event of planned maintenance.
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct PlanStep {
     pub domain: u32,
-    /// The document that says so.
+    /// The name of the event group.
     pub scope: String,
     pub machines: String,
     /// HTML.
     pub when: String,
 }
 
-impl Oracle<'_> {
-    /// What would come of this plan, or why the rules would refuse it.
-    pub fn order(&self, target: &Target, plan: &Plan) -> Result<Vec<Stage>, Rejection> {
+impl Preview<'_> {
+    /// The steps of a plan, or the reason why the rules refuse it.
+    pub fn plan_steps(&self, target: &Target, plan: &Plan) -> Result<Vec<PlanStep>, Rejection> {
         let request = Request::Maintain { target: target.clone(), plan: plan.clone() };
-        let trial = self.region.apply(&asking(TRIAL, request), self.now)?;
-        let events = made(&trial, TRIAL);
+        let trial = self.region.apply(&request_command(TRIAL, request), self.now)?;
+        let events = events_of(&trial, TRIAL);
         let together = events.len() > 1 && events.iter().all(|event| event.cohort.is_some());
-        let mut stages: Vec<Stage> = events.iter().map(|event| self.stage(event, together, plan)).collect();
+        let mut steps: Vec<PlanStep> = events.iter().map(|event| self.describe_step(event, together, plan)).collect();
         let rollout = trial.region.operation(TRIAL).and_then(|operation| operation.rollout.as_ref());
         if let (Some(rollout), Some(first)) = (rollout, events.first()) {
             let ahead = machines_of(self.region, target).filter(|machine| machine.update_domain >= rollout.next_domain);
-            stages.extend(self.later(ahead, first, plan));
+            steps.extend(self.estimate_steps(ahead, first, plan));
         }
-        Ok(stages)
+        Ok(steps)
     }
 
-    /// A time that was asked for stays; others move with the clock until somebody decides.
-    fn planned(&self, at: Timestamp, plan: &Plan) -> String {
-        if plan.at.is_some_and(|asked| asked <= at) { words::time(at) } else { self.time(at) }
+    /// A requested time is fixed; other times move along with the clock while the page is open.
+    fn render_planned(&self, at: Timestamp, plan: &Plan) -> String {
+        if plan.at.is_some_and(|requested| requested <= at) { words::time(at) } else { self.render_time(at) }
     }
 
-    fn stage(&self, event: &Event, together: bool, plan: &Plan) -> Stage {
+    fn describe_step(&self, event: &Event, together: bool, plan: &Plan) -> PlanStep {
         let domain = event.resources.iter().find_map(|resource| self.region.machine(resource.machine));
-        let at = self.planned(event.not_before, plan);
+        let at = self.render_planned(event.not_before, plan);
         let when = match (&event.status, event.is_shown(), together) {
-            (Status::Ended { .. }, _, _) => "never: it does not run".into(),
-            (Status::Started { .. }, _, _) => "at once: nobody in its scope asks for events".into(),
+            (Status::Ended { .. }, _, _) => "never: the machine is not running".into(),
+            (Status::Started { .. }, _, _) => "immediately: no handler is connected".into(),
             (Status::Scheduled, true, true) => {
-                format!("not before {at}; all of them together, earlier when all are approved")
+                format!("not before {at}, all together; earlier if all are approved")
             }
-            (Status::Scheduled, true, false) => format!("not before {at}, earlier when approved"),
+            (Status::Scheduled, true, false) => format!("not before {at}, earlier if approved"),
             (Status::Scheduled, false, true) => {
-                format!("not before {at}, with the others; nobody in its scope is told")
+                format!("not before {at}, together with the others; no handler is connected")
             }
-            (Status::Scheduled, false, false) => format!("not before {at}; nobody in its scope is told"),
+            (Status::Scheduled, false, false) => format!("not before {at}; no handler is connected"),
         };
-        Stage {
+        PlanStep {
             domain: domain.map_or(0, |machine| machine.update_domain),
             scope: self
                 .region
                 .scope(event.scope)
                 .map_or_else(String::new, |scope| words::scope(self.region, scope).name),
-            machines: few(&names_of(event)),
+            machines: join_names(&machine_names(event)),
             when,
         }
     }
 
-    /// The update domains that are visited when the one before has ended. When that is depends on approvals and on
-    /// the impact, so it is said without them.
-    fn later<'m>(&self, machines: impl Iterator<Item = &'m Machine>, first: &Event, plan: &Plan) -> Vec<Stage> {
+    /// Estimates for the update domains that follow the first one. They depend on approvals and on the actual impact, so
+    /// these are the latest times with the announced impact.
+    fn estimate_steps<'m>(
+        &self,
+        machines: impl Iterator<Item = &'m Machine>,
+        first: &Event,
+        plan: &Plan,
+    ) -> Vec<PlanStep> {
         let mut domains: BTreeMap<u32, Vec<&Machine>> = BTreeMap::new();
         for machine in machines {
             domains.entry(machine.update_domain).or_default().push(machine);
@@ -79,31 +85,31 @@ impl Oracle<'_> {
         let least = plan.notice.map_or(settings.notice_min(plan.kind), |notice| settings.scaled(notice));
         let impact = Duration::from_secs(u64::try_from(first.duration_secs).unwrap_or(0));
         let mut about: Timestamp = first.not_before;
-        let stage = |(domain, machines): (u32, Vec<&Machine>)| {
-            let is_told = machines.iter().any(|machine| self.region.is_on(machine.scope));
-            let notice = if is_told { least } else { Duration::ZERO };
+        let step = |(domain, machines): (u32, Vec<&Machine>)| {
+            let has_handler = machines.iter().any(|machine| self.region.is_on(machine.scope));
+            let notice = if has_handler { least } else { Duration::ZERO };
             about = (about + impact + pause + notice).round_up_to_second();
-            let told = if is_told {
+            let notice_text = if has_handler {
                 format!("{} of notice", span_text(least))
             } else {
-                "no notice, because nobody asks for events".into()
+                "no notice (no handler is connected)".into()
             };
-            Stage {
+            PlanStep {
                 domain,
-                scope: scopes_of(self.region, &machines),
-                machines: words::few_of(machines.iter().map(|machine| escaped(&machine.name))),
+                scope: scope_names(self.region, &machines),
+                machines: words::join_many(machines.iter().map(|machine| escape_html(&machine.name))),
                 when: format!(
-                    "{} after the one before has ended, and {told}: about {}, earlier when approvals are",
+                    "{} after the previous update domain finishes, plus {notice_text}: about {}, earlier if approved early",
                     span_text(pause),
-                    self.planned(about, plan)
+                    self.render_planned(about, plan)
                 ),
             }
         };
-        domains.into_iter().map(stage).collect()
+        domains.into_iter().map(step).collect()
     }
 }
 
-/// The machines that a plan is for, those that are there.
+/// The existing machines of a target.
 pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterator<Item = &'r Machine> + 'r> {
     match target {
         Target::Machines(ids) => Box::new(ids.iter().filter_map(|id| region.machine(*id)).map(|machine| &**machine)),
@@ -115,8 +121,8 @@ pub fn machines_of<'r>(region: &'r Region, target: &'r Target) -> Box<dyn Iterat
     }
 }
 
-fn scopes_of(region: &Region, machines: &[&Machine]) -> String {
+fn scope_names(region: &Region, machines: &[&Machine]) -> String {
     let scopes: BTreeSet<ScopeId> = machines.iter().map(|machine| machine.scope).collect();
     let scopes = scopes.into_iter().filter_map(|scope| region.scope(scope));
-    words::few_of(scopes.map(|scope| words::scope(region, scope).name))
+    words::join_many(scopes.map(|scope| words::scope(region, scope).name))
 }

@@ -1,36 +1,35 @@
-//! The forms of the test kit: what was typed, what the API is sent, what is wrong at which field.
+//! The forms of the test kit: their fields, their errors, and the requests to the API.
 
 use std::collections::HashMap;
 
 use askama::Template;
 use serde_json::{Value, json};
 
-use crate::act::{Request, number};
-use crate::field::{self, Control, Field, Problems};
-use crate::plan::{optional, seconds};
-use crate::sign_in::rendered;
+use crate::field::{self, Control, Field, Problems, parse_number, parse_optional, parse_seconds};
+use crate::html;
+use crate::request::ApiRequest;
 use crate::visitor::Form;
-use forewarn_api::CallError;
-use forewarn_api::scenario::{Scenario, find_shipped};
+use forewarn_api::Refused;
+use forewarn_api::scenario::{Scenario, shipped};
 use forewarn_api_types::span::span;
 use forewarn_metadata::faults::{DELAY_MAX, FaultError};
 
-/// What goes wrong, as the API and as people call it.
-const KINDS: [(&str, &str); 9] = [
-    ("Status", "a status"),
-    ("Delay", "a delay"),
-    ("Reset", "a closed connection"),
-    ("Truncated", "half an answer"),
-    ("Malformed", "broken JSON"),
-    ("SlowFirstCall", "a slow first call"),
-    ("IncarnationRestart", "an incarnation that begins again"),
-    ("EventsVanish", "no events"),
-    ("UnknownType", "events of an unknown type"),
+/// Kinds of faults: names in the API and labels.
+const FAULT_KINDS: [(&str, &str); 9] = [
+    ("Status", "HTTP status"),
+    ("Delay", "Delay"),
+    ("Reset", "Closed connection"),
+    ("Truncated", "Truncated response"),
+    ("Malformed", "Malformed JSON"),
+    ("SlowFirstCall", "Slow first call"),
+    ("IncarnationRestart", "Restarted DocumentIncarnation"),
+    ("EventsVanish", "No events"),
+    ("UnknownType", "Unknown event type"),
 ];
 
-/// What is in the fields of all of them.
+/// The contents of the fields of all forms, with their errors.
 #[derive(Clone, Debug)]
-pub struct Typed {
+pub struct TestKitFields {
     text: String,
     subject: String,
     handler: String,
@@ -48,9 +47,9 @@ pub struct Typed {
     problems: Problems,
 }
 
-/// The form of a scenario that was run.
+/// The scenario that was run last, to fill in the form again.
 #[derive(Clone, Debug)]
-pub struct LastRun {
+pub struct LastScenario {
     text: String,
     subject: String,
     handler: String,
@@ -58,17 +57,17 @@ pub struct LastRun {
 
 #[derive(Template)]
 #[template(path = "test_kit_form.html")]
-struct Shown<'a> {
+struct TestKitForm<'a> {
     form: &'static str,
     fields: Vec<String>,
     label: &'static str,
     csrf: &'a str,
 }
 
-impl Default for Typed {
-    fn default() -> Typed {
+impl Default for TestKitFields {
+    fn default() -> TestKitFields {
         let text = String::new;
-        Typed {
+        TestKitFields {
             text: text(),
             subject: text(),
             handler: text(),
@@ -88,23 +87,26 @@ impl Default for Typed {
     }
 }
 
-impl Typed {
-    /// With a scenario that ships, to be changed.
-    pub fn of_query(query: &HashMap<String, String>) -> Typed {
-        let found = query.get("scenario").and_then(|name| find_shipped(name));
-        Typed { text: found.map_or_else(String::new, |found| found.text.to_owned()), ..Typed::default() }
+impl TestKitFields {
+    /// With the text of a built-in scenario.
+    pub fn from_query(query: &HashMap<String, String>) -> TestKitFields {
+        let found = query.get("scenario").and_then(|name| shipped(name));
+        TestKitFields {
+            text: found.map_or_else(String::new, |found| found.text.to_owned()),
+            ..TestKitFields::default()
+        }
     }
 
-    /// The fields of the form that was sent; the others are as they begin.
-    pub fn of(form: &Form) -> Typed {
+    /// The fields of the form that was sent. The other fields have their defaults.
+    pub fn from_form(form: &Form) -> TestKitFields {
         let text = |name: &str| form.text(name).to_owned();
-        let blank = Typed::default();
+        let blank = TestKitFields::default();
         match form.text("form") {
             "scenario" => {
-                Typed { text: form.lines("text"), subject: text("subject"), handler: text("handler"), ..blank }
+                TestKitFields { text: form.lines("text"), subject: text("subject"), handler: text("handler"), ..blank }
             }
-            "advance" => Typed { by: text("by"), ..blank },
-            _ => Typed {
+            "advance" => TestKitFields { by: text("by"), ..blank },
+            _ => TestKitFields {
                 kind: text("kind"),
                 status: text("status"),
                 retry_after: text("retry_after"),
@@ -120,34 +122,33 @@ impl Typed {
         }
     }
 
-    /// What comes of a form, unless something is wrong with it.
-    pub fn request(&mut self, form: &str) -> Option<Request> {
+    /// The request of a form, or `None` if a field has an error.
+    pub fn build_request(&mut self, form: &str) -> Option<ApiRequest> {
         let mut problems = Problems::default();
         let request = match form {
-            "scenario" => self.run(&mut problems),
-            "advance" => self.advance(&mut problems),
-            _ => self.fault(&mut problems),
+            "scenario" => self.build_run(&mut problems),
+            "advance" => self.build_advance(&mut problems),
+            _ => self.build_fault(&mut problems),
         };
         let is_good = problems.is_empty();
         self.problems = problems;
         request.filter(|_| is_good)
     }
 
-    /// The scenario that was run last in the empty field, to be changed and run again.
-    pub fn or_last(&self, last: Option<LastRun>) -> Typed {
+    /// Fills in the scenario that was run last if the form is empty.
+    pub fn or_last(&self, last: Option<LastScenario>) -> TestKitFields {
         match last.filter(|_| self.text.is_empty() && self.problems.is_empty()) {
-            Some(LastRun { text, subject, handler }) => Typed { text, subject, handler, ..self.clone() },
+            Some(LastScenario { text, subject, handler }) => TestKitFields { text, subject, handler, ..self.clone() },
             None => self.clone(),
         }
     }
 
-    /// What was run.
-    pub fn ran(&self) -> LastRun {
-        LastRun { text: self.text.clone(), subject: self.subject.clone(), handler: self.handler.clone() }
+    pub fn last_scenario(&self) -> LastScenario {
+        LastScenario { text: self.text.clone(), subject: self.subject.clone(), handler: self.handler.clone() }
     }
 
-    /// A refusal of the API, at the field that it is about.
-    pub fn refused(&mut self, form: &str, refused: &CallError) {
+    /// Adds the API's message to the field that it is about.
+    pub fn add_refusal(&mut self, form: &str, refused: &Refused) {
         let of_machine = ["MachineNotFound", "AmbiguousName"].contains(&refused.code.as_str());
         let field = match (form, refused.target.as_str()) {
             ("scenario", "subject") => "subject",
@@ -168,62 +169,67 @@ impl Typed {
 
     pub fn scenario_form(&self, csrf: &str) -> String {
         let fields = [
-            self.field("text", "File", &self.text)
-                .as_(Control::Text)
-                .hint("TOML, as in docs/scenarios.md. Begin with one that ships: Edit."),
+            self.field("text", "File", &self.text).with_control(Control::Text).with_hint(
+                "TOML, as described in docs/scenarios.md. To start from a built-in scenario, select Edit below.",
+            ),
             self.field("subject", "Machine", &self.subject)
-                .hint("Takes the place of the file's subject; nothing: as the file says."),
-            self.field("handler", "A handler asks for its document and is waited for", &self.handler)
-                .as_(Control::Tick),
+                .with_hint("Replaces the subject of the file. Default: the subject of the file."),
+            self.field("handler", "Wait for the machine's own handler", &self.handler).with_control(Control::Checkbox),
         ];
-        shown("scenario", &fields, "Run it", csrf)
+        render_form("scenario", &fields, "Run scenario", csrf)
     }
 
     pub fn advance_form(&self, csrf: &str) -> String {
-        shown("advance", &[self.field("by", "Advance by", &self.by).hint("Such as 90s, 15m, 1h30m.")], "Advance", csrf)
+        render_form(
+            "advance",
+            &[self.field("by", "Advance by", &self.by).with_hint("For example 90s, 15m or 1h30m.")],
+            "Advance",
+            csrf,
+        )
     }
 
     pub fn fault_form(&self, csrf: &str) -> String {
         let statuses = vec![
-            ("429", "429 Too many requests"),
+            ("429", "429 Too Many Requests"),
             ("410", "410 Gone"),
-            ("500", "500 Internal server error"),
-            ("503", "503 Service unavailable"),
+            ("500", "500 Internal Server Error"),
+            ("503", "503 Service Unavailable"),
         ];
-        let methods = vec![("", "GET and POST"), ("GET", "GET alone"), ("POST", "POST alone")];
+        let methods = vec![("", "GET and POST"), ("GET", "GET only"), ("POST", "POST only")];
         let fields = [
-            self.field("kind", "Answer with", &self.kind).as_(Control::Choice(KINDS.to_vec())),
-            self.field("status", "Status", &self.status).as_(Control::Choice(statuses)).only_for("Status"),
+            self.field("kind", "Respond with", &self.kind).with_control(Control::Choice(FAULT_KINDS.to_vec())),
+            self.field("status", "Status", &self.status).with_control(Control::Choice(statuses)).only_for("Status"),
             self.field("retry_after", "Retry-After", &self.retry_after)
-                .hint("With 429 and 503; not looked at otherwise.")
+                .with_hint("Only for 429 and 503.")
                 .only_for("Status"),
             self.field("delay", "Delay", &self.delay)
-                .hint("Such as 500ms or 5s, at most 300s.")
+                .with_hint("For example 500ms or 5s; at most 300s.")
                 .only_for("Delay SlowFirstCall"),
-            self.field("machine", "Machine", &self.machine).hint("Nothing: all machines."),
+            self.field("machine", "Machine", &self.machine).with_hint("Default: all machines."),
             self.field("count", "Requests", &self.count)
-                .as_(Control::Number)
-                .hint("So many meet it; nothing: until the time is over, or it is cleared."),
-            self.field("lasts", "For", &self.lasts).hint("Such as 5m, on the server's clock."),
+                .with_control(Control::Number)
+                .with_hint("Number of requests affected. Default: no limit."),
+            self.field("lasts", "Duration", &self.lasts)
+                .with_hint("For example 5m, on the server's clock. Default: until cleared."),
             self.field("percent", "Share (%)", &self.percent)
-                .as_(Control::Number)
-                .hint("So many of a hundred requests, evenly spread; nothing: all."),
-            self.field("method", "Method", &self.method).as_(Control::Choice(methods)),
-            self.field("documents", "Only requests for the document", &self.documents).as_(Control::Tick),
+                .with_control(Control::Number)
+                .with_hint("Percentage of requests affected, evenly spread. Default: 100."),
+            self.field("method", "Method", &self.method).with_control(Control::Choice(methods)),
+            self.field("documents", "Only requests for the document", &self.documents).with_control(Control::Checkbox),
         ];
-        shown("fault", &fields, "Add fault", csrf)
+        render_form("fault", &fields, "Add fault", csrf)
     }
 
     fn field<'a>(&'a self, name: &'static str, label: &'a str, value: &'a str) -> Field<'a> {
         Field::new(name, label, value, &self.problems)
     }
 
-    fn run(&self, problems: &mut Problems) -> Option<Request> {
+    fn build_run(&self, problems: &mut Problems) -> Option<ApiRequest> {
         let parsed = Scenario::parse(&self.text).map_err(|problem| {
             format!("Line {}, column {}: {}.", problem.line, problem.column, problem.message.trim_end_matches('.'))
         });
         let is_read = problems.take("text", parsed).is_some();
-        let is_named = problems.take("subject", optional(&self.subject, field::name)).is_some();
+        let is_named = problems.take("subject", parse_optional(&self.subject, field::parse_name)).is_some();
         if !(is_read && is_named) {
             return None;
         }
@@ -231,39 +237,40 @@ impl Typed {
         if !self.subject.is_empty() {
             body["subject"] = json!(self.subject);
         }
-        Some(Request::post("/scenario-runs", body))
+        Some(ApiRequest::post("/scenario-runs", body))
     }
 
-    fn advance(&self, problems: &mut Problems) -> Option<Request> {
-        let secs = problems.take("by", seconds("The time to advance", &self.by))?;
-        Some(Request::post("/clock/advance", json!({ "seconds": secs })))
+    fn build_advance(&self, problems: &mut Problems) -> Option<ApiRequest> {
+        let secs = problems.take("by", parse_seconds("The time to advance", &self.by))?;
+        Some(ApiRequest::post("/clock/advance", json!({ "seconds": secs })))
     }
 
-    fn fault(&self, problems: &mut Problems) -> Option<Request> {
-        let kind = self.fault_kind(problems);
-        let whole = |text: &str, label: &'static str| optional(text, |text| number(text, label));
+    fn build_fault(&self, problems: &mut Problems) -> Option<ApiRequest> {
+        let kind = self.build_fault_kind(problems);
+        let whole = |text: &str, label: &'static str| parse_optional(text, |text| parse_number(text, label));
         let mut fault = json!({ "documentsOnly": self.documents == "on" });
         put(&mut fault, "count", problems.take("count", whole(&self.count, "Requests")).flatten());
-        let lasts = problems.take("lasts", optional(&self.lasts, |text| seconds("The time", text)));
+        let lasts = problems.take("lasts", parse_optional(&self.lasts, |text| parse_seconds("The duration", text)));
         put(&mut fault, "forSeconds", lasts.flatten());
         let percent = problems.take("percent", whole(&self.percent, "The share")).flatten();
         if percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
-            problems.add("percent", "The share of requests is from 1 to 100 percent.");
+            problems.add("percent", "The share must be from 1 to 100 percent.");
         }
         put(&mut fault, "percent", percent);
         put(&mut fault, "method", Some(&self.method).filter(|method| !method.is_empty()));
         put(&mut fault, "machine", Some(&self.machine).filter(|machine| !machine.is_empty()));
         fault["fault"] = kind?;
-        Some(Request::post("/faults", fault))
+        Some(ApiRequest::post("/faults", fault))
     }
 
-    /// With the fields that the kind has; the others are not looked at.
-    fn fault_kind(&self, problems: &mut Problems) -> Option<Value> {
+    /// Uses the fields of the selected kind and ignores the others.
+    fn build_fault_kind(&self, problems: &mut Problems) -> Option<Value> {
         match self.kind.as_str() {
             "Status" => {
-                let status = problems.take("status", number(&self.status, "The status"))?;
+                let status = problems.take("status", parse_number(&self.status, "The status"))?;
                 let typed = if ["429", "503"].contains(&self.status.as_str()) { self.retry_after.as_str() } else { "" };
-                let retry = problems.take("retry_after", optional(typed, |text| seconds("Retry-After", text)))?;
+                let retry =
+                    problems.take("retry_after", parse_optional(typed, |text| parse_seconds("Retry-After", text)))?;
                 let mut kind = json!({ "kind": "Status", "status": status });
                 put(&mut kind, "retryAfterSeconds", retry);
                 Some(kind)
@@ -276,9 +283,9 @@ impl Typed {
                 });
                 Some(json!({ "kind": word, "delaySeconds": problems.take("delay", delay)?.as_secs_f64() }))
             }
-            word if KINDS.iter().any(|(known, _)| *known == word) => Some(json!({ "kind": word })),
+            word if FAULT_KINDS.iter().any(|(known, _)| *known == word) => Some(json!({ "kind": word })),
             other => {
-                problems.add("kind", format!("No fault is called '{other}'. Choose one of the list."));
+                problems.add("kind", format!("Unknown kind of fault '{other}'. Select one from the list."));
                 None
             }
         }
@@ -291,6 +298,6 @@ fn put(object: &mut Value, key: &str, value: Option<impl serde::Serialize>) {
     }
 }
 
-fn shown(form: &'static str, fields: &[Field], label: &'static str, csrf: &str) -> String {
-    rendered(&Shown { form, fields: fields.iter().map(Field::html).collect(), label, csrf }).0
+fn render_form(form: &'static str, fields: &[Field], label: &'static str, csrf: &str) -> String {
+    html::render(&TestKitForm { form, fields: fields.iter().map(Field::render).collect(), label, csrf })
 }

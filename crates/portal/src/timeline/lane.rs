@@ -1,80 +1,83 @@
-//! One lane: who, the picture, the facts.
+//! The lane of one event: its name, its shapes on the time axis, and its details.
 
 use askama::Template;
 use forewarn_core::Region;
 
 use super::window::Window;
-use super::{Life, Stage, scope_name};
-use crate::page::{Fragment, Look, Scene};
+use super::{EventTimeline, Stage, scope_name};
+use crate::fragment::Fragment;
+use crate::html::RenderMode;
+use crate::scene::Scene;
 use crate::words;
 
-/// Whether a lane names its scope, or stands below the name.
+/// Whether a lane names its event group. Lanes below the header of the group do not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    Told,
-    Known,
+pub enum ScopeLabel {
+    Shown,
+    Hidden,
 }
 
 #[derive(Template)]
 #[template(path = "lane.html")]
-struct Lane<'a> {
+struct EventLane<'a> {
     id: &'a str,
     sort: &'a str,
-    life: &'a Life,
+    event: &'a EventTimeline,
     class: String,
     names: String,
-    /// Empty: it is known.
+    /// The event group beside the name, or empty.
     scope: &'a str,
-    /// The same, for the facts.
-    named: &'a str,
+    /// The event group in the details.
+    scope_detail: &'a str,
     due_html: String,
     appeared_html: String,
     approved_html: Option<(String, &'a str)>,
-    /// Who approved, in short.
-    ready: &'a str,
+    /// Short name of the approver, or empty.
+    approver: &'a str,
     started_html: Option<String>,
     ended_html: Option<String>,
-    facts: String,
+    /// Text for screen readers.
+    description: String,
     shapes: Shapes,
 }
 
-/// The picture of one event, also a part of that of many.
+/// The shapes of one event, on its own lane or on that of a collapsed event group.
 #[derive(Template)]
 #[template(path = "shapes.html")]
 pub struct Shapes {
     from: i64,
-    /// Where notice ends: at the start, or as announced.
+    /// End of the notice: the start, or the deadline.
     to: i64,
     due: i64,
     approved: Option<i64>,
     started: Option<i64>,
     ended: Option<i64>,
     now: i64,
-    /// For the first look; later script knows better.
+    /// `None` for updates, because the script computes the positions.
     window: Option<Window>,
 }
 
-impl Lane<'_> {
-    fn is_coming(&self) -> bool {
-        self.life.stage() == Stage::Coming
+impl EventLane<'_> {
+    fn is_scheduled(&self) -> bool {
+        self.event.stage() == Stage::Scheduled
     }
 }
 
 impl Shapes {
-    pub fn of(life: &Life, scene: &Scene) -> Shapes {
+    pub fn of(event: &EventTimeline, scene: &Scene) -> Shapes {
         Shapes {
-            from: life.appeared.0,
-            to: life.started.or(life.ended).unwrap_or(life.not_before).0,
-            due: life.not_before.0,
-            approved: life.approved.as_ref().map(|(at, _)| at.0),
-            started: life.started.map(|at| at.0),
-            ended: life.ended.map(|at| at.0),
+            from: event.appeared.0,
+            to: event.started.or(event.ended).unwrap_or(event.not_before).0,
+            due: event.not_before.0,
+            approved: event.approved.as_ref().map(|(at, _)| at.0),
+            started: event.started.map(|at| at.0),
+            ended: event.ended.map(|at| at.0),
             now: scene.now.0,
-            window: (scene.look == Look::First).then(|| Window::first(scene.now)),
+            window: (scene.mode == RenderMode::Page).then(|| Window::around(scene.now)),
         }
     }
 
-    /// What can be told apart in the picture.
+    /// Equal for events that look the same.
     pub fn key(&self) -> [i64; 6] {
         let or = |at: Option<i64>| at.unwrap_or(-1);
         [self.from, self.to, self.due, or(self.approved), or(self.started), or(self.ended)]
@@ -93,67 +96,67 @@ impl Shapes {
     }
 }
 
-impl Life {
-    pub fn lane(&self, scene: &Scene, sort: &str, scope: Scope) -> Fragment {
+impl EventTimeline {
+    pub fn render_lane(&self, scene: &Scene, sort: &str, label: ScopeLabel) -> Fragment {
         let id = words::event_name(self.id);
-        let names = words::few(&self.names);
-        let place = match scope {
-            Scope::Told => "",
-            Scope::Known => " below",
+        let names = words::join_names(&self.names);
+        let indent = match label {
+            ScopeLabel::Shown => "",
+            ScopeLabel::Hidden => " below",
         };
-        let named = self.scope_now(scene.region());
-        let scope = match scope {
-            Scope::Told if named != names => named.as_str(),
-            Scope::Told | Scope::Known => "",
+        let current_scope = self.current_scope_name(scene.region());
+        let scope = match label {
+            ScopeLabel::Shown if current_scope != names => current_scope.as_str(),
+            ScopeLabel::Shown | ScopeLabel::Hidden => "",
         };
-        let lane = Lane {
+        let lane = EventLane {
             id: &id,
             sort,
-            life: self,
-            class: format!("{} {}{place}", self.kind.to_lowercase(), self.stage().class()),
+            event: self,
+            class: format!("{} {}{indent}", self.kind.to_lowercase(), self.stage().class()),
             names,
             scope,
-            named: &named,
+            scope_detail: &current_scope,
             due_html: words::time(self.not_before),
             appeared_html: words::time(self.appeared),
             approved_html: self.approved.as_ref().map(|(at, by)| (words::time(*at), by.as_str())),
-            ready: self.approved.as_ref().map_or("", |(_, by)| short(by)),
+            approver: self.approved.as_ref().map_or("", |(_, by)| short_name(by)),
             started_html: self.started.map(words::time),
             ended_html: self.ended.map(words::time),
-            facts: self.facts(),
+            description: self.describe(),
             shapes: Shapes::of(self, scene),
         };
-        Fragment::of(format!("lane-{id}"), sort, &lane)
+        Fragment::render(format!("lane-{id}"), sort, &lane)
     }
 
-    /// Since it appeared, another scope of the same name may have come.
-    fn scope_now(&self, region: &Region) -> String {
+    /// The name may need a resource group that it did not need when the event appeared.
+    fn current_scope_name(&self, region: &Region) -> String {
         let known = self.scope_id.map(|scope| scope_name(region, scope)).filter(|name| !name.is_empty());
         known.unwrap_or_else(|| self.scope.clone())
     }
 
-    /// For those who cannot see the picture.
-    fn facts(&self) -> String {
-        let mut facts = format!(
+    /// The lane as text, for screen readers.
+    fn describe(&self) -> String {
+        let mut text = format!(
             "{} of {}, {}: appeared {}, not before {}",
             self.kind,
-            words::few(&self.names),
+            words::join_names(&self.names),
             self.status.to_lowercase(),
             words::utc(self.appeared),
             words::utc(self.not_before)
         );
         if let Some((at, by)) = &self.approved {
-            facts += &format!(", approved by {by} {}", words::utc(*at));
+            text += &format!(", approved by {by} {}", words::utc(*at));
         }
         for (word, at) in [("started", self.started), ("ended", self.ended)] {
-            facts += &at.map_or_else(String::new, |at| format!(", {word} {}", words::utc(at)));
+            text += &at.map_or_else(String::new, |at| format!(", {word} {}", words::utc(at)));
         }
-        facts
+        text
     }
 }
 
-/// The name alone.
-fn short(approver: &str) -> &str {
+/// The name without "machine" or "(management)".
+fn short_name(approver: &str) -> &str {
     let name = approver.strip_prefix("machine ").unwrap_or(approver);
     name.strip_suffix(" (management)").unwrap_or(name)
 }
@@ -161,9 +164,9 @@ fn short(approver: &str) -> &str {
 impl Stage {
     fn class(self) -> &'static str {
         match self {
-            Stage::Coming => "coming",
-            Stage::UnderWay => "underway",
-            Stage::Over => "over",
+            Stage::Scheduled => "scheduled",
+            Stage::InProgress => "in-progress",
+            Stage::Finished => "finished",
         }
     }
 }

@@ -1,13 +1,14 @@
-//! The time line: a lane for each event, from its appearance to its end. Positions are times; where that is on the
-//! screen is one line of arithmetic, in `window` for the first look and in `timeline.js` for every later one.
+//! The timeline: one lane per event, from its appearance to its end. Lanes carry times; `window` converts them to positions
+//! when a page is rendered, and `timeline.js` on an open page.
 //!
 //! ```text
-//!   region: what is live ─┐
-//!                         ├─▶ lives ─▶ panel: a lane each
-//!   past: what is over ───┘       └──▶ strands: by scope, folded when there are many
+//!   region: live events ────┐
+//!                           ├─▶ events ─▶ render_panel: one lane each
+//!   past: finished events ──┘        └──▶ render_scope_groups: by event group, collapsed if there are many
 //! ```
 
 mod expected;
+mod filter;
 mod lane;
 mod past;
 mod scope_groups;
@@ -20,21 +21,24 @@ use forewarn_core::{Event, EventId, Outcome, Region, ScopeId, Status, Timestamp}
 use forewarn_store::HistoryRow;
 use serde_json::Value;
 
-use super::page::{Panel, Scene};
-use super::{sign_in, words};
+use super::panel::Panel;
+use super::scene::Scene;
+use super::{html, words};
+pub use filter::{EventFilter, StageFilter};
 use forewarn_api::When;
 pub use past::Past;
-pub use scope_groups::{SHELF, strands};
+pub use scope_groups::{CHUNK_SIZE, render_scope_groups};
 use window::Window;
 
-/// More lanes than this nobody reads; the rest is found by searching.
+/// Lanes per page. More are not readable; the overview has a search.
 const LANES_MAX: usize = 300;
 
-/// One event, live or over.
+/// One event, live or finished, with the times of its lifecycle.
 #[derive(Clone)]
-pub struct Life {
+pub struct EventTimeline {
     pub id: EventId,
     pub kind: String,
+    /// The names of its machines.
     pub names: Vec<String>,
     pub scope_id: Option<ScopeId>,
     pub scope: String,
@@ -46,75 +50,75 @@ pub struct Life {
     pub ended: Option<Timestamp>,
 }
 
-/// Where an event stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    Coming,
-    UnderWay,
-    Over,
+    Scheduled,
+    InProgress,
+    Finished,
 }
 
-/// Events that are wanted; what is over for less than a day included.
-pub async fn lives(
+/// The wanted events, including those that finished within the last day.
+pub async fn find_events(
     scene: &Scene,
     wanted: impl Fn(&Region, &Event) -> bool,
     past: impl Fn(&HistoryRow) -> bool,
-) -> Vec<Arc<Life>> {
-    let mut lives = live(scene.region(), wanted);
-    lives.sort_by_key(|life| life.appeared);
-    lives.truncate(LANES_MAX);
-    let room = LANES_MAX - lives.len();
-    let mut over = scene.service.shared.past.over(scene, past).await;
-    over.sort_by_key(|life| std::cmp::Reverse(life.ended));
-    over.truncate(room);
-    lives.extend(over);
-    lives
+) -> Vec<Arc<EventTimeline>> {
+    let mut events = live_events(scene.region(), wanted);
+    events.sort_by_key(|event| event.appeared);
+    events.truncate(LANES_MAX);
+    let room = LANES_MAX - events.len();
+    let mut finished = scene.portal.shared.past.finished(scene, past).await;
+    finished.sort_by_key(|event| std::cmp::Reverse(event.ended));
+    finished.truncate(room);
+    events.extend(finished);
+    events
 }
 
-fn live(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec<Arc<Life>> {
+fn live_events(region: &Region, wanted: impl Fn(&Region, &Event) -> bool) -> Vec<Arc<EventTimeline>> {
     let events = region.events().filter(|event| event.is_live() && wanted(region, event));
-    events.map(|event| Arc::new(Life::of(region, event))).collect()
+    events.map(|event| Arc::new(EventTimeline::of(region, event))).collect()
 }
 
-/// The panel with a lane for each of these, and its controls.
-pub fn panel(scene: &Scene, lives: &[Arc<Life>]) -> Panel {
-    let lanes = lives.iter().map(|life| life.lane(scene, &life.place(), lane::Scope::Told)).collect();
-    frame(scene, Panel::new("timeline", "Time line", lanes))
+/// The panel with one lane per event.
+pub fn render_panel(scene: &Scene, events: &[Arc<EventTimeline>]) -> Panel {
+    let lanes =
+        events.iter().map(|event| event.render_lane(scene, &event.sort_key(), lane::ScopeLabel::Shown)).collect();
+    add_controls(scene, Panel::new("timeline", "Timeline", lanes))
 }
 
-/// Controls above, the axis and the line of the present around the lanes.
-fn frame(scene: &Scene, panel: Panel) -> Panel {
-    let window = Window::first(scene.now);
+/// Adds the controls, the axis and the line of the current time.
+fn add_controls(scene: &Scene, panel: Panel) -> Panel {
+    let window = Window::around(scene.now);
     let canvas = Canvas { ticks: window.ticks(), now: window.line(scene.now.0), span: window.span_ms() };
     panel
-        .below(sign_in::rendered(&Controls { chosen: window.span_ms() }).0)
-        .around(sign_in::rendered(&canvas).0)
-        .or("Nothing is coming, and nothing happened in the last day.")
+        .with_html_before(html::render(&Controls { selected: window.span_ms() }))
+        .with_html_inside(html::render(&canvas))
+        .or_empty_text("No events are scheduled, and none finished in the last 24 hours.")
 }
 
 #[derive(Template)]
 #[template(path = "timeline.html")]
 struct Controls {
-    chosen: i64,
+    selected: i64,
 }
 
 #[derive(Template)]
 #[template(path = "canvas.html")]
 struct Canvas {
-    /// Where each is, and its label, in UTC.
+    /// Positions and labels, in UTC.
     ticks: Vec<(String, String)>,
     now: String,
     span: i64,
 }
 
-impl Life {
-    fn of(region: &Region, event: &Event) -> Life {
+impl EventTimeline {
+    fn of(region: &Region, event: &Event) -> EventTimeline {
         let (started, ended) = match &event.status {
             Status::Scheduled => (None, None),
             Status::Started { at } => (Some(*at), None),
             Status::Ended { at, .. } => (None, Some(*at)),
         };
-        Life {
+        EventTimeline {
             id: event.id,
             kind: words::kind(event.kind).into(),
             names: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
@@ -129,13 +133,14 @@ impl Life {
         }
     }
 
-    fn appeared(region: &Region, id: EventId, row: &HistoryRow) -> Life {
+    /// From the history row of its appearance.
+    fn from_row(region: &Region, id: EventId, row: &HistoryRow) -> EventTimeline {
         let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
         let not_before = detail["not_before"].as_str().and_then(|text| When::parse(text).ok());
         let scope_id = row.scope.map(ScopeId);
-        Life {
+        EventTimeline {
             id,
-            kind: capitalised(detail["type"].as_str().unwrap_or_default()),
+            kind: capitalize(detail["type"].as_str().unwrap_or_default()),
             names: row.machines.clone(),
             scope_id,
             scope: scope_id.map_or_else(String::new, |scope| scope_name(region, scope)),
@@ -148,16 +153,14 @@ impl Life {
         }
     }
 
-    fn went_on(&mut self, row: &HistoryRow) {
+    /// Applies a later history row.
+    fn apply_row(&mut self, row: &HistoryRow) {
         match row.kind.as_str() {
-            "approved" => self.approved = Some((row.at, approver(row.actor.as_deref().unwrap_or_default()))),
+            "approved" => self.approved = Some((row.at, approver_name(row.actor.as_deref().unwrap_or_default()))),
             "started" => self.started = Some(row.at),
             "ended" => {
                 self.ended = Some(row.at);
-                self.status = match row.outcome.as_deref().unwrap_or_default() {
-                    "canceled" => "Cancelled".into(),
-                    word => capitalised(&word.replace('-', " ")),
-                };
+                self.status = capitalize(&row.outcome.as_deref().unwrap_or_default().replace('-', " "));
             }
             _ => {}
         }
@@ -165,24 +168,24 @@ impl Life {
 
     pub fn stage(&self) -> Stage {
         match (self.started, self.ended) {
-            (_, Some(_)) => Stage::Over,
-            (Some(_), None) => Stage::UnderWay,
-            (None, None) => Stage::Coming,
+            (_, Some(_)) => Stage::Finished,
+            (Some(_), None) => Stage::InProgress,
+            (None, None) => Stage::Scheduled,
         }
     }
 
-    /// What is coming first, in order of the deadline; then what is over, newest first.
-    fn order(&self) -> String {
+    /// Sorts live events by deadline, then finished events, newest first.
+    fn time_key(&self) -> String {
         match self.ended {
             None => format!("0-{:016}", self.not_before.0),
             Some(at) => format!("1-{:016}", i64::MAX - at.0),
         }
     }
 
-    /// Where it stands among the others; of the same time by scope and name.
-    fn place(&self) -> String {
+    /// Sorts by time, then by event group and name.
+    fn sort_key(&self) -> String {
         let name = self.names.first().map_or("", String::as_str);
-        format!("{}-{}-{name}-{}", self.order(), self.scope, words::event_name(self.id))
+        format!("{}-{}-{name}-{}", self.time_key(), self.scope, words::event_name(self.id))
     }
 }
 
@@ -190,7 +193,7 @@ fn scope_name(region: &Region, scope: ScopeId) -> String {
     region.scope(scope).map_or_else(String::new, |scope| words::scope(region, scope).name)
 }
 
-fn approver(actor: &str) -> String {
+fn approver_name(actor: &str) -> String {
     match actor.split_once(':') {
         Some(("guest", name)) => format!("machine {name}"),
         Some(("management", name)) => format!("{name} (management)"),
@@ -198,17 +201,17 @@ fn approver(actor: &str) -> String {
     }
 }
 
-/// History's words are in lower case.
-fn capitalised(word: &str) -> String {
+/// Words in the history are in lower case.
+fn capitalize(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// How an event ended, with the driver's words or who cancelled it.
-pub fn ending(outcome: &Outcome) -> String {
+/// The outcome, with the driver's message or the name of the principal that canceled the event.
+pub fn describe_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Failed(why) => format!("Failed: {why}"),
-        Outcome::Canceled { by } => format!("Cancelled by {by}"),
+        Outcome::Canceled { by } => format!("Canceled by {by}"),
         Outcome::Completed | Outcome::TimedOut | Outcome::Superseded | Outcome::NoEffect | Outcome::ResourceGone => {
             words::outcome_word(outcome).into()
         }

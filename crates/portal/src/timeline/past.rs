@@ -1,4 +1,4 @@
-//! What is over, read from history once and then row by row as it grows.
+//! Finished events, read from the history once and then row by row as it grows.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,55 +7,55 @@ use std::time::Duration;
 use forewarn_core::EventId;
 use forewarn_store::{HistoryQuery, HistoryRow};
 
-use super::Life;
-use crate::page::Scene;
+use super::EventTimeline;
+use crate::scene::Scene;
 
-/// How far back the time line goes.
+/// How far back the timeline goes.
 const PAST: Duration = Duration::from_secs(24 * 3600);
 
-/// Rows of history that are read at a time.
+/// History rows per query.
 const ROWS_MAX: u32 = 1000;
 
-/// Events that are kept, the newest: some kilobytes each hundred, and more than anybody scrolls through.
-const KEPT_MAX: usize = 2000;
+/// Events kept in memory, the newest: a few kilobytes per hundred.
+const EVENTS_MAX: usize = 2000;
 
 #[derive(Default)]
-pub struct Past(Mutex<Kept>);
+pub struct Past(Mutex<ReadEvents>);
 
 #[derive(Default)]
-struct Kept {
-    /// The revision of the region that history was read at.
+struct ReadEvents {
+    /// The revision of the region up to which the history was read.
     revision: Option<u64>,
     /// The number of the last row that was read.
     row: u64,
-    events: HashMap<EventId, Told>,
+    events: HashMap<EventId, PastEvent>,
 }
 
-/// An event as history tells it.
-struct Told {
+/// An event with the row of its appearance.
+struct PastEvent {
     appeared: HistoryRow,
-    life: Arc<Life>,
+    timeline: Arc<EventTimeline>,
 }
 
 impl Past {
-    /// Events that are over for less than a day, of those that `wanted` says so of, given the row of their appearance.
-    pub async fn over(&self, scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Vec<Arc<Life>> {
-        self.read_on(scene).await;
+    /// Events that finished within the last day. `wanted` gets the row of their appearance.
+    pub async fn finished(&self, scene: &Scene, wanted: impl Fn(&HistoryRow) -> bool) -> Vec<Arc<EventTimeline>> {
+        self.read_new_rows(scene).await;
         let since = scene.now - PAST;
-        let kept = self.kept();
-        let over = kept.events.values().filter(|told| told.life.ended.is_some_and(|ended| ended >= since));
-        over.filter(|told| wanted(&told.appeared)).map(|told| told.life.clone()).collect()
+        let read = self.lock();
+        let finished = read.events.values().filter(|event| event.timeline.ended.is_some_and(|ended| ended >= since));
+        finished.filter(|event| wanted(&event.appeared)).map(|event| event.timeline.clone()).collect()
     }
 
-    async fn read_on(&self, scene: &Scene) {
+    async fn read_new_rows(&self, scene: &Scene) {
         let revision = scene.snapshot.revision;
         loop {
             let (after, is_first) = {
-                let kept = self.kept();
-                if kept.revision.is_some_and(|read| read >= revision) {
+                let read = self.lock();
+                if read.revision.is_some_and(|known| known >= revision) {
                     return;
                 }
-                (kept.row, kept.revision.is_none())
+                (read.row, read.revision.is_none())
             };
             let kinds = ["appeared", "approved", "started", "ended"].map(str::to_owned).to_vec();
             let query = HistoryQuery {
@@ -66,47 +66,47 @@ impl Past {
                 limit: Some(ROWS_MAX),
                 ..HistoryQuery::default()
             };
-            let rows = match scene.service.engine().history(query).await {
+            let rows = match scene.portal.engine().history(query).await {
                 Ok(rows) => rows,
-                Err(error) => return tracing::error!(%error, "history cannot be read"),
+                Err(error) => return tracing::error!(%error, "cannot read history"),
             };
             let is_all = is_first || rows.len() < ROWS_MAX as usize;
-            let mut kept = self.kept();
-            kept.take(&rows, scene);
+            let mut read = self.lock();
+            read.apply_rows(&rows, scene);
             if is_all {
-                kept.revision = kept.revision.max(Some(revision));
+                read.revision = read.revision.max(Some(revision));
             }
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, ReadEvents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn take(&mut self, rows: &[HistoryRow], scene: &Scene) {
-        // Another viewer may have read the same rows meanwhile.
+impl ReadEvents {
+    fn apply_rows(&mut self, rows: &[HistoryRow], scene: &Scene) {
+        // Another page may have read the same rows in the meantime.
         for row in rows.iter().filter(|row| row.number > self.row) {
             let Some(id) = row.event else { continue };
             if row.kind == "appeared" {
-                let life = Arc::new(Life::appeared(scene.region(), id, row));
-                self.events.insert(id, Told { appeared: row.clone(), life });
-            } else if let Some(told) = self.events.get_mut(&id) {
-                Arc::make_mut(&mut told.life).went_on(row);
+                let timeline = Arc::new(EventTimeline::from_row(scene.region(), id, row));
+                self.events.insert(id, PastEvent { appeared: row.clone(), timeline });
+            } else if let Some(event) = self.events.get_mut(&id) {
+                Arc::make_mut(&mut event.timeline).apply_row(row);
             }
         }
         self.row = rows.last().map_or(self.row, |row| self.row.max(row.number));
-        self.forget();
+        self.drop_oldest();
     }
 
-    /// The oldest go first.
-    fn forget(&mut self) {
-        if self.events.len() > KEPT_MAX {
-            let mut numbers: Vec<u64> = self.events.values().map(|told| told.appeared.number).collect();
+    /// Drops the oldest events beyond the limit.
+    fn drop_oldest(&mut self) {
+        if self.events.len() > EVENTS_MAX {
+            let mut numbers: Vec<u64> = self.events.values().map(|event| event.appeared.number).collect();
             numbers.sort_unstable();
-            let first = numbers[numbers.len() - KEPT_MAX / 2];
-            self.events.retain(|_, told| told.appeared.number >= first);
+            let first = numbers[numbers.len() - EVENTS_MAX / 2];
+            self.events.retain(|_, event| event.appeared.number >= first);
         }
     }
 }

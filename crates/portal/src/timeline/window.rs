@@ -1,14 +1,14 @@
-//! The stretch of time that a page shows at first. It stands still and the line of the present moves through it; when that
-//! has come a quarter further, so does the window.
+//! The time span that a page shows at first. The window stands still while the line of the current time moves through it, and
+//! moves on by a quarter when the line has reached the second half.
 
 use forewarn_core::Timestamp;
 
 use forewarn_api::When;
 
-/// What is shown at first.
+/// The width of the window.
 const SPAN_MS: i64 = 40 * 60 * 1000;
 
-/// A window begins at a multiple of this, at least this long ago.
+/// A window starts at a multiple of this, at least this long ago.
 const STEP_MS: i64 = SPAN_MS / 4;
 
 const TICK_MS: i64 = 10 * 60 * 1000;
@@ -19,7 +19,8 @@ pub struct Window {
 }
 
 impl Window {
-    pub fn first(now: Timestamp) -> Window {
+    /// The window for this time.
+    pub fn around(now: Timestamp) -> Window {
         Window { from: (now.0 - STEP_MS).div_euclid(STEP_MS) * STEP_MS }
     }
 
@@ -27,7 +28,7 @@ impl Window {
         SPAN_MS
     }
 
-    /// A share of the window's width; what is outside is just outside.
+    /// Position in percent of the width. Times outside of the window are clamped to just outside.
     fn percent(self, at: i64) -> f64 {
         ((at - self.from) as f64 / SPAN_MS as f64 * 100.0).clamp(-1.0, 101.0)
     }
@@ -46,7 +47,7 @@ impl Window {
         format!(r#"cx="{:.2}%""#, self.percent(at))
     }
 
-    /// Where labels are, and what they say, in UTC.
+    /// Positions and labels, in UTC.
     pub fn ticks(self) -> Vec<(String, String)> {
         let first = (self.from + TICK_MS - 1).div_euclid(TICK_MS) * TICK_MS;
         let ticks = (0..).map(|n| first + n * TICK_MS).take_while(|at| *at < self.from + SPAN_MS);
@@ -64,19 +65,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_present_is_in_the_second_quarter_and_the_window_stands_still_meanwhile() {
+    fn the_current_time_is_in_the_second_quarter_and_the_window_stands_still() {
         for minute in 0..60 {
             let now = Timestamp(minute * 60_000);
-            let percent = Window::first(now).percent(now.0);
+            let percent = Window::around(now).percent(now.0);
             assert!((25.0..50.0).contains(&percent), "{minute}: {percent}");
         }
-        let windows = [0, 4, 9].map(|minute| Window::first(Timestamp(minute * 60_000)).from);
+        let windows = [0, 4, 9].map(|minute| Window::around(Timestamp(minute * 60_000)).from);
         assert!(windows.iter().all(|from| *from == windows[0]), "{windows:?}");
     }
 
     #[test]
-    fn ticks_are_whole_ten_minutes() {
-        let ticks = Window::first(Timestamp::from_secs(1_772_366_700)).ticks();
+    fn ticks_are_at_multiples_of_ten_minutes() {
+        let ticks = Window::around(Timestamp::from_secs(1_772_366_700)).ticks();
         let labels: Vec<&str> = ticks.iter().map(|(_, label)| label.as_str()).collect();
         assert_eq!(labels, ["11:50", "12:00", "12:10", "12:20"]);
     }

@@ -1,0 +1,80 @@
+//! Addresses of the portal's pages and of groups in the native API.
+
+use std::sync::Arc;
+
+use forewarn_core::{Group, GroupId, GroupKind, Machine, Region};
+use forewarn_wire::guid;
+
+pub fn of_machine(machine: &Machine) -> String {
+    format!("/machines/{}", guid::Lower(machine.vm_id.0))
+}
+
+pub fn of_host(name: &str) -> String {
+    format!("/hosts/{}", encode_segment(name))
+}
+
+pub fn of_group(id: GroupId) -> String {
+    format!("/groups/{}", id.0)
+}
+
+/// The group that the page at this address shows.
+pub fn find_group<'r>(region: &'r Region, here: &str) -> Option<&'r Arc<Group>> {
+    let id = here.strip_prefix("/groups/")?.split('?').next()?.parse().ok()?;
+    region.group(GroupId(id))
+}
+
+/// The address if it belongs to the portal, otherwise the overview. Prevents redirects to other sites.
+pub fn check_own(text: &str) -> String {
+    let is_own = text.starts_with('/') && !text.starts_with("//") && !text.contains('\\');
+    if is_own { text.to_owned() } else { "/".into() }
+}
+
+/// The API collection of groups of this kind.
+pub fn group_collection(kind: &str) -> Result<&'static str, String> {
+    match kind {
+        "scale-set" => Ok("scale-sets"),
+        "availability-set" => Ok("availability-sets"),
+        "cloud-service" => Ok("cloud-services"),
+        other => Err(format!("Unknown kind of group '{other}'. Reload the page and try again.")),
+    }
+}
+
+/// The kind of a group, as [`group_collection`] expects it.
+pub fn group_kind(group: &Group) -> &'static str {
+    match group.kind {
+        GroupKind::ScaleSet(_) => "scale-set",
+        GroupKind::AvailabilitySet => "availability-set",
+        GroupKind::CloudService => "cloud-service",
+    }
+}
+
+/// The name of a group in API paths.
+pub fn group_target(group: &Group) -> String {
+    format!("{}~{}", group.home.resource_group, group.name)
+}
+
+pub fn encode_segment(text: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    text.bytes().map(|byte| if is_plain(&byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// In a path, unlike in a query, `+` is a plus sign.
+pub fn decode_segment(segment: &str) -> Option<String> {
+    let pair = segment.replace('+', "%2B");
+    form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_stay_on_the_portals_own_pages() {
+        for own in ["/", "/machines/x?version=1"] {
+            assert_eq!(check_own(own), own);
+        }
+        for other in ["", "//evil.example", "https://evil.example", "/\\evil.example", "javascript:x"] {
+            assert_eq!(check_own(other), "/", "{other}");
+        }
+    }
+}

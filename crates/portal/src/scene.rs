@@ -1,0 +1,33 @@
+//! Everything that a page is rendered from: one snapshot, one time, one visitor.
+
+use std::sync::Arc;
+
+use forewarn_core::{Region, Snapshot, Timestamp};
+
+use super::Portal;
+use super::html::RenderMode;
+use super::view::View;
+use super::visitor::Visitor;
+
+pub struct Scene {
+    pub portal: Portal,
+    pub snapshot: Arc<Snapshot>,
+    pub now: Timestamp,
+    pub visitor: Visitor,
+    pub mode: RenderMode,
+    /// `None` for a complete page, which starts with the first chunks of its lists.
+    pub view: Option<View>,
+}
+
+impl Scene {
+    pub fn now(portal: &Portal, visitor: &Visitor, mode: RenderMode) -> Scene {
+        // The snapshot first, so that nothing in it is later than the time.
+        let snapshot = portal.engine().snapshot();
+        let now = portal.engine().now();
+        Scene { snapshot, now, portal: portal.clone(), visitor: visitor.clone(), mode, view: None }
+    }
+
+    pub fn region(&self) -> &Region {
+        &self.snapshot.region
+    }
+}
