@@ -378,7 +378,7 @@ fn describe_superseded(trial: &Transition) -> Vec<String> {
     superseded.map(|(event, _)| format!("It supersedes the {} that is in progress.", words::kind(event.kind))).collect()
 }
 
-/// What a change of power does to existing events.
+/// Effects of a power change on existing events.
 fn describe_consequences(trial: &Transition) -> Vec<String> {
     let sentences = trial.facts.iter().filter_map(|fact| match &fact.what {
         What::Approved { event, by: Approver::Policy } => Some(format!(

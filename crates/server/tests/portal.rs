@@ -1,5 +1,4 @@
-//! The portal over sockets: signing in and out, forms that prove where they come from, pages with their content, names
-//! that would like to be markup, and the stream.
+//! The portal over sockets: signing in and out, CSRF tokens, the content of pages, escaping of names, and the stream.
 
 mod api_support;
 mod portal_support;
@@ -16,7 +15,7 @@ const PAGES: [&str; 7] =
     ["/", "/scale-sets", "/scale-sets/add", "/hosts", "/maintenance", "/test-kit", "/portal/live?page=/"];
 
 #[test]
-fn nothing_is_shown_to_who_is_not_signed_in() {
+fn nothing_is_shown_without_signing_in() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     check(&server, "POST /machines", json!({ "name": "secret-machine" }), 201, json!({}));
@@ -32,7 +31,7 @@ fn nothing_is_shown_to_who_is_not_signed_in() {
         }
         for path in [
             "/portal/act",
-            "/portal/chosen",
+            "/portal/selection",
             "/groups/1",
             "/portal/sign-in",
             "/portal/sign-out",
@@ -47,7 +46,7 @@ fn nothing_is_shown_to_who_is_not_signed_in() {
 }
 
 #[test]
-fn every_answer_has_the_policy() {
+fn every_response_has_the_content_security_policy() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let browser = Browser::by_link(&server);
@@ -75,7 +74,7 @@ fn every_answer_has_the_policy() {
 }
 
 #[test]
-fn pages_have_nothing_that_the_policy_forbids() {
+fn pages_contain_nothing_that_the_policy_forbids() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let machine = format!("/machines/{}", vm_id(&server, "web"));
@@ -90,7 +89,7 @@ fn pages_have_nothing_that_the_policy_forbids() {
 }
 
 #[test]
-fn a_link_signs_in_once() {
+fn a_link_is_valid_for_one_sign_in() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let path = link(&server);
@@ -121,7 +120,7 @@ fn signing_out_ends_the_session_and_its_streams() {
 }
 
 #[test]
-fn signing_out_ends_the_streams_of_every_tab_at_once_and_of_nobody_else() {
+fn signing_out_ends_the_streams_of_all_tabs_of_that_session_only() {
     let server = Server::with_machines(&["web"]);
     let (browser, other) = (Browser::at_once(&server), Browser::at_once(&server));
     let tabs = ["/", "/hosts"].map(|page| browser.live(page));
@@ -139,7 +138,7 @@ fn signing_out_ends_the_streams_of_every_tab_at_once_and_of_nobody_else() {
 }
 
 #[test]
-fn browsers_get_a_page_where_nothing_is_and_programs_the_apis_words() {
+fn unknown_paths_show_browsers_a_page_and_other_clients_an_api_error() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let browser = Browser::by_link(&server);
@@ -151,19 +150,19 @@ fn browsers_get_a_page_where_nothing_is_and_programs_the_apis_words() {
         let lost = html(&browser.client, path);
         assert_eq!(lost.status, 404, "{path}");
         assert!(
-            lost.text().contains("There is no such page.") && lost.text().contains("data-state=\"gone\""),
+            lost.text().contains("This page does not exist.") && lost.text().contains("data-state=\"gone\""),
             "{path}"
         );
     }
     let stranger = html(&Client::to(server.management), "/nosuch");
     assert_eq!(stranger.status, 401);
     assert!(stranger.text().contains("<pre><code>forewarn portal</code></pre>"), "{}", stranger.text());
-    for path in ["/portal", "/portal/chosen", "/portal/act", "/portal/sign-out"] {
+    for path in ["/portal", "/portal/selection", "/portal/act", "/portal/sign-out"] {
         let sent = html(&browser.client, path);
         assert_eq!((sent.status, sent.header("location")), (303, Some("/")), "{path}");
     }
-    // The cookie is no token, whoever asks; and what is for programs stays so.
-    assert!(browser.get("/nosuch").text().contains("This request requires a token"));
+    // The session cookie is not accepted as a token, and API paths never return pages.
+    assert!(browser.get("/nosuch").text().contains("A token is needed"));
     for path in ["/api/v1/nosuch", "/subscriptions", "/metrics"] {
         assert!(html(&browser.client, path).header("content-type").unwrap().contains("json"), "{path}");
     }
@@ -175,15 +174,15 @@ fn browsers_get_a_page_where_nothing_is_and_programs_the_apis_words() {
 }
 
 #[test]
-fn without_script_a_page_does_not_say_that_it_is_connecting() {
+fn without_javascript_a_page_does_not_claim_to_connect() {
     let server = Server::with_machines(&["web"]);
     let page = Browser::at_once(&server).page("/");
     let said = between(&page, "id=\"connection\"", "</span>");
-    assert!(said.ends_with("><noscript>not live: reload to see what is new</noscript>"), "{said}");
+    assert!(said.ends_with("><noscript>not live: reload to update</noscript>"), "{said}");
 }
 
 #[test]
-fn sessions_outlive_a_restart() {
+fn sessions_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let browser = Browser::by_link(&server);
@@ -196,7 +195,7 @@ fn sessions_outlive_a_restart() {
 }
 
 #[test]
-fn forms_without_the_sessions_own_token_do_nothing() {
+fn forms_without_the_csrf_token_of_the_session_are_refused() {
     let server = Server::with_machines(&["web"]);
     let (browser, other) = (Browser::at_once(&server), Browser::at_once(&server));
     let target = vm_id(&server, "web");
@@ -229,7 +228,7 @@ fn a_reader_sees_everything_and_changes_nothing() {
     let browser =
         Browser::of(&server, &Client::to(server.management).send(server.management, &format!("GET {path}"), b""));
     let target = vm_id(&server, "web");
-    assert!(browser.page(&format!("/machines/{target}")).contains("This needs the role owner."));
+    assert!(browser.page(&format!("/machines/{target}")).contains("Requires the owner role."));
     for act in ["restart", "stop", "delete-machine"] {
         let answer = browser.post("/portal/act", &[("act", act), ("target", &target), ("back", "/")]);
         assert_eq!(answer.status, 403, "{act}");
@@ -239,13 +238,19 @@ fn a_reader_sees_everything_and_changes_nothing() {
 }
 
 #[test]
-fn the_overview_arrives_with_machines_and_events() {
+fn the_overview_contains_machines_and_events() {
     let server = Server::with_machines(&["web", "db"]);
     server.listen_as("web");
     check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
     let page = Browser::at_once(&server).page("/");
-    for part in ["<b>1</b> coming", ">web</a>", ">db</a>", "Reboot", "listening", "not before 2026-03-01 12:15:00 UTC"]
-    {
+    for part in [
+        "<b>1</b> scheduled",
+        ">web</a>",
+        ">db</a>",
+        "Reboot",
+        "handler connected",
+        "not before 2026-03-01 12:15:00 UTC",
+    ] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let found = Browser::at_once(&server).page("/?search=D");
@@ -253,17 +258,17 @@ fn the_overview_arrives_with_machines_and_events() {
 }
 
 #[test]
-fn what_will_happen_is_said_before_it_happens() {
+fn actions_are_previewed() {
     let server = Server::start();
     let set = json!({ "name": "web", "capacity": 2, "orchestration": "Uniform", "model": { "terminateNotification": { "notBeforeTimeout": "PT7M" } } });
     check(&server, "POST /scale-sets", set, 201, json!({}));
     let browser = Browser::at_once(&server);
     let page = format!("/machines/{}", vm_id(&server, "web_0"));
-    assert!(browser.page(&page).contains("Nobody in its scope asks for events, so it happens at once"));
+    assert!(browser.page(&page).contains("No handler is connected in its event group, so it happens immediately"));
     server.listen_as("web_1");
     let text = browser.page(&page);
     assert!(
-        text.contains("; web_0 and web_1 share the document; it starts earlier if one of them approves."),
+        text.contains("). web_0 and web_1 share the document; the event starts earlier if one of them approves."),
         "{text}"
     );
     let restart = between(&text, "id=\"do-restart\"", "</details>");
@@ -273,7 +278,7 @@ fn what_will_happen_is_said_before_it_happens() {
 }
 
 #[test]
-fn an_event_is_asked_for_approved_and_seen_to_its_end() {
+fn an_event_is_requested_approved_and_followed_to_its_end() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
     let browser = Browser::at_once(&server);
@@ -283,19 +288,22 @@ fn an_event_is_asked_for_approved_and_seen_to_its_end() {
     let event = asked.header("location").unwrap().to_owned();
     let id = event.strip_prefix("/events/").unwrap().to_owned();
     let page = browser.page(&event);
-    assert!(page.contains("<b>Scheduled</b>") && page.contains("nobody yet"), "{page}");
+    assert!(page.contains("<b>Scheduled</b>") && page.contains("not approved yet"), "{page}");
     assert_eq!(browser.post("/portal/act", &[("act", "approve"), ("target", &id), ("back", &event)]).status, 303);
     let page = browser.page(&event);
-    assert!(page.contains("<b>Started</b>") && page.contains("owner (management)"), "{page}");
+    assert!(page.contains("<b>In progress</b>") && page.contains("owner (management)"), "{page}");
     check(&server, "POST /clock/advance", json!({ "seconds": 3600 }), 200, json!({}));
     let page = browser.page(&event);
     assert!(page.contains("Completed") && page.contains("ended: completed"), "{page}");
     let machine = browser.page(&format!("/machines/{target}"));
-    assert!(machine.contains("&#34;Events&#34;:[]") && machine.contains("Its handler polls: 1 times"), "{machine}");
+    assert!(
+        machine.contains("&#34;Events&#34;:[]") && machine.contains("Handler connected: 1 poll since"),
+        "{machine}"
+    );
 }
 
 #[test]
-fn what_the_rules_refuse_is_shown_with_its_sentence() {
+fn refusals_are_shown_with_the_message_of_the_rules() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let target = vm_id(&server, "web");
@@ -311,14 +319,14 @@ fn what_the_rules_refuse_is_shown_with_its_sentence() {
 }
 
 #[test]
-fn names_that_look_like_markup_stay_names() {
+fn names_and_descriptions_are_escaped() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
     let hostile = "<script>alert(1)</script>\"'&";
     let maintenance = json!({ "target": { "machine": "web" }, "type": "Freeze", "description": hostile });
     let operation = check(&server, "POST /maintenance", maintenance, 202, json!({}));
     let id = operation["events"][0]["id"].as_str().unwrap().to_owned();
-    // What guests send is kept as well.
+    // Paths and versions of metadata requests are shown too.
     server.metadata("GET /vm/web/metadata/%3Cscript%3E?api-version=%3Cimg%20src=x%3E", "");
     let browser = Browser::at_once(&server);
     let machine = format!("/machines/{}", vm_id(&server, "web"));
@@ -342,7 +350,7 @@ fn names_that_look_like_markup_stay_names() {
 }
 
 #[test]
-fn the_stream_sends_what_changed_and_nothing_else() {
+fn the_stream_sends_only_changes() {
     let server = Server::with_machines(&["web", "db"]);
     server.listen_as("web");
     let browser = Browser::at_once(&server);
@@ -355,13 +363,13 @@ fn the_stream_sends_what_changed_and_nothing_else() {
     assert!(ids.iter().any(|id| id.starts_with("lane-")) && ids.contains(&"counts-content"), "{ids:?}");
     assert!(!change["put"].to_string().contains(">db</a>"), "{change}");
     check(&server, "POST /clock/advance", json!({ "seconds": 900 }), 200, json!({}));
-    await_html(&messages, "Started");
+    await_html(&messages, "In progress");
     check(&server, "POST /clock/advance", json!({ "seconds": 3600 }), 200, json!({}));
     await_html(&messages, "Completed");
 }
 
 #[test]
-fn a_scale_set_is_created_along_the_steps() {
+fn a_scale_set_is_created_step_by_step() {
     let server = Server::start();
     let browser = Browser::at_once(&server);
     assert!(browser.page("/scale-sets").contains("href=\"/scale-sets/add\">Add</a>"));
@@ -409,7 +417,7 @@ fn a_scale_set_is_created_along_the_steps() {
 }
 
 #[test]
-fn maintenance_is_previewed_started_and_stopped() {
+fn maintenance_is_previewed_scheduled_and_canceled() {
     let server = Server::start();
     check(
         &server,
@@ -430,10 +438,10 @@ fn maintenance_is_previewed_started_and_stopped() {
     assert_eq!(
         browser.post("/maintenance", &[&fields[..], &[("step", "start")]].concat()).status,
         200,
-        "not shown yet"
+        "not previewed yet"
     );
-    let shown = between(&preview, "name=\"shown\" value=\"", "\"");
-    let start = [&fields[..], &[("step", "start"), ("shown", &shown)]].concat();
+    let previewed = between(&preview, "name=\"previewed\" value=\"", "\"");
+    let start = [&fields[..], &[("step", "start"), ("previewed", &previewed)]].concat();
     assert_eq!(browser.post("/maintenance", &start).status, 303);
     let page = browser.page("/maintenance");
     let id = between(&page, "id=\"operation-", "\"");
@@ -442,11 +450,11 @@ fn maintenance_is_previewed_started_and_stopped() {
         browser.post("/portal/act", &[("act", "cancel-operation"), ("target", &id), ("back", "/maintenance")]).status,
         303
     );
-    assert!(browser.page("/maintenance").contains("stopped by owner"));
+    assert!(browser.page("/maintenance").contains("canceled by owner"));
 }
 
 #[test]
-fn scenarios_faults_and_the_clock_are_at_hand() {
+fn the_test_kit_controls_scenarios_faults_and_the_clock() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let back = ("back", "/test-kit");
@@ -458,7 +466,7 @@ fn scenarios_faults_and_the_clock_are_at_hand() {
         browser.post("/test-kit", &[("form", "fault"), ("kind", "Status"), ("status", "503"), ("count", "3")]).status,
         303
     );
-    assert!(browser.page("/test-kit").contains("met by 0 of 0 requests"));
+    assert!(browser.page("/test-kit").contains("0 of 0 requests affected"));
     assert_eq!(browser.post("/portal/act", &[("act", "clear-fault"), ("target", "1"), back]).status, 303);
     assert_eq!(browser.post("/portal/act", &[("act", "run"), ("target", "eviction"), back]).status, 303);
     assert!(browser.page("/test-kit").contains("id=\"run-1\""));

@@ -1,5 +1,5 @@
-//! What people decide at the portal: maintenance, hosts, policies, machines that are ticked, the test kit. Each is seen to be
-//! said before, done after, and refused at the field that is wrong.
+//! Actions in the portal: maintenance, hosts, policies, selected machines, the test kit. Each is previewed, performed, and refused
+//! with an error next to the field.
 
 mod api_support;
 mod portal_support;
@@ -9,7 +9,7 @@ use forewarn_access::Role;
 use portal_support::*;
 use serde_json::{Value, json};
 
-/// A Uniform set whose first instance listens.
+/// A Uniform scale set whose first instance has a handler.
 fn with_set(capacity: u32, model: Value) -> (Server, String) {
     let server = Server::start();
     let set = json!({ "name": "web", "capacity": capacity, "orchestration": "Uniform", "model": model });
@@ -19,7 +19,7 @@ fn with_set(capacity: u32, model: Value) -> (Server, String) {
     (server, page)
 }
 
-fn told_in_7m() -> Value {
+fn notify_7m() -> Value {
     json!({ "terminateNotification": { "notBeforeTimeout": "PT7M" } })
 }
 
@@ -32,8 +32,8 @@ fn assert_has(answer: &Answer, status: u16, parts: &[&str]) {
     }
 }
 
-/// What a page says before this is done.
-fn foretold(page: &str, act: &str) -> String {
+/// The preview of an action.
+fn preview_of(page: &str, act: &str) -> String {
     between(page, &format!("id=\"do-{act}\""), "</details>")
 }
 
@@ -57,7 +57,7 @@ fn plan_with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 }
 
 #[test]
-fn a_plan_is_shown_and_then_asked_for_with_everything_that_was_typed() {
+fn a_plan_is_previewed_and_then_requested_with_all_fields() {
     let (server, _) = with_set(2, json!({}));
     let browser = Browser::at_once(&server);
     let preview = browser.post("/maintenance", &plan_with(&[("step", "preview")]));
@@ -67,11 +67,12 @@ fn a_plan_is_shown_and_then_asked_for_with_everything_that_was_typed() {
         &["<td>0</td><td>web_0</td><td>web</td>", "2026-03-01 14:00:00 UTC", "value=\"Firmware\""],
     );
     check(&server, "GET /operations", NONE, 200, json!({ "value": [] }));
-    let shown = between(&preview.text(), "name=\"shown\" value=\"", "\"");
-    let other = browser.post("/maintenance", &plan_with(&[("kind", "Reboot"), ("step", "start"), ("shown", &shown)]));
-    assert_has(&other, 200, &["Plan it", "<option value=\"Reboot\" selected>"]);
+    let previewed = between(&preview.text(), "name=\"previewed\" value=\"", "\"");
+    let other =
+        browser.post("/maintenance", &plan_with(&[("kind", "Reboot"), ("step", "start"), ("previewed", &previewed)]));
+    assert_has(&other, 200, &["Schedule maintenance", "<option value=\"Reboot\" selected>"]);
     check(&server, "GET /operations", NONE, 200, json!({ "value": [] }));
-    let done = browser.post("/maintenance", &plan_with(&[("step", "start"), ("shown", &shown)]));
+    let done = browser.post("/maintenance", &plan_with(&[("step", "start"), ("previewed", &previewed)]));
     assert_eq!(done.status, 303, "{}", done.text());
     let expected =
         json!({ "kind": "Maintain", "type": "Freeze", "cause": "LiveMigration", "at": "2026-03-01T14:00:00Z" });
@@ -88,8 +89,9 @@ fn several_machines_are_planned_by_name() {
     let fields = plan_with(&[("what", "machine"), ("name", "web_3, web_0"), ("step", "preview")]);
     let preview = browser.post("/maintenance", &fields);
     assert_has(&preview, 200, &["<td>0</td><td>web_0</td>", "<td>3</td><td>web_3</td>"]);
-    let shown = between(&preview.text(), "name=\"shown\" value=\"", "\"");
-    let start = plan_with(&[("what", "machine"), ("name", "web_3, web_0"), ("step", "start"), ("shown", &shown)]);
+    let previewed = between(&preview.text(), "name=\"previewed\" value=\"", "\"");
+    let start =
+        plan_with(&[("what", "machine"), ("name", "web_3, web_0"), ("step", "start"), ("previewed", &previewed)]);
     assert_eq!(browser.post("/maintenance", &start).status, 303);
     check(
         &server,
@@ -103,23 +105,23 @@ fn several_machines_are_planned_by_name() {
 }
 
 #[test]
-fn what_is_wrong_with_a_plan_stands_at_its_field_and_what_was_typed_stays() {
+fn errors_in_a_plan_appear_next_to_the_field_and_input_is_kept() {
     let (server, _) = with_set(2, json!({}));
     let browser = Browser::at_once(&server);
     let long = "x".repeat(257);
     for (field, typed, says) in [
-        ("name", "", "Name what shall be maintained."),
-        ("name", "wbe", "scale set is named"),
-        ("at", "tomorrow", "is not a time"),
-        ("at", "2026-03-01T11:00", "is in the past"),
-        ("at", "2028-03-01T11:00", "400 days in advance"),
+        ("name", "", "Enter a name."),
+        ("name", "wbe", "There is no"),
+        ("at", "tomorrow", "is not a valid time"),
+        ("at", "2026-03-01T11:00", "has passed"),
+        ("at", "2028-03-01T11:00", "400 days ahead"),
         ("notice", "soon", "such as 90s"),
-        ("notice", "1m", "at least 15m for this event type"),
+        ("notice", "1m", "at least 15m for this type"),
         ("notice", "1h1ms", "whole seconds"),
         ("duration", "2d", "from 0 to 86400 seconds"),
         ("duration", "x", "such as 90s"),
         ("description", long.as_str(), "256 characters"),
-        ("kind", "Preempt", "a Freeze, a Reboot or a Redeploy"),
+        ("kind", "Preempt", "Select Freeze, Reboot or Redeploy"),
         ("cause", "Whim", "host maintenance or live migration"),
     ] {
         let answer = browser.post("/maintenance", &plan_with(&[(field, typed), ("step", "start")]));
@@ -135,7 +137,7 @@ fn what_is_wrong_with_a_plan_stands_at_its_field_and_what_was_typed_stays() {
 }
 
 #[test]
-fn the_planner_is_filled_in_from_the_pages_of_machines_groups_and_hosts() {
+fn pages_of_machines_groups_and_hosts_link_to_the_planner() {
     let (server, group) = with_set(1, json!({}));
     check(&server, "POST /machines", json!({ "name": "db", "host": "rack-4" }), 201, json!({}));
     let browser = Browser::at_once(&server);
@@ -150,53 +152,53 @@ fn the_planner_is_filled_in_from_the_pages_of_machines_groups_and_hosts() {
         let planner = browser.page(filled);
         assert!(planner.contains(&format!("<option value=\"{what}\" selected>")), "{filled}");
         assert!(
-            planner.contains(&format!("value=\"{name}\" list=\"known\"").replace("%2F", "/")),
+            planner.contains(&format!("value=\"{name}\" list=\"targets\"").replace("%2F", "/")),
             "{filled}: {planner}"
         );
     }
 }
 
 #[test]
-fn progress_is_shown_by_update_domain_until_it_is_stopped() {
+fn progress_is_shown_by_update_domain_until_it_is_canceled() {
     let (server, _) = with_set(3, json!({}));
     let browser = Browser::at_once(&server);
     let asked = json!({ "target": { "group": "web" }, "type": "Freeze" });
     let operation = check(&server, "POST /maintenance", asked, 202, json!({}));
     let page = browser.page("/maintenance");
     assert!(
-        page.contains("UD 0") && page.contains(">Scheduled</a>") && page.matches("waits its turn").count() == 2,
+        page.contains("UD 0") && page.contains(">Scheduled</a>") && page.matches(">queued<").count() == 2,
         "{page}"
     );
-    assert!(page.contains("under way, 0 of 3 over"), "{page}");
+    assert!(page.contains("in progress, 0 of 3 finished"), "{page}");
     check(&server, "POST /clock/advance", json!({ "seconds": 1600 }), 200, json!({}));
     let page = browser.page("/maintenance");
     assert!(
-        page.contains(">Completed</a>") && page.contains("pause until") && page.contains("after the pause"),
+        page.contains(">Completed</a>") && page.contains("paused until") && page.contains("after a pause"),
         "{page}"
     );
-    let told = between(&page, "id=\"stop-", "</details>");
-    assert!(told.contains("Update domains from 1 on are left alone."), "{told}");
+    let preview = between(&page, "id=\"cancel-", "</details>");
+    assert!(preview.contains("Update domains from 1 on are skipped."), "{preview}");
     let id = operation["id"].as_str().unwrap();
-    let stop = [("act", "cancel-operation"), ("target", id), ("back", "/maintenance")];
-    assert_eq!(browser.post("/portal/act", &stop).header("location"), Some("/maintenance"));
+    let cancel = [("act", "cancel-operation"), ("target", id), ("back", "/maintenance")];
+    assert_eq!(browser.post("/portal/act", &cancel).header("location"), Some("/maintenance"));
     let page = browser.page("/maintenance");
-    assert!(page.contains("stopped by owner") && !page.contains("waits its turn"), "{page}");
-    assert_eq!(page.matches("<span>left alone</span>").count(), 2, "{page}");
+    assert!(page.contains("canceled by owner") && !page.contains(">queued<"), "{page}");
+    assert_eq!(page.matches("<span>skipped</span>").count(), 2, "{page}");
 }
 
 // --- hosts ---
 
 #[test]
-fn a_host_is_registered_shown_by_document_broken_and_removed() {
+fn a_host_is_registered_shown_failed_and_removed() {
     let server = Server::start();
     let browser = Browser::at_once(&server);
-    for (wrong, says) in [("", "Write a name."), ("rack 4", "is not a valid name"), ("<b>", "is not a valid name")] {
+    for (wrong, says) in [("", "Enter a name."), ("rack 4", "is not a name"), ("<b>", "is not a name")] {
         let answer = browser.post("/hosts", &[("name", wrong)]);
         assert_has(&answer, 422, &["id=\"wrong-name\"", says, "aria-invalid=\"true\" autofocus>"]);
     }
     let made = browser.post("/hosts", &[("name", "rack-4")]);
     assert_eq!((made.status, made.header("location")), (303, Some("/hosts/rack-4")), "{}", made.text());
-    assert!(browser.page("/hosts/rack-4").contains("No machine is on it."));
+    assert!(browser.page("/hosts/rack-4").contains("No machines on this host."));
     check(&server, "POST /availability-sets", json!({ "name": "db" }), 201, json!({}));
     for (name, set) in [("db-1", Some("db")), ("db-2", Some("db")), ("web", None)] {
         check(
@@ -209,10 +211,10 @@ fn a_host_is_registered_shown_by_document_broken_and_removed() {
     }
     server.listen_as("db-1");
     let page = browser.page("/hosts/rack-4");
-    for part in ["<b>db</b>", "Availability set", ">db-2</a>", "<b>web</b>", "2, 1 listened to"] {
+    for part in ["<b>db</b>", "Availability set", ">db-2</a>", "<b>web</b>", "2, 1 with a handler"] {
         assert!(page.contains(part), "no {part} in {page}");
     }
-    assert!(foretold(&page, "fail-host").contains("shown in the documents of db-1 and db-2"), "{page}");
+    assert!(preview_of(&page, "fail-host").contains("appears in the documents of db-1 and db-2"), "{page}");
     assert!(!page.contains("do-remove-host"));
     let fail = [("act", "lose-host"), ("target", "rack-4"), ("back", "/hosts/rack-4")];
     assert_eq!(browser.post("/portal/act", &fail).status, 303);
@@ -226,13 +228,13 @@ fn a_host_is_registered_shown_by_document_broken_and_removed() {
 }
 
 #[test]
-fn the_hardware_of_one_machine_breaks() {
+fn a_host_failure_is_simulated_for_one_machine() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
     let browser = Browser::at_once(&server);
     let target = vm_id(&server, "web");
     let page = browser.page(&format!("/machines/{target}"));
-    assert!(foretold(&page, "fail").contains("Reboot starts at once, without notice"), "{page}");
+    assert!(preview_of(&page, "fail").contains("Reboot starts immediately, without notice"), "{page}");
     let fail = [("act", "lose"), ("target", target.as_str()), ("back", "/")];
     assert_eq!(browser.post("/portal/act", &fail).status, 303);
     let event = &server.document("web")["Events"][0];
@@ -242,7 +244,7 @@ fn the_hardware_of_one_machine_breaks() {
 // --- groups ---
 
 #[test]
-fn every_kind_of_group_has_a_policy_a_history_and_an_end() {
+fn every_kind_of_group_has_a_policy_a_history_and_a_deletion() {
     let server = Server::start();
     let browser = Browser::at_once(&server);
     let body = |name: &str| json!({ "name": name, "capacity": 1, "orchestration": "Uniform" });
@@ -264,7 +266,7 @@ fn every_kind_of_group_has_a_policy_a_history_and_an_end() {
         let text = browser.page(&page);
         assert!(text.contains("name=\"reboot\" value=\"on\" checked"), "{kind}: {text}");
         assert!(text.contains(&format!("{kind}.change of {name} by owner")), "{kind}: {text}");
-        assert!(foretold(&text, "delete-group").contains("deleted"), "{kind}: {text}");
+        assert!(preview_of(&text, "delete-group").contains("deleted"), "{kind}: {text}");
         let delete = [&form[..], &[("act", "delete-group")]].concat();
         assert_eq!(browser.post("/portal/act", &delete).header("location"), Some("/"), "{kind}");
         check(&server, &format!("GET /{path}/{name}"), NONE, 404, json!({}));
@@ -272,7 +274,7 @@ fn every_kind_of_group_has_a_policy_a_history_and_an_end() {
 }
 
 #[test]
-fn a_machine_on_its_own_has_a_policy() {
+fn a_standalone_machine_has_a_policy() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
     let browser = Browser::at_once(&server);
@@ -281,57 +283,57 @@ fn a_machine_on_its_own_has_a_policy() {
     let policy = [("act", "machine-policy"), ("target", target.as_str()), ("redeploy", "on"), ("back", &here)];
     assert_eq!(browser.post("/portal/act", &policy).status, 303);
     let page = browser.page(&here);
-    assert!(foretold(&page, "redeploy").contains("The policy approves it: Redeploy starts at once."), "{page}");
+    assert!(preview_of(&page, "redeploy").contains("The policy approves it: Redeploy starts immediately."), "{page}");
 }
 
 #[test]
-fn machines_that_are_ticked_are_asked_about_and_then_done() {
-    let (server, group) = with_set(4, told_in_7m());
+fn actions_on_selected_machines_are_confirmed_first() {
+    let (server, group) = with_set(4, notify_7m());
     let browser = Browser::at_once(&server);
     let ids: Vec<String> = (0..4).map(|number| vm_id(&server, &format!("web_{number}"))).collect();
     let page = browser.page(&group);
     assert!(
-        page.contains(&format!("form=\"chosen\" name=\"machine\" value=\"{}\" aria-label=\"Choose web_2\"", ids[2]))
+        page.contains(&format!("form=\"selection\" name=\"machine\" value=\"{}\" aria-label=\"Select web_2\"", ids[2]))
     );
-    let choose = |act: &'static str, which: &[usize], sure: &[(&'static str, &'static str)]| {
+    let submit = |act: &'static str, which: &[usize], confirmed: &[(&'static str, &'static str)]| {
         let mut fields = vec![("act", act), ("back", group.as_str())];
         fields.extend(which.iter().map(|number| ("machine", ids[*number].as_str())));
-        fields.extend(sure);
-        browser.post("/portal/chosen", &fields)
+        fields.extend(confirmed);
+        browser.post("/portal/selection", &fields)
     };
-    let sure = [("sure", "on")];
-    assert_has(&choose("restart", &[], &[]), 422, &["Tick the machines first."]);
+    let confirmed = [("confirmed", "on")];
+    assert_has(&submit("restart", &[], &[]), 422, &["Select at least one machine."]);
     assert_has(
-        &choose("restart", &[0, 1], &[]),
+        &submit("restart", &[0, 1], &[]),
         200,
-        &["Restart web_0 and web_1?", "Reboot not before", "name=\"sure\""],
+        &["Restart web_0 and web_1?", "Reboot not before", "name=\"confirmed\""],
     );
     assert_eq!(server.document("web_0")["Events"], json!([]));
-    assert_eq!(choose("restart", &[0, 1], &sure).status, 303);
+    assert_eq!(submit("restart", &[0, 1], &confirmed).status, 303);
     assert_eq!(server.document("web_0")["Events"].as_array().unwrap().len(), 2);
-    assert_eq!(choose("protect", &[3], &sure).status, 303);
+    assert_eq!(submit("protect", &[3], &confirmed).status, 303);
     check(&server, "GET /machines/web_3", NONE, 200, json!({ "protected": true }));
     assert!(browser.page(&group).contains("protected from scale-in"));
-    assert_eq!(choose("unprotect", &[3], &sure).status, 303);
+    assert_eq!(submit("unprotect", &[3], &confirmed).status, 303);
     check(&server, "GET /machines/web_3", NONE, 200, json!({ "protected": false }));
-    assert_has(&choose("delete", &[2, 3], &[]), 200, &["Terminate not before", "neither approved nor due: web_3"]);
-    assert_eq!(choose("delete", &[2, 3], &sure).status, 303);
+    assert_has(&submit("delete", &[2, 3], &[]), 200, &["Terminate not before", "neither approved nor due: web_3"]);
+    assert_eq!(submit("delete", &[2, 3], &confirmed).status, 303);
     check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 2 }));
-    let plan = choose("plan", &[0, 1], &[]);
+    let plan = submit("plan", &[0, 1], &[]);
     assert_eq!(plan.header("location"), Some("/maintenance?what=machine&name=web_0%2Cweb_1"), "{}", plan.text());
     let location = plan.header("location").unwrap().to_owned();
     assert!(browser.page(&location).contains("value=\"web_0,web_1\""));
     check(&server, "POST /machines/web_1/stop", NONE, 200, json!({}));
-    assert_has(&choose("redeploy", &[0, 1], &[]), 200, &["Machine &#39;web_1&#39; is not running."]);
+    assert_has(&submit("redeploy", &[0, 1], &[]), 200, &["Machine &#39;web_1&#39; is not running."]);
     assert_has(
-        &choose("redeploy", &[0, 1], &sure),
+        &submit("redeploy", &[0, 1], &confirmed),
         409,
         &["role=\"alert\">web: Machine &#39;web_1&#39; is not running."],
     );
 }
 
 #[test]
-fn pages_offer_what_the_role_may() {
+fn pages_offer_what_the_role_allows() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let set = json!({ "name": "web", "capacity": 1, "orchestration": "Uniform" });
@@ -339,10 +341,10 @@ fn pages_offer_what_the_role_may() {
     let group = format!("/groups/{}", made["id"]);
     let id = vm_id(&server, "web_0");
     for (role, offered, kept) in [
-        (Role::Reader, &[][..], &["form=\"chosen\"", ">Restart…<", ">Change policy<", ">Register<"][..]),
+        (Role::Reader, &[][..], &["form=\"selection\"", ">Restart…<", ">Change policy<", ">Register<"][..]),
         (
             Role::Operator,
-            &["form=\"chosen\"", ">Restart…<", ">Plan maintenance…<"],
+            &["form=\"selection\"", ">Restart…<", ">Plan maintenance…<"],
             &[">Delete…<", ">Change policy<", ">Register<"],
         ),
         (Role::Owner, &[">Restart…<", ">Delete…<", ">Change policy<", ">Register<"], &[]),
@@ -352,14 +354,14 @@ fn pages_offer_what_the_role_may() {
         let text = browser.page(&group) + &browser.page("/hosts") + &browser.page(&format!("/machines/{id}"));
         assert!(offered.iter().all(|offer| text.contains(offer)), "{role:?}: {text}");
         assert!(!kept.iter().any(|offer| text.contains(offer)), "{role:?}: {text}");
-        let delete = [("act", "delete"), ("back", group.as_str()), ("machine", id.as_str()), ("sure", "on")];
+        let delete = [("act", "delete"), ("back", group.as_str()), ("machine", id.as_str()), ("confirmed", "on")];
         let expected = if role == Role::Owner { 303 } else { 403 };
-        assert_eq!(browser.post("/portal/chosen", &delete).status, expected, "{role:?}");
+        assert_eq!(browser.post("/portal/selection", &delete).status, expected, "{role:?}");
     }
 }
 
 #[test]
-fn instances_without_the_latest_model_are_named_and_upgraded_one_by_one() {
+fn outdated_instances_are_listed_and_upgraded_one_by_one() {
     let (server, group) = with_set(2, json!({}));
     let browser = Browser::at_once(&server);
     let notify = [("form", "notify"), ("back", group.as_str()), ("notification", "on"), ("delay", "9")];
@@ -372,19 +374,19 @@ fn instances_without_the_latest_model_are_named_and_upgraded_one_by_one() {
     let first = vm_id(&server, "web_0");
     let upgrade = [("act", "upgrade"), ("back", group.as_str()), ("machine", first.as_str())];
     assert_has(
-        &browser.post("/portal/chosen", &upgrade),
+        &browser.post("/portal/selection", &upgrade),
         200,
-        &["Its termination notification is 9 minutes then, instead of off."],
+        &["Its termination notification changes from off to 9 minutes."],
     );
-    assert_eq!(browser.post("/portal/chosen", &[&upgrade[..], &[("sure", "on")]].concat()).status, 303);
+    assert_eq!(browser.post("/portal/selection", &[&upgrade[..], &[("confirmed", "on")]].concat()).status, 303);
     check(&server, "GET /machines/web_0", NONE, 200, json!({ "latestModelApplied": true }));
     check(&server, "GET /machines/web_1", NONE, 200, json!({ "latestModelApplied": false }));
     assert!(browser.page(&group).contains("web_1 does not have the latest model yet"));
 }
 
 #[test]
-fn scaling_in_is_asked_about_first() {
-    let (server, group) = with_set(3, told_in_7m());
+fn scaling_in_is_confirmed_first() {
+    let (server, group) = with_set(3, notify_7m());
     let browser = Browser::at_once(&server);
     let form = |capacity: &'static str| [("form", "scale"), ("capacity", capacity), ("back", group.as_str())];
     let asked = browser.post(&group, &form("1"));
@@ -394,13 +396,13 @@ fn scaling_in_is_asked_about_first() {
         &["Scale web to 1?", "are deleted", "Terminate not before", &format!("action=\"{group}\"")],
     );
     check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 3 }));
-    assert_eq!(browser.post(&group, &[&form("1")[..], &[("sure", "on")]].concat()).status, 303);
+    assert_eq!(browser.post(&group, &[&form("1")[..], &[("confirmed", "on")]].concat()).status, 303);
     check(&server, "GET /scale-sets/web", NONE, 200, json!({ "capacity": 1 }));
-    assert_eq!(browser.post(&group, &form("5")).status, 303, "more is no danger");
+    assert_eq!(browser.post(&group, &form("5")).status, 303, "scaling out needs no confirmation");
 }
 
 #[test]
-fn what_is_wrong_with_a_set_stands_at_its_field_and_what_was_typed_stays() {
+fn errors_in_the_forms_of_a_scale_set_appear_next_to_the_field() {
     let (server, group) = with_set(1, json!({ "priority": "Spot" }));
     let browser = Browser::at_once(&server);
     let send = |fields: &[(&str, &str)]| browser.post(&group, &[&[("back", group.as_str())], fields].concat());
@@ -416,8 +418,8 @@ fn what_is_wrong_with_a_set_stands_at_its_field_and_what_was_typed_stays() {
 }
 
 #[test]
-fn what_is_wrong_with_a_new_set_is_said_at_its_step_before_the_review() {
-    let (server, _) = with_set(1, told_in_7m());
+fn errors_in_a_new_scale_set_are_marked_at_their_step() {
+    let (server, _) = with_set(1, notify_7m());
     let browser = Browser::at_once(&server);
     let review = |name: &'static str, group: &'static str, delay: &'static str| {
         let fields = [("name", name), ("resource_group", group), ("capacity", "1"), ("orchestration", "Uniform")];
@@ -425,19 +427,22 @@ fn what_is_wrong_with_a_new_set_is_said_at_its_step_before_the_review() {
         browser.post("/scale-sets/add", &[&fields[..], &more].concat())
     };
     let both = review("", "default", "99");
-    assert_has(&both, 422, &["id=\"wrong-name\">Write a name.", "id=\"wrong-delay\""]);
+    assert_has(&both, 422, &["id=\"wrong-name\">Enter a name.", "id=\"wrong-delay\""]);
     let tabs = between(&both.text(), "role=\"tablist\"", "</div>");
-    assert_eq!(tabs.matches("to mend").count(), 2, "{tabs}");
+    assert_eq!(tabs.matches("has errors").count(), 2, "{tabs}");
     assert_eq!(both.text().matches(" autofocus").count(), 1);
     let taken = review("WEB", "default", "7");
-    assert_has(&taken, 422, &["id=\"wrong-name\">The name", "is already taken in its resource group"]);
+    assert_has(&taken, 422, &["id=\"wrong-name\">The name", "is taken in its resource group"]);
     let tabs = between(&taken.text(), "role=\"tablist\"", "</div>");
-    assert!(tabs.matches("to mend").count() == 1 && tabs.contains(">Basics <span class=\"wrong\">to mend"), "{tabs}");
+    assert!(
+        tabs.matches("has errors").count() == 1 && tabs.contains(">Basics <span class=\"wrong\">has errors"),
+        "{tabs}"
+    );
     assert_has(&review("web", "other", "7"), 200, &["On, 7 minutes"]);
 }
 
 #[test]
-fn spans_of_a_set_are_in_words() {
+fn time_spans_of_a_scale_set_are_in_words() {
     let (server, group) = with_set(1, json!({ "terminateNotification": { "notBeforeTimeout": "PT10M" } }));
     let browser = Browser::at_once(&server);
     for page in ["/scale-sets".to_owned(), group, format!("/machines/{}", vm_id(&server, "web_0"))] {
@@ -449,7 +454,7 @@ fn spans_of_a_set_are_in_words() {
 // --- machines ---
 
 #[test]
-fn the_history_of_a_machine_is_not_that_of_another_of_its_name() {
+fn machines_with_the_same_name_have_separate_histories() {
     let server = Server::with_machines(&["web_0"]);
     server.listen_as("web_0");
     let browser = Browser::at_once(&server);
@@ -474,16 +479,20 @@ fn the_history_of_a_machine_is_not_that_of_another_of_its_name() {
     );
     check(&server, &format!("DELETE /machines/{first}"), NONE, 202, json!({}));
     check(&server, &format!("POST /machines/{second}/restart"), NONE, 202, json!({}));
-    assert_eq!(history(&second).matches("restart of web_0 by").count(), 1, "its own, not that of the one before");
+    assert_eq!(
+        history(&second).matches("restart of web_0 by").count(),
+        1,
+        "its own request, not that of the deleted machine"
+    );
     assert_eq!(history(&second).matches("machine added web_0").count(), 1);
 }
 
 #[test]
-fn what_is_not_there_waits_for_nothing() {
+fn a_page_that_does_not_exist_does_not_connect() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     for nowhere in ["/machines/xyz", "/events/nope", "/groups/999"] {
-        assert_has(&browser.get(nowhere), 404, &["data-state=\"gone\">nothing here</span>"]);
+        assert_has(&browser.get(nowhere), 404, &["data-state=\"gone\">not found</span>"]);
     }
     let page = browser.page(&format!("/machines/{}", vm_id(&server, "web")));
     assert!(page.contains("data-state=\"connecting\">"));
@@ -496,8 +505,8 @@ fn what_is_not_there_waits_for_nothing() {
 // --- events ---
 
 #[test]
-fn an_event_says_since_when_it_is_shown_and_who_approved_it() {
-    let server = Server::with_machines(&["web", "deaf"]);
+fn an_event_shows_since_when_it_is_in_the_document_and_its_approval() {
+    let server = Server::with_machines(&["web", "silent"]);
     server.listen_as("web");
     let browser = Browser::at_once(&server);
     let plan = |machine: &str| {
@@ -508,19 +517,22 @@ fn an_event_says_since_when_it_is_shown_and_who_approved_it() {
     let fact = |event: &str, label: &str| {
         between(&browser.page(&format!("/events/{event}")), &format!("<dt>{label}</dt><dd>"), "</dd>")
     };
-    let (shown, hidden) = (plan("web"), plan("deaf"));
+    let (shown, hidden) = (plan("web"), plan("silent"));
     assert!(fact(&shown, "In the document").starts_with("shown since <time datetime=\"2026-03-01T12:00:00Z\""));
     assert!(fact(&hidden, "In the document").starts_with("not shown"));
-    assert_eq!((fact(&shown, "DurationInSeconds").as_str(), fact(&shown, "Approved by").as_str()), ("9", "nobody yet"));
+    assert_eq!(
+        (fact(&shown, "DurationInSeconds").as_str(), fact(&shown, "Approved by").as_str()),
+        ("9", "not approved yet")
+    );
     check(&server, &format!("POST /events/{shown}/cancel"), json!({}), 200, json!({}));
-    assert_eq!(fact(&shown, "Approved by"), "nobody");
+    assert_eq!(fact(&shown, "Approved by"), "not approved");
     assert!(fact(&shown, "In the document").starts_with("was shown from"));
     let page = browser.page(&format!("/events/{shown}"));
-    assert!(page.contains("ended: cancelled by") && !page.contains("ended: canceled"), "{page}");
+    assert!(page.contains("ended: canceled by") && !page.contains("ancelled"), "{page}");
 }
 
 #[test]
-fn a_host_operation_says_who_is_missing_and_is_cancelled_as_a_whole() {
+fn a_host_operation_lists_missing_approvals_and_is_canceled_as_a_whole() {
     let server = Server::start();
     for name in ["a", "b"] {
         check(&server, "POST /machines", json!({ "name": name, "host": "rack" }), 201, json!({}));
@@ -531,9 +543,12 @@ fn a_host_operation_says_who_is_missing_and_is_cancelled_as_a_whole() {
     let event = format!("/events/{}", operation["events"][0]["id"].as_str().unwrap());
     let browser = Browser::at_once(&server);
     let page = browser.page(&event);
-    assert!(foretold(&page, "approve").contains("starts when all are approved: missing b"), "{page}");
-    let cancel = foretold(&page, "cancel-operation");
-    assert!(cancel.contains("Freeze of a and Freeze of b go"), "{cancel}");
+    assert!(
+        preview_of(&page, "approve").contains("starts when all its events are approved. Still missing: b"),
+        "{page}"
+    );
+    let cancel = preview_of(&page, "cancel-operation");
+    assert!(cancel.contains("Freeze of a and Freeze of b are canceled"), "{cancel}");
     let id = operation["id"].as_str().unwrap();
     assert!(cancel.contains(&format!("name=\"target\" value=\"{id}\"")), "{cancel}");
     assert_eq!(
@@ -546,7 +561,7 @@ fn a_host_operation_says_who_is_missing_and_is_cancelled_as_a_whole() {
 // --- the test kit ---
 
 #[test]
-fn a_scenario_of_ones_own_is_refused_with_its_place_or_run() {
+fn a_custom_scenario_is_refused_with_line_and_column_or_run() {
     let server = Server::start();
     let browser = Browser::at_once(&server);
     let wrong = "title = \"Mine\"\r\n\r\n[[step]]\r\nrestrat = \"web_0\"\r\n";
@@ -554,32 +569,32 @@ fn a_scenario_of_ones_own_is_refused_with_its_place_or_run() {
     assert_has(
         &answer,
         422,
-        &["id=\"wrong-text\">Line 4, column 1: unknown key &#39;restrat&#39;", "restrat = &#34;web_0&#34;"],
+        &["id=\"wrong-text\">Line 4, column 1: the key &#39;restrat&#39;", "restrat = &#34;web_0&#34;"],
     );
-    let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nobody\"\n";
+    let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nosuch\"\n";
     assert_has(&browser.post("/test-kit", &[("form", "scenario"), ("text", unfit)]), 422, &["line 2 of the file"]);
-    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;Restart by a user&#34;"));
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
     let subject = |name: &'static str| {
         let text = "title = \"Mine\"\nsubject = \"web_0\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n";
         browser.post("/test-kit", &[("form", "scenario"), ("text", text), ("subject", name)])
     };
-    assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">No machine is named"]);
-    assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a valid name."]);
+    assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">There is no machine"]);
+    assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a name."]);
     let right =
         "title = \"Mine\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\n";
     let ran = browser.post("/test-kit", &[("form", "scenario"), ("text", right)]);
     assert_eq!((ran.status, ran.header("location")), (303, Some("/test-kit#runs")), "{}", ran.text());
     let again = browser.page("/test-kit");
-    assert!(again.contains("restart = &#34;web_0&#34;\n</textarea>"), "to be changed and run again: {again}");
-    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;Restart by a user&#34;"));
+    assert!(again.contains("restart = &#34;web_0&#34;\n</textarea>"), "the scenario is kept: {again}");
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
     let other = Browser::at_once(&server);
-    assert!(!other.page("/test-kit").contains("restart = &#34;web_0&#34;"), "what one has typed is one's own");
+    assert!(!other.page("/test-kit").contains("restart = &#34;web_0&#34;"), "another session sees the scenario");
     check(&server, "GET /scenario-runs/1?wait=60", NONE, 200, json!({ "title": "Mine", "name": "own" }));
-    assert!(browser.page("/test-kit").contains("web_0 requests its document"));
+    assert!(browser.page("/test-kit").contains("web_0 asks for its document"));
 }
 
 #[test]
-fn faults_take_what_their_kind_has() {
+fn faults_use_the_fields_of_their_kind() {
     let server = Server::with_machines(&["web"]);
     let browser = Browser::at_once(&server);
     let add =
@@ -592,7 +607,7 @@ fn faults_take_what_their_kind_has() {
         (&[("kind", "Reset"), ("count", "0")], "count"),
         (&[("kind", "Reset"), ("percent", "101")], "percent"),
         (&[("kind", "Reset"), ("lasts", "x")], "lasts"),
-        (&[("kind", "Reset"), ("machine", "nobody")], "machine"),
+        (&[("kind", "Reset"), ("machine", "nosuch")], "machine"),
         (&[("kind", "EventsVanish"), ("method", "POST")], "method"),
         (&[("kind", "Explode")], "kind"),
     ] {
@@ -621,15 +636,12 @@ fn faults_take_what_their_kind_has() {
         json!({ "fault": { "kind": "SlowFirstCall", "delaySeconds": 0.25 }, "forSeconds": 300, "percent": 50 });
     check(&server, "GET /faults", NONE, 200, json!({ "value": [first, second] }));
     let page = browser.page("/test-kit");
-    assert!(page.contains("Status 429, Retry-After 9s for web, GET alone, the document alone"), "{page}");
-    assert!(
-        page.contains("SlowFirstCall 250ms for all machines") && page.contains("50 % of requests, until"),
-        "{page}"
-    );
+    assert!(page.contains("Status 429, Retry-After 9s for web, GET only, document only"), "{page}");
+    assert!(page.contains("SlowFirstCall 250ms for all machines") && page.contains("50% of requests, until"), "{page}");
 }
 
 #[test]
-fn the_clock_goes_to_the_next_deadline() {
+fn the_clock_advances_to_the_next_deadline() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
     check(&server, "POST /machines/web/restart", NONE, 202, json!({}));
@@ -640,7 +652,7 @@ fn the_clock_goes_to_the_next_deadline() {
     assert_eq!(server.document("web")["Events"][0]["EventStatus"], "Started");
     assert!(browser.page("/test-kit").contains(": the end of a Reboot of web."));
     assert_eq!(browser.post("/portal/act", &[("act", "advance-next"), ("back", "/test-kit")]).status, 303);
-    assert_eq!(server.document("web")["Events"], json!([]), "the impact is over, and not an hour has passed");
+    assert_eq!(server.document("web")["Events"], json!([]), "the impact has ended, within an hour");
     let now = check(&server, "GET /clock", NONE, 200, json!({}))["now"].as_str().unwrap().to_owned();
     assert!(now.as_str() < "2026-03-01T13:00:00Z", "{now}");
 }

@@ -1,4 +1,4 @@
-//! Sessions at the portal end with what they were begun with: the token file, a client, the key that tokens are signed with.
+//! Portal sessions end with their credential: the token file, a client, or the key that signs tokens.
 
 mod api_support;
 mod portal_support;
@@ -14,7 +14,7 @@ fn status(server: &Server, cookie: &Client) -> u16 {
     cookie.send(server.management, "GET /", b"").status
 }
 
-/// What becomes of the session of a reader when the server is started again after this was done to its directory.
+/// Checks the status of a reader's session after a change in the data directory and a restart of the server.
 #[track_caller]
 fn after_a_restart(change: impl Fn(&Path), expected: u16) {
     let dir = tempfile::tempdir().unwrap();
@@ -48,15 +48,15 @@ fn a_rotated_token_ends_its_sessions_and_their_streams_at_once() {
     rotate_token(dir.path()).unwrap();
     assert_eq!(owner.get("/").status, 401);
     let late = Client::to(server.management).send(server.management, &format!("GET {unused}"), b"");
-    assert_eq!((late.status, late.header("set-cookie")), (401, None), "a link of the old token signs in");
+    assert_eq!((late.status, late.header("set-cookie")), (401, None), "a link of the old token still works");
     while let Ok(message) = messages.recv_timeout(PATIENCE) {
         assert!(message["put"].is_null(), "{message}");
     }
-    assert_eq!(status(&server, &client), 200, "who signed in as a client has nothing to do with that token");
+    assert_eq!(status(&server, &client), 200, "the session of a client does not depend on that token");
 }
 
 #[test]
-fn a_client_that_was_removed_or_has_another_role_is_signed_out_by_the_next_start() {
+fn a_client_that_was_removed_or_has_another_role_is_signed_out_by_the_next_restart() {
     after_a_restart(|_| {}, 200);
     after_a_restart(|dir| edit_clients(dir, "\"clientId\": \"reader\"", "\"clientId\": \"former\""), 401);
     after_a_restart(|dir| edit_clients(dir, "\"role\": \"reader\"", "\"role\": \"operator\""), 401);
@@ -64,7 +64,7 @@ fn a_client_that_was_removed_or_has_another_role_is_signed_out_by_the_next_start
 }
 
 #[test]
-fn a_token_for_somebody_else_signs_in_as_them() {
+fn a_signed_token_signs_in_as_its_subject() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
     let subject =

@@ -1,57 +1,57 @@
-// Long lists are cut into stretches, and only those near the window have content: the stream is told which these are, and
-// which groups of the time line were opened or closed.
+// Long lists are split into chunks, and only those near the viewport have content. This reports to the stream which chunks
+// are near, and which event groups of the timeline are expanded.
 
-// How far from the window a stretch is filled already.
+// Distance from the viewport at which chunks are filled.
 const NEAR = "800px";
-// Several stretches come near together.
-const TOGETHER_MS = 40;
+// Several chunks often come near at the same time; report them together.
+const REPORT_DELAY_MS = 40;
 
 const near = new Set();
 const opened = new Set();
 const closed = new Set();
 let stream = null;
-let told = "";
-let waiting = null;
+let reported = "";
+let timer = null;
 
 const observer = new IntersectionObserver(
   (entries) => {
     for (const { target, isIntersecting } of entries) isIntersecting ? near.add(target.id) : near.delete(target.id);
-    tellSoon();
+    reportSoon();
   },
   { rootMargin: NEAR, scrollMargin: NEAR },
 );
 
-// Beside the link that stands for its content.
-const isFilled = (shelf) => shelf.querySelector(":scope > [id]") !== null;
+// An empty chunk contains only a link.
+const isFilled = (chunk) => chunk.querySelector(":scope > [id]") !== null;
 
-// What is looked at, as the server reads it.
-export function looks() {
-  // What has the focus stays, wherever the window is.
-  const held = document.activeElement?.closest(".shelf")?.id;
-  const shelves = new Set(near);
-  if (held) shelves.add(held);
-  return new URLSearchParams({ shelves: [...shelves].join(" "), opened: [...opened].join(" "), closed: [...closed].join(" ") });
+// The current view, in the format of the server.
+export function currentView() {
+  // Keep the chunk with the focus, wherever the viewport is.
+  const focused = document.activeElement?.closest(".chunk")?.id;
+  const chunks = new Set(near);
+  if (focused) chunks.add(focused);
+  return new URLSearchParams({ chunks: [...chunks].join(" "), opened: [...opened].join(" "), closed: [...closed].join(" ") });
 }
 
-export function watchShelves() {
-  const all = document.querySelectorAll(".shelf");
-  for (const shelf of all) if (isFilled(shelf)) near.add(shelf.id);
-  for (const shelf of all) {
-    reserve(shelf);
-    observer.observe(shelf);
+export function watchChunks() {
+  const all = document.querySelectorAll(".chunk");
+  for (const chunk of all) if (isFilled(chunk)) near.add(chunk.id);
+  for (const chunk of all) {
+    reserveSpace(chunk);
+    observer.observe(chunk);
   }
-  document.addEventListener("click", turn);
+  document.addEventListener("click", toggleGroup);
 }
 
-// The stream begins with what was looked at when it was asked for.
-export function named(name, asked) {
+// A new stream starts with the view that it was requested with.
+export function setStream(name, view) {
   stream = name;
-  told = asked;
-  tellSoon();
+  reported = view;
+  reportSoon();
 }
 
-// How many stretches each list has.
-export function cut(lists) {
+// Adjusts the number of chunks of each list.
+export function setChunkCounts(lists) {
   for (const [id, count] of Object.entries(lists)) {
     const list = document.getElementById(id);
     if (!list) continue;
@@ -61,50 +61,50 @@ export function cut(lists) {
       list.lastElementChild.remove();
     }
     while (list.children.length < count) {
-      const shelf = document.createElement("div");
-      shelf.id = `${id}-${list.children.length}`;
-      shelf.className = "shelf";
-      shelf.innerHTML = `<p class="more"><a href="#${shelf.id}">More</a></p>`;
-      list.append(shelf);
-      reserve(shelf);
-      observer.observe(shelf);
+      const chunk = document.createElement("div");
+      chunk.id = `${id}-${list.children.length}`;
+      chunk.className = "chunk";
+      chunk.innerHTML = `<p class="more"><a href="#${chunk.id}">More</a></p>`;
+      list.append(chunk);
+      reserveSpace(chunk);
+      observer.observe(chunk);
     }
   }
 }
 
-// Something is put into it.
-export function filled(shelf) {
-  if (!shelf.matches(".shelf")) return;
-  shelf.style.minHeight = "";
-  const link = shelf.querySelector(":scope > .more a");
-  if (link && link === document.activeElement) requestAnimationFrame(() => shelf.querySelector(":scope > [id] :is(a, button)")?.focus());
+// Called before a fragment is inserted into a chunk.
+export function onFilled(chunk) {
+  if (!chunk.matches(".chunk")) return;
+  chunk.style.minHeight = "";
+  const link = chunk.querySelector(":scope > .more a");
+  if (link && link === document.activeElement) requestAnimationFrame(() => chunk.querySelector(":scope > [id] :is(a, button)")?.focus());
 }
 
-// What has no content yet takes the room of one that has.
-function reserve(shelf) {
-  const model = [...shelf.parentElement.children].find(isFilled);
-  if (!isFilled(shelf) && model) shelf.style.minHeight = model.offsetHeight + "px";
+// An empty chunk takes the height of a filled one.
+function reserveSpace(chunk) {
+  const model = [...chunk.parentElement.children].find(isFilled);
+  if (!isFilled(chunk) && model) chunk.style.minHeight = model.offsetHeight + "px";
 }
 
-function tellSoon() {
-  waiting ??= setTimeout(tell, TOGETHER_MS);
+function reportSoon() {
+  timer ??= setTimeout(report, REPORT_DELAY_MS);
 }
 
-function tell() {
-  waiting = null;
-  const fields = looks();
-  if (!stream || fields.toString() === told) return;
-  told = fields.toString();
-  // What is no longer looked at will be emptied; the page must not jump.
-  const kept = new Set(fields.get("shelves").split(" "));
-  for (const shelf of document.querySelectorAll(".shelf")) if (!kept.has(shelf.id) && isFilled(shelf)) shelf.style.minHeight = shelf.offsetHeight + "px";
-  fields.set("stream", stream);
-  fields.set("csrf", document.querySelector("input[name=csrf]").value);
-  // When it does not arrive the stream is gone, and the next one begins with what is looked at then.
-  fetch("/portal/look", { method: "POST", body: fields }).catch(() => {});
+function report() {
+  timer = null;
+  const view = currentView();
+  if (!stream || view.toString() === reported) return;
+  reported = view.toString();
+  // Chunks that leave the view will be emptied. Fix their height so that the page does not jump.
+  const kept = new Set(view.get("chunks").split(" "));
+  for (const chunk of document.querySelectorAll(".chunk")) if (!kept.has(chunk.id) && isFilled(chunk)) chunk.style.minHeight = chunk.offsetHeight + "px";
+  view.set("stream", stream);
+  view.set("csrf", document.querySelector("input[name=csrf]").value);
+  // If this fails, the stream is gone, and the next one starts with the view at that time.
+  fetch("/portal/view", { method: "POST", body: view }).catch(() => {});
 }
 
-function turn({ target }) {
+function toggleGroup({ target }) {
   const button = target.closest?.("[data-group]");
   if (!button) return;
   const wasOpen = button.getAttribute("aria-expanded") === "true";
@@ -112,5 +112,5 @@ function turn({ target }) {
   to.add(button.dataset.group);
   from.delete(button.dataset.group);
   button.setAttribute("aria-expanded", String(!wasOpen));
-  tell();
+  report();
 }

@@ -1,38 +1,38 @@
-// What only a browser can do for a form: times in the reader's zone, the fields that a choice has, a file of one's own.
+// Enhancements of forms: times in the reader's time zone, fields that depend on a choice, loading a file.
 
 export function forms() {
-  for (const field of document.querySelectorAll("input[data-utc]")) inOwnZone(field);
-  for (const form of document.querySelectorAll("form:has([data-only-for])")) byChoice(form);
+  for (const field of document.querySelectorAll("input[data-utc]")) useLocalZone(field);
+  for (const form of document.querySelectorAll("form:has([data-only-for])")) showFieldsOfChoice(form);
   const text = document.getElementById("field-text");
-  if (text) fromFile(text);
+  if (text) addFileInput(text);
 }
 
-// The server is sent UTC; the reader sees both.
-function inOwnZone(field) {
+// Sends UTC to the server and shows both.
+function useLocalZone(field) {
   const utc = document.createElement("input");
   utc.type = "hidden";
   utc.name = field.name;
   utc.value = field.value;
   field.removeAttribute("name");
-  const said = document.createElement("p");
-  said.className = "quiet hint";
-  said.setAttribute("role", "status");
-  field.after(utc, said);
+  const hint = document.createElement("p");
+  hint.className = "quiet hint";
+  hint.setAttribute("role", "status");
+  field.after(utc, hint);
   const zone = field.closest(".field").querySelector("[data-zone]");
   zone.textContent = `(${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
   const minutes = (date) => date.toISOString().slice(0, 16);
-  const say = () => (said.textContent = utc.value ? `${utc.value.replace("T", " ")} UTC` : "");
+  const showUtc = () => (hint.textContent = utc.value ? `${utc.value.replace("T", " ")} UTC` : "");
   const given = new Date(utc.value.replace(/Z?$/, "Z"));
   if (!isNaN(given)) field.value = minutes(new Date(given - given.getTimezoneOffset() * 60000));
   field.addEventListener("input", () => {
     const date = new Date(field.value);
     utc.value = isNaN(date) ? "" : minutes(date);
-    say();
+    showUtc();
   });
-  say();
+  showUtc();
 }
 
-function byChoice(form) {
+function showFieldsOfChoice(form) {
   const choice = form.querySelector("select");
   const show = () => {
     for (const field of form.querySelectorAll("[data-only-for]")) field.hidden = !field.dataset.onlyFor.split(" ").includes(choice.value);
@@ -41,11 +41,11 @@ function byChoice(form) {
   show();
 }
 
-// Nothing is sent until the form is: the text can be read and changed first.
-function fromFile(text) {
+// Loads a file into the text field. It can be edited before the form is sent.
+function addFileInput(text) {
   const label = document.createElement("label");
   label.className = "file";
-  label.textContent = "From a file ";
+  label.textContent = "Load from file ";
   const file = document.createElement("input");
   file.type = "file";
   file.accept = ".toml,text/plain";

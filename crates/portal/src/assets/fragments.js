@@ -1,8 +1,8 @@
-// Fragments that came: each is put where it belongs, in place of the one that it follows.
+// Inserts fragments into their lists, in sort order, and replaces earlier versions.
 
 import { countdowns, localTimes } from "./time.js";
 import { layout } from "./timeline.js";
-import { filled } from "./chunks.js";
+import { onFilled } from "./chunks.js";
 
 export function place({ list, id, sort, html }) {
   const template = document.createElement("template");
@@ -18,15 +18,15 @@ export function place({ list, id, sort, html }) {
     return;
   }
   if (old?.parentElement === home) {
-    keep(old, fresh, sort);
+    replace(old, fresh, sort);
     return;
   }
   old?.remove();
-  filled(home);
+  onFilled(home);
   home.insertBefore(fresh, follower(home, fresh, sort));
 }
 
-// Lists are long and mostly grow at their end.
+// The element that the new one comes before. Searches from the end, where long lists usually grow.
 function follower(home, fresh, sort) {
   let next = null;
   for (let child = home.lastElementChild; child; child = child.previousElementSibling) {
@@ -37,17 +37,17 @@ function follower(home, fresh, sort) {
   return next;
 }
 
-// What the reader has open, focused or typed stays as it is.
-function keep(old, fresh, sort) {
+// Replaces an element. Keeps open details, the focus and what was typed.
+function replace(old, fresh, sort) {
   const typed = [...old.querySelectorAll("input, select, textarea")].filter((field) => field.name && field.type !== "hidden");
   const focus = old.contains(document.activeElement) ? document.activeElement : null;
   if (old.matches("details[open]")) fresh.open = true;
   for (const open of old.querySelectorAll("details[open][id]")) fresh.querySelector("#" + CSS.escape(open.id))?.setAttribute("open", "");
   for (const field of typed) {
-    const ticks = field.type === "radio" || field.type === "checkbox";
-    const changed = ticks ? field.checked !== field.defaultChecked : field.tagName !== "SELECT" && field.value !== field.defaultValue;
-    const again = [...fresh.querySelectorAll(`[name="${CSS.escape(field.name)}"]`)].find((one) => !ticks || one.value === field.value);
-    if (changed && again) ticks ? (again.checked = field.checked) : (again.value = field.value);
+    const isCheckable = field.type === "radio" || field.type === "checkbox";
+    const changed = isCheckable ? field.checked !== field.defaultChecked : field.tagName !== "SELECT" && field.value !== field.defaultValue;
+    const successor = [...fresh.querySelectorAll(`[name="${CSS.escape(field.name)}"]`)].find((one) => !isCheckable || one.value === field.value);
+    if (changed && successor) isCheckable ? (successor.checked = field.checked) : (successor.value = field.value);
   }
   const path = focus && focus.id ? "#" + CSS.escape(focus.id) : focus ? focus.tagName.toLowerCase() : null;
   const moved = (old.dataset.sort || "") !== (fresh.dataset.sort || "");
@@ -61,8 +61,8 @@ export function remove(id) {
   document.getElementById(id)?.remove();
 }
 
-// What there is at all: the rest goes.
-export function only(ids) {
+// Removes all fragments except these.
+export function removeExcept(ids) {
   const known = new Set(ids);
-  for (const child of document.querySelectorAll(".list > [id]:not(.shelf), .shelf > [id]")) if (!known.has(child.id)) child.remove();
+  for (const child of document.querySelectorAll(".list > [id]:not(.chunk), .chunk > [id]")) if (!known.has(child.id)) child.remove();
 }

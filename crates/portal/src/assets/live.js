@@ -1,10 +1,10 @@
-// One stream of what has changed. It says when it is lost, and comes back by itself.
+// The stream of changes. Shows when the connection is lost, and reconnects.
 
-import { only, place, remove } from "./fragments.js";
-import { cut, looks, named } from "./chunks.js";
+import { place, remove, removeExcept } from "./fragments.js";
+import { currentView, setChunkCounts, setStream } from "./chunks.js";
 import { now, clockTime, setNow } from "./time.js";
 
-// The server speaks every ten seconds; longer silence means that it is gone, whatever the socket says.
+// The server sends a heartbeat every ten seconds. A longer silence means that it is gone, whatever the socket says.
 const SILENCE_MS = 25_000;
 const WAIT_MS_MIN = 500;
 const WAIT_MS_MAX = 8_000;
@@ -13,67 +13,67 @@ const body = document.body;
 const connection = document.getElementById("connection");
 const stale = document.getElementById("stale");
 let wait = WAIT_MS_MIN;
-// What the page was drawn from; a stream that begins there need not send it again.
+// The revision that the page was rendered from. A stream that starts there does not send it again.
 let revision = body.dataset.revision;
 if (connection.dataset.state === "connecting") connection.textContent = "connecting";
 
 export function connect(changed) {
-  const asked = looks();
-  const address = new URLSearchParams(asked);
+  const view = currentView();
+  const address = new URLSearchParams(view);
   address.set("page", body.dataset.page);
   if (revision) address.set("since", revision);
   revision = "";
   const stream = new EventSource("/portal/live?" + address);
-  let heard;
-  const listen = () => {
-    clearTimeout(heard);
-    heard = setTimeout(() => again(stream, changed), SILENCE_MS);
+  let timer;
+  const restartTimer = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => reconnect(stream, changed), SILENCE_MS);
   };
-  listen();
+  restartTimer();
   stream.onmessage = (event) => {
-    listen();
+    restartTimer();
     wait = WAIT_MS_MIN;
     const message = JSON.parse(event.data);
-    if (message.stream) named(message.stream, asked.toString());
-    else take(message);
+    if (message.stream) setStream(message.stream, view.toString());
+    else apply(message);
     changed();
   };
   stream.onerror = () => {
-    clearTimeout(heard);
-    again(stream, changed);
+    clearTimeout(timer);
+    reconnect(stream, changed);
   };
 }
 
-function take(message) {
+function apply(message) {
   if (message.gone) {
-    say("gone", "This is no longer there");
+    showState("gone", "no longer exists");
     return;
   }
-  say("live", "live");
+  showState("live", "live");
   if (message.now) setNow(message.now);
-  if (message.shelves) cut(message.shelves);
+  if (message.chunks) setChunkCounts(message.chunks);
   for (const id of message.drop || []) remove(id);
   for (const fragment of message.put || []) place(fragment);
-  if (message.all) only(message.all);
+  if (message.all) removeExcept(message.all);
 }
 
-function say(state, text) {
+function showState(state, text) {
   if (state !== "live" && connection.dataset.state === "live") {
-    stale.textContent = state === "gone" ? "This is no longer there. What you see is how it was." : `Disconnected at ${clockTime(new Date(now()))}. What you see is of then; the page tries to connect again.`;
+    stale.textContent = state === "gone" ? "This no longer exists. The page shows its last state." : `Disconnected at ${clockTime(new Date(now()))}. The page shows the state at that time and is reconnecting.`;
   }
   connection.dataset.state = state;
   connection.textContent = text;
   stale.hidden = state === "live" || stale.textContent === "";
 }
 
-async function again(stream, changed) {
+async function reconnect(stream, changed) {
   stream.close();
-  say("lost", "disconnected");
+  showState("lost", "disconnected");
   setTimeout(async () => {
-    // A stream does not say why it failed; a session that is over is not worth trying again.
+    // A stream does not report why it failed. If the session has ended, do not retry.
     const answer = await fetch("/portal/session", { cache: "no-store" }).catch(() => null);
     if (answer && answer.status === 401) {
-      say("out", "signed out");
+      showState("out", "signed out");
       location.reload();
       return;
     }

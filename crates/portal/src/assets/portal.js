@@ -1,8 +1,8 @@
-// A page comes rendered; this keeps it current, and does what only a browser can: the reader's zone, theme and tabs.
+// The entry point. Pages arrive rendered; scripts keep them current and add time zones, themes and tabs.
 
 import { forms } from "./forms.js";
 import { connect } from "./live.js";
-import { watchShelves } from "./chunks.js";
+import { watchChunks } from "./chunks.js";
 import { clockTime, countdowns, localTimes, manual, now, timesAhead } from "./time.js";
 import { controls, tickTimeline } from "./timeline.js";
 
@@ -15,8 +15,8 @@ function tick() {
 
 document.getElementById("theme").addEventListener("click", () => {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const shown = document.documentElement.dataset.theme || (dark ? "dark" : "light");
-  const theme = shown === "dark" ? "light" : "dark";
+  const current = document.documentElement.dataset.theme || (dark ? "dark" : "light");
+  const theme = current === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = theme;
   localStorage.setItem("theme", theme);
 });
@@ -28,10 +28,10 @@ function tabs() {
   const all = [...list.querySelectorAll("[role=tab]")];
   const show = (tab) => {
     for (const one of all) {
-      const chosen = one === tab;
-      one.setAttribute("aria-selected", String(chosen));
-      one.tabIndex = chosen ? 0 : -1;
-      document.getElementById(one.getAttribute("aria-controls")).hidden = !chosen;
+      const selected = one === tab;
+      one.setAttribute("aria-selected", String(selected));
+      one.tabIndex = selected ? 0 : -1;
+      document.getElementById(one.getAttribute("aria-controls")).hidden = !selected;
     }
   };
   for (const tab of all) {
@@ -53,6 +53,6 @@ controls();
 tabs();
 forms();
 tick();
-watchShelves();
+watchChunks();
 setInterval(tick, 1000);
 if (document.getElementById("connection").dataset.state !== "gone") connect(tick);

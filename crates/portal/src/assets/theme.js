@@ -1,4 +1,4 @@
-// Before anything is painted: the theme that was chosen here last.
+// Applies the saved theme before the first paint.
 
-const remembered = localStorage.getItem("theme");
-if (remembered) document.documentElement.dataset.theme = remembered;
+const saved = localStorage.getItem("theme");
+if (saved) document.documentElement.dataset.theme = saved;

@@ -1,4 +1,4 @@
-// The server's time, carried on by our own clock between messages; times in the reader's zone; countdowns.
+// The server's time, extrapolated between messages; times in the reader's time zone; countdowns.
 
 const body = document.body;
 export const manual = body.dataset.clock === "manual";
@@ -29,7 +29,7 @@ function show(time, date) {
   time.title = date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 
-// Times that would be, were it decided now.
+// Times relative to now, in previews.
 export function timesAhead() {
   for (const time of document.querySelectorAll("time[data-ahead]")) {
     show(time, new Date(Math.ceil((now() + Number(time.dataset.ahead)) / 1000) * 1000));

@@ -1,5 +1,5 @@
-// The picture of time: shapes carry times, and this puts them where those are in the window that is shown. The window stands
-// still while the line of the present moves through it, and follows when that has come a quarter further.
+// Lays out the timeline. Shapes carry times; this computes their positions in the visible window. The window stands still while
+// the line of the current time moves through it, and moves on by a quarter when the line has reached the second half.
 
 import { now } from "./time.js";
 
@@ -7,9 +7,9 @@ const axis = document.getElementById("axis");
 const zoom = document.getElementById("zoom");
 const present = document.getElementById("present");
 let span = axis ? Number(axis.dataset.span) : 0;
-// How far the window is moved, in spans; zero follows the time.
+// Offset of the window, in spans. Zero follows the current time.
 let moved = 0;
-// Where the window begins; what is on the page is laid out for this.
+// Start of the window that the page is laid out for.
 let from = NaN;
 
 const MINUTE = 60_000;
@@ -22,7 +22,7 @@ function begin() {
   return Math.floor((now() - step) / step) * step + moved * span;
 }
 
-// Once a second: the present, and what lasts until now.
+// Runs every second: moves the line of the current time and the bars that end there.
 export function tickTimeline() {
   if (!axis) return;
   if (begin() !== from) redraw();
@@ -58,7 +58,7 @@ function bar(rect) {
 function ticks() {
   const wanted = axis.clientWidth < 420 ? 3 : 7;
   const step = STEPS.find((step) => span / step <= wanted) || STEPS.at(-1);
-  // Whole steps of the reader's own day.
+  // Ticks at round times in the reader's time zone.
   const offset = new Date(from).getTimezoneOffset() * MINUTE;
   let text = "";
   for (let at = Math.ceil((from - offset) / step) * step + offset; at < from + span; at += step) {
@@ -69,25 +69,25 @@ function ticks() {
 }
 
 function label(at, step) {
-  const shown = step >= 720 * MINUTE ? { weekday: "short", day: "numeric", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" };
-  return new Date(at).toLocaleString([], { ...shown, hour12: false });
+  const format = step >= 720 * MINUTE ? { weekday: "short", day: "numeric", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" };
+  return new Date(at).toLocaleString([], { ...format, hour12: false });
 }
 
-// --- what the reader does ---
+// --- controls ---
 
 function move(by) {
   moved = by === 0 ? 0 : moved + by / 4;
   tickTimeline();
 }
 
-// One step closer or farther, the present where it is as long as it is followed.
+// Zooms by one step. The line of the current time stays in place while the window follows it.
 function scale(by) {
   const at = Math.min(Math.max(zoom.selectedIndex + by, 0), zoom.options.length - 1);
   zoom.selectedIndex = at;
-  choose();
+  selectSpan();
 }
 
-function choose() {
+function selectSpan() {
   const before = span;
   span = Number(zoom.value);
   moved = (moved * before) / span;
@@ -105,7 +105,7 @@ const KEYS = {
 
 export function controls() {
   if (!axis) return;
-  zoom.addEventListener("change", choose);
+  zoom.addEventListener("change", selectSpan);
   for (const button of document.querySelectorAll("[data-move]")) button.addEventListener("click", () => move(Number(button.dataset.move)));
   for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => scale(Number(button.dataset.zoom)));
   document.getElementById("panel-timeline").addEventListener("keydown", (event) => {
@@ -118,7 +118,7 @@ export function controls() {
   tips();
 }
 
-// --- the facts of a lane, beside it and never beyond the window's edge ---
+// --- details of a lane, in a tooltip that stays within the window ---
 
 function tips() {
   const tip = document.createElement("div");
@@ -131,7 +131,7 @@ function tips() {
     if (!facts) return;
     tip.replaceChildren(facts.cloneNode(true));
     tip.hidden = false;
-    beside(tip, target.closest(".track").getBoundingClientRect());
+    placeBeside(tip, target.closest(".track").getBoundingClientRect());
   };
   const hide = () => (tip.hidden = true);
   const panel = document.getElementById("panel-timeline");
@@ -141,7 +141,7 @@ function tips() {
   panel.addEventListener("keydown", (event) => event.key === "Escape" && hide());
 }
 
-function beside(tip, lane) {
+function placeBeside(tip, lane) {
   const { width, height } = tip.getBoundingClientRect();
   const gap = 8;
   const below = lane.bottom + gap + height <= innerHeight;

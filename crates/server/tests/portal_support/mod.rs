@@ -1,6 +1,6 @@
-//! A browser without script: signs in, asks for pages, sends forms, listens to the stream.
+//! A browser without JavaScript: signs in, requests pages, sends forms and reads the stream.
 
-#![allow(dead_code, reason = "each test program uses its part of this")]
+#![allow(dead_code, reason = "each test program uses a part of this")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::api_support::{Answer, Client, NONE, Server, check};
 
-/// How long to wait for what must come; a test that needs it all has failed.
+/// Timeout for things that must happen. A test that reaches it has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A browser that is signed in.
+/// A browser with a session.
 pub struct Browser<'s> {
     pub server: &'s Server,
     pub client: Client,
@@ -24,13 +24,13 @@ pub struct Browser<'s> {
 }
 
 impl<'s> Browser<'s> {
-    /// By the link that the API gives.
+    /// Signs in with a link from the API.
     pub fn by_link(server: &'s Server) -> Browser<'s> {
         let path = link(server);
         Browser::of(server, &Client::to(server.management).send(server.management, &format!("GET {path}"), b""))
     }
 
-    /// By a link that was made with this token.
+    /// Signs in with a link that was created with this token.
     pub fn with_token(server: &'s Server, token: &str) -> Browser<'s> {
         let asking = Client::to(server.management).header("Authorization", &format!("Bearer {token}"));
         let link = asking.send(server.management, "POST /api/v1/portal-links", b"").json();
@@ -38,7 +38,7 @@ impl<'s> Browser<'s> {
         Browser::of(server, &Client::to(server.management).send(server.management, &line, b""))
     }
 
-    /// By the button of a server that asks for no token.
+    /// Signs in with the button of a server that requires no token.
     pub fn at_once(server: &'s Server) -> Browser<'s> {
         Browser::of(server, &Client::to(server.management).send(server.management, "POST /portal/sign-in", b""))
     }
@@ -77,12 +77,12 @@ impl<'s> Browser<'s> {
         client.send(self.server.management, &format!("POST {path}"), body.join("&").as_bytes())
     }
 
-    /// Messages of the stream of a page as it comes.
+    /// The messages of a page's stream.
     pub fn live(&self, page: &str) -> mpsc::Receiver<Value> {
         self.watch(page).1
     }
 
-    /// The stream's name, and its messages, read on a thread of its own. Behind the page may stand more fields.
+    /// The name of a page's stream and its messages, read on a thread. More query fields can follow the page.
     pub fn watch(&self, page: &str) -> (String, mpsc::Receiver<Value>) {
         let mut stream = TcpStream::connect(self.server.management).unwrap();
         let cookie = self.client.clone();
@@ -112,7 +112,7 @@ pub fn between(text: &str, before: &str, after: &str) -> String {
     rest.split_once(after).unwrap().0.to_owned()
 }
 
-/// Until a message says this.
+/// Waits for a message that contains this text.
 pub fn await_html(messages: &mpsc::Receiver<Value>, what: &str) -> Value {
     let until = Instant::now() + PATIENCE;
     while let Ok(message) = messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -120,14 +120,14 @@ pub fn await_html(messages: &mpsc::Receiver<Value>, what: &str) -> Value {
             return message;
         }
     }
-    panic!("nobody says {what}");
+    panic!("no message contains {what}");
 }
 
 pub fn vm_id(server: &Server, name: &str) -> String {
     check(server, &format!("GET /machines/{name}"), NONE, 200, json!({}))["vmId"].as_str().unwrap().to_owned()
 }
 
-/// A token that the server of this directory has signed for its client of this role.
+/// A token for the client with this role, signed with the key in this directory.
 pub fn token_for(dir: &Path, role: Role) -> String {
     let (_, client) = client_in(dir, role).unwrap().unwrap();
     let sign_in = SignIn::in_directory(dir).unwrap();
@@ -135,7 +135,7 @@ pub fn token_for(dir: &Path, role: Role) -> String {
     sign_in.issue(&subject, AUDIENCE, now(), 3600).token
 }
 
-/// Tokens live in real time.
+/// The real time, because tokens do not use the manual clock.
 pub fn now() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64
 }

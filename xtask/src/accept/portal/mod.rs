@@ -1,5 +1,5 @@
-//! The portal in a real browser: Debian's Chromium, led by `portal.mjs`, which runs the chapters one after the other. They
-//! also start the servers, so that they can restart them. Accessibility is axe-core's judgement.
+//! The portal in a real browser: Debian's Chromium, driven by `portal.mjs`, which runs the chapters one after the other. Chapters
+//! start their own servers, so that they can restart them. axe-core checks accessibility.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use anyhow::{Context, Result, ensure};
 use super::pacemaker;
 use crate::{setup, sh};
 
-/// Takes the screenshots in docs/portal anew.
+/// Updates the screenshots in docs/portal.
 pub const WRITE: &str = "--write";
 
 const PLAYWRIGHT: &str = "playwright-core@1.65.0";
 const AXE: &str = "axe-core@4.14.0";
 
-/// A picture in the repository stays small.
+/// Keeps screenshots in the repository small.
 const PICTURE_BYTES_MAX: u64 = 150_000;
 
-/// Chromium, and node's packages that lead and judge it: where these are.
+/// Installs Chromium and the Node packages that drive and check it. Returns the directory of the packages.
 pub fn modules() -> Result<PathBuf> {
     setup::debian(&[("chromium", "chromium"), ("fonts-dejavu-core", FONT)])?;
     Ok(setup::node("portal", &[PLAYWRIGHT, AXE])?.join("node_modules"))
@@ -27,7 +27,7 @@ pub fn run() -> Result<()> {
     setup::debian(&[("util-linux", "setpriv"), ("curl", "curl"), ("python3", "/usr/bin/python3")])?;
     let modules = modules()?;
     let program = sh::built_dir().join("forewarn");
-    ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
+    ensure!(program.exists(), "{} does not exist; run: cargo build --release --workspace --bins", program.display());
     let pictures = sh::root().join("docs/portal");
     let is_asked = std::env::args().any(|word| word == WRITE);
     let to = if is_asked { pictures.to_str().context("path")? } else { "" };

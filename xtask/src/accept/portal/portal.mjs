@@ -1,6 +1,5 @@
-// The portal as a person uses it. Runs every chapter of `chapters`, in the order of their names; FOREWARN_ACCEPT_ONLY
-// names those that are wanted. What a chapter exports are its tests, named by what they show. Nothing sleeps: everything
-// waits for what must come.
+// Runs the chapters in `chapters`, in the order of their names, or those listed in FOREWARN_ACCEPT_ONLY. The exports of a chapter
+// are its tests. Nothing sleeps: tests wait for conditions.
 
 import { readdirSync } from "node:fs";
 import { close } from "./lib/browser.mjs";

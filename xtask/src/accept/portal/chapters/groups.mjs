@@ -1,4 +1,4 @@
-// What is decided on the page of a group: machines that are ticked, the policy, scaling in, the latest model, its end.
+// The page of a group: selected machines, the policy, scaling in, the latest model.
 
 import assert from "node:assert/strict";
 import { live, shows, signedIn } from "../lib/browser.mjs";
@@ -16,27 +16,27 @@ async function withSet() {
 
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 
-export async function tickedMachinesAreAskedAboutAndThenDone() {
+export async function actionsOnSelectedMachinesAreConfirmedFirst() {
   const { server, here } = await withSet();
   const { context, page } = await signedIn(server);
   const found = [];
   complaints(page, found);
   await page.goto(here);
   await live(page);
-  for (const name of ["web_1", "web_2"]) await page.getByLabel(`Choose ${name}`).check();
-  // A change of the row leaves the tick where it is.
+  for (const name of ["web_1", "web_2"]) await page.getByLabel(`Select ${name}`).check();
+  // An update of the row keeps the selection.
   await server.api("POST", "/machines/web_1/restart", {});
   await shows(page, "#machines", "Reboot Scheduled");
-  assert.ok(await page.getByLabel("Choose web_1").isChecked(), "the tick is gone");
+  assert.ok(await page.getByLabel("Select web_1").isChecked(), "the selection is lost");
   await button(page, "Delete…").click();
   await shows(page, "h1", "Delete web_1 and web_2?");
-  await shows(page, "#panel-confirm", "web wants 2 instead of 4");
+  await shows(page, "#panel-confirm", "the capacity of web drops from 4 to 2");
   assert.equal((await server.api("GET", "/scale-sets/web")).capacity, 4);
   await button(page, "Delete").click();
   await page.waitForURL(here);
   await shows(page, "#machines", "Terminate Scheduled");
   assert.equal((await server.api("GET", "/scale-sets/web")).capacity, 2);
-  // Approved, it waits for the other one; both go together.
+  // An approved deletion waits for the other one; both start together.
   const events = (await server.api("GET", "/events")).value.filter((event) => event.type === "Terminate");
   await page.goto(`${server.management}/events/${events[0].id}`);
   await live(page);
@@ -50,8 +50,8 @@ export async function tickedMachinesAreAskedAboutAndThenDone() {
   await page.goto(here);
   await live(page);
   await button(page, "Restart…").click();
-  await shows(page, "[role=alert]", "Tick the machines first.");
-  await page.getByLabel("Choose web_0").check();
+  await shows(page, "[role=alert]", "Select at least one machine.");
+  await page.getByLabel("Select web_0").check();
   await button(page, "Protect…").click();
   await button(page, "Protect").click();
   await shows(page, "#machines", "protected from scale-in");
@@ -65,22 +65,22 @@ export async function thePolicyTheModelAndScalingIn() {
   const { context, page } = await signedIn(server);
   await page.goto(here);
   await live(page);
-  await page.getByLabel("Restarts by users start at once").check();
+  await page.getByLabel("Start user-requested restarts immediately").check();
   await button(page, "Change policy").click();
   await page.waitForFunction(() => document.querySelector("#field-reboot")?.defaultChecked, null, { timeout: PATIENCE });
   assert.equal((await server.api("GET", "/scale-sets/web")).policy.approveUserReboot, true);
   const { vmId } = await server.api("GET", "/machines/web_3");
   await page.goto(`${server.management}/machines/${vmId}`);
   await page.locator("#do-restart > summary").click();
-  await shows(page, "#do-restart", "The policy approves it: Reboot starts at once.");
-  // The original's portal could not change an existing set; the note says who does not have the latest model.
+  await shows(page, "#do-restart", "The policy approves it: Reboot starts immediately.");
+  // Unlike in the Azure portal, an existing scale set can be changed. The page lists instances without the latest model.
   await page.goto(here);
   await page.getByLabel("Termination delay (minutes)").fill("9");
   await button(page, "Update").click();
   await shows(page, "#manage", "web_0, web_1 and 2 more do not have the latest model yet");
-  await page.getByLabel("Choose web_0").check();
+  await page.getByLabel("Select web_0").check();
   await button(page, "Upgrade…").click();
-  await shows(page, "#panel-confirm", "9 minutes then, instead of 7 minutes");
+  await shows(page, "#panel-confirm", "changes from 7 minutes to 9 minutes");
   await button(page, "Upgrade").click();
   await shows(page, "#manage", "web_1, web_2 and web_3 do not have the latest model yet");
   await button(page, "Upgrade 3 instances").click();
@@ -112,10 +112,10 @@ export async function groupsAreReadableInEveryTheme() {
     await picture(page, look, "availability-set");
     await page.goto(here);
     await live(page);
-    for (const name of ["web_2", "web_3"]) await page.getByLabel(`Choose ${name}`).check();
+    for (const name of ["web_2", "web_3"]) await page.getByLabel(`Select ${name}`).check();
     await button(page, "Delete…").click();
     await shows(page, "h1", "Delete web_2 and web_3?");
-    await judged(page, `what will happen, ${at}`);
+    await judged(page, `a confirmation, ${at}`);
     await picture(page, look, "confirm");
   });
   await server.end();

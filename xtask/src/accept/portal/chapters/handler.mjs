@@ -1,4 +1,4 @@
-// An event from its appearance to its end on pages that stay open, approved by a handler that others wrote.
+// Open pages follow an event that a third-party handler approves.
 
 import assert from "node:assert/strict";
 import { live, shows, signedIn } from "../lib/browser.mjs";
@@ -7,7 +7,7 @@ import { Handler } from "../lib/handler.mjs";
 import { Server } from "../lib/server.mjs";
 import { PATIENCE } from "../lib/words.mjs";
 
-export async function aHandlerOfOthersApprovesWhatWasAskedForHere() {
+export async function aThirdPartyHandlerApprovesARestart() {
   const server = await Server.start("--notice-scale", "20");
   await server.api("POST", "/machines", { name: "node-a", addresses: [] });
   const handler = new Handler(server, "node-a");
@@ -17,10 +17,10 @@ export async function aHandlerOfOthersApprovesWhatWasAskedForHere() {
   const machine = await server.api("GET", "/machines/node-a");
   await page.goto(`${server.management}/machines/${machine.vmId}`);
   await live(page);
-  await shows(page, "#requests", "Its handler polls");
-  // What will happen is said before.
+  await shows(page, "#requests", "Handler connected");
+  // The action is previewed.
   await page.locator("#do-restart > summary").click();
-  await shows(page, "#do-restart", "no other machine shares its document; it starts earlier if it approves");
+  await shows(page, "#do-restart", "No other machine shares the document; the event starts earlier if it approves");
   const overview = await context.newPage();
   complaints(overview, found);
   await overview.goto(server.management + "/");
@@ -36,20 +36,20 @@ export async function aHandlerOfOthersApprovesWhatWasAskedForHere() {
   assert.match(first, /in \d+:\d\d/);
   await page.waitForFunction((first) => document.querySelector("#facts .count").textContent !== first, first, { timeout: PATIENCE });
   await shows(overview, `#lane-${event}`, "Scheduled");
-  handler.look();
+  handler.monitor();
   assert.equal(handler.state(), "STOPPING");
   assert.equal((await server.api("GET", `/events/${event}`)).status, "Scheduled", "not before the node is drained");
   handler.drain();
-  handler.look();
+  handler.monitor();
   assert.equal(handler.state(), "IN_EVENT");
-  await shows(page, "#facts", "Started");
+  await shows(page, "#facts", "In progress");
   await shows(page, "#facts", "machine node-a");
-  await shows(overview, `#lane-${event}`, "Started");
+  await shows(overview, `#lane-${event}`, "In progress");
   await overview.waitForSelector(`#lane-${event} circle.approved`, { state: "attached", timeout: PATIENCE });
   await shows(page, "#facts", "Completed");
   await shows(page, "#history", "ended: completed");
   await shows(overview, `#lane-${event}`, "Completed");
-  handler.look();
+  handler.monitor();
   assert.equal(handler.state(), "AVAILABLE");
   for (const open of [page, overview]) assert.ok(await open.evaluate(() => window.neverReloaded), "a page was reloaded");
   assert.deepEqual(found, []);

@@ -1,4 +1,4 @@
-// The life of an event, on one page that stays open, over a restart of the server.
+// The lifecycle of an event on an open page, across a restart of the server.
 
 import assert from "node:assert/strict";
 import { live, shows, signedIn } from "../lib/browser.mjs";
@@ -6,7 +6,7 @@ import { complaints } from "../lib/checks.mjs";
 import { Server, eventOf } from "../lib/server.mjs";
 import { PATIENCE } from "../lib/words.mjs";
 
-export async function anEventLivesOnTheOpenPage() {
+export async function theOpenPageFollowsAnEvent() {
   const server = await Server.start("--notice-scale", "20");
   await server.api("POST", "/machines", { name: "web" });
   server.curl("web");
@@ -22,15 +22,15 @@ export async function anEventLivesOnTheOpenPage() {
   await page.waitForFunction(([selector, first]) => document.querySelector(selector).textContent !== first, [`${lane} .count`, first]);
   assert.match(first, /in \d+:\d\d/);
   server.approve("web", event);
-  await shows(page, lane, "Started");
+  await shows(page, lane, "In progress");
   await page.waitForSelector(`${lane} circle.approved`, { state: "attached" });
   assert.match(await page.getAttribute(`${lane} .track`, "aria-label"), /approved by machine web/);
   await shows(page, lane, "Completed");
 
-  const cancelled = eventOf(await server.api("POST", "/machines/web/redeploy", {}));
-  await shows(page, `#lane-${cancelled}`, "Scheduled");
-  await server.api("POST", `/events/${cancelled}/cancel`, {});
-  await shows(page, `#lane-${cancelled}`, "Cancelled");
+  const canceled = eventOf(await server.api("POST", "/machines/web/redeploy", {}));
+  await shows(page, `#lane-${canceled}`, "Scheduled");
+  await server.api("POST", `/events/${canceled}/cancel`, {});
+  await shows(page, `#lane-${canceled}`, "Canceled");
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
 
   await server.kill();

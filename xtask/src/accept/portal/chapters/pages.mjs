@@ -1,4 +1,4 @@
-// Every page in both themes, on a desk and on a phone; screenshots.
+// Every page in both themes, at desktop and phone size; screenshots.
 
 import { signedIn } from "../lib/browser.mjs";
 import { inEveryLook, judged, picture, readable } from "../lib/checks.mjs";
@@ -15,7 +15,7 @@ export async function everyPageIsReadableInEveryTheme() {
   await server.end();
 }
 
-export async function theDoorIsReadableInEveryTheme() {
+export async function theSignInPageIsReadableInEveryTheme() {
   const server = await Server.start();
   await inEveryLook(undefined, async (page, look) => {
     await page.goto(server.management + "/");

@@ -1,4 +1,4 @@
-// Maintenance is planned in the reader's own zone, shown before, followed by update domain, and stopped.
+// Maintenance is planned in the reader's time zone, previewed, followed by update domain, and canceled.
 
 import assert from "node:assert/strict";
 import { browser, live, shows, signedIn } from "../lib/browser.mjs";
@@ -17,7 +17,7 @@ async function withSet() {
 
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 
-export async function aPlanIsMadeInTheReadersZoneAndFollowedToItsStop() {
+export async function aPlanUsesTheReadersTimeZoneAndIsFollowedUntilCanceled() {
   const server = await withSet();
   const { context, page } = await signedIn(server, { timezoneId: "Asia/Tokyo" });
   const found = [];
@@ -39,13 +39,13 @@ export async function aPlanIsMadeInTheReadersZoneAndFollowedToItsStop() {
   await page.getByLabel("Notice").fill("1m");
   await button(page, "Preview").click();
   await shows(page, "#wrong-notice", "at least 15m");
-  assert.equal(await page.getByLabel("Not before (Asia/Tokyo)").inputValue(), "2026-03-01T23:00", "the time stays, in the reader's zone");
+  assert.equal(await page.getByLabel("Not before (Asia/Tokyo)").inputValue(), "2026-03-01T23:00", "the time is kept, in the reader's time zone");
   await page.getByLabel("Notice").fill("1h");
   await button(page, "Preview").click();
   await shows(page, ".order", "web_2");
   assert.match(await page.textContent(".order tbody tr"), /web_0.*not before 23:00:00/);
   assert.equal((await server.api("GET", "/operations")).value.length, 0);
-  await button(page, "Plan it").click();
+  await button(page, "Schedule maintenance").click();
   await shows(page, "#operations", "Reboot of web");
   const [operation] = (await server.api("GET", "/operations")).value;
   assert.equal(operation.at, "2026-03-01T14:00:00Z");
@@ -53,21 +53,21 @@ export async function aPlanIsMadeInTheReadersZoneAndFollowedToItsStop() {
   await live(page);
   await page.evaluate(() => (window.neverReloaded = true));
   await server.api("POST", `/events/${operation.events[0].id}/approve`);
-  await shows(page, "#operations .line:nth-child(1)", "Started");
+  await shows(page, "#operations .line:nth-child(1)", "In progress");
   await server.api("POST", "/clock/advance", { seconds: 700 });
   await shows(page, "#operations .line:nth-child(1)", "Completed");
-  await shows(page, "#operations .line:nth-child(2)", "after the pause");
+  await shows(page, "#operations .line:nth-child(2)", "after a pause");
   await page.locator("#operations summary").click();
-  await shows(page, "#operations", "Update domains from 1 on are left alone.");
+  await shows(page, "#operations", "Update domains from 1 on are skipped.");
   assert.ok(await page.evaluate(() => window.neverReloaded), "the page was reloaded");
   await page.locator("#operations button.danger").click();
-  await shows(page, "#operations", "stopped by owner");
+  await shows(page, "#operations", "canceled by owner");
   assert.deepEqual(found.filter((text) => !text.includes("422")), []);
   await context.close();
   await server.end();
 }
 
-export async function withoutScriptTimesAreUtc() {
+export async function withoutJavaScriptTimesAreUtc() {
   const server = await withSet();
   const { context: signed } = await signedIn(server);
   const context = await browser.newContext({ javaScriptEnabled: false, storageState: await signed.storageState(), timezoneId: "Asia/Tokyo" });
@@ -76,7 +76,7 @@ export async function withoutScriptTimesAreUtc() {
   await page.getByLabel("Not before (UTC)").fill("2026-03-01T14:00");
   await button(page, "Preview").click();
   assert.match(await page.textContent(".order"), /not before 2026-03-01 14:00:00 UTC/);
-  await button(page, "Plan it").click();
+  await button(page, "Schedule maintenance").click();
   const [operation] = (await server.api("GET", "/operations")).value;
   assert.deepEqual([operation.at, operation.machines], ["2026-03-01T14:00:00Z", ["web_0", "web_2"]]);
   await signed.close();
@@ -84,7 +84,7 @@ export async function withoutScriptTimesAreUtc() {
   await server.end();
 }
 
-export async function aHostIsRegisteredMaintainedAndBreaks() {
+export async function aHostIsRegisteredMaintainedAndFails() {
   const server = await Server.start("--clock", "manual");
   await server.api("POST", "/availability-sets", { name: "db" });
   const { context, page } = await signedIn(server);
@@ -106,13 +106,13 @@ export async function aHostIsRegisteredMaintainedAndBreaks() {
   await shows(page, "#machines", "mail");
   const operation = await server.api("POST", "/maintenance", { target: { host: "rack-4" }, type: "Freeze" });
   await shows(page, "#operations", "Freeze of host rack-4");
-  // Of several events, one that is approved waits for the others.
+  // An approved event of a host operation waits for the others.
   await page.goto(`${server.management}/events/${operation.events[0].id}`);
   await page.locator("#do-approve > summary").click();
-  await shows(page, "#do-approve", "starts when all are approved: missing db-2 and mail");
+  await shows(page, "#do-approve", "starts when all its events are approved. Still missing: db-2 and mail");
   await page.goto(server.management + "/hosts/rack-4");
   await page.locator("#do-lose-host > summary").click();
-  await shows(page, "#do-lose-host", "Redeploy at once, without notice");
+  await shows(page, "#do-lose-host", "Redeploy starts immediately, without notice");
   await page.locator("#do-lose-host button").click();
   await shows(page, "#operations", "Hardware failure of host rack-4");
   await shows(page, "#timeline", "Redeploy");
@@ -140,7 +140,7 @@ export async function plansAndHostsAreReadableInEveryTheme() {
     await page.getByLabel("Notice").fill("soon");
     await button(page, "Preview").click();
     await shows(page, "#wrong-notice", "such as 90s");
-    await judged(page, `a wrong plan, ${at}`);
+    await judged(page, `a plan with errors, ${at}`);
     for (const [name, path] of [["hosts", "/hosts"], ["host", "/hosts/rack-4"]]) {
       await page.goto(server.management + path);
       await live(page);

@@ -1,15 +1,15 @@
-// Signing in and out, the policy, forms from elsewhere.
+// Signing in and out, the content security policy, forms without a token.
 
 import assert from "node:assert/strict";
 import { shows, signedIn } from "../lib/browser.mjs";
 import { Server } from "../lib/server.mjs";
 
-export async function thePolicyAndTheFormsHold() {
+export async function sessionsAndFormsAreProtected() {
   const server = await Server.start();
   const { context, page } = await signedIn(server);
   const again = await context.newPage();
   await again.goto(server.link);
-  await shows(again, "[role=alert]", "used already");
+  await shows(again, "[role=alert]", "already been used");
   await page.evaluate(() => {
     const script = document.createElement("script");
     script.textContent = "window.injected = true";

@@ -1,11 +1,11 @@
-// A scale set along the steps of the original's portal.
+// Creating a scale set with the steps of the Azure portal.
 
 import assert from "node:assert/strict";
 import { live, shows, signedIn } from "../lib/browser.mjs";
 import { inEveryLook, judged, picture } from "../lib/checks.mjs";
 import { Server } from "../lib/server.mjs";
 
-export async function theStepsEndInAScaleSet() {
+export async function theStepsCreateAScaleSet() {
   const server = await Server.start();
   const { context, page } = await signedIn(server);
   await page.click("nav >> text=Scale sets");
@@ -50,7 +50,7 @@ export async function theStepsAreReadableInEveryTheme() {
     await picture(page, look, "add-scale-set-management");
     await page.getByRole("button", { name: "Review + create" }).click();
     await shows(page, "#wrong-notification", "Spot instances cannot have a terminate notification");
-    await judged(page, `a wrong step, ${at}`);
+    await judged(page, `a step with errors, ${at}`);
     await page.getByRole("tab", { name: "Basics" }).click();
     assert.equal(await page.getByLabel("Priority").inputValue(), "Spot");
     await page.getByLabel("Priority").selectOption("Regular");

@@ -1,4 +1,4 @@
-// Debian's Chromium, and people in it.
+// Debian's Chromium, and signed-in visitors.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ export const browser = await chromium.launch({ executablePath: "/usr/bin/chromiu
 
 export const close = () => browser.close();
 
-// Somebody who followed the link, with a window of these options.
+// Opens the sign-in link in a new window with these options.
 export async function signedIn(server, options = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();

@@ -1,5 +1,5 @@
-// What must hold of every page: no errors, no requests to elsewhere, nothing that axe-core calls serious, no wider than the
-// window; and its picture.
+// Checks for every page: no errors, no requests to other sites, no serious axe-core violations, no horizontal scrolling; and
+// screenshots.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { modules, pictures } from "./words.mjs";
 
 const axe = readFileSync(join(modules, "axe-core/axe.min.js"), "utf8");
 
-// Both themes, on a desk and on a phone.
+// Both themes, at desktop and phone size.
 const LOOKS = [
   { colorScheme: "light", viewport: { width: 1100, height: 800 } },
   { colorScheme: "dark", viewport: { width: 1100, height: 800 } },
@@ -23,8 +23,8 @@ export function complaints(page, found) {
   page.on("request", (request) => new URL(request.url()).hostname === "127.0.0.1" || found.push("left the machine: " + request.url()));
 }
 
-// Judges these pages, `{ name: path }`, in every look. `state` is of somebody who is signed in. Pictures are taken on a desk,
-// and on a phone of those in `small`.
+// Checks these pages, `{ name: path }`, in every look, with the session in `state`. Takes screenshots at desktop size, and at
+// phone size of those in `small`.
 export async function readable(server, state, pages, small = []) {
   const found = [];
   await inEveryLook(state, async (page, look) => {
@@ -53,7 +53,7 @@ export async function picture(page, { colorScheme, viewport }, name, small = [])
   await page.screenshot({ path: join(pictures, `${name}-${isPhone ? "phone-" : ""}${colorScheme}.png`) });
 }
 
-// The judge is put in from outside: the policy lets no page load it.
+// axe-core is injected through the debugger, because the content security policy blocks scripts from elsewhere.
 export async function judged(page, name) {
   const session = await page.context().newCDPSession(page);
   await session.send("Runtime.evaluate", { expression: axe });

@@ -1,8 +1,8 @@
-// A fleet that is worth a picture, on a clock that stands still.
+// A fleet for screenshots, on a manual clock.
 
 import { eventOf } from "./server.mjs";
 
-// Makes it, and says where its pages are.
+// Creates the fleet and returns the addresses of its pages.
 export async function fleet(server) {
   const post = (path, body = {}) => server.api("POST", path, body);
   const terminateNotification = { notBeforeTimeout: "PT7M" };

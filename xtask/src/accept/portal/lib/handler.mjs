@@ -1,5 +1,5 @@
-// A handler that others wrote: Debian's azure-events-az, unchanged, run as a machine of the server by `forewarn run`, which gives it the
-// fixed address. The four commands of the cluster that it speaks to are those of the run with Pacemaker.
+// A third-party handler: Debian's azure-events-az, unchanged, run as a machine of the server by `forewarn run`, which provides the
+// fixed address. The four cluster commands that it calls are those of the Pacemaker run.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -20,15 +20,15 @@ export class Handler {
     mkdirSync(join(this.cluster, "resources"));
     this.#place(hostname());
     this.#act("start");
-    this.look();
+    this.monitor();
   }
 
-  // What Pacemaker has it do every ten seconds.
-  look() {
+  // Pacemaker does this every ten seconds.
+  monitor() {
     this.#act("monitor");
   }
 
-  // The cluster has moved away what ran here; now the handler may say that it is ready.
+  // Moves the resources to another node, so that the handler can approve.
   drain() {
     this.#place("elsewhere");
   }

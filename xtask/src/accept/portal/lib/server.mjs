@@ -1,4 +1,4 @@
-// A server of a chapter's own, which it can kill and run again, its API, and a client that knows nothing of us.
+// A server that a chapter can kill and restart, its API, and curl as an independent metadata client.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -53,7 +53,7 @@ export class Server {
     return text ? JSON.parse(text) : null;
   }
 
-  // The same without a process of its own, for many machines.
+  // Polls once without starting a process, for many machines.
   async listen(machine) {
     const answer = await fetch(`${this.metadata}/vm/${machine}/metadata/scheduledevents?api-version=2020-07-01`, { headers: { Metadata: "true" } });
     assert.ok(answer.ok, machine);

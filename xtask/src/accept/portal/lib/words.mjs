@@ -1,7 +1,7 @@
-// What the run was started with.
+// Arguments and constants of the run.
 
-// Where node's packages are, the program, where screenshots go (nowhere when that is empty), and Debian's resource agents.
+// Directory of the Node packages, the program, directory for screenshots (empty: none), and Debian's resource agents.
 export const [modules, program, pictures, agents] = process.argv.slice(2);
 
-// How long to wait for what must come; a test that needs it all has failed.
+// Timeout for conditions. A test that reaches it has failed.
 export const PATIENCE = 60_000;
