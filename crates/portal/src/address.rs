@@ -40,7 +40,7 @@ pub fn group_collection(kind: &str) -> Result<&'static str, String> {
 }
 
 /// The kind of a group, as [`group_collection`] expects it.
-pub fn group_kind(group: &Group) -> &'static str {
+pub fn group_kind_word(group: &Group) -> &'static str {
     match group.kind {
         GroupKind::ScaleSet(_) => "scale-set",
         GroupKind::AvailabilitySet => "availability-set",

@@ -83,7 +83,7 @@ pub async fn render(
     panels.push(policy::render_panel(
         scene,
         "policy",
-        address::group_kind(group),
+        address::group_kind_word(group),
         &address::group_target(group),
         &group.policy,
         &here,
@@ -147,7 +147,7 @@ fn list_facts(scene: &Scene, group: &Group) -> Facts {
 
 fn render_actions(scene: &Scene, group: &Group, here: &str) -> Panel {
     let consequences = Preview::of(scene).describe_group_deletion(group);
-    let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, address::group_kind(group));
+    let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, address::group_kind_word(group));
     let delete = Button::new("delete-group", "Delete", consequences, Role::Owner, Tone::Danger);
     Actions::new(scene, address::group_target(group), here)
         .link(

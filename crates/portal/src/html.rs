@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-/// What the HTML is for. An open page computes positions and future times itself, so that updates stay the same while
+/// The purpose of rendered HTML. An open page computes positions and future times itself, so that updates stay the same while
 /// time passes and need not be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderMode {

@@ -68,13 +68,13 @@ pub fn render_card(region: &Region, scope: &Scope) -> Fragment {
         incarnation: scope.incarnation,
         scheduled: live().count() - started,
         started,
-        rows: rows(region, &members, crowded),
+        rows: group_by_domain(region, &members, crowded),
         crowded,
     };
     Fragment::render(format!("scope-{id}"), sort, &card)
 }
 
-fn rows(region: &Region, members: &[&Arc<Machine>], crowded: bool) -> Vec<DomainRow> {
+fn group_by_domain(region: &Region, members: &[&Arc<Machine>], crowded: bool) -> Vec<DomainRow> {
     let mut grid: BTreeMap<u32, BTreeMap<u32, DomainCell>> = BTreeMap::new();
     for machine in members {
         let row = grid.entry(machine.update_domain).or_default();

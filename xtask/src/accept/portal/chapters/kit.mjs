@@ -69,7 +69,7 @@ export async function faultsHaveTheFieldsOfTheirKind() {
   await form.getByLabel("Delay", { exact: true }).fill("400s");
   await form.getByLabel("Share (%)").fill("50");
   await button(page, "Add fault").click();
-  await shows(page, "#wrong-delay", "300 seconds at the most");
+  await shows(page, "#wrong-delay", "at most 300 seconds");
   await page.waitForFunction(() => document.activeElement.id === "field-delay");
   assert.equal(await form.getByLabel("Share (%)").inputValue(), "50");
   await form.getByLabel("Delay", { exact: true }).fill("250ms");
