@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use askama::Template;
 
 use super::html;
-use forewarn_api::Word;
+use forewarn_api::ResourceName;
 use forewarn_api_types::span::span;
 
 /// Errors by field.
@@ -121,10 +121,10 @@ impl<'a> Field<'a> {
     }
 }
 
-pub fn parse_name(text: &str) -> Result<Word, String> {
+pub fn parse_name(text: &str) -> Result<ResourceName, String> {
     match text {
         "" => Err("Enter a name.".into()),
-        text => Word::new(text.to_owned()).map_err(|problem| format!("{problem}.")),
+        text => ResourceName::new(text.to_owned()).map_err(|problem| format!("{problem}.")),
     }
 }
 

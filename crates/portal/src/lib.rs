@@ -1,4 +1,4 @@
-//! The web console. Pages are rendered on the server and kept current by one stream per page. There is no framework and no
+//! The web console. ChannelBody are rendered on the server and kept current by one stream per page. There is no framework and no
 //! build step; scripts and styles are embedded in the binary.
 //!
 //! ```text
@@ -64,7 +64,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderValue, Method, header};
 
-use forewarn_api::{ApiError, Service, check_door, is_api_path};
+use forewarn_api::{ApiError, Service, check_host_and_origin, is_api_path};
 use shared::Shared;
 
 /// The API, with state that the portal's pages share.
@@ -80,7 +80,7 @@ impl Portal {
     }
 }
 
-/// Pages call the API directly.
+/// ChannelBody call the API directly.
 impl Deref for Portal {
     type Target = Service;
 
@@ -134,7 +134,7 @@ pub async fn or_page(State(portal): State<Portal>, request: Request, next: Next)
     if !is_unknown_to_browser(&request) {
         return Ok(next.run(request).await);
     }
-    check_door(&request, portal.doors())?;
+    check_host_and_origin(&request, portal.addresses())?;
     Ok(Handler::call(page::get, request, portal).await)
 }
 
@@ -148,6 +148,6 @@ fn is_unknown_to_browser(request: &Request) -> bool {
 
 /// Refuses requests with a foreign `Host` or `Origin`.
 async fn check_request(State(portal): State<Portal>, request: Request, next: Next) -> Result<Response, ApiError> {
-    check_door(&request, portal.doors())?;
+    check_host_and_origin(&request, portal.addresses())?;
     Ok(next.run(request).await)
 }

@@ -25,7 +25,7 @@ use super::panel::{NotFound, Panel};
 use super::scene::Scene;
 use super::view::View;
 use super::visitor::{Form, Visitor};
-use forewarn_api::Pages;
+use forewarn_api::ChannelBody;
 
 /// Shortest interval between two updates, however busy the fleet is: people do not read faster.
 const UPDATE_INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ pub async fn open_stream(
     let Some(page) = query.get("page").and_then(|page| page::find(page)) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let permit = match portal.stream(visitor.principal()) {
+    let permit = match portal.acquire_stream() {
         Ok(permit) => permit,
         Err(refusal) => return refusal.into_response(),
     };
@@ -63,7 +63,7 @@ pub async fn open_stream(
     let feed = Feed { portal, visitor, page, messages, commits, views, name, since, sent: None, _permit: permit };
     tokio::spawn(feed.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    (headers, Body::new(Pages(body))).into_response()
+    (headers, Body::new(ChannelBody(body))).into_response()
 }
 
 /// Handles a page's report of what is on screen.

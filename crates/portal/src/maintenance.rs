@@ -20,7 +20,7 @@ use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, frame, html, words};
 use forewarn_access::Role;
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 const HERE: &str = "/maintenance";
 
@@ -263,7 +263,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     match ApiRequest::post("/maintenance", plan.body).send(&portal, &form.visitor).await {
         Ok(operation) if fields.is_for_one_machine() => Redirect::to(&landing_page(&operation, HERE)).into_response(),
         Ok(_) => Redirect::to(HERE).into_response(),
-        Err(Refused { status, message, .. }) => {
+        Err(CallError { status, message, .. }) => {
             (status, frame::render(&scene, HERE, &render(&scene, &fields), &message)).into_response()
         }
     }

@@ -20,7 +20,7 @@ use super::timeline::StageFilter;
 use super::visitor::Visitor;
 use super::{Portal, address, frame, words};
 use super::{event, group, hosts, machine, maintenance, overview, scale_set_wizard, test_kit};
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 /// Paths of the pages without a form of their own; those with one are in the route table.
 pub const PATHS: [&str; 5] = ["/", "/machines/{machine}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
@@ -128,7 +128,7 @@ pub fn find(here: &str) -> Option<Page> {
 }
 
 /// The page at `here`, with the message of a refused request above it.
-pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: Option<&Refused>) -> Response {
+pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: Option<&CallError>) -> Response {
     let scene = Scene::now(portal, visitor, RenderMode::Page);
     let content = match find(here) {
         Some(page) => page.render(&scene).await,

@@ -11,7 +11,7 @@ use super::visitor::Form;
 use super::{address, words};
 use forewarn_access::digest::digest_of;
 use forewarn_api::text::TEXT_CHARS_MAX;
-use forewarn_api::{When, any_group_named, machine_named};
+use forewarn_api::{When, find_any_group, find_machine};
 use forewarn_api_types::span::span_text;
 
 /// The contents of the fields, with their errors.
@@ -62,7 +62,7 @@ pub fn address_with(target: &str, name: &str) -> String {
 
 /// A name for a machine that the planner resolves to this machine.
 pub fn target_name(region: &Region, machine: &Machine) -> String {
-    match machine_named(region, &machine.name) {
+    match find_machine(region, &machine.name, None) {
         Ok(found) if found.id == machine.id && !machine.name.contains(SEPARATORS) => machine.name.to_string(),
         Ok(_) | Err(_) => machine.vm_id.to_string(),
     }
@@ -203,7 +203,7 @@ impl PlanFields {
             }
             "machine" => self.parse_machines(region),
             _ => {
-                let group = any_group_named(region, &self.name).map_err(|error| error.message)?;
+                let group = find_any_group(region, &self.name).map_err(|error| error.message)?;
                 Ok((Target::Group(group.id), json!({ "group": self.name })))
             }
         }
@@ -211,7 +211,7 @@ impl PlanFields {
 
     fn parse_machines(&self, region: &Region) -> Result<(Target, Value), String> {
         let names: Vec<&str> = self.names().collect();
-        let machines = names.iter().map(|name| machine_named(region, name).map(|machine| machine.id));
+        let machines = names.iter().map(|name| find_machine(region, name, None).map(|machine| machine.id));
         let machines: Result<Vec<_>, _> = machines.collect();
         Ok((Target::Machines(machines.map_err(|error| error.message)?), json!({ "machines": names })))
     }

@@ -85,7 +85,7 @@ impl<'r> Preview<'r> {
                 let describe = |machine: &&Machine| self.describe_trial(machine, action, TRIAL, &trial);
                 machines.iter().map(|machine| (machine.name.to_string(), describe(machine))).collect()
             }
-            Err(rejection) => vec![("Refused".into(), escape_html(rejection))],
+            Err(rejection) => vec![("CallError".into(), escape_html(rejection))],
         }
     }
 

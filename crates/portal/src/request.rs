@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Portal;
 use super::visitor::Visitor;
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 pub struct ApiRequest {
     method: Method,
@@ -30,8 +30,8 @@ impl ApiRequest {
         ApiRequest { method: Method::DELETE, path: path.into(), body: None }
     }
 
-    pub async fn send(self, portal: &Portal, visitor: &Visitor) -> Result<Value, Refused> {
-        portal.call(visitor.principal(), self.method, &self.path, self.body).await
+    pub async fn send(self, portal: &Portal, visitor: &Visitor) -> Result<Value, CallError> {
+        portal.client(visitor.principal()).call(self.method, &self.path, self.body).await
     }
 }
 

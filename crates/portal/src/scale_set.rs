@@ -19,7 +19,7 @@ use super::scene::Scene;
 use super::visitor::Form;
 use super::{address, frame, html, words};
 use forewarn_access::Role;
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 /// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl ScaleSetFields {
     }
 
     /// Adds the API's message to the field that it is about.
-    fn add_refusal(&mut self, form: &Form, refused: Refused) {
+    fn add_refusal(&mut self, form: &Form, refused: CallError) {
         let field = match (form.text("form"), refused.code.as_str()) {
             ("scale", _) => "capacity",
             (_, "TerminateNotificationOnSpot") => "notification",

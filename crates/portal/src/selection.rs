@@ -15,7 +15,7 @@ use super::scene::Scene;
 use super::visitor::Form;
 use super::{address, frame, html, plan, scale_set, words};
 use forewarn_access::Role;
-use forewarn_api::Refused;
+use forewarn_api::CallError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BulkAction {
@@ -63,34 +63,34 @@ pub fn render_buttons(scene: &Scene, group: &Group, here: &str) -> String {
 }
 
 /// Shows the confirmation page, or performs the action if it was confirmed.
-pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response, Refused> {
+pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response, CallError> {
     let group = address::find_group(scene.region(), back);
-    let group = group.ok_or_else(|| Refused::form("This group no longer exists."))?;
+    let group = group.ok_or_else(|| CallError::form("This group no longer exists."))?;
     let machines = selected_machines(scene, form)?;
     if form.text("act") == "plan" {
         let names: Vec<String> = machines.iter().map(|machine| plan::target_name(scene.region(), machine)).collect();
         return Ok(Redirect::to(&plan::address_with("machine", &names.join(","))).into_response());
     }
     let action = BULK_ACTIONS.into_iter().find(|action| action.name() == form.text("act"));
-    let action = action.ok_or_else(|| Refused::form("Unknown action. Reload the page and try again."))?;
+    let action = action.ok_or_else(|| CallError::form("Unknown action. Reload the page and try again."))?;
     if !form.is_checked("confirmed") {
         let confirmation = action.confirm(scene, group, &machines, form, back);
         return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
     }
     for (name, request) in action.requests(group, &machines) {
         let done = request.send(&scene.portal, &form.visitor).await;
-        done.map_err(|refused| Refused { message: format!("{name}: {}", refused.message), ..refused })?;
+        done.map_err(|refused| CallError { message: format!("{name}: {}", refused.message), ..refused })?;
     }
     Ok(Redirect::to(back).into_response())
 }
 
 /// The selected machines that still exist.
-fn selected_machines<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, Refused> {
+fn selected_machines<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, CallError> {
     let region = scene.region();
     let ids = form.all("machine").into_iter().filter_map(guid::parse);
     let machines = ids.filter_map(|id| region.machine(region.machine_by_vm_id(Guid(id))?)).map(|machine| &**machine);
     match machines.collect::<Vec<_>>() {
-        machines if machines.is_empty() => Err(Refused::form("Select at least one machine.")),
+        machines if machines.is_empty() => Err(CallError::form("Select at least one machine.")),
         machines => Ok(machines),
     }
 }

@@ -11,14 +11,14 @@ use super::request::{ApiRequest, landing_page};
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, address, frame, group, page, scale_set, selection, test_kit};
-use forewarn_api::{Refused, next_deadline};
+use forewarn_api::{CallError, next_deadline};
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {
     let back = address::check_own(form.text("back"));
     let done = match action_request(&portal, &form) {
         Ok(request) => request.send(&portal, &form.visitor).await,
-        Err(message) => Err(Refused::form(message)),
+        Err(message) => Err(CallError::form(message)),
     };
     match done {
         Ok(answer) => Redirect::to(&page_after(form.text("act"), &answer, &back)).into_response(),
@@ -41,7 +41,7 @@ pub async fn submit_scale_set(State(portal): State<Portal>, form: Form) -> Respo
     let back = address::check_own(form.text("back"));
     let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
     let Some((group, set)) = scale_set::find(scene.region(), &back) else {
-        let refused = Refused::form("This scale set no longer exists.");
+        let refused = CallError::form("This scale set no longer exists.");
         return page::render_at(&portal, &form.visitor, &back, Some(&refused)).await;
     };
     let fields = match scale_set::change(&scene, group, set, &form, &back).await {

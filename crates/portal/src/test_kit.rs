@@ -89,8 +89,8 @@ pub fn render(scene: &Scene, fields: &TestKitFields) -> PageContent {
     let fields = &fields.or_last(scene.portal.shared.last_scenario(&scene.visitor.cookie));
     let csrf = scene.visitor.session.csrf.as_str();
     let allowed = scene.visitor.has_role(Role::Owner);
-    let newest = scene.portal.runs().last().map(|run| run.id);
-    let runs = scene.portal.runs().into_iter().rev().map(|run| render_run(run, newest, csrf, allowed)).collect();
+    let newest = scene.portal.list_runs().last().map(|run| run.id);
+    let runs = scene.portal.list_runs().into_iter().rev().map(|run| render_run(run, newest, csrf, allowed)).collect();
     let scenarios = SHIPPED.iter().filter_map(|one| {
         let scenario = Scenario::parse(one.text).ok()?;
         Some((one.name, scenario.title, scenario.about))

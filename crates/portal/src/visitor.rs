@@ -44,7 +44,7 @@ impl FromRequestParts<Portal> for Visitor {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, portal: &Portal) -> Result<Visitor, Response> {
-        let found = read_cookie(&parts.headers, portal.doors().http).and_then(|cookie| {
+        let found = read_cookie(&parts.headers, portal.addresses().http).and_then(|cookie| {
             let session = portal.access().session(&cookie)?;
             Some(Visitor { session, cookie })
         });
@@ -111,7 +111,7 @@ fn read_cookie(headers: &HeaderMap, address: SocketAddr) -> Option<String> {
 
 /// The value of a `Set-Cookie` header that sets the session cookie, or removes it if there is no value.
 pub fn cookie_header(portal: &Portal, via: Option<Via>, value: Option<&str>) -> String {
-    let name = cookie_name(portal.doors().http);
+    let name = cookie_name(portal.addresses().http);
     let secure = if via == Some(Via::Https) { "; Secure" } else { "" };
     let age = if value.is_some() { SESSION_SECS } else { 0 };
     let value = value.unwrap_or_default();

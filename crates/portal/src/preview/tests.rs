@@ -348,7 +348,7 @@ fn actions_on_several_machines_are_previewed() {
         (
             "set web 2; listen web_0; stop web_1",
             "together restart web_0 web_1",
-            "Refused: Machine 'web_1' is not running. Start it first.",
+            "CallError: Machine 'web_1' is not running. Start it first.",
         ),
         (
             "set web 2; stop web_1",

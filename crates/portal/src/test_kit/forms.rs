@@ -9,8 +9,8 @@ use crate::field::{self, Control, Field, Problems, parse_number, parse_optional,
 use crate::html;
 use crate::request::ApiRequest;
 use crate::visitor::Form;
-use forewarn_api::Refused;
-use forewarn_api::scenario::{Scenario, shipped};
+use forewarn_api::CallError;
+use forewarn_api::scenario::{Scenario, find_shipped};
 use forewarn_api_types::span::span;
 use forewarn_metadata::faults::{DELAY_MAX, FaultError};
 
@@ -90,7 +90,7 @@ impl Default for TestKitFields {
 impl TestKitFields {
     /// With the text of a built-in scenario.
     pub fn from_query(query: &HashMap<String, String>) -> TestKitFields {
-        let found = query.get("scenario").and_then(|name| shipped(name));
+        let found = query.get("scenario").and_then(|name| find_shipped(name));
         TestKitFields {
             text: found.map_or_else(String::new, |found| found.text.to_owned()),
             ..TestKitFields::default()
@@ -148,7 +148,7 @@ impl TestKitFields {
     }
 
     /// Adds the API's message to the field that it is about.
-    pub fn add_refusal(&mut self, form: &str, refused: &Refused) {
+    pub fn add_refusal(&mut self, form: &str, refused: &CallError) {
         let of_machine = ["MachineNotFound", "AmbiguousName"].contains(&refused.code.as_str());
         let field = match (form, refused.target.as_str()) {
             ("scenario", "subject") => "subject",

@@ -130,7 +130,7 @@ function scroll(browser, fleet) {
     await page.goto(fleet.management + "/");
     await live(page);
     return page.evaluate(() => {
-      const last = () => document.querySelector("#scopes > .shelf:last-child .scope:last-child");
+      const last = () => document.querySelector("#scopes > .chunk:last-child .scope:last-child");
       const begun = performance.now();
       scrollTo(0, document.body.scrollHeight);
       return new Promise((resolve) => {
