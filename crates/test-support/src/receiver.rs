@@ -1,7 +1,5 @@
 //! A webhook receiver for tests: a small HTTP server with scripted responses that records deliveries.
 
-#![allow(dead_code, reason = "each test program uses its part of this")]
-
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

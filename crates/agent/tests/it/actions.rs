@@ -1,8 +1,6 @@
 //! Tests of the built-in actions: against real nginx, HAProxy and curl, a socket in place of journald, and scripts in
 //! place of systemctl and kubectl that record their arguments.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use crate::support::{Guest, PATIENCE, World, until};
 use forewarn_core::MachineId;
-use support::{Guest, TIMEOUT, World, until};
 
 /// Machine `web` with an agent that is watching.
 struct Case {

@@ -1,15 +1,13 @@
 //! Runs the commands of docs/agent.md in a shell and compares their output with the page.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use support::World;
+use crate::support::World;
 
-const PAGE: &str = include_str!("../../../docs/agent.md");
+const PAGE: &str = include_str!("../../../../docs/agent.md");
 
 /// Printed after the output of each command.
 const MARK: &str = "@@@ end of output @@@";

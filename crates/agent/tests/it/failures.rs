@@ -1,14 +1,13 @@
 //! Tests with failing services and invalid configurations, and of `forewarn-agent test`.
 
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use support::{Guest, World};
+use crate::support;
+use crate::support::{Guest, World};
 
 /// Service that sends the same response to every request until it is changed.
 struct Service {

@@ -1,13 +1,11 @@
 //! Tests of the agent against a Forewarn server: complete event lifecycles, with hooks that leave marks.
 
-mod support;
-
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::support::{Guest, World, exists, name, until};
 use forewarn_core::{Cause, EventKind, MachineId, Place, Plan, Request, Target, Timestamp};
 use forewarn_metadata::faults::{Kind, Life, NewFault};
-use support::{Guest, World, exists, name, until};
 
 #[test]
 fn a_restart_is_prepared_approved_and_restored() {

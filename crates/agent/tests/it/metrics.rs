@@ -1,11 +1,9 @@
 //! Tests of metrics and health, and of the agent's independence from them.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use support::{Guest, World, until};
+use crate::support::{Guest, World, until};
 
 /// Reads the address of the metrics from the log.
 fn metrics_address(guest: &Guest) -> String {

@@ -1,11 +1,9 @@
 //! `forewarn check` detects the bugs of handlers; `handlers/handler.py` has several to choose from.
 
-mod support;
-
 use std::path::Path;
 use std::process::Output;
 
-use support::{clean_command, text};
+use crate::support::{clean_command, text};
 
 const MARKS: &str = "--mark prepared=^prepared --mark restored=^restored";
 

@@ -1,11 +1,10 @@
 //! The binary as users run it: a server in one process, commands in others.
 
-mod support;
-
 use std::io::BufReader;
 use std::process::{Command, Stdio};
 
-use support::{Server, check, clean_command, document, expect, read_until, text, transcript};
+use crate::support;
+use crate::support::{Server, check, clean_command, document, expect, read_until, text, transcript};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 

@@ -1,11 +1,9 @@
 //! Shell completions and manual pages.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use support::{FOREWARN, clean_command, text};
+use crate::support::{FOREWARN, clean_command, text};
 
 /// The completions that bash offers for these words, the last of which can be incomplete.
 fn completed(words: &[&str]) -> BTreeSet<String> {

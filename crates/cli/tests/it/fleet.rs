@@ -1,9 +1,7 @@
 //! Commands for sets, services, hosts and machines, in every output format.
 
-mod support;
-
+use crate::support::{Server, check, text};
 use serde_json::Value;
-use support::{Server, check, text};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 

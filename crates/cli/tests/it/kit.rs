@@ -1,12 +1,11 @@
 //! Commands for testing handlers: faults, requests, waiting.
 
-mod support;
-
 use std::io::BufReader;
 use std::process::Stdio;
 
-use support::transcript;
-use support::{Server, check, document, expect, read_until, text};
+use crate::support;
+use crate::support::transcript;
+use crate::support::{Server, check, document, expect, read_until, text};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 

@@ -1,8 +1,6 @@
 //! `forewarn run`, as root and as an unprivileged user, with programs that do not know of it. The metadata address is
 //! used only in private networks.
 
-mod support;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::transcript::{self, lines_match};
-use support::{FOREWARN, Server, clean_command, document, text};
+use crate::support::transcript::{self, lines_match};
+use crate::support::{FOREWARN, Server, clean_command, document, text};
 
 const DOCUMENT: &str =
     "curl -sS -m 10 -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";

@@ -1,15 +1,14 @@
 //! Signing in from the command line: `forewarn az`, `forewarn ca` and `forewarn token issue`. No secret is ever logged.
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::support;
+use crate::support::{clean_command, read_until, text};
 use serde_json::Value;
-use support::{clean_command, read_until, text};
 
 /// A server with a data directory, HTTPS, and a trace log in a file.
 struct Guarded {

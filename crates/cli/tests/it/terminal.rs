@@ -1,8 +1,6 @@
 //! Output that only a terminal shows: the live view, the status line, colors. The terminal is a pseudo-terminal that the
 //! test reads.
 
-mod support;
-
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -11,9 +9,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::support;
+use crate::support::{Server, check};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
-use support::{Server, check};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 

@@ -1,10 +1,9 @@
 //! `forewarn webhook`: the transcripts in docs/webhooks.md, errors, and HTTPS receivers.
 
-mod support;
-
 use std::net::TcpListener;
 
-use support::{Server, check, document, transcript};
+use crate::support;
+use crate::support::{Server, check, document, transcript};
 
 #[test]
 fn the_transcripts_in_webhooks_md_are_true() {

@@ -1,13 +1,11 @@
 //! Tests of the clients against an in-memory Forewarn server with a manual clock.
 
-mod fake;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::FakeClock;
+use crate::fake::FakeClock;
 use forewarn_client::{
     AsyncClient, Change, Client, Endpoint, Error, Event, EventId, EventStatus, Options, Poll, Version,
 };

@@ -1,9 +1,7 @@
 //! The native API over real sockets, with a memory store and a manual clock: operations, the fleet, the clock, history and
 //! the change stream.
 
-mod api_support;
-
-use api_support::{NONE, START, Server, check, refused};
+use crate::api_support::{NONE, START, Server, check, refused};
 use serde_json::{Value, json};
 
 // --- operations and events -----------------------------------------------------------------------

@@ -1,10 +1,8 @@
 //! The parts of the native API for testing handlers, over real sockets: faults, recorded requests, waits.
 
-mod api_support;
-
 use std::thread;
 
-use api_support::{NONE, START, Server, check, refused};
+use crate::api_support::{NONE, START, Server, check, refused};
 use serde_json::{Value, json};
 
 const ID: &str = "C0FFEE00-0000-4000-8000-000000000001";

@@ -1,8 +1,6 @@
 //! Errors of the native API over real sockets: rejections by the rules, invalid requests, and missing authentication.
 
-mod api_support;
-
-use api_support::{Client, NONE, Server, check, refused, token_in};
+use crate::api_support::{Client, NONE, Server, check, refused, token_in};
 use serde_json::{Value, json};
 
 #[test]

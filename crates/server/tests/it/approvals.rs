@@ -1,10 +1,8 @@
 //! Approvals, and the limits of the metadata endpoint, over real sockets.
 
-mod support;
-
+use crate::support::*;
 use forewarn_core::*;
 use forewarn_server::*;
-use support::*;
 
 // --- POST ------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,10 @@
 //! The ARM API over real sockets, with a memory store and a manual clock: resource groups, machines, availability sets and
 //! long-running operations. Scale sets are in `arm_sets`.
 
-mod api_support;
-mod arm_support;
-
-use api_support::{NONE, Server, check};
-use arm_support::{
+use crate::api_support;
+use crate::api_support::{NONE, Server, check};
+use crate::arm_support;
+use crate::arm_support::{
     advance, arm, check_status, event_of, events, long, path, profile, raw, refused, send, server, status, vm_body,
 };
 use serde_json::json;

@@ -1,10 +1,8 @@
 //! Deployments of templates like those that clients send, and network resources.
 
-mod api_support;
-mod arm_support;
-
-use api_support::{NONE, Server, check};
-use arm_support::{advance, arm, check_status, instances, long, path, profile, refused, send, server};
+use crate::api_support::{NONE, Server, check};
+use crate::arm_support;
+use crate::arm_support::{advance, arm, check_status, instances, long, path, profile, refused, send, server};
 use serde_json::{Value, json};
 
 fn template(resources: Value, outputs: Value) -> Value {

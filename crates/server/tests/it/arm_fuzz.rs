@@ -1,11 +1,9 @@
 //! Random requests to the ARM API: each gets a success or an error in ARM's format, never an internal error, and the server
 //! stays available.
 
-mod api_support;
-mod arm_support;
-
-use api_support::{NONE, Server};
-use arm_support::{arm, path, raw, set_body};
+use crate::api_support::{NONE, Server};
+use crate::arm_support;
+use crate::arm_support::{arm, path, raw, set_body};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

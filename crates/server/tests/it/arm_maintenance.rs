@@ -1,10 +1,7 @@
 //! `Microsoft.Maintenance` in the ARM API: listing and approving scheduled events.
 
-mod api_support;
-mod arm_support;
-
-use api_support::{NONE, Server, check};
-use arm_support::{advance, arm, check_status, long, refused, server, set_body};
+use crate::api_support::{NONE, Server, check};
+use crate::arm_support::{advance, arm, check_status, long, refused, server, set_body};
 use serde_json::{Value, json};
 
 const EVENTS: &str = "providers/Microsoft.Maintenance/scheduledevents";

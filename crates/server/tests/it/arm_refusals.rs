@@ -1,10 +1,8 @@
 //! Errors of the ARM API: code, status and message, and that nothing has changed.
 
-mod api_support;
-mod arm_support;
-
-use api_support::{Client, NONE, Server};
-use arm_support::{SUBSCRIPTION, arm, raw, refused, send, server, set_body};
+use crate::api_support::{Client, NONE, Server};
+use crate::arm_support;
+use crate::arm_support::{SUBSCRIPTION, arm, raw, refused, send, server, set_body};
 use serde_json::{Value, json};
 
 #[test]

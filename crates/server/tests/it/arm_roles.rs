@@ -1,14 +1,12 @@
 //! Roles in the ARM API: every route of its table as a reader, an operator and an owner, over HTTP and HTTPS.
 
-mod api_support;
-mod arm_support;
-mod https;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use api_support::{Answer, Client, Server, open};
-use arm_support::path;
+use crate::api_support::{Answer, Client, Server, open};
+use crate::arm_support;
+use crate::arm_support::path;
+use crate::https;
 use forewarn_access::{AUDIENCE, Role, SignIn, Subject, TOKEN_SECS};
 use forewarn_arm::shapes;
 use forewarn_core::Settings;

@@ -1,11 +1,9 @@
 //! Scale sets in the ARM API, over real sockets with a manual clock: instances, actions, long-running operations and
 //! limits.
 
-mod api_support;
-mod arm_support;
-
-use api_support::{NONE, Server, check};
-use arm_support::{
+use crate::api_support::{NONE, Server, check};
+use crate::arm_support;
+use crate::arm_support::{
     advance, arm, check_status, event_of, events, instances, long, path, profile, raw, refused, server, set_body,
     status, vm_body,
 };

@@ -1,10 +1,7 @@
 //! Terminate notification in the ARM API: the documented sequence, and valid and invalid settings.
 
-mod api_support;
-mod arm_support;
-
-use api_support::{NONE, Server, check};
-use arm_support::{advance, arm, check_status, instances, long, profile, refused, server, set_body};
+use crate::api_support::{NONE, Server, check};
+use crate::arm_support::{advance, arm, check_status, instances, long, profile, refused, server, set_body};
 use serde_json::{Value, json};
 
 /// The Terminate events of a document: event id and machine.

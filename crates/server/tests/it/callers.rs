@@ -1,13 +1,11 @@
 //! Who is asking: listener, address, path, default, in this order.
 
-mod support;
-
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixListener;
 
+use crate::support::*;
 use forewarn_core::*;
 use forewarn_server::*;
-use support::*;
 
 const NAME: &str = "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
 

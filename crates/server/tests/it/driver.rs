@@ -1,15 +1,13 @@
 //! Drivers: how long simulated impacts last, and what the operator's executable is told.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::support::*;
 use forewarn_core::*;
 use forewarn_engine::*;
 use forewarn_server::*;
 use forewarn_store::HistoryQuery;
-use support::*;
 
 async fn ended(world: &World) -> forewarn_store::HistoryRow {
     let mut revisions = world.engine().subscribe();

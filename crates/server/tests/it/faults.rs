@@ -1,16 +1,14 @@
 //! Faults at the metadata endpoint over real sockets: what a handler sees of each, how they end, and what
 //! remains of them on record.
 
-mod support;
-
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use crate::support::*;
 use forewarn_core::{Guid, MachineId, Request};
 use forewarn_metadata::faults::*;
 use forewarn_metadata::requests::RequestSeen;
 use forewarn_server::{AddFaultError, Config, ListenAddress};
-use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 

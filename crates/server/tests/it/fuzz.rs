@@ -1,10 +1,8 @@
 //! Whatever bytes arrive at the metadata listener: an HTTP answer or a closed connection, no panic, and
 //! the next caller is served.
 
-mod support;
-
+use crate::support::*;
 use proptest::prelude::*;
-use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Sends the bytes, says that there are no more, and reads what comes until the connection is closed.

@@ -1,12 +1,10 @@
 //! The metadata endpoint over real sockets, point by point.
 
-mod support;
-
 use std::net::Ipv4Addr;
 
+use crate::support::*;
 use forewarn_core::*;
 use forewarn_server::*;
-use support::*;
 use tokio::io::AsyncWriteExt;
 
 // --- the life of an event -------------------------------------------------------------------------------

@@ -1,14 +1,12 @@
 //! The portal over sockets: signing in and out, CSRF tokens, the content of pages, escaping of names, and the stream.
 
-mod api_support;
-mod portal_support;
-
 use std::sync::mpsc::RecvTimeoutError;
 
-use api_support::{Answer, Client, NONE, Server, check};
+use crate::api_support;
+use crate::api_support::{Answer, Client, NONE, Server, check};
+use crate::portal_support::*;
 use forewarn_access::{Role, SignIn, Subject};
 use forewarn_server::Config;
-use portal_support::*;
 use serde_json::json;
 
 const PAGES: [&str; 7] =

@@ -1,12 +1,9 @@
 //! Actions in the portal: maintenance, hosts, policies, selected machines, the test kit. Each is previewed, performed, and refused
 //! with an error next to the field.
 
-mod api_support;
-mod portal_support;
-
-use api_support::{Answer, NONE, Server, check};
+use crate::api_support::{Answer, NONE, Server, check};
+use crate::portal_support::*;
 use forewarn_access::Role;
-use portal_support::*;
 use serde_json::{Value, json};
 
 /// A Uniform scale set whose first instance has a handler.

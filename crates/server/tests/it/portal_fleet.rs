@@ -1,13 +1,10 @@
 //! The overview of a large fleet: chunks near the viewport are rendered, the others are links; the timeline by event group; the
 //! stream sends changes to what is on screen, and nothing that the page already has.
 
-mod api_support;
-mod portal_support;
-
 use std::sync::mpsc;
 
-use api_support::{NONE, Server, check};
-use portal_support::{Browser, PATIENCE, await_html, between};
+use crate::api_support::{NONE, Server, check};
+use crate::portal_support::{Browser, PATIENCE, await_html, between};
 use serde_json::{Value, json};
 
 /// Event groups per chunk.

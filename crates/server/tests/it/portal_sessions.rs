@@ -1,13 +1,10 @@
 //! Portal sessions end with their credential: the token file, a client, or the key that signs tokens.
 
-mod api_support;
-mod portal_support;
-
 use std::path::Path;
 
-use api_support::{Client, Server, check};
+use crate::api_support::{Client, Server, check};
+use crate::portal_support::*;
 use forewarn_access::{AUDIENCE, CLIENTS_FILE, Role, SIGNING_KEY_FILE, SignIn, Subject, rotate_token};
-use portal_support::*;
 use serde_json::json;
 
 fn status(server: &Server, cookie: &Client) -> u16 {

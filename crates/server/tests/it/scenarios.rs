@@ -1,8 +1,6 @@
 //! Scenarios through the API on a manual clock: the built-in ones pass, and errors name their position.
 
-mod api_support;
-
-use api_support::{NONE, Server, check, refused};
+use crate::api_support::{NONE, Server, check, refused};
 use serde_json::{Value, json};
 
 fn begin(server: &Server, body: Value) -> u64 {

@@ -1,10 +1,8 @@
 //! Sign-in, tokens and roles.
 
-mod api_support;
-
 use std::path::Path;
 
-use api_support::{Answer, Client, Server, open, token_in};
+use crate::api_support::{Answer, Client, Server, open, token_in};
 use forewarn_access::{AUDIENCE, Role, SignIn, Subject, TOKEN_SECS, client_in};
 use forewarn_server::{Config, ManagementTls};
 use serde_json::{Value, json};

@@ -1,16 +1,14 @@
 //! The HTTPS listener: its certificate, the hosts and origins that it accepts, and its files.
 
-mod api_support;
-mod https;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 
-use api_support::{Answer, Client, Server, open};
+use crate::api_support::{Answer, Client, Server, open};
+use crate::https;
+use crate::https::authority_in;
 use forewarn_server::{Certificate, Config, ManagementTls, StoreChoice, start};
-use https::authority_in;
 
 /// A request over https by a client that trusts this authority and calls the server by this name.
 fn ask(server: &Server, authority: &str, name: &str, client: &Client, line: &str) -> Result<Answer, String> {

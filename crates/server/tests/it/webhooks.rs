@@ -1,16 +1,13 @@
 //! Webhooks over real sockets: deliveries, their order and repetition, and receivers that are down.
 
-mod api_support;
-mod receiver;
-
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use api_support::{NONE, START, Server, check, contains, open, refused};
+use crate::api_support::{NONE, START, Server, check, contains, open, refused};
 use forewarn_core::Timestamp;
 use forewarn_server::{ClockKind, Config, StoreChoice};
-use receiver::{Delivery, Receiver};
+use forewarn_test_support::{Delivery, Receiver};
 use serde_json::{Value, json};
 
 const A_REBOOT: [&str; 3] = ["Reboot Scheduled", "Reboot Started", "Reboot Completed"];

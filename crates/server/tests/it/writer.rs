@@ -1,18 +1,16 @@
 //! The single writer: what is answered is durable and visible, whatever the store does.
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::support::*;
 use forewarn_core::*;
 use forewarn_engine::*;
 use forewarn_server::*;
 use forewarn_store::faulty::{Fault, Faults, FaultyStore};
 use forewarn_store::{Attachment, Batch, CommitError, MemoryStore, Owner, Store, StoreError};
-use support::*;
 
 async fn faulty() -> (World, Faults) {
     let (store, faults) = FaultyStore::new(MemoryStore::new());

@@ -1,4 +1,4 @@
-//! The conformance suite. The tests of a store call [`run`]; `tests/conformance.rs` lists the stores of this
+//! The conformance suite. The tests of a store call [`run`]; `tests/it/conformance.rs` lists the stores of this
 //! crate and fails if an `impl Store` is missing.
 //!
 //! The suite is part of the library so that stores in other crates can run it.

@@ -49,7 +49,10 @@ fn every_store_is_tested() {
     assert!(stores.len() >= 3, "{stores:?}");
     for store in stores {
         let test = format!("fn {}_store()", store.trim_end_matches("Store").to_lowercase());
-        assert!(here.contains(&test), "{store} does not run the conformance suite: tests/conformance.rs has no {test}");
+        assert!(
+            here.contains(&test),
+            "{store} does not run the conformance suite: tests/it/conformance.rs has no {test}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! Data directories and archives of every version of the format must stay readable. They are in `fixtures/`,
 //! were written by that version, and contain the sample of the conformance suite.
 //!
-//! To create those of a new version: `FOREWARN_MAKE_FIXTURE=1 cargo test -p forewarn-store --test versions`.
+//! To create those of a new version: `FOREWARN_MAKE_FIXTURE=1 cargo test -p forewarn-store --test it versions::`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

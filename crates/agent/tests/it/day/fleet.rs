@@ -10,8 +10,8 @@ use forewarn_core::{
 use forewarn_metadata::faults::{Kind, NewFault};
 use forewarn_metadata::requests::RequestSeen;
 
-use crate::deck::{Fault, TIMEOUT};
-use crate::ledger::Ledger;
+use super::deck::{Fault, TIMEOUT};
+use super::ledger::Ledger;
 use crate::support::{Guest, World, event_id, name, until_or};
 
 pub const HOST: &str = "rack";

@@ -8,12 +8,12 @@
 mod deck;
 mod fleet;
 mod ledger;
-#[path = "../support/mod.rs"]
-mod support;
 
 use deck::{Dice, Hour, Incident, Moment};
 use fleet::{Fleet, Who};
 use forewarn_core::{Cause, EventKind, Request, Target};
+
+use crate::support;
 
 /// Default seed.
 const SEED: u64 = 5;
@@ -22,7 +22,7 @@ const SEED: u64 = 5;
 fn no_event_is_missed_and_no_hook_runs_twice_in_a_day_of_faults() {
     let seed = std::env::var("FOREWARN_DAY_SEED")
         .map_or(SEED, |text| text.parse().expect("FOREWARN_DAY_SEED must be a number"));
-    println!("repeat with FOREWARN_DAY_SEED={seed} cargo test -p forewarn-agent --test day");
+    println!("repeat with FOREWARN_DAY_SEED={seed} cargo test -p forewarn-agent --test it day::");
     let mut day = Day { fleet: Fleet::new(), events: 0 };
     for (number, hour) in deck::day(&mut Dice::new(seed)).into_iter().enumerate() {
         println!("hour {number}: {hour:?}");

@@ -1,7 +1,5 @@
 //! Test support: an in-process server with a manual clock, agents as child processes, and waiting for conditions.
 
-#![allow(dead_code)]
-
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;

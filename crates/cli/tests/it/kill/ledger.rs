@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-use crate::http::Answer;
-use crate::server::Server;
+use super::http::Answer;
+use super::server::Server;
 
 #[derive(Default)]
 pub struct Ledger {

@@ -6,8 +6,6 @@
 
 mod http;
 mod ledger;
-#[path = "../../../server/tests/receiver/mod.rs"]
-mod receiver;
 mod server;
 mod webhooks;
 mod worker;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::{self, Answer};
+use super::http::{self, Answer};
 
 /// Number of standalone machines `m0`…, and of machines in an availability set.
 pub const MACHINES: u64 = 6;

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::receiver::{Delivery, Receiver};
-use crate::server::{MACHINES, Server};
-use crate::{PATIENCE, Random};
+use super::server::{MACHINES, Server};
+use super::{PATIENCE, Random};
+use forewarn_test_support::{Delivery, Receiver};
 
 const KILLS: u64 = 20;
 

@@ -4,9 +4,9 @@ use std::sync::mpsc::Sender;
 
 use serde_json::json;
 
-use crate::Random;
-use crate::ledger::Ledger;
-use crate::server::{MACHINES, Server};
+use super::Random;
+use super::ledger::Ledger;
+use super::server::{MACHINES, Server};
 
 pub const COUNT: u64 = 4;
 

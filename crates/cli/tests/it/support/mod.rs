@@ -1,7 +1,5 @@
 //! A server per test, as a child process, and helpers that run commands against it.
 
-#![allow(dead_code, reason = "each test program uses its part of this")]
-
 pub mod transcript;
 
 use std::io::{BufRead, BufReader};

@@ -1,7 +1,5 @@
 //! A scripted service, and a clock that advances only when a client sleeps.
 
-#![allow(dead_code)]
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Mutex;

@@ -1,8 +1,6 @@
 //! A server for tests of the API, a client that sends exactly what it is told, and the one door,
 //! `check`, that says what is sent and what must be in the answer.
 
-#![allow(dead_code, reason = "each test program uses its part of this")]
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;

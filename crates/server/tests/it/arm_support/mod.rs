@@ -1,7 +1,5 @@
 //! The one door for tests of the ARM-shaped API: `arm` says what is sent and what must be in the answer.
 
-#![allow(dead_code, reason = "each test program uses its part of this")]
-
 use serde_json::{Value, json};
 
 use crate::api_support::{Answer, Client, NONE, Server, check, contains};

@@ -1,7 +1,5 @@
 //! A browser without JavaScript: signs in, requests pages, sends forms and reads the stream.
 
-#![allow(dead_code, reason = "each test program uses a part of this")]
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;

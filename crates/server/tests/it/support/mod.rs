@@ -1,7 +1,5 @@
 //! A server of its own for each test: in memory, on a clock that stands still, on ports that are free.
 
-#![allow(dead_code)]
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 

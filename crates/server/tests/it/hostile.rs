@@ -1,12 +1,10 @@
 //! Hostile guests: a guest can exhaust its own connections, held requests and rate, and nothing else.
 
-mod support;
-
 use std::net::Ipv4Addr;
 
 use forewarn_core::*;
 use forewarn_server::*;
-use support::*;
+use crate::support::*;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 

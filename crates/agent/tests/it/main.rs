@@ -1,0 +1,9 @@
+//! Tests of the agent as a process, against a server in this process.
+
+mod actions;
+mod day;
+mod docs;
+mod failures;
+mod lifecycle;
+mod metrics;
+mod support;

@@ -1,0 +1,13 @@
+//! Tests of the `forewarn` program as users run it.
+
+mod check;
+mod cli;
+mod completions;
+mod fleet;
+mod kill;
+mod kit;
+mod run;
+mod sign_in;
+mod support;
+mod terminal;
+mod webhooks;

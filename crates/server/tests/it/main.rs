@@ -1,0 +1,34 @@
+//! Tests of a whole server in this process: metadata endpoint, native API, ARM API, portal.
+
+mod api;
+mod api_kit;
+mod api_refusals;
+mod api_support;
+mod approvals;
+mod arm;
+mod arm_deployments;
+mod arm_fuzz;
+mod arm_maintenance;
+mod arm_refusals;
+mod arm_roles;
+mod arm_sets;
+mod arm_support;
+mod arm_terminate;
+mod callers;
+mod driver;
+mod faults;
+mod fuzz;
+mod hostile;
+mod https;
+mod metadata;
+mod portal;
+mod portal_decide;
+mod portal_fleet;
+mod portal_sessions;
+mod portal_support;
+mod scenarios;
+mod sign_in;
+mod support;
+mod tls;
+mod webhooks;
+mod writer;

@@ -1,0 +1,5 @@
+//! Tests of the stores: one conformance suite, archives and older versions of the files.
+
+mod archive;
+mod conformance;
+mod versions;

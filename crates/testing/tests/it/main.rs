@@ -1,0 +1,3 @@
+//! Tests of the in-process server, from the point of view of a handler.
+
+mod handler;
