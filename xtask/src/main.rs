@@ -1,34 +1,63 @@
-//! `cargo xtask`: the one door for people and CI.
+//! `cargo xtask`: the development commands, the same for people and for CI.
 //!
 //! ```text
-//! cargo xtask test           everything: format, lints, tidy, tests, optimised build, acceptance
-//! cargo xtask tidy           only the checks on the shape of the repository
-//! cargo xtask accept [NAME]  only the runs of other people's programs against ours
-//! cargo xtask accept azure --write   and writes what was seen to docs/compatibility.md
-//! cargo xtask accept portal --write  the same, and takes the screenshots in docs/portal anew
-//! cargo xtask sim [SEED]     the simulation of the rules: all seeds, or one with its trace
-//! cargo xtask planted        plants bugs in the rules and expects the simulation to find each
-//! cargo xtask package        Debian packages, in target/debian
-//! cargo xtask docs           the documentation as a website, in target/docs-site
-//! cargo xtask bench [NAME]   measures, side by side with a yardstick
+//! cargo xtask test           everything: format, lints, tidy, tests, release build, acceptance runs
+//! cargo xtask test --strict  the same, but whatever cannot run on this machine is a failure
+//! cargo xtask setup          installs what the tests need: Debian packages (as root) and downloads in a cache
+//! cargo xtask tidy           checks the structure and the language of the repository
+//! cargo xtask accept [NAME]  acceptance runs: third-party clients and the examples against the release build
+//! cargo xtask accept azure --write   also updates docs/compatibility.md
+//! cargo xtask accept portal --write  also updates the screenshots in docs/portal
+//! cargo xtask sim [SEED]     simulates the rules: all seeds, or one seed with its trace
+//! cargo xtask planted        plants bugs in the rules and expects the simulation to find each of them
+//! cargo xtask package        builds Debian packages in target/debian
+//! cargo xtask docs           builds the documentation as a website in target/docs-site
+//! cargo xtask bench [NAME]   measures performance against a reference
 //! ```
 
-use anyhow::{Result, bail};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
 
 mod accept;
 mod bench;
 mod docs;
+mod machine;
+mod needs;
 mod package;
 mod setup;
 mod sh;
 mod test;
 mod tidy;
 
-fn main() -> Result<()> {
+/// The exit code for "cannot run on this machine", as in Automake's test driver.
+const EXIT_SKIPPED: u8 = 77;
+
+fn main() -> ExitCode {
+    match search_sbin().and_then(|()| run()) {
+        Ok(code) => code,
+        Err(problem) if problem.is::<needs::Unavailable>() => {
+            eprintln!("skipped: {problem}");
+            ExitCode::from(EXIT_SKIPPED)
+        }
+        Err(problem) => {
+            eprintln!("error: {problem:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["test"] => test::run(),
+        ["test"] => return test::run(test::Strictness::from_environment()),
+        ["test", "--strict"] => return test::run(test::Strictness::Strict),
+        ["setup"] => test::install_prerequisites(),
+        ["build-tests"] => test::programs::build().map(drop),
+        ["run-tests"] => test::programs::run_all(),
+        ["run-tests", "kill"] => test::programs::run_only(test::programs::KILL),
         ["tidy"] => tidy::run(),
         ["accept", "azure", "--write"] => accept::azure::write(),
         ["accept", names @ ..] => accept::run(names),
@@ -43,7 +72,24 @@ fn main() -> Result<()> {
         ["package"] => package::run(),
         ["planted"] => sh::program("crates/core/planted/run.sh").run(),
         _ => bail!(
-            "usage: cargo xtask test | tidy | accept [NAME] | sim [SEED] | planted | package | docs | bench [NAME]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | package | docs | bench [NAME]"
         ),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Debian puts servers and `ip` where the `PATH` of ordinary users does not look. Starts this program again with a
+/// `PATH` that does, so that everything it runs inherits it.
+fn search_sbin() -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<_> = std::env::split_paths(&path).collect();
+    let missing: Vec<_> =
+        ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from).into_iter().filter(|dir| !dirs.contains(dir)).collect();
+    if missing.is_empty() {
+        return Ok(());
     }
+    dirs.extend(missing);
+    let mut again = Command::new(std::env::current_exe()?);
+    again.args(std::env::args_os().skip(1)).env("PATH", std::env::join_paths(dirs)?);
+    Err(again.exec()).context("cannot start xtask again")
 }

@@ -1,14 +1,15 @@
-//! Running other programs: says what runs, and fails when it fails.
+//! Runs other programs: prints what runs, and returns an error if it fails.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
 pub struct Sh(Command);
 
-/// A program, run in the repository's root.
+/// A program, run in the root of the repository.
 pub fn program(name: &str) -> Sh {
     let mut command = Command::new(name);
     command.current_dir(root());
@@ -16,7 +17,13 @@ pub fn program(name: &str) -> Sh {
 }
 
 pub fn cargo(arguments: &[&str]) -> Sh {
-    program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".into())).args(arguments)
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root());
+    Sh(command).args(arguments)
+}
+
+pub fn cargo_path() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 impl Sh {
@@ -26,7 +33,7 @@ impl Sh {
         self
     }
 
-    /// Runs it elsewhere, when it leaves files where it runs.
+    /// Runs the program in another directory.
     #[must_use]
     pub fn within(mut self, dir: &Path) -> Sh {
         self.0.current_dir(dir);
@@ -38,23 +45,35 @@ impl Sh {
         self
     }
 
-    /// Runs it with our output.
+    /// Prints the command, runs it, and prints how long it took.
     pub fn run(&mut self) -> Result<()> {
-        let line = self.line();
-        eprintln!("── {line}");
-        let begun = Instant::now();
-        let status = self.0.status().with_context(|| format!("cannot run {line}"))?;
-        ensure!(status.success(), "{line}: {status}");
-        eprintln!("   {:.1} s", begun.elapsed().as_secs_f32());
+        eprintln!("── {}", self.line());
+        let started = Instant::now();
+        self.run_silently()?;
+        eprintln!("   {:.1} s", started.elapsed().as_secs_f32());
         Ok(())
     }
 
-    /// Runs it quietly and returns what it printed.
+    /// Runs the program and prints nothing of its own.
+    pub fn run_silently(&mut self) -> Result<()> {
+        let line = self.line();
+        let status = self.0.status().with_context(|| format!("cannot run {line}"))?;
+        ensure!(status.success(), "{line}: {status}");
+        Ok(())
+    }
+
+    /// Returns the standard output. Standard error is shown only if the program fails.
     pub fn read(&mut self) -> Result<String> {
         let line = self.line();
         let output = self.0.output().with_context(|| format!("cannot run {line}"))?;
         ensure!(output.status.success(), "{line}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Returns the standard output, and shows standard error while the program runs.
+    pub fn read_stdout(&mut self) -> Result<String> {
+        self.0.stderr(Stdio::inherit());
+        self.read()
     }
 
     fn line(&self) -> String {
@@ -64,15 +83,15 @@ impl Sh {
 }
 
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace").to_path_buf()
 }
 
-/// Where `cargo` puts what it builds.
+/// The target directory of cargo.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Where the programs are that acceptance runs use: the optimised ones, unless `FOREWARN_ACCEPT_PROFILE` says `debug`.
+/// The directory of the programs that acceptance runs use: the release build, unless `FOREWARN_ACCEPT_PROFILE` is `debug`.
 pub fn built_dir() -> PathBuf {
     let profile = std::env::var("FOREWARN_ACCEPT_PROFILE");
     target().join(profile.as_deref().unwrap_or("release"))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::netns::{METADATA, Namespace, Network};
 use super::server::{Answer, Server, curl};
-use crate::setup;
+use crate::needs::Needs;
 
 /// The published query, to the letter.
 const QUERY: &str = "curl -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2017-03-01";
@@ -26,8 +26,13 @@ const MACHINE: &str = "web1";
 /// What the simulated driver takes for a Freeze, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[("iproute2", "ip"), ("curl", "curl"), ("hostname", "hostname"), ("util-linux", "setpriv")],
+    downloads: &[],
+};
+
 pub fn run() -> Result<()> {
-    setup::debian(&[("iproute2", "ip"), ("curl", "curl"), ("hostname", "hostname"), ("util-linux", "setpriv")])?;
     let network = Network::new(&[MACHINE])?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
     server.post("/machines", &json!({ "name": MACHINE, "addresses": [{ "ip": network.nodes[0].ip }] }))?;

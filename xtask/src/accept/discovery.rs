@@ -16,7 +16,8 @@ use super::daemon::Daemon;
 use super::netns::{BRIDGE, Namespace, Network, Node};
 use super::server::Server;
 use super::wait;
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::sh;
 
 const HOSTS: [&str; 3] = ["web1", "web2", "web3"];
 
@@ -39,8 +40,9 @@ const MOUNTS: &str = "mount -o remount,ro /sys && mount -t tmpfs tmpfs /run && m
 mkdir -p /var/lib/dhcp /run/systemd/network
 printf '[Match]\\nName=eth0\\n[Network]\\nDHCP=ipv4\\nLinkLocalAddressing=no\\n' > /run/systemd/network/eth0.network";
 
-pub fn run() -> Result<()> {
-    setup::debian(&[
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
         ("iproute2", "ip"),
         ("curl", "curl"),
         ("hostname", "hostname"),
@@ -49,7 +51,11 @@ pub fn run() -> Result<()> {
         ("dnsmasq-base", "dnsmasq"),
         ("isc-dhcp-client", "dhclient"),
         ("systemd", NETWORKD),
-    ])?;
+    ],
+    downloads: &[],
+};
+
+pub fn run() -> Result<()> {
     PORTS.into_iter().try_for_each(run_on)
 }
 

@@ -13,7 +13,8 @@ use super::agent::Agent;
 use super::netns::{METADATA, Network};
 use super::server::Server;
 use super::wait;
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::sh;
 
 const HOSTS: [&str; 3] = ["web1", "web2", "web3"];
 const LEADER: usize = 0;
@@ -23,8 +24,13 @@ const THIRD: usize = 2;
 /// What the simulated driver takes for a Reboot or a Redeploy, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[("iproute2", "ip"), ("curl", "curl"), ("hostname", "hostname"), ("util-linux", "setpriv")],
+    downloads: &[],
+};
+
 pub fn run() -> Result<()> {
-    setup::debian(&[("iproute2", "ip"), ("curl", "curl"), ("hostname", "hostname"), ("util-linux", "setpriv")])?;
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
     let mut fleet = Fleet::new(&network, &server)?;

@@ -7,10 +7,20 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::setup::Download;
+use crate::sh;
 
-const PYTEST: &str = "9.2.0";
-const PYYAML: &str = "6.0.3";
+const PYTEST: Download = Download::Python(&["pytest==9.2.0"]);
+const PYYAML: Download = Download::Python(&["PyYAML==6.0.3"]);
+
+pub const PYTEST_NEEDS: Needs = Needs { root: false, packages: &[("python3", "python3")], downloads: &[PYTEST] };
+
+pub const ACTIONS_NEEDS: Needs = Needs {
+    root: true,
+    packages: &[("iproute2", "ip"), ("curl", "curl"), ("python3", "/usr/bin/python3"), ("util-linux", "unshare")],
+    downloads: &[PYYAML],
+};
 
 const EXAMPLE: &str = "examples/pytest";
 const JOB: &str = "examples/github-actions/handler.yml";
@@ -19,14 +29,13 @@ const JOB: &str = "examples/github-actions/handler.yml";
 const RUNNER: &str = r#"ip link set lo up; for step; do echo "   · $step" | head -1; bash --noprofile --norc -eo pipefail -c "$step" || exit; done"#;
 
 pub fn pytest() -> Result<()> {
-    let program = setup::python("pytest", PYTEST)?.join("bin/pytest");
+    let program = PYTEST.path()?.join("bin/pytest");
     let copy = Copy::new()?;
     let mut pytest = sh::program(program.to_str().context("path")?).args(&["-q", "-W", "error"]).within(copy.path());
     pytest.env("PATH", &path()?).env("PYTHONDONTWRITEBYTECODE", "1").run()
 }
 
 pub fn actions() -> Result<()> {
-    setup::debian(&[("iproute2", "ip"), ("curl", "curl"), ("python3", "/usr/bin/python3"), ("util-linux", "unshare")])?;
     let steps = steps()?;
     ensure!(steps.len() >= 3, "the job has hardly any steps: {steps:?}");
     let copy = Copy::new()?;
@@ -43,7 +52,7 @@ pub fn actions() -> Result<()> {
 
 /// The scripts of the job that run anywhere.
 fn steps() -> Result<Vec<String>> {
-    let python = setup::python("PyYAML", PYYAML)?.join("bin/python");
+    let python = PYYAML.path()?.join("bin/python");
     let read = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
     let text = sh::program(python.to_str().context("path")?).args(&["-c", read, JOB]).read()?;
     let job: Value = serde_json::from_str(&text)?;

@@ -1,6 +1,7 @@
-//! Runs against the optimised programs: other people's, unchanged; the examples; fleets in network namespaces.
+//! Acceptance runs against the release build: unchanged third-party clients, the examples, fleets in network namespaces.
 
 mod agent;
+mod agent_actions;
 pub mod azure;
 mod curl;
 mod daemon;
@@ -19,49 +20,89 @@ mod schemathesis;
 mod server;
 mod wait;
 
+use std::time::Duration;
+
 use anyhow::{Result, bail, ensure};
 
-/// A run by its name.
-type Run = (&'static str, fn() -> Result<()>);
+use crate::needs::{Needs, Unavailable};
 
-const RUNS: &[Run] = &[
-    ("azure", azure::run),
-    ("curl", curl::run),
-    ("samples", samples::run),
-    ("fleet", fleet::run),
-    ("discovery", discovery::run),
-    ("pinning", pinning::run),
-    ("hostile", hostile::run),
-    ("package", package::run),
-    ("pacemaker", pacemaker::run),
-    ("run", run::run),
-    ("pytest", kit::pytest),
-    ("actions", kit::actions),
-    ("schemathesis", schemathesis::run),
-    ("portal", portal::run),
+/// One acceptance run.
+pub struct Run {
+    pub name: &'static str,
+    pub needs: &'static Needs,
+    /// Several times what the run takes on two cores.
+    pub deadline: Duration,
+    /// Parts of `cargo xtask test` that build what the run uses.
+    pub after: &'static [&'static str],
+    run: fn() -> Result<()>,
+}
+
+const fn run_of(name: &'static str, needs: &'static Needs, minutes: u64, run: fn() -> Result<()>) -> Run {
+    Run { name, needs, deadline: Duration::from_secs(minutes * 60), after: &["setup", "release"], run }
+}
+
+/// The longest ones first.
+pub const RUNS: &[Run] = &[
+    run_of("azure", &azure::NEEDS, 20, azure::run),
+    run_of("portal", &portal::NEEDS, 15, portal::run),
+    run_of("schemathesis", &schemathesis::NEEDS, 15, schemathesis::run),
+    run_of("package", &package::NEEDS, 10, package::run),
+    run_of("pacemaker", &pacemaker::NEEDS, 10, pacemaker::run),
+    Run { after: &["setup", "release", "build-tests"], ..run_of("samples", &samples::NEEDS, 10, samples::run) },
+    Run { after: &["setup", "build-tests"], ..run_of("agent-actions", &agent_actions::NEEDS, 10, agent_actions::run) },
+    run_of("discovery", &discovery::NEEDS, 10, discovery::run),
+    run_of("fleet", &fleet::NEEDS, 10, fleet::run),
+    run_of("pinning", &pinning::NEEDS, 10, pinning::run),
+    run_of("hostile", &hostile::NEEDS, 10, hostile::run),
+    run_of("run", &run::NEEDS, 10, run::run),
+    run_of("curl", &curl::NEEDS, 5, curl::run),
+    run_of("pytest", &kit::PYTEST_NEEDS, 5, kit::pytest),
+    run_of("actions", &kit::ACTIONS_NEEDS, 5, kit::actions),
 ];
 
-/// `--write` among the names: what a run keeps in the repository is written anew.
+/// `cargo xtask accept [NAME]...`. With `--write`, a run also updates the files that it keeps in the repository.
 pub fn run(arguments: &[&str]) -> Result<()> {
     let names: Vec<&str> = arguments.iter().copied().filter(|word| *word != portal::WRITE).collect();
-    let names = names.as_slice();
-    let known = |name: &&str| RUNS.iter().any(|(known, _)| known == name);
-    if let Some(name) = names.iter().find(|name| !known(name)) {
-        bail!(
-            "no acceptance run is called '{name}'; there are: {}",
-            RUNS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-        );
+    match names.as_slice() {
+        [name] => run_one(find(name)?),
+        _ => run_several(&names),
     }
-    let chosen: Vec<&Run> = RUNS.iter().filter(|(name, _)| names.is_empty() || names.contains(name)).collect();
-    let mut failed = 0;
-    for (name, run) in &chosen {
-        eprintln!("── accept {name}");
-        if let Err(problem) = run() {
-            eprintln!("   {name} failed: {problem:#}");
-            failed += 1;
+}
+
+fn find(name: &str) -> Result<&'static Run> {
+    match RUNS.iter().find(|run| run.name == name) {
+        Some(run) => Ok(run),
+        None => {
+            let names: Vec<&str> = RUNS.iter().map(|run| run.name).collect();
+            bail!("there is no acceptance run '{name}'; there are: {}", names.join(", "))
         }
     }
-    println!("{} passed, {failed} failed", chosen.len() - failed);
+}
+
+fn run_one(run: &Run) -> Result<()> {
+    eprintln!("── accept {}", run.name);
+    run.needs.meet()?;
+    (run.run)()
+}
+
+/// All runs when no names are given. Later runs start even if earlier ones fail.
+fn run_several(names: &[&str]) -> Result<()> {
+    names.iter().try_for_each(|name| find(name).map(drop))?;
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for run in RUNS.iter().filter(|run| names.is_empty() || names.contains(&run.name)) {
+        match run_one(run) {
+            Ok(()) => passed += 1,
+            Err(problem) if problem.is::<Unavailable>() => {
+                eprintln!("   {} skipped: {problem}", run.name);
+                skipped += 1;
+            }
+            Err(problem) => {
+                eprintln!("   {} failed: {problem:#}", run.name);
+                failed += 1;
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     ensure!(failed == 0, "{failed} acceptance runs failed");
     Ok(())
 }

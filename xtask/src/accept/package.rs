@@ -11,18 +11,24 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::wait;
+use crate::needs::Needs;
 use crate::package::{self, Packages};
-use crate::{setup, sh};
+use crate::sh;
 
-pub fn run() -> Result<()> {
-    setup::debian(&[
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
         ("binutils", "readelf"),
         ("curl", "curl"),
         ("iproute2", "ip"),
         ("lintian", "lintian"),
         ("systemd", "systemd-analyze"),
         ("util-linux", "setpriv"),
-    ])?;
+    ],
+    downloads: &[],
+};
+
+pub fn run() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let packages = package::build(&dir.path().join("first"))?;
     are_the_same_when_built_again(&packages, dir.path())?;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::netns::{METADATA, Namespace, Network};
 use super::server::Server;
-use crate::setup;
+use crate::needs::Needs;
 
 const HOSTS: [&str; 3] = ["web1", "web2", "web3"];
 
@@ -35,15 +35,20 @@ s.bind(('10.99.0.2', 67))
 s.sendto(b'offer', ('10.99.0.255', 68))
 ";
 
-pub fn run() -> Result<()> {
-    setup::debian(&[
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
         ("iproute2", "ip"),
         ("curl", "curl"),
         ("hostname", "hostname"),
         ("util-linux", "setpriv"),
         ("nftables", "nft"),
         ("python3", "python3"),
-    ])?;
+    ],
+    downloads: &[],
+};
+
+pub fn run() -> Result<()> {
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
     for (name, node) in HOSTS.iter().zip(&network.nodes) {

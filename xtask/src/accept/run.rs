@@ -10,9 +10,10 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::pacemaker::cluster::{self, Cluster};
-use super::pacemaker::{self, AZ};
+use super::pacemaker::{self, AZ, RESOURCE_AGENTS};
 use super::server::Server;
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::sh;
 
 /// The machine; the node of the cluster is called like this computer.
 const MACHINE: &str = "node-a";
@@ -31,9 +32,14 @@ enum User {
     Nobody,
 }
 
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[("curl", "curl"), ("python3", "/usr/bin/python3"), ("util-linux", "setpriv")],
+    downloads: &[RESOURCE_AGENTS],
+};
+
 pub fn run() -> Result<()> {
-    setup::debian(&[("curl", "curl"), ("python3", "/usr/bin/python3"), ("util-linux", "setpriv")])?;
-    let package = setup::unpacked("resource-agents")?;
+    let package = RESOURCE_AGENTS.path()?;
     pacemaker::check_unchanged(&package)?;
     let shared = Shared::new(&package)?;
     for user in [User::Root, User::Nobody] {

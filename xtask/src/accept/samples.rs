@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::netns::{METADATA, Namespace, Network};
 use super::server::Server;
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::sh;
 
 /// The guest that the samples run on, and its neighbour in the availability set: both see every event.
 const HOSTS: [&str; 2] = ["web1", "web2"];
@@ -24,9 +25,11 @@ const VERSIONS: [&str; 2] = ["2017-03-01", "2020-07-01"];
 const IMPACT_SECS: u64 = 600;
 
 const NEWTONSOFT: &str = "/usr/lib/cli/Newtonsoft.Json-5.0";
+const NEWTONSOFT_DLL: &str = "/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll";
 
-pub fn run() -> Result<()> {
-    setup::debian(&[
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
         ("iproute2", "ip"),
         ("curl", "curl"),
         ("jq", "jq"),
@@ -35,8 +38,12 @@ pub fn run() -> Result<()> {
         ("util-linux", "setpriv"),
         ("mono-mcs", "mcs"),
         ("mono-runtime", "mono"),
-        ("libnewtonsoft-json5.0-cil", &format!("{NEWTONSOFT}/Newtonsoft.Json.dll")),
-    ])?;
+        ("libnewtonsoft-json5.0-cil", NEWTONSOFT_DLL),
+    ],
+    downloads: &[],
+};
+
+pub fn run() -> Result<()> {
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
     server.post("/availability-sets", &json!({ "name": "web" }))?;

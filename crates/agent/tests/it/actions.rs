@@ -14,6 +14,7 @@ use std::thread;
 
 use crate::support::{Guest, PATIENCE, World, until};
 use forewarn_core::MachineId;
+use forewarn_test_support::{Need, can_run};
 
 /// Machine `web` with an agent that is watching.
 struct Case {
@@ -143,6 +144,9 @@ fn start_webhook(statuses: &'static [&'static str]) -> (String, Receiver<(String
 
 #[test]
 fn a_webhook_is_retried_and_its_secrets_are_on_no_command_line() {
+    if !can_run(&[Need::Program("curl")]) {
+        return;
+    }
     let (url, requests) = start_webhook(&["503 Busy", "429 Slow", "204 Fine"]);
     let case = Case::new(|guest| {
         let curl = write_fake(guest, "curl", "exec curl \"$@\"");
@@ -173,6 +177,9 @@ fn a_webhook_is_retried_and_its_secrets_are_on_no_command_line() {
 
 #[test]
 fn a_webhook_that_refuses_does_not_hold_the_approval() {
+    if !can_run(&[Need::Program("curl")]) {
+        return;
+    }
     let (url, requests) = start_webhook(&["404 No"]);
     let case = Case::new(|_| format!("[[action]]\nwebhook.url = '{url}'\n"));
     case.restart();
@@ -206,6 +213,9 @@ fn start_tls_proxy(dir: &Path, port: u16, address: &str) -> Daemon {
 
 #[test]
 fn a_webhook_over_https_requires_a_trusted_certificate() {
+    if !can_run(&[Need::Program("curl"), Need::Program("nginx"), Need::Program("openssl")]) {
+        return;
+    }
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
     let (url, requests) = start_webhook(&["204 Fine"]);
     let address = url.trim_start_matches("http://").split('/').next().unwrap();
@@ -277,6 +287,9 @@ fn start_nginx(dir: &Path, server: &str, is_ready: impl FnMut() -> Option<()>) -
 
 #[test]
 fn nginx_is_drained_and_restored() {
+    if !can_run(&[Need::Program("nginx")]) {
+        return;
+    }
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
     let _nginx = nginx(dir.path(), port);
     let (file, conf) = (dir.path().join("drain.d/drain.conf"), dir.path().join("nginx.conf"));
@@ -341,6 +354,9 @@ fn haproxy_status(socket: &Path, server: &str) -> String {
 
 #[test]
 fn a_haproxy_server_is_drained_and_restored() {
+    if !can_run(&[Need::Program("haproxy")]) {
+        return;
+    }
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port());
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let _haproxy = haproxy(dir.path(), port, server.local_addr().unwrap().port());

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::World;
+use forewarn_test_support::{Need, can_run};
 
 const PAGE: &str = include_str!("../../../../docs/agent.md");
 
@@ -70,6 +71,9 @@ impl Drop for Nginx<'_> {
 
 #[test]
 fn the_transcripts_of_the_page_are_correct() {
+    if !can_run(&[Need::Program("curl"), Need::Program("nginx")]) {
+        return;
+    }
     let world = World::new();
     let dir = tempfile::tempdir().unwrap();
     let bin = Path::new(env!("CARGO_BIN_EXE_forewarn-agent")).parent().unwrap();

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::support::{clean_command, text};
+use forewarn_test_support::{Need, can_run};
+
+/// The handler is a Python script.
+const PYTHON: &[Need] = &[Need::Program("python3")];
 
 const MARKS: &str = "--mark prepared=^prepared --mark restored=^restored";
 
@@ -30,6 +34,9 @@ fn check(options: &str, faults: &str, code: i32, expected: &[&str]) -> String {
 
 #[test]
 fn a_good_handler_passes_and_the_report_says_what_it_did() {
+    if !can_run(PYTHON) {
+        return;
+    }
     let out = check(
         &format!("{MARKS} --only user-reboot --only someone-else --only server-error --only cancelled-maintenance"),
         "",
@@ -50,6 +57,9 @@ fn a_good_handler_passes_and_the_report_says_what_it_did() {
 
 #[test]
 fn without_marks_the_report_lists_what_could_not_be_observed() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check(
         "--only user-reboot",
         "",
@@ -60,59 +70,92 @@ fn without_marks_the_report_lists_what_could_not_be_observed() {
 
 #[test]
 fn a_deletion_that_waits_for_another_is_a_case() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--only terminate-gate", "", 0, &["approved its own Terminate", "left another machine's Terminate alone"]);
     check("--only terminate-gate --profile never", "", 2, &["approve their own events"]);
 }
 
 #[test]
 fn a_handler_that_exits_on_an_error_fails() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--only server-error", "dies-of-errors", 4, &["exited (exit code 1)", "1 of 1 cases failed"]);
 }
 
 #[test]
 fn a_handler_that_never_polls_again_after_a_500_fails() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--only server-error", "gives-up", 4, &["stopped polling after faulty responses"]);
 }
 
 #[test]
 fn a_handler_that_approves_others_events_fails_unless_it_should() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--only someone-else", "approves-others", 4, &["approved another machine's Reboot"]);
     check("--profile all --only someone-else", "approves-others", 0, &["approved another machine's Reboot after"]);
 }
 
 #[test]
 fn a_handler_that_misses_the_end_fails() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check(&format!("{MARKS} --only user-reboot"), "misses-the-end", 4, &["did not restore after the end"]);
 }
 
 #[test]
 fn a_handler_that_polls_too_slowly_for_a_preempt_fails() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--only idle", "slow", 4, &["longer than the notice of a Preempt"]);
 }
 
 #[test]
 fn a_handler_that_crashes_on_an_unknown_type_fails() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--only unknown-type", "knows-all-types", 4, &["exited (exit code 1)"]);
 }
 
 #[test]
 fn a_handler_that_treats_304_as_an_error_fails() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--only user-reboot", "304-is-an-error", 4, &["exited (exit code 1)"]);
 }
 
 #[test]
 fn a_handler_that_approves_before_it_prepares_fails() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check(&format!("{MARKS} --only user-reboot"), "approves-first", 4, &["approved before preparing"]);
 }
 
 #[test]
 fn a_handler_that_never_approves_passes_only_where_that_is_meant() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check("--profile never --only hardware-failure", "never-approves", 0, &["left its own Reboot alone"]);
     check("--only cancelled-maintenance", "never-approves", 4, &["did not approve its own Freeze"]);
 }
 
 #[test]
 fn a_handler_with_wrong_requests_is_told_the_right_one() {
+    if !can_run(PYTHON) {
+        return;
+    }
     check(
         "--only user-reboot",
         "no-header",
@@ -129,6 +172,9 @@ fn a_handler_with_wrong_requests_is_told_the_right_one() {
 
 #[test]
 fn reports_are_written_as_json_and_junit_xml() {
+    if !can_run(PYTHON) {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let junit = dir.path().join("report.xml");
     let out = check(&format!("-o json --only someone-else --junit {}", junit.display()), "approves-others", 4, &[]);

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::support;
 use crate::support::{Server, check, clean_command, document, expect, read_until, text, transcript};
+use forewarn_test_support::{Need, can_run};
 
 const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 
@@ -438,6 +439,9 @@ fn watching_in_json_starts_with_open_events() {
 
 #[test]
 fn the_printed_curl_command_works_and_sigterm_stops_the_server() {
+    if !can_run(&[Need::Program("curl")]) {
+        return;
+    }
     let mut server = Server::start();
     let curl = server.announced.last().unwrap().strip_prefix("try").unwrap().trim().to_owned();
     let output = Command::new("bash").args(["-c", &curl]).output().unwrap();

@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 
 use crate::support::transcript::{self, lines_match};
 use crate::support::{FOREWARN, Server, clean_command, document, text};
+use forewarn_test_support::{Need, can_run};
+
+/// Every test of this file runs programs in a network of their own.
+const NEEDS: &[Need] =
+    &[Need::NetworkNamespaces, Need::Program("curl"), Need::Program("ip"), Need::Program("/usr/bin/python3")];
 
 const DOCUMENT: &str =
     "curl -sS -m 10 -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01";
@@ -111,6 +116,9 @@ const NOTICE: &str = "forewarn: management http://127.0.0.1:[..] (try: forewarn 
 
 #[test]
 fn a_program_reaches_the_metadata_endpoint_as_its_machine() {
+    if !can_run(NEEDS) {
+        return;
+    }
     for user in USERS {
         let forewarn = Forewarn::of(user);
         let name = "curl -sS -H Metadata:true \
@@ -133,6 +141,9 @@ fn the_transcripts_in_run_md_are_true() {
 
 #[test]
 fn the_private_network_has_no_route_out() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let script = "import socket\n\
         lines = open('/proc/net/route').read().splitlines()[1:]\n\
         print('routes', len(lines))\n\
@@ -151,6 +162,9 @@ fn the_private_network_has_no_route_out() {
 
 #[test]
 fn a_handler_sees_an_event_and_approves_it() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let handler = "import json, sys, time, urllib.request\n\
         url = 'http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01'\n\
         def ask(data=None):\n\
@@ -187,6 +201,9 @@ fn management(child: &mut Child) -> String {
 
 #[test]
 fn the_program_can_schedule_events_itself() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let forewarn = Forewarn::of(User::Unprivileged);
     let program = forewarn.program.display();
     let script = format!("{DOCUMENT} >/dev/null && {program} vm restart web_0 --no-wait && {DOCUMENT}");
@@ -196,6 +213,9 @@ fn the_program_can_schedule_events_itself() {
 
 #[test]
 fn an_event_can_be_scheduled_before_the_program_starts() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let scheduled =
         "{\"DocumentIncarnation\":2,\"Events\":[{[..]\"EventStatus\":\"Scheduled\",\"EventType\":\"Redeploy\"[..]";
     expect(&Forewarn::of(User::Unprivileged).sh("-q --schedule redeploy", DOCUMENT), 0, scheduled, "");
@@ -207,6 +227,9 @@ fn an_event_can_be_scheduled_before_the_program_starts() {
 
 #[test]
 fn evictions_and_deletions_can_be_scheduled_too() {
+    if !can_run(NEEDS) {
+        return;
+    }
     for (kind, seen) in [("preempt", "Preempt"), ("Terminate", "Terminate")] {
         let document = format!("{{\"DocumentIncarnation\":2,\"Events\":[[..]\"EventType\":\"{seen}\"[..]");
         expect(&Forewarn::of(User::Unprivileged).sh(&format!("-q --schedule {kind}"), DOCUMENT), 0, &document, "");
@@ -221,6 +244,9 @@ fn evictions_and_deletions_can_be_scheduled_too() {
 
 #[test]
 fn exit_codes_are_the_programs_own() {
+    if !can_run(NEEDS) {
+        return;
+    }
     for user in USERS {
         let forewarn = Forewarn::of(user);
         for code in [0, 1, 77] {
@@ -239,6 +265,9 @@ fn exit_codes_are_the_programs_own() {
 
 #[test]
 fn signals_reach_the_program() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let program = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n\
         print('ready', flush=True)\nsignal.pause()\n";
     for user in USERS {
@@ -254,6 +283,9 @@ fn signals_reach_the_program() {
 
 #[test]
 fn standard_input_reaches_the_program() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let forewarn = Forewarn::of(User::Unprivileged);
     let mut child = forewarn.command("-q", &["cat"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"one\ntwo\n").unwrap();
@@ -263,6 +295,9 @@ fn standard_input_reaches_the_program() {
 /// The program is the foreground process group of the terminal, gets Ctrl-C alone, and the server keeps running.
 #[test]
 fn the_terminal_belongs_to_the_program() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let program = "import os, signal, subprocess, sys\n\
         signal.signal(signal.SIGINT, signal.default_int_handler)\n\
         assert os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()\n\
@@ -292,6 +327,9 @@ fn the_terminal_belongs_to_the_program() {
 
 #[test]
 fn reach_makes_ports_of_the_host_reachable() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let outside = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = outside.local_addr().unwrap().port();
     let script = format!("curl -sS -m 10 http://127.0.0.1:{port}/");
@@ -309,6 +347,9 @@ fn reach_makes_ports_of_the_host_reachable() {
 
 #[test]
 fn nothing_keeps_running_after_the_program_is_killed() {
+    if !can_run(NEEDS) {
+        return;
+    }
     for user in USERS {
         let forewarn = Forewarn::of(user);
         let mut child = forewarn.command("", &["sh", "-c", "sleep 1000 & echo $!; wait"]).spawn().unwrap();
@@ -333,12 +374,18 @@ fn is_gone(pid: &str) -> bool {
 /// A shell that waits for all its children would otherwise wait forever.
 #[test]
 fn the_program_has_no_unexpected_children() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let program = "import os\ntry: os.wait()\nexcept ChildProcessError: print('none')\n";
     expect(&Forewarn::of(User::Unprivileged).run("-q", &["/usr/bin/python3", "-c", program]), 0, "none", "");
 }
 
 #[test]
 fn an_existing_server_can_be_used() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let server = Server::start();
     for name in ["web_1", "web_2"] {
         assert!(server.run(&format!("vm register {name} --no-address")).status.success());
@@ -400,6 +447,9 @@ fn errors_are_reported_before_the_program_runs() {
 /// Simulates forbidden namespaces by a limit of zero.
 #[test]
 fn a_system_without_namespaces_is_offered_alternatives() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let forbid = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
     let inner = Forewarn::of(User::Ours).command("", &["echo", "never"]);
     let mut outer = Command::new("unshare");
@@ -413,6 +463,9 @@ fn a_system_without_namespaces_is_offered_alternatives() {
 /// Runs in a private network.
 #[test]
 fn link_local_adds_and_removes_the_address() {
+    if !can_run(NEEDS) {
+        return;
+    }
     let script = r#"set -eu
         ip link set lo up
         set -- serve --memory --no-auth --link-local --metadata 127.0.0.1:0 --management 127.0.0.1:0 --log-level warn

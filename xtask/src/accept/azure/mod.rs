@@ -19,7 +19,8 @@ use self::script::{Chapter, Section, Step};
 use self::sdk::Script;
 use self::table::{Part, Row, Table};
 use super::netns::Namespace;
-use crate::setup;
+use crate::needs::Needs;
+use crate::setup::Download;
 
 const CHAPTERS: &[(&str, &str)] = &[
     ("sign-in", include_str!("chapters/sign-in.txt")),
@@ -31,6 +32,32 @@ const CHAPTERS: &[(&str, &str)] = &[
     ("machines", include_str!("chapters/machines.txt")),
     ("flexible", include_str!("chapters/flexible.txt")),
 ];
+
+/// Pinned, so that every run uses the same clients.
+const CLI_VERSION: &str = "2.91.0";
+/// About 400 MB.
+const CLI: Download = Download::Python(&["azure-cli==2.91.0"]);
+
+const SDK_PYTHON_PACKAGES: [&str; 3] =
+    ["azure-mgmt-compute==39.0.0", "azure-mgmt-maintenance==2.2.0b4", "azure-identity==1.27.0"];
+/// Newer than the SDK that the CLI includes, so in an environment of its own.
+const SDK_PYTHON: Download =
+    Download::Python(&[SDK_PYTHON_PACKAGES[0], SDK_PYTHON_PACKAGES[1], SDK_PYTHON_PACKAGES[2], "requests"]);
+
+const SDK_JAVASCRIPT_PACKAGE: &str = "@azure/arm-compute@24.1.0";
+const SDK_JAVASCRIPT: Download = Download::Node("azure-sdk", &[SDK_JAVASCRIPT_PACKAGE]);
+
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
+        ("curl", "curl"),
+        ("python3", "python3"),
+        ("util-linux", "setpriv"),
+        ("nodejs", "node"),
+        ("npm", "npm"),
+    ],
+    downloads: &[CLI, SDK_PYTHON, SDK_JAVASCRIPT],
+};
 
 /// Chapters that are played at once: the CLI needs a core while it starts, and waits otherwise.
 const AT_ONCE: usize = 3;
@@ -46,29 +73,22 @@ pub fn write() -> Result<()> {
 }
 
 fn run_and(table: Table) -> Result<()> {
-    setup::debian(&[
-        ("curl", "curl"),
-        ("python3", "python3"),
-        ("util-linux", "setpriv"),
-        ("nodejs", "node"),
-        ("npm", "npm"),
-    ])?;
     let namespace = Namespace::new("azure")?;
-    let cli = setup::azure_cli()?;
-    let (python, javascript) = (setup::azure_sdk_python()?, setup::azure_sdk_javascript()?);
+    let cli = CLI.path()?;
+    let (python, javascript) = (SDK_PYTHON.path()?, SDK_JAVASCRIPT.path()?);
     let mut problems = Vec::new();
     let mut parts = vec![play_all(&namespace, &cli, &mut problems)?];
     let sign_in = Script { name: "sign_in.py", interpreter: &python.join("bin/python"), modules: None };
     let sdk = Script { name: "sdk.py", ..sign_in };
     parts.push(run_all(
-        &format!("Azure SDK for Python: {}", setup::AZURE_SDK_PYTHON.join(", ")),
+        &format!("Azure SDK for Python: {}", SDK_PYTHON_PACKAGES.join(", ")),
         &[sign_in, sdk],
         &namespace,
         &mut problems,
     )?);
     let sdk = Script { name: "sdk.mjs", interpreter: Path::new("node"), modules: Some(&javascript) };
     parts.push(run_all(
-        &format!("Azure SDK for JavaScript: {}", setup::AZURE_SDK_JAVASCRIPT),
+        &format!("Azure SDK for JavaScript: {}", SDK_JAVASCRIPT_PACKAGE),
         &[sdk],
         &namespace,
         &mut problems,
@@ -104,7 +124,7 @@ fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error
             problems.extend(outcome.err().map(|problem| problem.context(format!("{name}: {}", section.title))));
         }
     }
-    Ok(Part { client: format!("Azure CLI {}", setup::AZURE_CLI), rows })
+    Ok(Part { client: format!("Azure CLI {}", CLI_VERSION), rows })
 }
 
 /// What became of a chapter's sections.

@@ -19,7 +19,9 @@ use self::cluster::Cluster;
 use super::netns::{METADATA, Network, Node};
 use super::server::Server;
 use super::wait;
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::setup::Download;
+use crate::sh;
 
 const HOSTS: [&str; 2] = ["sap-a", "sap-b"];
 const MACHINES: [&str; 2] = ["node-a", "node-b"];
@@ -29,18 +31,26 @@ const B: usize = 1;
 /// What the simulated driver takes for a Reboot or a Redeploy, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
+/// The Debian package with the agents.
+pub const RESOURCE_AGENTS: Download = Download::Unpacked("resource-agents");
+
 pub const AZ: &str = "azure-events-az";
 const CLASSIC: &str = "azure-events";
 
-pub fn run() -> Result<()> {
-    setup::debian(&[
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
         ("iproute2", "ip"),
         ("curl", "curl"),
         ("python3", "/usr/bin/python3"),
         ("util-linux", "nsenter"),
         ("hostname", "hostname"),
-    ])?;
-    let package = setup::unpacked("resource-agents")?;
+    ],
+    downloads: &[RESOURCE_AGENTS],
+};
+
+pub fn run() -> Result<()> {
+    let package = RESOURCE_AGENTS.path()?;
     check_unchanged(&package)?;
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;

@@ -5,33 +5,47 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::pacemaker;
-use crate::{setup, sh};
+use super::pacemaker::{self, RESOURCE_AGENTS};
+use crate::needs::Needs;
+use crate::setup::{self, Download};
+use crate::sh;
 
 /// Updates the screenshots in docs/portal.
 pub const WRITE: &str = "--write";
 
-const PLAYWRIGHT: &str = "playwright-core@1.65.0";
-const AXE: &str = "axe-core@4.14.0";
+const MODULES: Download = Download::Node("portal", &["playwright-core@1.65.0", "axe-core@4.14.0"]);
 
 /// Keeps screenshots in the repository small.
 const PICTURE_BYTES_MAX: u64 = 150_000;
 
+pub const NEEDS: Needs = Needs {
+    root: false,
+    packages: &[
+        ("chromium", "chromium"),
+        ("curl", "curl"),
+        ("fonts-dejavu-core", FONT),
+        ("nodejs", "node"),
+        ("npm", "npm"),
+        ("python3", "/usr/bin/python3"),
+        ("util-linux", "setpriv"),
+    ],
+    downloads: &[MODULES, RESOURCE_AGENTS],
+};
+
 /// Installs Chromium and the Node packages that drive and check it. Returns the directory of the packages.
 pub fn modules() -> Result<PathBuf> {
-    setup::debian(&[("chromium", "chromium"), ("fonts-dejavu-core", FONT)])?;
-    Ok(setup::node("portal", &[PLAYWRIGHT, AXE])?.join("node_modules"))
+    setup::debian(NEEDS.packages)?;
+    Ok(MODULES.path()?.join("node_modules"))
 }
 
 pub fn run() -> Result<()> {
-    setup::debian(&[("util-linux", "setpriv"), ("curl", "curl"), ("python3", "/usr/bin/python3")])?;
     let modules = modules()?;
     let program = sh::built_dir().join("forewarn");
     ensure!(program.exists(), "{} does not exist; run: cargo build --release --workspace --bins", program.display());
     let pictures = sh::root().join("docs/portal");
     let is_asked = std::env::args().any(|word| word == WRITE);
     let to = if is_asked { pictures.to_str().context("path")? } else { "" };
-    let package = setup::unpacked("resource-agents")?;
+    let package = RESOURCE_AGENTS.path()?;
     pacemaker::check_unchanged(&package)?;
     let arguments = [modules.to_str(), program.to_str(), Some(to), package.to_str()];
     let arguments: Vec<&str> = arguments.into_iter().map(|path| path.context("path")).collect::<Result<_>>()?;

@@ -7,10 +7,12 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::server::Server;
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::setup::Download;
+use crate::sh;
 
-/// Exact, so that a run today asks what a run asked yesterday.
-const VERSION: &str = "4.32.5";
+/// Pinned, so that every run sends the same requests.
+const SCHEMATHESIS: Download = Download::Python(&["schemathesis==4.32.5"]);
 const SEED: &str = "20170301";
 
 /// Test cases for each operation in each of its phases.
@@ -32,10 +34,14 @@ const CLOCK: &str = "/api/v1/clock";
 const KINDS: &[&str] =
     &["appeared", "approved", "audit", "ended", "machine-added", "machine-removed", "operation-ended", "started"];
 
+pub const NEEDS: Needs = Needs {
+    root: false,
+    packages: &[("curl", "curl"), ("python3", "python3"), ("util-linux", "setpriv")],
+    downloads: &[SCHEMATHESIS],
+};
+
 pub fn run() -> Result<()> {
-    setup::debian(&[("curl", "curl"), ("python3", "python3"), ("util-linux", "setpriv")])?;
-    let venv = setup::python("schemathesis", VERSION)?;
-    let program = venv.join("bin/schemathesis");
+    let program = SCHEMATHESIS.path()?.join("bin/schemathesis");
     let server = Server::start(&["--clock", "manual"])?;
     furnish(&server)?;
     let program = program.to_str().context("path")?;

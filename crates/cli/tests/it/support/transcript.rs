@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use forewarn_test_support::{Need, can_run};
+
 use super::{FOREWARN, Server};
 
 pub struct Step {
@@ -56,10 +58,13 @@ pub fn run_alone(name: &str, document: &str) {
 }
 
 fn run_steps(name: &str, document: &str, environment: &[(&str, &str)], change: impl Fn(&str) -> String) {
-    let directory = tempfile::tempdir().unwrap();
-    let mut shell = Shell::new(environment, directory.path());
     let steps = steps(document);
     assert!(!steps.is_empty(), "{name} has no transcripts");
+    if !can_run(&needs(&steps)) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut shell = Shell::new(environment, directory.path());
     for step in steps {
         let found = shell.run(&change(&step.typed));
         let matches = lines_match(&step.expected, &found);
@@ -72,6 +77,21 @@ fn run_steps(name: &str, document: &str, environment: &[(&str, &str)], change: i
             found.join("\n")
         );
     }
+}
+
+/// Programs that are typed and that not every machine has.
+fn needs(steps: &[Step]) -> Vec<Need> {
+    let is_typed = |text: &str| steps.iter().any(|step| step.typed.contains(text));
+    let mut needs = Vec::new();
+    for program in ["curl", "jq", "openssl", "python3"] {
+        if is_typed(&format!("{program} ")) {
+            needs.push(Need::Program(program));
+        }
+    }
+    if is_typed("forewarn run ") {
+        needs.push(Need::NetworkNamespaces);
+    }
+    needs
 }
 
 struct Shell {

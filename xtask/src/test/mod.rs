@@ -1,0 +1,90 @@
+//! `cargo xtask test`: everything that must hold, in two lanes that run at the same time.
+//!
+//! ```text
+//!  CPU lane      fmt ─▶ tidy ─▶ release ─▶ build-tests ─▶ tests ─▶ clippy
+//!                                  │            │
+//!  waiting lane  setup ────────────┴▶ accept …  └▶ kill
+//! ```
+//!
+//! A part starts when the parts it depends on are done and its lane is free. Each part is a process of its own with a
+//! log of its own and a deadline.
+
+mod lanes;
+mod prerequisites;
+pub mod programs;
+mod report;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::accept;
+use lanes::{Lane, Part};
+pub use prerequisites::install as install_prerequisites;
+
+/// Whether something that cannot run on this machine is skipped or is a failure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    Lenient,
+    Strict,
+}
+
+impl Strictness {
+    /// CI is strict: a machine that cannot run everything is not set up as it must be.
+    pub fn from_environment() -> Strictness {
+        if std::env::var("CI").as_deref() == Ok("true") { Strictness::Strict } else { Strictness::Lenient }
+    }
+}
+
+/// Fails the tests that would skip themselves; read by `forewarn-test-support`.
+const STRICT: &str = "FOREWARN_TEST_STRICT";
+
+pub fn run(strictness: Strictness) -> Result<ExitCode> {
+    let started = Instant::now();
+    if let Some(message) = prerequisites::message() {
+        println!("{message}\n");
+        if strictness == Strictness::Strict {
+            println!("stopped: nothing may be skipped with CI=true or --strict");
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    let results = lanes::run(&parts(strictness)?)?;
+    Ok(report::print(&results, started.elapsed(), strictness))
+}
+
+/// All parts, in the order in which each lane takes them.
+fn parts(strictness: Strictness) -> Result<Vec<Part>> {
+    let release = ["build", "--release", "--package", "forewarn-cli", "--package", "forewarn-agent", "--bins"];
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+    let mut parts = vec![
+        Part::cargo("fmt", Lane::Cpu, minutes(2), &["fmt", "--all", "--check"]),
+        Part::xtask("tidy", Lane::Cpu, minutes(2), &["tidy"])?,
+        Part::cargo("release", Lane::Cpu, minutes(20), &release),
+        Part::xtask("build-tests", Lane::Cpu, minutes(20), &["build-tests"])?,
+        Part::xtask("tests", Lane::Cpu, minutes(20), &["run-tests"])?.after(&["setup", "build-tests"]),
+        Part::cargo("clippy", Lane::Cpu, minutes(15), &clippy),
+        Part::xtask("setup", Lane::Waiting, minutes(20), &["setup"])?.even_if_skipped(),
+        Part::xtask("kill", Lane::Waiting, minutes(10), &["run-tests", "kill"])?.after(&["build-tests"]),
+    ];
+    for run in accept::RUNS {
+        let name = format!("accept {}", run.name);
+        parts.push(Part::xtask(&name, Lane::Waiting, run.deadline, &["accept", run.name])?.after(run.after));
+    }
+    for part in &mut parts {
+        if part.name() != "setup" {
+            part.env(crate::needs::INSTALL, "off".as_ref());
+        }
+        if !["setup", "build-tests"].contains(&part.name()) {
+            part.env(programs::LIST, programs::list_path().as_os_str());
+        }
+        if strictness == Strictness::Strict || part.name() == "accept agent-actions" {
+            part.env(STRICT, "1".as_ref());
+        }
+    }
+    Ok(parts)
+}
+
+const fn minutes(number: u64) -> Duration {
+    Duration::from_secs(number * 60)
+}
