@@ -1,4 +1,4 @@
-//! What a part of the tests needs of the machine, as data: root, Debian packages, and downloads kept in a cache.
+//! Requirements of the parts of the tests, as data: root, Debian packages, and downloads kept in a cache.
 //!
 //! A part whose needs cannot be met is skipped, not failed: [`Needs::meet`] returns [`Unavailable`] with the reason.
 

@@ -11,15 +11,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// A delivery that does not come in this time does not come.
+/// Time limit for a delivery.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Receiver {
     pub address: SocketAddr,
     deliveries: mpsc::Receiver<Delivery>,
-    /// Statuses of the next answers; 204 when there is none.
+    /// Statuses of the next responses; 204 if empty.
     answers: Arc<Mutex<VecDeque<u16>>>,
-    /// Held while answers are to wait.
+    /// Locked while responses must wait.
     gate: Arc<Mutex<()>>,
 }
 
@@ -63,7 +63,7 @@ impl Receiver {
         self.answers.lock().unwrap().extend(statuses);
     }
 
-    /// As often as it is tried: how often that is depends on the machine.
+    /// Answers all further attempts with this status. Their number depends on the speed of the machine.
     pub fn answer_always(&self, status: u16) {
         self.answer_next(&[status; 10_000]);
     }
@@ -109,7 +109,7 @@ impl Delivery {
         format!("{} {}", word("EventType"), word("EventStatus"))
     }
 
-    /// As the libraries of the specification do it.
+    /// Verifies the signature as the libraries of the Standard Webhooks specification do.
     #[track_caller]
     pub fn verify(&self, secret: &str) {
         let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The optimised `forewarn-agent` on a node: it can be killed and started again, and goes on with its state.
+//! `forewarn-agent` (release build) on a node. It can be killed and started again, and keeps its state.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,20 @@ pub struct Agent<'n> {
 }
 
 impl<'n> Agent<'n> {
-    /// With a directory of its own for what it leaves; it does not run yet.
+    /// An agent with a directory for its files. It does not run yet.
     pub fn new(namespace: &'n Namespace, dir: &Path) -> Result<Agent<'n>> {
         fs::create_dir_all(dir)?;
         Ok(Agent { namespace, dir: dir.to_owned(), variables: Vec::new(), running: None })
     }
 
-    /// A variable that its hooks see.
+    /// Sets an environment variable for its hooks.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &Path) -> Agent<'n> {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Starts it and waits until it has seen what is planned, so that its machine is listening.
+    /// Starts the agent and waits for its first poll, after which Scheduled Events are on for its machine.
     pub fn start_watching(&mut self, config: &Path, hooks: &Path) -> Result<()> {
         let before = self.count("; watching ");
         self.start(config, hooks)?;
@@ -39,9 +39,13 @@ impl<'n> Agent<'n> {
     }
 
     fn start(&mut self, config: &Path, hooks: &Path) -> Result<()> {
-        ensure!(self.running.is_none(), "it runs");
+        ensure!(self.running.is_none(), "the agent is already running");
         let program = sh::target().join("release/forewarn-agent");
-        ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
+        ensure!(
+            program.exists(),
+            "{} does not exist; build it: cargo build --release --workspace --bins",
+            program.display()
+        );
         let mut command = Daemon::command(self.namespace, program);
         command.arg("run").arg("--config").arg(config).arg("--hooks").arg(hooks);
         command.arg("--state").arg(self.dir.join("state"));
@@ -53,23 +57,23 @@ impl<'n> Agent<'n> {
         Ok(())
     }
 
-    /// As `kill -9` does.
+    /// Kills the agent with SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
-        self.running.take().map(drop).context("it does not run")
+        self.running.take().map(drop).context("the agent is not running")
     }
 
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// How many lines of the log have this.
+    /// Number of log lines that contain this text.
     pub fn count(&self, text: &str) -> usize {
         self.log().lines().filter(|line| line.contains(text)).count()
     }
 
     pub fn wait_for(&self, what: &str, is_there: impl Fn(&Agent) -> bool) -> Result<()> {
         wait::until(what, || Ok(is_there(self).then_some(())))
-            .with_context(|| format!("the agent said:\n{}", self.log()))
+            .with_context(|| format!("log of the agent:\n{}", self.log()))
     }
 
     fn log_path(&self) -> PathBuf {

@@ -1,5 +1,5 @@
-//! The published commands of Scheduled Events, word for word, on a guest that has nothing but
-//! http://169.254.169.254; and what the endpoint refuses.
+//! The commands from the Scheduled Events documentation, verbatim, on a guest that reaches only http://169.254.169.254;
+//! and the requests that the endpoint refuses.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -8,22 +8,22 @@ use super::netns::{METADATA, Namespace, Network};
 use super::server::{Answer, Server, curl};
 use crate::needs::Needs;
 
-/// The published query, to the letter.
+/// The documented query, verbatim.
 const QUERY: &str = "curl -H Metadata:true http://169.254.169.254/metadata/scheduledevents?api-version=2017-03-01";
 
-/// The published approval, to the letter.
+/// The documented approval, verbatim.
 const APPROVE: &str = r#"curl -H Metadata:true -X POST -d '{"DocumentIncarnation":"5", "StartRequests": [{"EventId": "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}]}' http://169.254.169.254/metadata/scheduledevents?api-version=2017-03-01"#;
 
-/// The id in it.
+/// The event ID in the documented approval.
 const EVENT: &str = "f020ba2e-3bc0-4c40-a10b-86575a9eabd5";
 
-/// Its body.
+/// The body of the documented approval.
 const APPROVAL: &str =
     r#"{"DocumentIncarnation":"5", "StartRequests": [{"EventId": "f020ba2e-3bc0-4c40-a10b-86575a9eabd5"}]}"#;
 
 const MACHINE: &str = "web1";
 
-/// What the simulated driver takes for a Freeze, on the server's clock.
+/// How long the simulated driver takes for a Freeze, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
 pub const NEEDS: Needs = Needs {
@@ -37,9 +37,9 @@ pub fn run() -> Result<()> {
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
     server.post("/machines", &json!({ "name": MACHINE, "addresses": [{ "ip": network.nodes[0].ip }] }))?;
     let guest = Guest { server: &server, namespace: &network.nodes[0].namespace };
-    guest.asks_before_anything_happens()?;
-    guest.is_refused_what_the_original_refuses()?;
-    guest.approves_word_for_word()?;
+    guest.sees_an_empty_document()?;
+    guest.gets_the_same_refusals_as_in_azure()?;
+    guest.approves_with_the_documented_command()?;
     server.stop()
 }
 
@@ -49,7 +49,7 @@ struct Guest<'n> {
 }
 
 impl Guest<'_> {
-    fn asks_before_anything_happens(&self) -> Result<()> {
+    fn sees_an_empty_document(&self) -> Result<()> {
         let answer = self.curl("?api-version=2017-03-01", &["-H", "Metadata:true"])?;
         ensure!(answer.status == 200, "{answer:?}");
         ensure!(answer.body == r#"{"DocumentIncarnation":1,"Events":[]}"#, "{answer:?}");
@@ -60,7 +60,7 @@ impl Guest<'_> {
         Ok(())
     }
 
-    fn is_refused_what_the_original_refuses(&self) -> Result<()> {
+    fn gets_the_same_refusals_as_in_azure(&self) -> Result<()> {
         let metadata = ["-H", "Metadata:true"];
         let cases: &[(&str, &[&str], u16)] = &[
             ("?api-version=2017-03-01", &[], 400),
@@ -89,7 +89,7 @@ impl Guest<'_> {
         Ok(())
     }
 
-    fn approves_word_for_word(&self) -> Result<()> {
+    fn approves_with_the_documented_command(&self) -> Result<()> {
         self.server.schedule(&json!({ "machine": MACHINE }), "Freeze", Some(EVENT))?;
         let event = self.only_event()?;
         let keys: Vec<&String> = event.as_object().context("not an object")?.keys().collect();
@@ -102,7 +102,7 @@ impl Guest<'_> {
 
         for _twice in 0..2 {
             let said = self.type_in(APPROVE)?;
-            ensure!(said.is_empty(), "the approval was answered: {said}");
+            ensure!(said.is_empty(), "the approval has a response body: {said}");
         }
         let event = self.only_event()?;
         ensure!(event["EventStatus"] == "Started" && event["NotBefore"] == "", "{event}");
@@ -125,7 +125,7 @@ impl Guest<'_> {
         Ok(serde_json::from_str(&self.type_in(QUERY)?)?)
     }
 
-    /// As a person does, in a shell on the guest.
+    /// Runs a line in a shell on the guest.
     fn type_in(&self, line: &str) -> Result<String> {
         self.namespace.read("sh", &["-c", line])
     }

@@ -1,5 +1,5 @@
-//! A program that goes on in a namespace until it is killed, and its log. It ends with the value, and with us if we
-//! are killed.
+//! A program that runs in a namespace until it is killed, and its log. It ends when the value is dropped, and when this
+//! process is killed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// The program is `setpriv`, until it has seen to it that it ends with us.
+    /// A command for [`Daemon::start`]: `setpriv` makes the program end with this process.
     pub fn command(namespace: &Namespace, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = namespace.command("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program);
         command
     }
 
-    /// Everything that it says goes to the end of the log.
+    /// Starts the program and appends its output to the log.
     pub fn start(mut command: Command, log: &Path) -> Result<Daemon> {
         let file = File::options().create(true).append(true).open(log)?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
@@ -31,18 +31,18 @@ impl Daemon {
         Ok(Daemon { child, log: log.to_owned() })
     }
 
-    /// Waits until it has said this.
+    /// Waits until the log contains this text.
     pub fn wait_for(&mut self, text: &str) -> Result<()> {
         let said = wait::until(&format!("'{text}'"), || {
             self.check_runs()?;
             Ok(self.log().contains(text).then_some(()))
         });
-        said.with_context(|| format!("it said:\n{}", self.log()))
+        said.with_context(|| format!("log:\n{}", self.log()))
     }
 
     pub fn check_runs(&mut self) -> Result<()> {
         let ended = self.child.try_wait()?;
-        ensure!(ended.is_none(), "it ended by itself:\n{}", self.log());
+        ensure!(ended.is_none(), "the program ended by itself:\n{}", self.log());
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
-    /// As `kill -9` does.
+    /// Kills the program with SIGKILL.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

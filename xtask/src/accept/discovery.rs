@@ -1,8 +1,8 @@
-//! Guests outside a virtual network: dnsmasq hands out option 245 with `examples/bridge/dnsmasq.conf`, and agents
-//! find the endpoint by it: in the lease files of dhclient and systemd-networkd, and by asking themselves.
+//! Discovery by guests outside a virtual network: dnsmasq sends DHCP option 245 with `examples/bridge/dnsmasq.conf`, and
+//! agents use it to find the endpoint: from lease files of dhclient and systemd-networkd, and with a DHCP request.
 //!
-//! The endpoint is on the bridge's own address, behind either port that clients try; 169.254.169.254 leads nowhere.
-//! `examples/bridge/pin-guests.nft` is in force: it lets guests ask.
+//! The endpoint listens on the bridge's own address, on one of the two ports that clients try; 169.254.169.254 is
+//! unreachable. The rules of `examples/bridge/pin-guests.nft` are loaded, and must let these requests through.
 
 use std::fs;
 use std::path::Path;
@@ -21,12 +21,12 @@ use crate::sh;
 
 const HOSTS: [&str; 3] = ["web1", "web2", "web3"];
 
-/// The published samples disagree about the port, so clients try one after the other.
+/// The published samples use different ports, so clients try both.
 const PORTS: [u16; 2] = [80, 8080];
 
 const NETWORKD: &str = "/lib/systemd/systemd-networkd";
 
-/// What dhclient runs when it has a lease. The usual script would also set routes and names.
+/// The script that dhclient runs when it has a lease. The usual one also sets routes and name servers.
 const TAKE_ADDRESS: &str = "#!/bin/sh
 case $reason in
     PREINIT) ip link set $interface up ;;
@@ -34,8 +34,8 @@ case $reason in
 esac
 ";
 
-/// Directories of this computer's DHCP clients are none of the guest's. Where `/sys` can only be read,
-/// systemd-networkd does not wait for a udev that is not there.
+/// Hides the files of this machine's DHCP clients from the guest. With a read-only `/sys`, systemd-networkd does not
+/// wait for udev, which does not run there.
 const MOUNTS: &str = "mount -o remount,ro /sys && mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib
 mkdir -p /var/lib/dhcp /run/systemd/network
 printf '[Match]\\nName=eth0\\n[Network]\\nDHCP=ipv4\\nLinkLocalAddressing=no\\n' > /run/systemd/network/eth0.network";
@@ -70,7 +70,7 @@ fn run_on(port: u16) -> Result<()> {
     let mut dnsmasq = start_dnsmasq(&network.cloud, dir.path())?;
     let trial = Trial { server: &server, dir: &dir, port };
     let ran = trial.find_in_every_way(&network);
-    ran.with_context(|| format!("dnsmasq said:\n{}", dnsmasq.log()))?;
+    ran.with_context(|| format!("log of dnsmasq:\n{}", dnsmasq.log()))?;
     dnsmasq.check_runs()?;
     network.check_no_way_out()?;
     server.stop()
@@ -98,7 +98,7 @@ impl Trial<'_> {
         for node in &network.nodes {
             node.namespace.read("sh", &["-ec", MOUNTS])?;
         }
-        // A client that runs holds the port that agents ask from; each is gone before the agent comes.
+        // A running DHCP client occupies the port that the agent needs, so it ends before the agent starts.
         drop(self.dhclient(dhclient)?);
         self.agent_finds_it(HOSTS[0], dhclient, "", "from /var/lib/dhcp/dhclient.eth0.leases")?;
         let client = self.networkd(networkd)?;
@@ -130,11 +130,11 @@ impl Trial<'_> {
             client.check_runs()?;
             Ok(node.namespace.ip(&["address", "show", "dev", "eth0"])?.contains(&address).then_some(()))
         });
-        waited.with_context(|| format!("the DHCP client said:\n{}", client.log()))?;
+        waited.with_context(|| format!("log of the DHCP client:\n{}", client.log()))?;
         Ok(client)
     }
 
-    /// Which says where it is from, or how that begins.
+    /// `origin` is the start of what the agent logs about where it found the endpoint.
     fn agent_finds_it(&self, name: &str, node: &Node, config: &str, origin: &str) -> Result<()> {
         let dir = self.dir.path().join(name);
         let mut agent = Agent::new(&node.namespace, &dir)?;
@@ -144,14 +144,18 @@ impl Trial<'_> {
         agent.start_watching(&config_path, &hooks)?;
         let port = if self.port == 80 { String::new() } else { format!(":{}", self.port) };
         let found = format!("the service is at http://{BRIDGE}{port} ({origin}");
-        ensure!(agent.count(&found) == 1, "{found:?} is not what the agent said:\n{}", agent.log());
-        ensure!(agent.count(&format!("this machine is {name}; ")) == 1, "it is another machine:\n{}", agent.log());
+        ensure!(agent.count(&found) == 1, "{found:?} is not in the log of the agent:\n{}", agent.log());
+        ensure!(
+            agent.count(&format!("this machine is {name}; ")) == 1,
+            "the agent reports another machine:\n{}",
+            agent.log()
+        );
         self.approves(name, &agent)?;
         eprintln!("   {name}: {found})");
         Ok(())
     }
 
-    /// What was found is the service, and it knows who is asking.
+    /// The endpoint that was found is the right one and knows which machine is calling.
     fn approves(&self, name: &str, agent: &Agent) -> Result<()> {
         let event = self.server.schedule(&json!({ "machine": name }), "Freeze", None)?;
         agent.wait_for("the approval", |agent| agent.count(&format!("event {event}: approved")) == 1)?;

@@ -1,7 +1,7 @@
 //! Three agents in one availability set, with the files of `examples/leader`, each in its own namespace on a
-//! bridge: one answers for all; one reboots; the leader is dead.
+//! bridge. Three cases: the leader approves for all, one machine reboots, the leader is down.
 //!
-//! The server's clock stands, at the real time where it began, because agents compare `NotBefore` with theirs.
+//! The server's manual clock starts at the real time, because agents compare `NotBefore` with their own clock.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ const LEADER: usize = 0;
 const SECOND: usize = 1;
 const THIRD: usize = 2;
 
-/// What the simulated driver takes for a Reboot or a Redeploy, on the server's clock.
+/// How long the simulated driver takes for a Reboot or a Redeploy, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
 pub const NEEDS: Needs = Needs {
@@ -34,7 +34,7 @@ pub fn run() -> Result<()> {
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &["--clock", "manual"])?;
     let mut fleet = Fleet::new(&network, &server)?;
-    let ran = fleet.go_through_everything();
+    let ran = fleet.run_all_cases();
     ran.with_context(|| fleet.logs())?;
     network.check_no_way_out()?;
     drop(fleet);
@@ -65,16 +65,16 @@ impl<'n> Fleet<'n> {
         Ok(Fleet { server, agents, config: example.join("agent.toml"), hooks: example.join("hooks"), dir })
     }
 
-    fn go_through_everything(&mut self) -> Result<()> {
+    fn run_all_cases(&mut self) -> Result<()> {
         for machine in 0..HOSTS.len() {
             self.start(machine)?;
         }
-        self.one_answers_for_all()?;
-        self.one_reboots(SECOND)?;
-        self.the_leader_is_dead()
+        self.leader_approves_for_all()?;
+        self.one_machine_reboots(SECOND)?;
+        self.leader_is_down()
     }
 
-    fn one_answers_for_all(&self) -> Result<()> {
+    fn leader_approves_for_all(&self) -> Result<()> {
         let approvals = self.server.approvals()?;
         let event = self.server.schedule(&json!({ "group": "web" }), "Redeploy", None)?;
         self.wait_until_started(&event)?;
@@ -85,12 +85,12 @@ impl<'n> Fleet<'n> {
         self.end(&event)?;
         self.check_restored(&event, &HOSTS)?;
         self.check_approved(&event, LEADER, approvals)?;
-        eprintln!("   web1 answered for all three, once all were ready");
+        eprintln!("   web1 approved for all three machines once all were ready");
         Ok(())
     }
 
-    /// It is killed when its machine goes down, comes up before the event is over, and once more after it.
-    fn one_reboots(&mut self, machine: usize) -> Result<()> {
+    /// The agent is killed when its machine goes down, starts before the event is finished, and once more afterwards.
+    fn one_machine_reboots(&mut self, machine: usize) -> Result<()> {
         let (name, approvals) = (HOSTS[machine], self.server.approvals()?);
         let event = self.server.schedule(&json!({ "machine": name }), "Reboot", None)?;
         self.wait_until_started(&event)?;
@@ -102,13 +102,13 @@ impl<'n> Fleet<'n> {
         self.check_restored(&event, &[name])?;
         ensure!(self.agents[machine].count(&prepared(name, &event)) == 1, "{name} prepared more than once");
         self.check_approved(&event, machine, approvals)?;
-        eprintln!("   {name} was killed twice and came back: restored once, approved once");
+        eprintln!("   {name} was killed twice: restored once, approved once");
         Ok(())
     }
 
-    fn the_leader_is_dead(&mut self) -> Result<()> {
+    fn leader_is_down(&mut self) -> Result<()> {
         self.agents.iter_mut().try_for_each(Agent::kill)?;
-        // Only the second: the third's turn is minutes away, however slow this computer is.
+        // Only for the second machine: the third machine's turn stays minutes away, however slow this machine is.
         let config = with_short_turns(&self.config, self.dir.path())?;
         self.agents[SECOND].start_watching(&config, &self.hooks)?;
         self.start(THIRD)?;
@@ -118,9 +118,12 @@ impl<'n> Fleet<'n> {
         self.start(LEADER)?;
         self.end(&event)?;
         self.check_restored(&event, &HOSTS)?;
-        ensure!(self.agents[LEADER].count(&prepared(HOSTS[LEADER], &event)) == 0, "web1 was not there to prepare");
+        ensure!(
+            self.agents[LEADER].count(&prepared(HOSTS[LEADER], &event)) == 0,
+            "web1 was down and must not have prepared"
+        );
         self.check_approved(&event, SECOND, approvals)?;
-        eprintln!("   web1 was dead: web2 answered, and web1 came back with the others");
+        eprintln!("   web1 was down: web2 approved, and web1 restored with the others");
         Ok(())
     }
 
@@ -142,16 +145,19 @@ impl<'n> Fleet<'n> {
         Ok(())
     }
 
-    /// These run `restore`, once, and nobody else has anything to restore.
+    /// These machines run `restore` exactly once, and the others do not run it.
     fn check_restored(&self, event: &str, expected: &[&str]) -> Result<()> {
         for (name, agent) in HOSTS.iter().zip(&self.agents) {
             let count = usize::from(expected.contains(name));
             let restored = format!("event {event}: hook restore: {name} is back after the ");
             let done = format!("event {event}: hook restore succeeded");
             agent.wait_for("restore", |agent| agent.count(&done) >= count)?;
-            ensure!(agent.count(&restored) == count && agent.count(&done) == count, "{name} restored otherwise");
+            ensure!(agent.count(&restored) == count && agent.count(&done) == count, "{name}: unexpected restore");
         }
-        ensure!(!self.dir.path().join("shared").join(event).exists(), "marks are left behind");
+        ensure!(
+            !self.dir.path().join("shared").join(event).exists(),
+            "the shared directory still has marks of the event"
+        );
         Ok(())
     }
 
@@ -164,21 +170,21 @@ impl<'n> Fleet<'n> {
     }
 
     fn logs(&self) -> String {
-        let logs = HOSTS.iter().zip(&self.agents).map(|(name, agent)| format!("{name} said:\n{}\n", agent.log()));
+        let logs = HOSTS.iter().zip(&self.agents).map(|(name, agent)| format!("log of {name}:\n{}\n", agent.log()));
         logs.collect()
     }
 }
 
-/// What the hook itself says, in the log.
+/// The output of the prepare hook, in the log.
 fn prepared(name: &str, event: &str) -> String {
     format!("event {event}: hook prepare: {name} is ready for the ")
 }
 
-/// A hundredth of the notice instead of a quarter, so that the second machine's turn comes in seconds.
+/// Uses a hundredth of the notice instead of a quarter, so that the second machine's turn comes within seconds.
 fn with_short_turns(config: &Path, dir: &Path) -> Result<PathBuf> {
     let text = std::fs::read_to_string(config)?;
     let (quarter, hundredth) = ("leader_share_percent = 25", "leader_share_percent = 1");
-    ensure!(text.contains(quarter), "{} does not say {quarter}", config.display());
+    ensure!(text.contains(quarter), "{} does not contain {quarter}", config.display());
     let path = dir.join("short-turns.toml");
     std::fs::write(&path, text.replace(quarter, hundredth))?;
     Ok(path)

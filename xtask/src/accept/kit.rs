@@ -1,5 +1,5 @@
-//! What we give to people who test handlers, as they would use it: the pytest fixture with pytest, the steps of the
-//! GitHub Actions job in a shell. Of the job, what only a runner of theirs has is left out: steps under an `if`.
+//! The examples for testing handlers: the pytest fixture, run by pytest, and the GitHub Actions job, run step by step in
+//! a shell. Steps with an `if` need a GitHub runner and are left out.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ pub const ACTIONS_NEEDS: Needs = Needs {
 const EXAMPLE: &str = "examples/pytest";
 const JOB: &str = "examples/github-actions/handler.yml";
 
-/// What goes on together in one step of a job is ended with the job, as a runner is.
+/// Runs all steps in one process tree, as a runner does, so that background programs last until the job ends.
 const RUNNER: &str = r#"ip link set lo up; for step; do echo "   · $step" | head -1; bash --noprofile --norc -eo pipefail -c "$step" || exit; done"#;
 
 pub fn pytest() -> Result<()> {
@@ -37,9 +37,9 @@ pub fn pytest() -> Result<()> {
 
 pub fn actions() -> Result<()> {
     let steps = steps()?;
-    ensure!(steps.len() >= 3, "the job has hardly any steps: {steps:?}");
+    ensure!(steps.len() >= 3, "the job has fewer than three steps: {steps:?}");
     let copy = Copy::new()?;
-    // The job's addresses are fixed, so it gets a network of its own; and processes of its own, which end with it.
+    // The job uses fixed ports, so it gets its own network. Its own process namespace ends everything that it started.
     let runner = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", RUNNER, "sh"];
     let mut command = Command::new("unshare");
     command.args(runner).args(&steps).current_dir(copy.path()).env("PATH", path()?).env_remove("FOREWARN_SERVER");
@@ -50,7 +50,7 @@ pub fn actions() -> Result<()> {
     Ok(())
 }
 
-/// The scripts of the job that run anywhere.
+/// The scripts of the job that need no GitHub runner.
 fn steps() -> Result<Vec<String>> {
     let python = PYYAML.path()?.join("bin/python");
     let read = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
@@ -61,7 +61,7 @@ fn steps() -> Result<Vec<String>> {
     Ok(anywhere.filter_map(|step| Some(step["run"].as_str()?.to_owned())).collect())
 }
 
-/// The example in a directory of its own, so that nothing is left in the repository.
+/// A copy of the example, so that the run leaves no files in the repository.
 struct Copy(tempfile::TempDir);
 
 impl Copy {
@@ -81,7 +81,7 @@ impl Copy {
     }
 }
 
-/// With the optimised `forewarn` before everything else.
+/// `PATH` with the release build of `forewarn` first.
 fn path() -> Result<String> {
     let ours = sh::target().join("release");
     Ok(format!("{}:{}", ours.display(), std::env::var("PATH")?))

@@ -1,4 +1,4 @@
-//! Network namespaces of our own, without a way out.
+//! Network namespaces for tests, without a route to other networks.
 //!
 //! ```text
 //!  cloud                              node                 node
@@ -9,9 +9,9 @@
 //!  └───────────────────────┘    MAC: 52:54:00:00:00:01                02
 //! ```
 //!
-//! Nodes reach the fixed address of the metadata endpoint on their link, as guests do, and are told apart by
-//! their own addresses. Each has its own host name, its own mounts and its own `/sys`. A namespace lives as long as the process that holds it, and that process as long as
-//! its standard input: whatever becomes of us, nothing stays behind.
+//! Nodes reach the fixed address of the metadata endpoint on their link, as guests do, and are identified by their own
+//! addresses. Each has its own host name, mounts and `/sys`. A namespace lives as long as the process that holds it, and
+//! that process ends when its standard input closes: nothing is left behind, even if this process is killed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -20,16 +20,16 @@ use anyhow::{Context, Result, ensure};
 
 use crate::sh;
 
-/// Where every guest of the original expects the metadata endpoint. Never used outside a namespace of ours.
+/// The address of the metadata endpoint in Azure. Never used outside a namespace created here.
 pub const METADATA: &str = "169.254.169.254";
 
-/// The address of the bridge that guests with addresses of ours share.
+/// The address of the bridge.
 pub const BRIDGE: &str = "10.99.0.254";
 
-/// `/sys` shows the network of whoever mounted it.
+/// `/sys` shows the network namespace in which it was mounted, so it is mounted again.
 const HOLD: &str = r#"hostname "$1" && mount -t sysfs sysfs /sys && ip link set lo up && echo ready && exec cat"#;
 
-/// A network with its own host name and mounts.
+/// A network namespace with its own host name and mounts.
 pub struct Namespace {
     holder: Child,
 }
@@ -43,12 +43,12 @@ impl Namespace {
         let mut line = String::new();
         let stdout = namespace.holder.stdout.take().context("the holder has no output")?;
         BufReader::new(stdout).read_line(&mut line)?;
-        ensure!(line == "ready\n", "cannot make a network namespace; this needs root");
+        ensure!(line == "ready\n", "cannot create a network namespace; this needs root");
         namespace.check_no_way_out()?;
         Ok(namespace)
     }
 
-    /// A program that is to run in it, from the root directory. There is no way to a proxy either.
+    /// A command that runs in the namespace, from the root directory and without proxy settings.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let is_proxy = |name: &str| name.to_ascii_lowercase().ends_with("_proxy");
@@ -59,7 +59,7 @@ impl Namespace {
         command
     }
 
-    /// Fails when there is a route to anywhere but the links that we made.
+    /// Fails if there is a default route.
     pub fn check_no_way_out(&self) -> Result<()> {
         for family in ["-4", "-6"] {
             let routes = self.ip(&[family, "route", "show", "table", "all", "default"])?;
@@ -72,7 +72,7 @@ impl Namespace {
         self.read("ip", arguments)
     }
 
-    /// What a program that succeeds in it prints.
+    /// Runs a program in the namespace and returns its output.
     pub fn read(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let output = self.command(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -92,7 +92,7 @@ impl Drop for Namespace {
     }
 }
 
-/// A bridge and machines on it.
+/// A bridge with nodes.
 pub struct Network {
     pub cloud: Namespace,
     pub nodes: Vec<Node>,
@@ -104,7 +104,7 @@ pub struct Node {
 }
 
 impl Network {
-    /// One node for each host name, with its address and a way to the metadata endpoint.
+    /// One node for each host name, with an address and a route to the metadata endpoint.
     pub fn new(host_names: &[&str]) -> Result<Network> {
         let network = Network::bare(host_names)?;
         network.cloud.ip(&["address", "add", &format!("{METADATA}/32"), "dev", "br0"])?;
@@ -116,7 +116,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Nodes that have a cable and nothing else; only the bridge has an address, and not the fixed one.
+    /// Nodes that have a link but no address. Only the bridge has an address, and not that of the endpoint.
     pub fn bare(host_names: &[&str]) -> Result<Network> {
         let cloud = Namespace::new("cloud")?;
         cloud.ip(&["link", "add", "br0", "type", "bridge"])?;
@@ -127,13 +127,13 @@ impl Network {
         Ok(Network { cloud, nodes })
     }
 
-    /// From now on guests can only be themselves.
+    /// Loads the rules that bind each guest to its own address.
     pub fn pin_guests(&self) -> Result<()> {
         let rules = sh::root().join("examples/bridge/pin-guests.nft");
-        self.cloud.read("nft", &["-f", rules.to_str().context("a path that is not text")?]).map(drop)
+        self.cloud.read("nft", &["-f", rules.to_str().context("the path is not UTF-8")?]).map(drop)
     }
 
-    /// Neither the bridge nor any node has a default route.
+    /// Fails if the bridge or a node has a default route.
     pub fn check_no_way_out(&self) -> Result<()> {
         let nodes = self.nodes.iter().map(|node| &node.namespace);
         nodes.chain([&self.cloud]).try_for_each(Namespace::check_no_way_out)
@@ -150,7 +150,7 @@ impl Node {
         Ok(Node { namespace, ip: format!("10.99.0.{number}") })
     }
 
-    /// By hand, where nobody hands addresses out.
+    /// Sets the address directly, without DHCP.
     pub fn take_address(&self) -> Result<()> {
         self.namespace.ip(&["address", "add", &format!("{}/24", self.ip), "dev", "eth0"]).map(drop)
     }

@@ -1,7 +1,7 @@
 //! The Debian packages, installed, upgraded, removed and purged in a copy of this system.
 //!
-//! The copy is an overlay over `/` in a mount and network namespace: it looks like this system, and whatever
-//! is done to it is gone with the process that holds it.
+//! The copy is an overlay over `/` in a mount and network namespace. It ends with the process that holds it, and so do
+//! all changes.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -31,45 +31,45 @@ pub const NEEDS: Needs = Needs {
 pub fn run() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let packages = package::build(&dir.path().join("first"))?;
-    are_the_same_when_built_again(&packages, dir.path())?;
-    satisfy_lintian(&packages)?;
+    check_reproducible(&packages, dir.path())?;
+    check_with_lintian(&packages)?;
     let copy = Copy::new()?;
-    copy.bring(&packages)?;
+    copy.copy_in(&packages)?;
     install(&copy)?;
-    units_are_in_order(&copy)?;
-    programs_run(&copy)?;
+    check_units(&copy)?;
+    run_programs(&copy)?;
     upgrade_with_systemd(&copy)?;
     remove_and_purge(&copy)
 }
 
-fn are_the_same_when_built_again(first: &Packages, dir: &Path) -> Result<()> {
+fn check_reproducible(first: &Packages, dir: &Path) -> Result<()> {
     let second = package::build(&dir.join("second"))?;
     for (one, other) in [(&first.forewarn, &second.forewarn), (&first.agent, &second.agent)] {
-        ensure!(fs::read(one)? == fs::read(other)?, "{} differs when it is built again", one.display());
+        ensure!(fs::read(one)? == fs::read(other)?, "{} differs when built again", one.display());
     }
     Ok(())
 }
 
-/// Anything above information is an error; what is known and wanted is listed.
-fn satisfy_lintian(packages: &Packages) -> Result<()> {
+/// Warnings are errors, except those that are expected.
+fn check_with_lintian(packages: &Packages) -> Result<()> {
     let [forewarn, agent] = [&packages.forewarn, &packages.agent].map(|path| path.to_str().context("path"));
-    let wanted = WANTED.join(",");
-    let arguments = ["--allow-root", "--fail-on", "error,warning", "--suppress-tags", &wanted];
+    let expected = EXPECTED.join(",");
+    let arguments = ["--allow-root", "--fail-on", "error,warning", "--suppress-tags", &expected];
     sh::program("lintian").args(&arguments).args(&[forewarn?, agent?]).run()
 }
 
-const WANTED: [&str; 7] = [
-    // The project has no address yet.
+const EXPECTED: [&str; 7] = [
+    // The project has no mail address yet.
     "bogus-mail-host",
     "bogus-mail-host-in-debian-changelog",
-    // One static program is the point of the agent.
+    // The agent is meant to be one static program.
     "statically-linked-binary",
     "shared-library-lacks-prerequisites",
-    // Its settings may hold secrets.
+    // The configuration may contain secrets.
     "non-standard-file-perm",
-    // Only where systemd runs; elsewhere there would be nothing to call.
+    // Only called where systemd runs.
     "maintainer-script-calls-systemctl",
-    // The server has manual pages when it can write them.
+    // The server generates its manual pages.
     "no-manual-page",
 ];
 
@@ -82,7 +82,7 @@ fn install(copy: &Copy) -> Result<()> {
     copy.expect("ls /etc/systemd/system/multi-user.target.wants | grep forewarn || true", "")
 }
 
-fn units_are_in_order(copy: &Copy) -> Result<()> {
+fn check_units(copy: &Copy) -> Result<()> {
     let units = "/usr/lib/systemd/system/forewarn.service /usr/lib/systemd/system/forewarn-agent.service";
     let said = copy.sh(&format!("systemd-analyze verify --man=no {units} 2>&1"))?;
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("forewarn")).collect();
@@ -92,8 +92,8 @@ fn units_are_in_order(copy: &Copy) -> Result<()> {
     Ok(())
 }
 
-/// The server as its unit starts it, and the agent against it.
-fn programs_run(copy: &Copy) -> Result<()> {
+/// Runs the server as its unit does, and the agent against it.
+fn run_programs(copy: &Copy) -> Result<()> {
     let as_user = "setpriv --reuid forewarn --regid forewarn --clear-groups --pdeathsig KILL --";
     let server = copy.spawn(&format!("exec {as_user} /usr/bin/forewarn serve --config /etc/forewarn/forewarn.toml"))?;
     wait::until("the installed server", || Ok(copy.sh("curl -sf http://127.0.0.1:8170/healthz").ok()))?;
@@ -106,14 +106,14 @@ fn programs_run(copy: &Copy) -> Result<()> {
     Ok(())
 }
 
-/// `systemctl` is a stand-in that records what it is told.
+/// `systemctl` is a stand-in that records its arguments.
 fn upgrade_with_systemd(copy: &Copy) -> Result<()> {
     copy.sh("mkdir -p /run/systemd/system && echo '# mine' >> /etc/forewarn-agent/agent.toml")?;
     copy.sh("printf '#!/bin/sh\\necho \"$@\" >> /systemctl.log\\n' > /usr/local/sbin/systemctl")?;
     copy.sh("chmod +x /usr/local/sbin/systemctl && dpkg --install /forewarn.deb /forewarn-agent.deb")?;
     let told = copy.sh("cat /systemctl.log")?;
     for line in ["daemon-reload", "try-restart forewarn.service", "try-restart forewarn-agent.service"] {
-        ensure!(told.lines().any(|found| found == line), "systemctl was not told {line}: {told}");
+        ensure!(told.lines().any(|found| found == line), "systemctl was not called with {line}: {told}");
     }
     copy.expect("tail -n 1 /etc/forewarn-agent/agent.toml", "# mine")
 }
@@ -122,7 +122,7 @@ fn remove_and_purge(copy: &Copy) -> Result<()> {
     copy.sh("rm /systemctl.log; dpkg --remove forewarn forewarn-agent")?;
     let told = copy.sh("cat /systemctl.log")?;
     for line in ["disable --now forewarn.service", "disable --now forewarn-agent.service", "daemon-reload"] {
-        ensure!(told.lines().any(|found| found == line), "systemctl was not told {line}: {told}");
+        ensure!(told.lines().any(|found| found == line), "systemctl was not called with {line}: {told}");
     }
     copy.expect("tail -n 1 /etc/forewarn-agent/agent.toml; ls /usr/bin | grep ^forewarn || true", "# mine")?;
     copy.sh("test -d /var/lib/forewarn && dpkg --purge forewarn forewarn-agent")?;
@@ -130,10 +130,10 @@ fn remove_and_purge(copy: &Copy) -> Result<()> {
     copy.expect(&format!("{left} || true"), "")
 }
 
-/// A system that looks like this one.
+/// A copy of this system.
 struct Copy {
     holder: Child,
-    /// Where it is mounted, in the namespaces of the holder only.
+    /// The mount point, visible only in the namespaces of the holder.
     dir: tempfile::TempDir,
 }
 
@@ -157,15 +157,15 @@ impl Copy {
         let copy = Copy { holder, dir };
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
-        ensure!(line == "ready\n", "cannot make a copy of this system; this needs root and overlayfs");
+        ensure!(line == "ready\n", "cannot create a copy of this system; this needs root and overlayfs");
         Ok(copy)
     }
 
-    fn bring(&self, packages: &Packages) -> Result<()> {
+    fn copy_in(&self, packages: &Packages) -> Result<()> {
         for (path, name) in [(&packages.forewarn, "forewarn"), (&packages.agent, "forewarn-agent")] {
             let mut command = self.command(&format!("cat > /{name}.deb"));
             let status = command.stdin(fs::File::open(path)?).status()?;
-            ensure!(status.success(), "cannot bring {name} into the copy");
+            ensure!(status.success(), "cannot copy {name} into the copy");
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Copy {
         command
     }
 
-    /// Runs it in the copy and returns what it printed.
+    /// Runs a script in the copy and returns its output.
     fn sh(&self, script: &str) -> Result<String> {
         let output = self.command(script).output().context("nsenter")?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -201,13 +201,13 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // With the holder go its namespaces, and with them everything that is mounted there.
+        // The namespaces and all mounts in them end with the holder.
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }
 }
 
-/// A program in the copy; it ends with the value.
+/// A program in the copy. It ends when the value is dropped.
 struct Running(Child);
 
 impl Drop for Running {

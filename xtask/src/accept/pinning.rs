@@ -1,10 +1,10 @@
-//! A guest that takes another's address: with `examples/bridge/pin-guests.nft` in force it is not served as the
-//! other, nor does it stand in for the endpoint; without, it is and does, so this run would notice.
+//! Address spoofing: a guest takes the address of another guest or of the endpoint. The rules in
+//! `examples/bridge/pin-guests.nft` prevent both. Without the rules both succeed, so the run proves that they matter.
 //!
 //! ```text
-//!   port1  web1  the victim, who is not there
-//!   port2  web2  the thief
-//!   port3  web3  somebody else on the bridge
+//!   port1  web1  the victim, offline
+//!   port2  web2  the attacker
+//!   port3  web3  another guest on the bridge
 //! ```
 
 use std::process::Output;
@@ -18,15 +18,15 @@ use crate::needs::Needs;
 
 const HOSTS: [&str; 3] = ["web1", "web2", "web3"];
 
-/// How long an answer may take that must come.
+/// Seconds to wait for an expected answer.
 const ANSWER_SECS_MAX: &str = "60";
 
-/// How long is waited for one that must not: whoever gets one gets it sooner, without the rule.
+/// Seconds to wait for an answer that must not come. Without the rules, answers come sooner than that.
 const SILENCE_SECS: &str = "3";
 
 const NAME: &str = "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
 
-/// A datagram to everybody, as from a DHCP server.
+/// Sends a broadcast datagram from the port of DHCP servers.
 const OFFER: &str = "
 from socket import *
 s = socket(AF_INET, SOCK_DGRAM)
@@ -59,117 +59,120 @@ pub fn run() -> Result<()> {
         trial.is_served(name, name)?;
     }
     trial.network.nodes[0].namespace.ip(&["link", "set", "eth0", "down"])?;
-    trial.theft_succeeds().context("without the rule")?;
+    trial.spoofing_succeeds().context("without the rules")?;
     network.pin_guests()?;
-    trial.theft_fails().context("with the rule")?;
+    trial.spoofing_fails().context("with the rules")?;
     network.check_no_way_out()?;
     server.stop()
 }
 
-/// What a thief takes of its victim.
+/// The addresses that the attacker takes over.
 #[derive(Clone, Copy, Debug)]
-enum Theft {
+enum Spoof {
     Address,
     AddressAndMac,
 }
 
-const THEFTS: [Theft; 2] = [Theft::Address, Theft::AddressAndMac];
+const SPOOFS: [Spoof; 2] = [Spoof::Address, Spoof::AddressAndMac];
 
 struct Trial<'n> {
     network: &'n Network,
 }
 
 impl Trial<'_> {
-    fn theft_succeeds(&self) -> Result<()> {
-        for theft in THEFTS {
-            self.steal(theft)?;
-            self.is_served("web2", "web1").with_context(|| format!("{theft:?}"))?;
-            self.give_back(theft)?;
-            eprintln!("   without the rule {theft:?} is enough to be served as web1");
+    fn spoofing_succeeds(&self) -> Result<()> {
+        for spoof in SPOOFS {
+            self.take_over(spoof)?;
+            self.is_served("web2", "web1").with_context(|| format!("{spoof:?}"))?;
+            self.give_back(spoof)?;
+            eprintln!("   without the rules, {spoof:?} is enough to be served as web1");
         }
-        self.stand_in()?;
+        self.claim_endpoint()?;
         let said = self.ask("web3", SILENCE_SECS)?;
-        ensure!(!said.status.success(), "the endpoint cannot be taken away from web3, so its pinning proves nothing");
-        self.stand_down()?;
+        ensure!(
+            !said.status.success(),
+            "spoofing the endpoint failed even without the rules, so the run proves nothing"
+        );
+        self.release_endpoint()?;
         self.is_served("web3", "web3")
     }
 
-    fn theft_fails(&self) -> Result<()> {
-        for theft in THEFTS {
+    fn spoofing_fails(&self) -> Result<()> {
+        for spoof in SPOOFS {
             let dropped = self.dropped("counter")?;
-            self.steal(theft)?;
+            self.take_over(spoof)?;
             let said = self.ask("web2", SILENCE_SECS)?;
-            ensure!(!said.status.success() && said.stdout.is_empty(), "{theft:?}: {said:?}");
+            ensure!(!said.status.success() && said.stdout.is_empty(), "{spoof:?}: {said:?}");
             ensure!(
                 self.dropped("counter")? > dropped,
-                "{theft:?}: nothing was dropped, so something else was in the way"
+                "{spoof:?}: the rules dropped nothing, so something else prevented it"
             );
-            self.give_back(theft)?;
-            self.is_served("web2", "web2").context("the thief has its own address again")?;
-            eprintln!("   with the rule {theft:?} gets no answer");
+            self.give_back(spoof)?;
+            self.is_served("web2", "web2").context("the attacker has its own address again")?;
+            eprintln!("   with the rules, {spoof:?} gets no answer");
         }
-        self.stand_in()?;
-        self.is_served("web3", "web3").context("somebody stands in for the endpoint")?;
-        self.stand_down()?;
-        self.hands_out_nothing()
+        self.claim_endpoint()?;
+        self.is_served("web3", "web3").context("another guest claims the address of the endpoint")?;
+        self.release_endpoint()?;
+        self.cannot_act_as_dhcp_server()
     }
 
-    /// With its own address, so only the port that DHCP servers speak from is wrong.
-    fn hands_out_nothing(&self) -> Result<()> {
+    /// Sent from the guest's own address, so only the source port is wrong.
+    fn cannot_act_as_dhcp_server(&self) -> Result<()> {
         let dropped = self.dropped("udp sport 67")?;
         self.guest("web2")?.read("python3", &["-c", OFFER])?;
-        ensure!(self.dropped("udp sport 67")? == dropped + 1, "what a DHCP server says was not dropped");
+        ensure!(self.dropped("udp sport 67")? == dropped + 1, "the datagram from the DHCP server port was not dropped");
         Ok(())
     }
 
-    fn steal(&self, theft: Theft) -> Result<()> {
-        self.change_from_to(theft, "2", "1")
+    fn take_over(&self, spoof: Spoof) -> Result<()> {
+        self.change_from_to(spoof, "2", "1")
     }
 
-    fn give_back(&self, theft: Theft) -> Result<()> {
-        self.change_from_to(theft, "1", "2")
+    fn give_back(&self, spoof: Spoof) -> Result<()> {
+        self.change_from_to(spoof, "1", "2")
     }
 
-    /// Both kinds of addresses end with the number of the port that they are for.
-    fn change_from_to(&self, theft: Theft, from: &str, to: &str) -> Result<()> {
-        let thief = self.guest("web2")?;
-        thief.ip(&["address", "del", &format!("10.99.0.{from}/24"), "dev", "eth0"])?;
-        match theft {
-            Theft::Address => {}
-            Theft::AddressAndMac => self.set_mac(thief, &format!("52:54:00:00:00:0{to}"))?,
+    /// IP and MAC addresses end with the number of the bridge port.
+    fn change_from_to(&self, spoof: Spoof, from: &str, to: &str) -> Result<()> {
+        let attacker = self.guest("web2")?;
+        attacker.ip(&["address", "del", &format!("10.99.0.{from}/24"), "dev", "eth0"])?;
+        match spoof {
+            Spoof::Address => {}
+            Spoof::AddressAndMac => self.set_mac(attacker, &format!("52:54:00:00:00:0{to}"))?,
         }
-        thief.ip(&["address", "add", &format!("10.99.0.{to}/24"), "dev", "eth0"])?;
-        self.begin_anew(thief)
+        attacker.ip(&["address", "add", &format!("10.99.0.{to}/24"), "dev", "eth0"])?;
+        self.clear_neighbors(attacker)
     }
 
-    /// The link goes down for it, and its routes with it.
+    /// The link must be down for this, which removes its routes.
     fn set_mac(&self, guest: &Namespace, mac: &str) -> Result<()> {
         guest.ip(&["link", "set", "eth0", "down"])?;
         guest.ip(&["link", "set", "eth0", "address", mac, "up"]).map(drop)
     }
 
-    /// The thief tells web3 that the endpoint is here.
-    fn stand_in(&self) -> Result<()> {
-        let (thief, other) = (self.guest("web2")?, self.guest("web3")?);
-        thief.ip(&["address", "add", &format!("{METADATA}/32"), "dev", "eth0"])?;
-        // web3 learns where the endpoint is from whoever speaks to it in its name.
-        self.begin_anew(other)?;
-        thief.ip(&["neighbour", "flush", "all"])?;
-        let mut ask = thief.command("curl");
+    /// The attacker claims the address of the endpoint and makes web3 learn its MAC address.
+    fn claim_endpoint(&self) -> Result<()> {
+        let (attacker, other) = (self.guest("web2")?, self.guest("web3")?);
+        attacker.ip(&["address", "add", &format!("{METADATA}/32"), "dev", "eth0"])?;
+        // web3 learns the MAC address of the endpoint from the next packet that carries its IP address.
+        self.clear_neighbors(other)?;
+        attacker.ip(&["neighbour", "flush", "all"])?;
+        let mut ask = attacker.command("curl");
         ask.args(["-s", "--interface", METADATA, "--max-time", SILENCE_SECS, "http://10.99.0.3:1/"]);
         let _refused = ask.output()?;
         Ok(())
     }
 
-    fn stand_down(&self) -> Result<()> {
-        let (thief, other) = (self.guest("web2")?, self.guest("web3")?);
-        thief.ip(&["address", "del", &format!("{METADATA}/32"), "dev", "eth0"])?;
-        self.begin_anew(thief)?;
-        self.begin_anew(other)
+    fn release_endpoint(&self) -> Result<()> {
+        let (attacker, other) = (self.guest("web2")?, self.guest("web3")?);
+        attacker.ip(&["address", "del", &format!("{METADATA}/32"), "dev", "eth0"])?;
+        self.clear_neighbors(attacker)?;
+        self.clear_neighbors(other)
     }
 
-    /// Nobody remembers who had which address.
-    fn begin_anew(&self, guest: &Namespace) -> Result<()> {
+    /// Clears the neighbor caches.
+    fn clear_neighbors(&self, guest: &Namespace) -> Result<()> {
         guest.ip(&["route", "replace", METADATA, "dev", "eth0"])?;
         guest.ip(&["neighbour", "flush", "all"])?;
         self.network.cloud.ip(&["neighbour", "flush", "all"]).map(drop)
@@ -193,7 +196,7 @@ impl Trial<'_> {
         Ok(&self.network.nodes[index].namespace)
     }
 
-    /// How many frames the rule that begins like this has dropped.
+    /// Number of frames dropped by the rule that starts with this text.
     fn dropped(&self, rule: &str) -> Result<u64> {
         let rules = self.network.cloud.read("nft", &["list", "chain", "bridge", "forewarn", "arriving"])?;
         let mut lines = rules.lines().map(str::trim).filter(|line| line.starts_with(rule) && line.ends_with(" drop"));

@@ -1,5 +1,5 @@
-//! Debian's `azure-events-az`, unchanged, started by `forewarn run`: as root and as a user without any right, in a
-//! network without a way out.
+//! Debian's `azure-events-az`, unchanged, started by `forewarn run` in a network of its own: as root and as an
+//! unprivileged user.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use super::server::Server;
 use crate::needs::Needs;
 use crate::sh;
 
-/// The machine; the node of the cluster is called like this computer.
+/// The machine. The cluster node has the host name of this machine.
 const MACHINE: &str = "node-a";
 
-/// Where resources go that leave the node.
+/// The node that resources move to.
 const OTHER_NODE: &str = "elsewhere";
 
-/// What the simulated driver takes for a Reboot, on the server's clock.
+/// How long the simulated driver takes for a Reboot, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
 const STATE: &str = "azure-events-az_curNodeState";
@@ -29,7 +29,7 @@ const STATE: &str = "azure-events-az_curNodeState";
 #[derive(Clone, Copy, Debug)]
 enum User {
     Root,
-    Nobody,
+    Unprivileged,
 }
 
 pub const NEEDS: Needs = Needs {
@@ -42,13 +42,13 @@ pub fn run() -> Result<()> {
     let package = RESOURCE_AGENTS.path()?;
     pacemaker::check_unchanged(&package)?;
     let shared = Shared::new(&package)?;
-    for user in [User::Root, User::Nobody] {
+    for user in [User::Root, User::Unprivileged] {
         Node::new(&shared, user)?.reboots().with_context(|| format!("as {user:?}"))?;
     }
     Ok(())
 }
 
-/// Everything that is run, where everybody may read it.
+/// Copies of all programs, readable for every user.
 struct Shared {
     dir: TempDir,
 }
@@ -63,7 +63,11 @@ impl Shared {
         ];
         for (from, to) in copies {
             let to = dir.path().join(to);
-            ensure!(Command::new("cp").arg("-r").arg(&from).arg(to).status()?.success(), "no {}", from.display());
+            ensure!(
+                Command::new("cp").arg("-r").arg(&from).arg(to).status()?.success(),
+                "cannot copy {}",
+                from.display()
+            );
         }
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755))?;
         Ok(Shared { dir })
@@ -111,21 +115,21 @@ impl<'s> Node<'s> {
         self.server.post("/clock/advance", &json!({ "seconds": IMPACT_SECS }))?;
         self.act("monitor")?;
         self.check(STATE, Some("AVAILABLE"))?;
-        eprintln!("   {AZ} as {:?}: a Reboot from its notice to its end", self.user);
+        eprintln!("   {AZ} as {:?}: a Reboot from notice to completion", self.user);
         Ok(())
     }
 
     fn act(&self, action: &str) -> Result<()> {
         let acted = self.cluster.agent(AZ, action, self.command());
-        acted.with_context(|| format!("the agent said:\n{}", self.cluster.log()))
+        acted.with_context(|| format!("log of the agent:\n{}", self.cluster.log()))
     }
 
-    /// What runs a program as the machine.
+    /// The command that runs a program as the machine.
     fn command(&self) -> Command {
         let forewarn = self.shared.path("forewarn");
         let mut command = match self.user {
             User::Root => Command::new(forewarn),
-            User::Nobody => {
+            User::Unprivileged => {
                 let mut command = Command::new("setpriv");
                 command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(forewarn);
                 command

@@ -1,8 +1,8 @@
-//! The samples of `examples/query-and-approve` through the whole life of an event, each with the oldest and
-//! the newest version of the document: nothing planned, planned, seen, approved, started, gone.
+//! The samples of `examples/query-and-approve` through the lifecycle of an event, each with the oldest and the newest
+//! api-version: no event, scheduled, approved, started, finished.
 //!
-//! They run on a guest that has nothing but http://169.254.169.254, and once more beside the server, where they are
-//! told its address. The PowerShell one is not run.
+//! They run on a guest that reaches only http://169.254.169.254, and once more on the host of the server with its
+//! address in an environment variable. The PowerShell sample is not run.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use super::server::Server;
 use crate::needs::Needs;
 use crate::sh;
 
-/// The guest that the samples run on, and its neighbour in the availability set: both see every event.
+/// The guest that runs the samples, and another one in the same availability set. Both see every event.
 const HOSTS: [&str; 2] = ["web1", "web2"];
 
 const VERSIONS: [&str; 2] = ["2017-03-01", "2020-07-01"];
 
-/// What the simulated driver takes, on the server's clock.
+/// How long the simulated driver takes, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
 const NEWTONSOFT: &str = "/usr/lib/cli/Newtonsoft.Json-5.0";
@@ -58,27 +58,27 @@ pub fn run() -> Result<()> {
             Trial { server: &server, place, machine: HOSTS[0], sample, version }.run()?;
         }
     }
-    run_beside(&samples)?;
+    run_on_host(&samples)?;
     server.stop()
 }
 
-/// The first machine of an empty store is this computer.
-fn run_beside(samples: &[Sample]) -> Result<()> {
+/// The first machine of a new server is its host.
+fn run_on_host(samples: &[Sample]) -> Result<()> {
     let server = Server::start(&["--clock", "manual"])?;
     let machine = sh::program("hostname").read()?.trim().to_owned();
     for sample in samples {
-        let place = Place::Beside { address: &server.metadata[0] };
+        let place = Place::Host { address: &server.metadata[0] };
         Trial { server: &server, place, machine: &machine, sample, version: VERSIONS[1] }.run()?;
     }
     server.stop()
 }
 
-/// What a sample approves.
+/// The events that a sample approves.
 #[derive(PartialEq, Eq)]
 enum Approves {
     /// Events that name its host.
     Own,
-    /// Whatever is in the document, when somebody presses Enter.
+    /// All events in the document, when Enter is pressed.
     All,
 }
 
@@ -110,29 +110,29 @@ fn compile_csharp(server: &Server) -> Result<String> {
     Ok(program)
 }
 
-/// Unoptimised: the tests of the workspace have built it already.
+/// A debug build: the tests of the workspace have built it already.
 fn compile_rust() -> Result<String> {
-    sh::cargo(&["build", "--quiet", "--package", "forewarn-client", "--example", "query_and_approve"]).run()?;
+    sh::cargo(&["build", "--quiet", "--workspace", "--example", "query_and_approve"]).run()?;
     text(sh::target().join("debug/examples/query_and_approve"))
 }
 
 fn text(path: PathBuf) -> Result<String> {
-    Ok(path.to_str().context("a path that is not text")?.to_owned())
+    Ok(path.to_str().context("the path is not UTF-8")?.to_owned())
 }
 
 /// Where a sample runs.
 enum Place<'n> {
     /// On a guest, one of two in an availability set.
     Guest(&'n Namespace),
-    /// On the computer that the server runs on.
-    Beside { address: &'n str },
+    /// On the host of the server.
+    Host { address: &'n str },
 }
 
 impl Place<'_> {
     fn command(&self, program: &str) -> Command {
         match self {
             Place::Guest(namespace) => namespace.command(program),
-            Place::Beside { address } => {
+            Place::Host { address } => {
                 let mut command = Command::new(program);
                 command.env("FOREWARN_METADATA", address).env("no_proxy", "*");
                 command
@@ -141,7 +141,7 @@ impl Place<'_> {
     }
 }
 
-/// One sample in one place with one version.
+/// One sample in one place with one api-version.
 struct Trial<'n> {
     server: &'n Server<'n>,
     place: Place<'n>,
@@ -155,26 +155,26 @@ impl Trial<'_> {
         let (name, version) = (self.sample.name, self.version);
         let place = match self.place {
             Place::Guest(_) => "on a guest",
-            Place::Beside { .. } => "beside the server",
+            Place::Host { .. } => "on the host",
         };
-        self.lives().with_context(|| format!("{name} {place} with {version}"))?;
-        eprintln!("   {name} {place} with {version}: seen, approved, started, gone");
+        self.go_through_lifecycle().with_context(|| format!("{name} {place} with {version}"))?;
+        eprintln!("   {name} {place} with {version}: scheduled, approved, started, finished");
         Ok(())
     }
 
-    fn lives(&self) -> Result<()> {
+    fn go_through_lifecycle(&self) -> Result<()> {
         self.sees_nothing()?;
         if self.sample.approves == Approves::Own && matches!(self.place, Place::Guest(_)) {
-            self.leaves_the_neighbours_alone()?;
+            self.ignores_events_of_others()?;
         }
         let approvals = self.server.approvals()?;
         let event = self.server.schedule(&json!({ "machine": self.machine }), "Freeze", None)?;
         let said = self.type_in("\n")?;
-        ensure!(said.contains("Scheduled") && said.contains("Freeze"), "it said: {said}");
-        ensure!(said.contains("Approv") && said.contains(&event), "it said: {said}");
+        ensure!(said.contains("Scheduled") && said.contains("Freeze"), "unexpected output: {said}");
+        ensure!(said.contains("Approv") && said.contains(&event), "unexpected output: {said}");
         let said = self.type_in("")?;
-        ensure!(said.contains("Started") && said.contains("Freeze"), "it said: {said}");
-        ensure!(!said.contains("Approv"), "it approved what has started: {said}");
+        ensure!(said.contains("Started") && said.contains("Freeze"), "unexpected output: {said}");
+        ensure!(!said.contains("Approv"), "it approved a started event: {said}");
         self.server.advance(IMPACT_SECS)?;
         self.sees_nothing()?;
         let (life, by) = (self.server.life_of(&event)?, self.server.approved_by(&event)?);
@@ -186,24 +186,24 @@ impl Trial<'_> {
 
     fn sees_nothing(&self) -> Result<()> {
         let said = self.type_in("")?;
-        ensure!(!said.contains("Freeze") && !said.contains("Approv"), "nothing is planned, and it said: {said}");
+        ensure!(!said.contains("Freeze") && !said.contains("Approv"), "no event is scheduled, but it printed: {said}");
         Ok(())
     }
 
-    fn leaves_the_neighbours_alone(&self) -> Result<()> {
+    fn ignores_events_of_others(&self) -> Result<()> {
         let event = self.server.schedule(&json!({ "machine": HOSTS[1] }), "Freeze", None)?;
         let said = self.type_in("\n")?;
-        ensure!(said.is_empty(), "the event is the neighbour's, and it said: {said}");
+        ensure!(said.is_empty(), "the event affects another machine, but it printed: {said}");
         self.server.post(&format!("/events/{event}/cancel"), &json!({})).map(drop)
     }
 
-    /// Runs the sample with these keys typed and returns what it said.
+    /// Runs the sample with this input and returns its output.
     fn type_in(&self, keys: &str) -> Result<String> {
         let (program, arguments) = self.sample.command.split_first().context("no command")?;
         let mut command = self.place.command(program);
         command.args(arguments).arg(self.version).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
-        // A sample that reads nothing may be gone by now.
+        // A sample that reads no input may have ended already.
         let _ = child.stdin.take().context("no input")?.write_all(keys.as_bytes());
         let output = child.wait_with_output()?;
         let errors = String::from_utf8_lossy(&output.stderr);

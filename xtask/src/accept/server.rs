@@ -1,4 +1,4 @@
-//! The optimised `forewarn serve` with a data directory of its own, and its management API by way of curl.
+//! `forewarn serve` (release build) with a data directory of its own, and calls to its API with curl.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,30 +14,30 @@ use super::netns::Namespace;
 use super::wait;
 use crate::sh;
 
-/// Whoever tells it to stop waits no longer than this.
+/// The longest time that the server may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
-/// No request of ours is held longer.
+/// The timeout of one request, in seconds.
 const REQUEST_SECS_MAX: &str = "10";
 
-/// A running server. It ends with the value, and with us if we are killed.
+/// A running server. It ends when the value is dropped, and when this process is killed.
 pub struct Server<'n> {
     child: Child,
-    /// Open as long as it runs, so that it can go on writing.
+    /// Kept open, so that the server can continue to write.
     stdout: BufReader<ChildStdout>,
     data: TempDir,
-    /// Where it runs; None: beside us.
+    /// The namespace of the server; none if it runs on the host.
     namespace: Option<&'n Namespace>,
     /// `http://127.0.0.1:8169`, one for each listener.
     pub metadata: Vec<String>,
     pub management: String,
-    /// The same over https.
+    /// The management address for HTTPS.
     pub management_tls: String,
     pub token: String,
 }
 
 impl Server<'static> {
-    /// On a free port of loopback.
+    /// Starts a server on a free port of the loopback address.
     pub fn start(flags: &[&str]) -> Result<Server<'static>> {
         Server::start_at(None, "127.0.0.1:0", flags)
     }
@@ -50,7 +50,11 @@ impl<'n> Server<'n> {
 
     fn start_at(namespace: Option<&'n Namespace>, metadata: &str, flags: &[&str]) -> Result<Server<'n>> {
         let program = sh::built_dir().join("forewarn");
-        ensure!(program.exists(), "{} is not there: cargo build --release --workspace --bins", program.display());
+        ensure!(
+            program.exists(),
+            "{} does not exist; build it: cargo build --release --workspace --bins",
+            program.display()
+        );
         let data = tempfile::Builder::new().prefix("forewarn-accept-").tempdir()?;
         let log = File::create(data.path().join("log"))?;
         let mut command = command_in(namespace, "setpriv");
@@ -74,7 +78,7 @@ impl<'n> Server<'n> {
         Ok(server)
     }
 
-    /// It says where it is once every listener is bound; it ends its output when it cannot start.
+    /// The server prints its addresses once all listeners are bound, and ends if it cannot start.
     fn read_addresses(&mut self) -> Result<()> {
         for line in self.stdout.by_ref().lines() {
             let line = line?;
@@ -89,7 +93,7 @@ impl<'n> Server<'n> {
                 _ => {}
             }
         }
-        bail!("it ended without saying where it listens")
+        bail!("the server ended before it printed its addresses")
     }
 
     /// A directory that is removed with the server.
@@ -105,12 +109,12 @@ impl<'n> Server<'n> {
         fs::read_to_string(self.data.path().join("log")).unwrap_or_default()
     }
 
-    /// A program that is to run where the server does.
+    /// A command that runs in the namespace of the server.
     pub fn command(&self, program: &str) -> Command {
         command_in(self.namespace, program)
     }
 
-    /// The document of events as a machine sees it.
+    /// The events document of a machine.
     pub fn document(&self, machine: &str) -> Result<Value> {
         let url = self.events_url(machine);
         let answer = curl(self.command("curl"), &["-H", "Metadata: true", &url])?;
@@ -118,7 +122,7 @@ impl<'n> Server<'n> {
         answer.json()
     }
 
-    /// A machine lets an event start.
+    /// Approves an event as a machine.
     pub fn approve(&self, machine: &str, event: &str) -> Result<()> {
         let url = self.events_url(machine);
         let body = json!({ "StartRequests": [{ "EventId": event }] }).to_string();
@@ -143,47 +147,47 @@ impl<'n> Server<'n> {
         self.expect_success("GET", path, None)
     }
 
-    /// A new server knows the machine that it runs on. Without it only those are there that clients make.
+    /// Deletes the machine that every new server has.
     pub fn forget_the_first_machine(&self) -> Result<()> {
         let machines = self.get("/machines")?;
-        let name = machines["value"][0]["name"].as_str().context("there is no first machine")?;
+        let name = machines["value"][0]["name"].as_str().context("the server has no machine")?;
         self.expect_success("DELETE", &format!("/machines/{name}"), None).map(|_| ())
     }
 
-    /// Plans maintenance, of a machine or a group, and gives the id of its event.
+    /// Schedules maintenance of a machine or a group and returns the event ID.
     pub fn schedule(&self, target: &Value, kind: &str, event: Option<&str>) -> Result<String> {
         let operation = self.post("/maintenance", &json!({ "target": target, "type": kind, "eventId": event }))?;
         let id = operation["events"][0]["id"].as_str();
-        Ok(id.with_context(|| format!("an operation without an event: {operation}"))?.to_owned())
+        Ok(id.with_context(|| format!("the operation has no event: {operation}"))?.to_owned())
     }
 
-    /// Moves the manual clock; whatever is due then has happened when this returns.
+    /// Advances the manual clock. Everything that is due has happened when this returns.
     pub fn advance(&self, secs: u64) -> Result<()> {
         self.post("/clock/advance", &json!({ "seconds": secs })).map(drop)
     }
 
-    /// How many approvals machines have sent and got a 200 for, also those that changed nothing.
+    /// Number of approvals answered with 200, including those that changed nothing.
     pub fn approvals(&self) -> Result<u64> {
         let token = format!("Authorization: Bearer {}", self.token);
         let url = format!("{}/metrics", self.management);
         let answer = curl(self.command("curl"), &["-H", &token, &url])?;
         let value = answer.body.lines().find_map(|line| line.strip_prefix("forewarn_metadata_approvals_total "));
-        value.and_then(|text| text.trim().parse().ok()).with_context(|| format!("not among the metrics: {answer:?}"))
+        value.and_then(|text| text.trim().parse().ok()).with_context(|| format!("the metric is missing: {answer:?}"))
     }
 
-    /// Everything in the history that fits on a page, oldest first.
+    /// The first page of the history, oldest row first.
     pub fn history(&self, query: &str) -> Result<Vec<Value>> {
         let page = self.get(&format!("/history?limit=1000&{query}"))?;
         Ok(page["value"].as_array().with_context(|| format!("not a list: {page}"))?.clone())
     }
 
-    /// Who approved an event, as the history has it.
+    /// The callers that approved an event, according to the history.
     pub fn approved_by(&self, event: &str) -> Result<Vec<String>> {
         let rows = self.history(&format!("event={event}&kind=approved"))?;
         Ok(rows.iter().map(|row| row["actor"].as_str().unwrap_or_default().to_owned()).collect())
     }
 
-    /// What happened to an event, by kind.
+    /// The kinds of the history rows of an event.
     pub fn life_of(&self, event: &str) -> Result<Vec<String>> {
         let rows = self.history(&format!("event={event}"))?;
         Ok(rows.iter().map(|row| row["kind"].as_str().unwrap_or_default().to_owned()).collect())
@@ -202,15 +206,15 @@ impl<'n> Server<'n> {
         answer.json()
     }
 
-    /// Tells it to stop, as an init system does, and expects it to be gone in time and content.
+    /// Sends SIGTERM and expects the server to end in time and with success.
     pub fn stop(mut self) -> Result<()> {
         let pid = self.child.id().to_string();
         ensure!(Command::new("kill").args(["-TERM", &pid]).status()?.success(), "cannot signal {pid}");
         let begun = Instant::now();
         let status = wait::until("the end of forewarn", || Ok(self.child.try_wait()?))?;
         let elapsed = begun.elapsed();
-        ensure!(elapsed <= STOP_MAX, "it took {elapsed:?} to stop");
-        ensure!(status.success(), "it ended with {status}:\n{}", self.log());
+        ensure!(elapsed <= STOP_MAX, "the server took {elapsed:?} to stop");
+        ensure!(status.success(), "the server ended with {status}:\n{}", self.log());
         Ok(())
     }
 }
@@ -225,7 +229,7 @@ impl Drop for Server<'_> {
     }
 }
 
-/// What came back.
+/// An HTTP response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -244,7 +248,7 @@ impl Answer {
     }
 }
 
-/// Runs curl with these arguments, and never through a proxy.
+/// Runs curl with these arguments, without a proxy.
 pub fn curl(mut command: Command, arguments: &[&str]) -> Result<Answer> {
     command.args(["-q", "-sS", "-i", "--noproxy", "*", "--max-time", REQUEST_SECS_MAX]).args(arguments);
     let output = command.output().context("cannot run curl")?;
@@ -254,7 +258,7 @@ pub fn curl(mut command: Command, arguments: &[&str]) -> Result<Answer> {
 }
 
 fn parse(text: &str) -> Result<Answer> {
-    let (head, body) = text.split_once("\r\n\r\n").context("an answer without an end of its headers")?;
+    let (head, body) = text.split_once("\r\n\r\n").context("the response has no end of headers")?;
     let mut lines = head.lines();
     let status_line = lines.next().unwrap_or_default();
     let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok());

@@ -1,20 +1,20 @@
-//! Waiting for a condition, in small steps and not for ever.
+//! Waits for a condition by polling, with a time limit.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How long anything here may take before the run fails: the slowest step, a turn of nine seconds, takes a tenth of it.
+/// The time limit. The slowest step waits nine seconds for a turn, a tenth of this.
 pub const WAIT_MAX: Duration = Duration::from_secs(90);
 
 const STEP: Duration = Duration::from_millis(50);
 
-/// Asks until there is an answer.
+/// Polls until there is a result.
 pub fn until<T>(what: &str, ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     until_within(WAIT_MAX, what, ask)
 }
 
-/// The same for what is known to take longer.
+/// The same with another time limit.
 pub fn until_within<T>(max: Duration, what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let begun = Instant::now();
     loop {
@@ -22,7 +22,7 @@ pub fn until_within<T>(max: Duration, what: &str, mut ask: impl FnMut() -> Resul
             return Ok(answer);
         }
         if begun.elapsed() > max {
-            bail!("waited {} s in vain for {what}", max.as_secs());
+            bail!("timed out after {} s waiting for {what}", max.as_secs());
         }
         std::thread::sleep(STEP);
     }

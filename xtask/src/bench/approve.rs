@@ -1,4 +1,4 @@
-//! Approvals by many clients at once, each durable when it is answered, against one commit for each.
+//! Approvals by many concurrent clients, each durable before its response, compared with one commit per approval.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -44,17 +44,17 @@ pub fn run(built: &Built) -> Result<()> {
     let against = |yardstick: &[f64]| median(rates.iter().zip(yardstick).map(|(ours, theirs)| ours / theirs).collect());
     let mut table = Table::new("Approvals by 64 clients, each durable when it is answered");
     table.tell("approvals/s", short(median(rates.clone())));
-    table.tell("CPU time of the server, each, µs", short(cpu_us));
-    table.tell("the same approvals, a commit each, no network, approvals/s", short(median(singles.clone())));
-    table.tell("SQLite alone, a row of 300 bytes each, commits/s", short(median(rows.clone())));
-    table.judge("64 clients : a commit each", against(&singles), " x", Target::AtLeast(2.0));
-    table.tell("64 clients : SQLite's rows", format!("{} x", short(against(&rows))));
-    table.judge("approvals a commit", median(shared), "", Target::AtLeast(8.0));
+    table.tell("CPU time of the server per approval, µs", short(cpu_us));
+    table.tell("one commit per approval, without network, approvals/s", short(median(singles.clone())));
+    table.tell("SQLite alone, one row of 300 bytes per commit, commits/s", short(median(rows.clone())));
+    table.judge("64 clients : one commit per approval", against(&singles), " x", Target::AtLeast(2.0));
+    table.tell("64 clients : SQLite alone", format!("{} x", short(against(&rows))));
+    table.judge("approvals per commit", median(shared), "", Target::AtLeast(8.0));
     table.print();
     Ok(())
 }
 
-/// Approves each event once, in equal shares; answers how many a second.
+/// Approves each event once, split evenly among the clients; returns approvals per second.
 fn approve(address: &str, events: &[(&str, &str)]) -> Result<f64> {
     let start = Barrier::new(CLIENTS + 1);
     std::thread::scope(|scope| {
@@ -63,7 +63,7 @@ fn approve(address: &str, events: &[(&str, &str)]) -> Result<f64> {
         start.wait();
         let begun = Instant::now();
         for client in clients {
-            client.join().expect("a client does not panic")?;
+            client.join().expect("no client panics")?;
         }
         Ok(events.len() as f64 / begun.elapsed().as_secs_f64())
     })
@@ -86,7 +86,7 @@ fn pinned(built: &Built, arguments: &[&str]) -> Result<f64> {
     value(&line, "per_second")
 }
 
-/// From here on this program, the client, stays on its core.
+/// Pins this program, the client, to its core.
 pub fn pin_ourselves() -> Result<()> {
     let pid = std::process::id().to_string();
     sh::program("taskset").args(&["-a", "-p", "-c", CLIENT_CORE, &pid]).read().context("taskset")?;

@@ -1,5 +1,4 @@
-//! Large scale sets through the ARM-shaped API: what listing and showing cost for each instance, and how many commits a
-//! scale-in takes.
+//! Large scale sets through the ARM API: the cost of listing and showing per instance, and the commits of a scale-in.
 
 use std::time::{Duration, Instant};
 
@@ -13,22 +12,22 @@ use super::process::Server;
 use super::table::{Table, Target, median, short};
 
 const SMALL: usize = 100;
-/// As many as a set may have.
+/// The largest allowed set.
 const LARGE: usize = 10_000;
 
 const ROUNDS: usize = 7;
-/// A list of a hundred is over too soon to be timed alone.
+/// Repetitions: listing a hundred instances once is too fast to measure.
 const SMALL_LISTS: usize = 20;
 const SHOWN: usize = 500;
 
 const LEAVING: usize = 1_000;
-/// Some for what was asked, some for what drivers report together.
+/// A few commits for the request, a few for the batched reports of the driver.
 const COMMITS_MAX: f64 = 10.0;
 
-/// How long a scale-in may take before the run is given up.
+/// Time limit for a scale-in.
 const SCALE_IN_MAX: Duration = Duration::from_secs(60);
 
-/// How many events have been announced and not begun.
+/// Metric: scheduled events that have not started.
 const SCHEDULED: &str = "forewarn_events{state=\"scheduled\"}";
 
 const GROUP: &str = "/subscriptions/s/resourceGroups/rg";
@@ -48,7 +47,7 @@ pub fn run(built: &Built) -> Result<()> {
         };
         let figure = [few.list_us, many.list_us, few.show_us, many.show_us, few.view_us, many.view_us];
         eprintln!("   round {round}  {}", figure.map(short).join("  "));
-        // The first one is to warm up.
+        // The first round is a warm-up.
         if round > 0 {
             figures.push(figure);
         }
@@ -65,13 +64,13 @@ pub fn run(built: &Built) -> Result<()> {
     }
     let (commits, secs) = large.scale_in(LARGE - LEAVING)?;
     table.judge("commits of a scale-in by 1,000, without notice", commits, "", Target::AtMost(COMMITS_MAX));
-    table.tell("how long it took, s", short(secs));
-    ensure!(large.list()? == LARGE - LEAVING, "not all that were to go have gone");
+    table.tell("duration, s", short(secs));
+    ensure!(large.list()? == LARGE - LEAVING, "some instances were not deleted");
     large.announce()?;
     let (commits, secs) = large.scale_in(LARGE - 2 * LEAVING)?;
-    ensure!(large.is_announced()?, "not all that are to go were told");
+    ensure!(large.is_announced()?, "some instances got no event");
     table.judge("commits of a scale-in by 1,000, with a Terminate for each", commits, "", Target::AtMost(COMMITS_MAX));
-    table.tell("how long it took until they were announced, s", short(secs));
+    table.tell("time until all events were scheduled, s", short(secs));
     table.print();
     Ok(())
 }
@@ -128,7 +127,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Page by page; how many there are.
+    /// Reads all pages and returns the number of instances.
     fn list(&mut self) -> Result<usize> {
         let (mut path, mut count) = (versioned(&set("/virtualMachines")), 0);
         loop {
@@ -139,7 +138,7 @@ impl Fleet {
         }
     }
 
-    /// Terminate notification for all, and somebody who listens, which is enough for a whole set.
+    /// Turns on terminate notification and polls as one instance, which is enough for the whole set.
     fn announce(&mut self) -> Result<()> {
         let profile = json!({ "terminateNotificationProfile": { "enable": true, "notBeforeTimeout": "PT15M" } });
         let change = json!({ "properties": { "virtualMachineProfile": { "scheduledEventsProfile": profile } } });
@@ -147,11 +146,11 @@ impl Fleet {
         let mut guest = Client::new(&self.server.metadata)?;
         let path = "/vm/ss_0/metadata/scheduledevents?api-version=2020-07-01";
         let reply = guest.get(path, "Metadata: true\r\n")?;
-        ensure!(reply.status == 200, "the first instance cannot listen: {}", reply.body);
+        ensure!(reply.status == 200, "the first instance cannot poll: {}", reply.body);
         Ok(())
     }
 
-    /// How many commits it took until the instances were gone or announced, and how long.
+    /// Commits and seconds until the instances were deleted or had an event.
     fn scale_in(&mut self, capacity: usize) -> Result<(f64, f64)> {
         let before = self.commits()?;
         let begun = Instant::now();
@@ -201,7 +200,7 @@ fn versioned(path: &str) -> String {
     format!("{path}?api-version=2024-11-01")
 }
 
-/// Microseconds that it takes, all times together.
+/// Total duration of all repetitions, in microseconds.
 fn timed(times: usize, mut act: impl FnMut(usize) -> Result<()>) -> Result<f64> {
     let begun = Instant::now();
     (0..times).try_for_each(&mut act)?;

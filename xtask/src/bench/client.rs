@@ -1,4 +1,4 @@
-//! The least client of HTTP/1.1: one connection, one request at a time, bodies with a length.
+//! A minimal HTTP/1.1 client: one connection, one request at a time, bodies with Content-Length.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-/// Nothing that is measured is silent for longer.
+/// Read timeout.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 pub struct Client {
@@ -33,7 +33,7 @@ impl Client {
         self.receive()
     }
 
-    /// JSON, and an answer that is a success.
+    /// Sends JSON and expects success.
     pub fn post(&mut self, path: &str, body: &str) -> Result<Reply> {
         self.send("POST", path, "Metadata: true\r\nContent-Type: application/json\r\n", body)?;
         let reply = self.receive()?;
@@ -76,7 +76,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     pairs.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
-/// One figure of a server's metrics.
+/// One value from the metrics of a server.
 pub fn metric(management: &str, name: &str) -> Result<f64> {
     let reply = Client::new(management)?.get("/metrics", "")?;
     let line = reply.body.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));

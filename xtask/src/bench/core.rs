@@ -1,4 +1,4 @@
-//! The rules and the store without a network: what a command costs by the size of the fleet.
+//! The rules and the store without a network: the cost of a command by fleet size.
 
 use anyhow::{Context, Result};
 
@@ -9,28 +9,28 @@ use crate::sh;
 const SMALL: u64 = 1000;
 const LARGE: u64 = 1_000_000;
 
-/// Turns of the mix under callgrind, ten commands each.
+/// Rounds of the command mix under callgrind, ten commands each.
 const TURNS: u64 = 300;
 
 pub fn rules(built: &Built) -> Result<()> {
     let mut table = Table::new("The rules alone");
     let small = instructions(built, SMALL)?;
     let large = instructions(built, LARGE)?;
-    table.tell("instructions a command, 1,000 machines", short(small));
-    table.tell("instructions a command, 1,000,000 machines", short(large));
+    table.tell("instructions per command, 1,000 machines", short(small));
+    table.tell("instructions per command, 1,000,000 machines", short(large));
     table.judge("1,000,000 : 1,000", large / small, " x", Target::AtMost(3.0));
     let nanos =
         |machines: u64| -> Result<f64> { value(&built.fleet_cost(&["mix", &machines.to_string(), "3000"])?, "nanos") };
-    table.tell("time a command, 1,000 machines, µs", short(nanos(SMALL)? / 1e3));
-    table.tell("time a command, 1,000,000 machines, µs", short(nanos(LARGE)? / 1e3));
+    table.tell("time per command, 1,000 machines, µs", short(nanos(SMALL)? / 1e3));
+    table.tell("time per command, 1,000,000 machines, µs", short(nanos(LARGE)? / 1e3));
     let bytes = |set: &str| value(&built.fleet_cost(&["memory", &LARGE.to_string(), set])?, "bytes");
-    table.judge("bytes a machine, sets of 100", bytes("100")?, "", Target::AtMost(1024.0));
-    table.tell("bytes a machine, each its own scope and details", short(bytes("0")?));
+    table.judge("bytes per machine, sets of 100", bytes("100")?, "", Target::AtMost(1024.0));
+    table.tell("bytes per machine, each with its own scope and details", short(bytes("0")?));
     table.print();
     Ok(())
 }
 
-/// Instructions for each command of the mix, loading not counted.
+/// Instructions per command of the mix, without loading.
 fn instructions(built: &Built, machines: u64) -> Result<f64> {
     let out = built.scratch("callgrind")?.join("out");
     let file = format!("--callgrind-out-file={}", path(&out)?);
@@ -62,7 +62,7 @@ pub fn commit(built: &Built) -> Result<()> {
     let seconds = |name: &str| value(&loaded, name).map(|millis| short(millis / 1e3));
     let read = format!("{} s, {} s CPU", seconds("read_ms")?, seconds("read_cpu_ms")?);
     table.tell("reading 1,000,000 machines from SQLite", read);
-    table.tell("until the region stands", format!("{} s, {} s CPU", seconds("all_ms")?, seconds("all_cpu_ms")?));
+    table.tell("until the region is built", format!("{} s, {} s CPU", seconds("all_ms")?, seconds("all_cpu_ms")?));
     table.print();
     Ok(())
 }

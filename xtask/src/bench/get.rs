@@ -1,4 +1,4 @@
-//! Reading: the document with one event and its 304, against nginx; many paths against one.
+//! Reads: the document with one event, and its 304, compared with nginx; many paths compared with one.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::table::{Table, Target, median, short};
 use super::wrk::{self, Run};
 use super::{Built, path};
 
-/// Rounds, in each of which everything that is compared has its turn.
+/// Rounds. Each round measures every candidate once.
 const ROUNDS: usize = 7;
 const SECS: u32 = 3;
 
@@ -38,16 +38,16 @@ pub fn get(built: &Built) -> Result<()> {
     describe(&mut table, "forewarn", ours);
     describe(&mut table, "nginx", theirs);
     table.judge("requests/s, forewarn : nginx", ratio(ours, theirs, |r| r.per_second), " x", Target::AtLeast(1.0));
-    table.judge("CPU time a request, forewarn : nginx", ratio(ours, theirs, |r| r.cpu_us), " x", Target::AtMost(1.0));
+    table.judge("CPU time per request, forewarn : nginx", ratio(ours, theirs, |r| r.cpu_us), " x", Target::AtMost(1.0));
     table.tell("p99, forewarn : nginx", format!("{} x", short(ratio(ours, theirs, |r| r.p99_us))));
     describe(&mut table, "forewarn, 304", unchanged);
     table.judge("requests/s, 304 : 200", ratio(unchanged, ours, |r| r.per_second), " x", Target::AtLeast(1.0));
-    table.tell("CPU time a request, 304 : 200", format!("{} x", short(ratio(unchanged, ours, |r| r.cpu_us))));
+    table.tell("CPU time per request, 304 : 200", format!("{} x", short(ratio(unchanged, ours, |r| r.cpu_us))));
     table.print();
     Ok(())
 }
 
-/// A fresh server's only machine asks, is restarted, and asks again.
+/// Polls as the only machine of a new server, restarts it, and polls again.
 fn with_one_event(server: &Server) -> Result<Reply> {
     let (mut machine, mut management) = (Client::new(&server.metadata)?, Client::new(&server.management)?);
     machine.get(DOCUMENT, "Metadata: true\r\n")?;
@@ -59,7 +59,7 @@ fn with_one_event(server: &Server) -> Result<Reply> {
     Ok(reply)
 }
 
-/// Our header names, less those that say which server it is, in what nginx sends, and the same body.
+/// Checks that nginx sends the same body and the same headers, apart from those that identify the server.
 fn compare_answers(ours: &str, theirs: &str) -> Result<()> {
     let ours = Client::new(ours)?.get(DOCUMENT, "Metadata: true\r\n")?;
     let theirs = Client::new(theirs)?.get(DOCUMENT, "Metadata: true\r\n")?;
@@ -73,9 +73,9 @@ fn compare_answers(ours: &str, theirs: &str) -> Result<()> {
     Ok(())
 }
 
-/// nginx with the same answer, the same headers and the same question for Metadata.
+/// nginx with the same response, the same headers and the same check of the Metadata header.
 fn nginx(dir: &Path, body: &str, etag: &str) -> Result<(Process, String)> {
-    // A port that is free now; nginx cannot be asked which one it took.
+    // A port that is free now, because nginx cannot report the port it bound.
     let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
     let dir = path(dir)?;
     let config = format!(
@@ -104,12 +104,12 @@ fn nginx(dir: &Path, body: &str, etag: &str) -> Result<(Process, String)> {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    anyhow::bail!("nginx does not listen; see {dir}/error.log")
+    anyhow::bail!("nginx did not start; see {dir}/error.log")
 }
 
 const PATHS: u64 = 100_000;
 
-/// The script asks for so many machines' documents in turn, far apart from each other.
+/// A wrk script that requests the documents of this many machines in turn, far apart from each other.
 const SCRIPT: &str = r#"
 local requests = {}
 local n = 0
@@ -143,18 +143,18 @@ pub fn paths(built: &Built) -> Result<()> {
     describe(&mut table, "one path", &runs[0]);
     describe(&mut table, "100,000 paths", &runs[1]);
     table.judge("requests/s, many : one", ratio(&runs[1], &runs[0], |r| r.per_second), " x", Target::AtLeast(0.85));
-    table.tell("CPU time a request, many : one", format!("{} x", short(ratio(&runs[1], &runs[0], |r| r.cpu_us))));
+    table.tell("CPU time per request, many : one", format!("{} x", short(ratio(&runs[1], &runs[0], |r| r.cpu_us))));
     table.print();
     Ok(())
 }
 
-/// Runs of each, by turns; the first round only warms up.
+/// Measures all candidates in turn. The first round is a warm-up.
 fn rounds(turns: &[&dyn Fn() -> Result<Run>]) -> Result<Vec<Vec<Run>>> {
     let mut runs = vec![Vec::new(); turns.len()];
     for round in 0..=ROUNDS {
         let mut line = String::new();
         for n in 0..turns.len() {
-            // Whoever comes first in one round comes later in the next.
+            // The order rotates from round to round.
             let n = (n + round) % turns.len();
             let run = turns[n]()?;
             write!(line, "  [{n}] {:.0}/s {:.2} us", run.per_second, run.cpu_us)?;
@@ -173,7 +173,7 @@ fn describe(table: &mut Table, who: &str, runs: &[Run]) {
     table.tell(who, format!("{}/s, {} µs CPU, p99 {} µs", figures[0], figures[1], figures[2]));
 }
 
-/// The median of the ratios of each round.
+/// The median of the ratios of all rounds.
 fn ratio(ours: &[Run], theirs: &[Run], figure: fn(&Run) -> f64) -> f64 {
     median(ours.iter().zip(theirs).map(|(ours, theirs)| figure(ours) / figure(theirs)).collect())
 }

@@ -1,5 +1,4 @@
-//! Ten thousand requests held in one scope: all are answered after one event, and none is woken by what
-//! happens elsewhere.
+//! Ten thousand held requests in one scope: one event answers all of them, and changes in other scopes wake none.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use super::table::{Table, Target, median, short};
 
 const HELD: u64 = 10_000;
 
-/// Commits elsewhere, with and without held requests.
+/// Commits in other scopes, with and without held requests.
 const ELSEWHERE: u64 = 300;
 
 const ROUNDS: u64 = 5;
@@ -23,11 +22,14 @@ pub fn run(built: &Built) -> Result<()> {
     let server = Server::start(built, &data)?;
     pin_ourselves()?;
     let mut management = Client::new(&server.management)?;
-    let nobody = elsewhere(&server, &mut management, 0)?;
+    let none_held = elsewhere(&server, &mut management, 0)?;
     let mut held = hold(&server.metadata)?;
-    ensure!(metric(&server.management, "forewarn_metadata_held")? as u64 == HELD, "not all are held");
-    let everybody = elsewhere(&server, &mut management, 1)?;
-    ensure!(metric(&server.management, "forewarn_metadata_held")? as u64 == HELD, "some were answered too early");
+    ensure!(metric(&server.management, "forewarn_metadata_held")? as u64 == HELD, "some requests are not held");
+    let all_held = elsewhere(&server, &mut management, 1)?;
+    ensure!(
+        metric(&server.management, "forewarn_metadata_held")? as u64 == HELD,
+        "some held requests were answered too early"
+    );
 
     let (mut asked, mut answered) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
@@ -48,16 +50,16 @@ pub fn run(built: &Built) -> Result<()> {
     }
     let mut table = Table::new("10,000 requests held in one scope");
     table.tell("answered after one event", format!("{} of {HELD}", held.len()));
-    table.tell("from asking for the event to its asker's answer, ms", short(median(asked)));
-    table.tell("from asking for the event to the last held answer, ms", short(median(answered)));
-    table.tell("CPU time of a commit elsewhere, nobody held, ms", short(nobody));
-    table.tell("CPU time of a commit elsewhere, 10,000 held, ms", short(everybody));
-    table.judge("10,000 held : nobody held", everybody / nobody, " x", Target::AtMost(1.5));
+    table.tell("from the request for the event to its response, ms", short(median(asked)));
+    table.tell("from the request for the event to the last held response, ms", short(median(answered)));
+    table.tell("CPU time of a commit in another scope, no held requests, ms", short(none_held));
+    table.tell("CPU time of a commit in another scope, 10,000 held requests, ms", short(all_held));
+    table.judge("10,000 held requests : none", all_held / none_held, " x", Target::AtMost(1.5));
     table.print();
     Ok(())
 }
 
-/// One request each of the first ten thousand machines, which are one scope.
+/// One request from each of the first ten thousand machines, which are one scope.
 fn hold(address: &str) -> Result<Vec<Client>> {
     let mut held = Vec::new();
     for _ in 0..HELD {
@@ -84,19 +86,19 @@ fn wait_for_held(server: &Server) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    anyhow::bail!("not all are held")
+    anyhow::bail!("some requests are not held")
 }
 
-/// CPU milliseconds of the server for each commit in another scope, each turn in its own.
+/// CPU milliseconds of the server per commit in another scope. Each turn uses another scope.
 fn elsewhere(server: &Server, management: &mut Client, turn: u64) -> Result<f64> {
     let before = server.process.cpu_secs()?;
     for n in 0..ELSEWHERE {
-        maintain(management, HELD * (1 + turn) + n).context("an event elsewhere")?;
+        maintain(management, HELD * (1 + turn) + n).context("an event in another scope")?;
     }
     Ok((server.process.cpu_secs()? - before) * 1e3 / ELSEWHERE as f64)
 }
 
-/// An event of the `n`th machine's scope.
+/// Creates an event in the scope of the `n`th machine.
 fn maintain(management: &mut Client, n: u64) -> Result<()> {
     let body = format!("{{\"target\":{{\"machine\":\"web-{n:07}\"}},\"type\":\"Freeze\"}}");
     management.post("/api/v1/maintenance", &body).map(drop)

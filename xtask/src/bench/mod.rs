@@ -1,19 +1,18 @@
-//! `cargo xtask bench [NAME]`: what the project promises about speed, measured side by side with a
-//! yardstick. Not a timed test: verdicts are printed, and `docs/performance.md` keeps them with the
-//! machine that they were made on.
+//! `cargo xtask bench [NAME]`: measures the performance targets of the project next to a reference. Not a test: results
+//! are printed, and `docs/performance.md` records them with the machine they were measured on.
 //!
 //! ```text
-//!   core       the rules alone: instructions by size of fleet, memory for each machine
+//!   core       the rules alone: instructions by size of fleet, memory per machine
 //!   commit     one command with its durable commit, by size of fleet; time to load
-//!   get        GET of a document with one event, and 304, against nginx
-//!   paths      one machine's path against those of 100,000 machines in 1,000 scopes
-//!   approve    approvals by 64 clients, each durable, against one commit for each
+//!   get        GET of a document with one event, and 304, compared with nginx
+//!   paths      one path compared with those of 100,000 machines in 1,000 scopes
+//!   approve    durable approvals by 64 clients, compared with one commit per approval
 //!   hold       10,000 held requests in one scope
-//!   arm        scale sets of 100 and 10,000 instances through the ARM-shaped API; commits of a scale-in
-//!   portal     the overview of 5,000 machines in Chromium, against a small fleet
+//!   arm        scale sets of 100 and 10,000 instances through the ARM API; commits of a scale-in
+//!   portal     the overview of 5,000 machines in Chromium, compared with a small fleet
 //! ```
 //!
-//! Servers run on one core and whatever loads them on the other, on loopback only.
+//! Servers run on one core and the load generator on another, on loopback only.
 
 use std::path::PathBuf;
 
@@ -61,17 +60,17 @@ pub fn run(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The programs that are measured, with everything that the optimiser can do.
+/// The programs under test, fully optimized.
 pub struct Built {
     pub forewarn: PathBuf,
     pub fleet_cost: PathBuf,
-    /// Where data directories and configurations go.
+    /// The directory for data and configuration.
     scratch: PathBuf,
 }
 
 impl Built {
     fn new() -> Result<Built> {
-        // While a benchmark is being written: `dev`, which is built sooner and says little.
+        // `dev` builds faster and is enough while writing a benchmark.
         let profile = std::env::var("FOREWARN_BENCH_PROFILE").unwrap_or_else(|_| "bench-lto".into());
         let packages = ["build", "--profile", &profile, "--package", "forewarn-cli", "--package", "forewarn-store"];
         sh::cargo(&packages).args(&["--bin", "forewarn", "--example", "fleet_cost"]).run()?;
@@ -90,12 +89,12 @@ impl Built {
         Ok(dir)
     }
 
-    /// What the example `fleet_cost` prints.
+    /// Output of the example `fleet_cost`.
     pub fn fleet_cost(&self, arguments: &[&str]) -> Result<String> {
         sh::program(path(&self.fleet_cost)?).args(arguments).read()
     }
 
-    /// A data directory with a made-up fleet.
+    /// A data directory with a generated fleet.
     pub fn fleet(&self, name: &str, machines: u64, set: u64, events: u64) -> Result<PathBuf> {
         let dir = self.scratch(name)?;
         let numbers = [machines, set, events].map(|number| number.to_string());
@@ -105,7 +104,7 @@ impl Built {
 }
 
 pub fn path(path: &std::path::Path) -> Result<&str> {
-    path.to_str().context("a path that is not text")
+    path.to_str().context("the path is not UTF-8")
 }
 
 /// The value of `name=…` in a line.

@@ -1,4 +1,4 @@
-//! Servers on a core of their own: started, asked what they have used, stopped by their id.
+//! Servers on a core of their own: start, CPU time, stop.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,14 +9,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::{Built, path};
 
-/// The core of servers, and that of whatever loads them.
+/// The core of the servers, and the core of the load generator.
 pub const SERVER_CORE: &str = "0";
 pub const CLIENT_CORE: &str = "1";
 
-/// How long a program may take to end when it is asked to.
+/// Time limit for a program to end after SIGTERM.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// Clock ticks a second in /proc, the same on every Linux that runs programs like ours.
+/// Clock ticks per second in /proc, the same on all supported systems.
 const TICKS: f64 = 100.0;
 
 pub struct Process(Child);
@@ -33,7 +33,7 @@ impl Process {
         self.0.id()
     }
 
-    /// CPU time that it and its children have used so far, in seconds.
+    /// CPU time of the process and its children, in seconds.
     pub fn cpu_secs(&self) -> Result<f64> {
         let pid = self.0.id();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -70,7 +70,7 @@ fn cpu_secs_of(pid: &str) -> Result<f64> {
     Ok((user + system) / TICKS)
 }
 
-/// A server of ours and where it listens.
+/// A `forewarn` server and its addresses.
 pub struct Server {
     pub process: Process,
     pub metadata: String,
@@ -78,7 +78,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// On free ports of loopback, with this data directory.
+    /// Starts a server on free loopback ports with this data directory.
     pub fn start(built: &Built, data: &Path) -> Result<Server> {
         let serve = ["serve", "--no-auth", "--data", path(data)?, "--metadata", "127.0.0.1:0"];
         let rest = ["--management", "127.0.0.1:0", "--max-user-operations", "0"];
@@ -98,6 +98,6 @@ impl Server {
                 return Ok(Server { process, metadata: metadata.clone(), management: management.clone() });
             }
         }
-        bail!("the server ended before it said where it listens")
+        bail!("the server ended before it printed its addresses")
     }
 }

@@ -1,11 +1,11 @@
-//! Tables with verdicts, as they also stand in `docs/performance.md`.
+//! Tables of results and targets, in the format of `docs/performance.md`.
 
 pub struct Table {
     title: String,
     rows: Vec<[String; 4]>,
 }
 
-/// What was promised of a figure.
+/// The target of a figure.
 #[derive(Clone, Copy)]
 pub enum Target {
     AtLeast(f64),
@@ -22,7 +22,7 @@ impl Table {
         self.rows.push([what.to_owned(), figure, String::new(), String::new()]);
     }
 
-    /// A figure with a promise; `unit` follows the number.
+    /// A figure with a target; `unit` follows the number.
     pub fn judge(&mut self, what: &str, figure: f64, unit: &str, target: Target) {
         let (word, limit, holds, missed_by) = match target {
             Target::AtLeast(limit) => ("≥", limit, figure >= limit, limit / figure),
@@ -58,7 +58,7 @@ fn line(row: &[String; 4], widths: &[usize; 4]) -> String {
     format!("|{}|", cells.collect::<Vec<_>>().join("|"))
 }
 
-/// Three digits that count.
+/// Three significant digits.
 pub fn short(number: f64) -> String {
     match number.abs() {
         n if n >= 1000.0 => format!("{number:.0}"),

@@ -1,4 +1,4 @@
-//! One Debian package: files laid out in a scratch directory, then `dpkg-deb`.
+//! Builds one Debian package: lays out files in a temporary directory and runs `dpkg-deb`.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -13,13 +13,13 @@ use crate::sh;
 
 pub struct Deb {
     name: &'static str,
-    /// The time of everything in it, and of its changelog.
+    /// The timestamp of all files and of the changelog.
     epoch: String,
     root: TempDir,
 }
 
 impl Deb {
-    /// With what every package has: its unit, licence and changelog.
+    /// A package with the files that every package has: unit, license and changelog.
     pub fn new(name: &'static str) -> Result<Deb> {
         let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(epoch) => epoch,
@@ -28,9 +28,9 @@ impl Deb {
         let deb = Deb { name, epoch, root: tempfile::tempdir()? };
         let unit = format!("{name}.service");
         deb.file(&format!("usr/lib/systemd/system/{unit}"), 0o644, &deb.read(&unit)?)?;
-        let licence = fs::read_to_string(sh::root().join("LICENSE-MIT"))?;
-        let licence: Vec<String> = licence.lines().map(indented).collect();
-        let copyright = fs::read_to_string(packaging("copyright"))?.replace("@MIT@", &licence.join("\n"));
+        let license = fs::read_to_string(sh::root().join("LICENSE-MIT"))?;
+        let license: Vec<String> = license.lines().map(indented).collect();
+        let copyright = fs::read_to_string(packaging("copyright"))?.replace("@MIT@", &license.join("\n"));
         deb.file(&format!("usr/share/doc/{name}/copyright"), 0o644, &copyright)?;
         let date = sh::program("date").args(&["--utc", "--rfc-email", &format!("--date=@{}", deb.epoch)]).read()?;
         let changelog = fs::read_to_string(packaging("changelog"))?
@@ -51,7 +51,7 @@ impl Deb {
         self.write(path, mode, text.as_bytes())
     }
 
-    /// With `.gz` behind its name, the same bytes each time.
+    /// Adds a file compressed with gzip, reproducibly, with `.gz` appended to its name.
     pub fn compressed(&self, path: &str, text: &str) -> Result<()> {
         let mut gzip = Command::new("gzip").args(["-9n"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut stdin = gzip.stdin.take().context("gzip has no input")?;
@@ -63,7 +63,7 @@ impl Deb {
         self.write(&format!("{path}.gz"), 0o644, &output.stdout)
     }
 
-    /// The program of the same name as the package, without symbols.
+    /// Adds the program with the name of the package, stripped.
     pub fn program(&self, program: &Path) -> Result<()> {
         let path = format!("usr/bin/{}", self.name);
         self.write(&path, 0o755, &fs::read(program).with_context(|| program.display().to_string())?)?;
@@ -71,12 +71,12 @@ impl Deb {
         sh::program("strip").args(&["--strip-unneeded", text(&file)?]).read().map(drop)
     }
 
-    /// Writes the package and says where; `more` is put into its description.
+    /// Writes the package and returns its path. `more` are additional replacements in the control file.
     pub fn build(self, out: &Path, more: &[(&str, &str)]) -> Result<PathBuf> {
         let arch = sh::program("dpkg").args(&["--print-architecture"]).read()?.trim().to_owned();
         let root = text(self.root.path())?.to_owned();
         let kib = sh::program("du").args(&["-sk", "--apparent-size", &root]).read()?;
-        let kib = kib.split_whitespace().next().context("du says nothing")?.to_owned();
+        let kib = kib.split_whitespace().next().context("du printed nothing")?.to_owned();
         let mut control = self.read("control")?;
         for (key, value) in [("@VERSION@", VERSION), ("@ARCH@", &arch), ("@SIZE@", &kib)].iter().chain(more) {
             control = control.replace(key, value);
@@ -94,7 +94,7 @@ impl Deb {
         Ok(path)
     }
 
-    /// What `dpkg --verify` compares with.
+    /// Checksums for `dpkg --verify`.
     fn sums(&self) -> Result<String> {
         let script = "find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum";
         sh::program("sh").args(&["-c", script]).within(self.root.path()).read()
@@ -104,7 +104,7 @@ impl Deb {
         let file = self.root.path().join(path);
         let dirs = Path::new(path).ancestors().skip(1).map(|dir| self.root.path().join(dir));
         fs::create_dir_all(file.parent().context("a file has a directory")?)?;
-        // Whatever the umask says.
+        // Independent of the umask.
         for dir in dirs {
             fs::set_permissions(dir, Permissions::from_mode(0o755))?;
         }
@@ -115,7 +115,7 @@ impl Deb {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// As licences are written in that format: an empty line is a dot.
+/// Indents a line of the license as the copyright format requires: an empty line becomes a dot.
 fn indented(line: &str) -> String {
     if line.is_empty() { " .".into() } else { format!(" {line}") }
 }
@@ -125,5 +125,5 @@ fn packaging(name: &str) -> PathBuf {
 }
 
 fn text(path: &Path) -> Result<&str> {
-    path.to_str().context("the path is not text")
+    path.to_str().context("the path is not UTF-8")
 }

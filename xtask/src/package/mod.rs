@@ -1,8 +1,7 @@
 //! `cargo xtask package`: Debian packages of the server and of the guest agent, in `target/debian`.
 //!
-//! What is in them besides programs and pages is in `packaging/`. The agent is linked statically, so that
-//! one file runs on every distribution. From the same programs, `SOURCE_DATE_EPOCH` (or else the time of the
-//! last commit) makes the same bytes.
+//! Units, configuration and scripts are in `packaging/`. The agent is linked statically, so that one file runs on every
+//! distribution. Packages are reproducible: timestamps come from `SOURCE_DATE_EPOCH` or else from the last commit.
 
 mod deb;
 
@@ -28,11 +27,11 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Packs the optimised `forewarn` that is there, and a static agent.
+/// Packages the existing release build of `forewarn`, and a static agent.
 pub fn build(out: &Path) -> Result<Packages> {
     std::fs::create_dir_all(out)?;
     let forewarn = sh::target().join("release/forewarn");
-    ensure!(forewarn.exists(), "{} is not there; build it first", forewarn.display());
+    ensure!(forewarn.exists(), "{} does not exist; build it first", forewarn.display());
     Ok(Packages { forewarn: pack_forewarn(&forewarn, out)?, agent: pack_agent(&static_agent()?, out)? })
 }
 
@@ -57,7 +56,7 @@ fn pack_forewarn(program: &Path, out: &Path) -> Result<PathBuf> {
     deb.build(out, &[("@LIBC@", &libc_version(program)?)])
 }
 
-/// Completions and manual pages, by the program itself. One that cannot make them has none.
+/// Adds completions and manual pages that the program generates, if it can.
 fn generated(deb: &Deb, program: &Path) -> Result<()> {
     let program = program.to_str().context("path")?;
     for (shell, path) in [
@@ -81,7 +80,7 @@ fn generated(deb: &Deb, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// With musl where the toolchain has it, else with the host's C library.
+/// Linked with musl if the toolchain has it, else with the C library of the host.
 fn static_agent() -> Result<PathBuf> {
     let host = host()?;
     let musl = host.replace("-gnu", "-musl");
@@ -99,10 +98,10 @@ fn static_agent() -> Result<PathBuf> {
 fn host() -> Result<String> {
     let text = sh::program("rustc").args(&["--version", "--verbose"]).read()?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("rustc does not say its host")
+    host.map(str::to_owned).context("rustc does not print its host")
 }
 
-/// The newest version of the C library that a program asks for.
+/// The newest version of the C library that a program requires.
 fn libc_version(program: &Path) -> Result<String> {
     let symbols = sh::program("objdump").args(&["-T", program.to_str().context("path")?]).read()?;
     let numbers = |text: &str| text.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>();
@@ -110,7 +109,7 @@ fn libc_version(program: &Path) -> Result<String> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         rest[..end].to_owned()
     });
-    versions.max_by_key(|version| numbers(version)).context("the program asks for no C library")
+    versions.max_by_key(|version| numbers(version)).context("the program requires no C library")
 }
 
 fn page(path: &str) -> Result<String> {

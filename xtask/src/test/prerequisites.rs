@@ -1,4 +1,4 @@
-//! What the tests need of the machine: checked before anything runs, and installed if possible.
+//! Prerequisites of the tests: checked before anything runs, and installed if possible.
 
 use anyhow::{Result, bail};
 
@@ -18,7 +18,7 @@ const PACKAGES: &[Package] = &[
     ("util-linux", "unshare"),
 ];
 
-/// What to do about missing prerequisites; none if nothing is missing or it can be installed by `install`.
+/// Explains missing prerequisites and how to get them; none if nothing is missing or `install` can install it.
 pub fn message() -> Option<String> {
     let mut lines = Vec::new();
     let missing = missing_packages();

@@ -132,10 +132,17 @@ impl Program {
         let started = Instant::now();
         eprintln!("── {name}");
         let mut command = sh::program(self.path()?).args(arguments).within(&self.dir);
+        command.env("RUST_TEST_THREADS", &threads());
         command.run_silently().with_context(|| format!("tests of {name}"))?;
         eprintln!("   {name}: {:.1} s", started.elapsed().as_secs_f32());
         Ok(())
     }
+}
+
+/// Twice the number of cores: many tests wait for other processes.
+fn threads() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (2 * cores).to_string()
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub fn check(page: &str, problems: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// What each crate may depend on: the third column of the code map, and what those crates may depend on.
+/// The allowed dependencies of each crate: the third column of the code map, and transitively theirs.
 fn allowed(page: &str) -> Dependencies {
     let direct: Dependencies = page.lines().filter_map(row).collect();
     let closure = |name: &String| {

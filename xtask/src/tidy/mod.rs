@@ -1,4 +1,5 @@
-//! Checks on the shape of the repository: everything that ARCHITECTURE.md and CONTRIBUTING.md promise and a program can see.
+//! `cargo xtask tidy`: checks structure and language of the repository, as far as a program can check the rules in
+//! ARCHITECTURE.md and CONTRIBUTING.md.
 
 mod arrows;
 pub mod docs;

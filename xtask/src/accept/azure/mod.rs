@@ -1,8 +1,8 @@
-//! The Azure CLI and the Azure SDKs for Python and JavaScript, unchanged: every command that has to do with scheduled
-//! events, and what then happened.
+//! The Azure CLI and the Azure SDKs for Python and JavaScript, unchanged: every command related to scheduled events, and
+//! its effect.
 //!
-//! The CLI plays chapters (`chapters/*.txt`, in the language of `script`), the SDKs run scripts. Each has a server of its own with a manual
-//! clock, all of them in a network without a way out.
+//! The CLI runs chapters (`chapters/*.txt`, in the language of `script`), the SDKs run scripts. Each has its own server with
+//! a manual clock, in a network namespace without a route to other networks.
 
 mod script;
 mod sdk;
@@ -59,15 +59,15 @@ pub const NEEDS: Needs = Needs {
     downloads: &[CLI, SDK_PYTHON, SDK_JAVASCRIPT],
 };
 
-/// Chapters that are played at once: the CLI needs a core while it starts, and waits otherwise.
+/// Chapters that run at the same time: the CLI needs a core while it starts, and then mostly waits.
 const AT_ONCE: usize = 3;
 
-/// What is seen must be what `docs/compatibility.md` says.
+/// Runs everything and compares the result with `docs/compatibility.md`.
 pub fn run() -> Result<()> {
     run_and(Table::Check)
 }
 
-/// What is seen is written there.
+/// Runs everything and writes the result to `docs/compatibility.md`.
 pub fn write() -> Result<()> {
     run_and(Table::Write)
 }
@@ -99,11 +99,11 @@ fn run_and(table: Table) -> Result<()> {
     if only().is_none() {
         table.keep(&parts)?;
     }
-    ensure!(problems.is_empty(), "{} problems", problems.len());
+    ensure!(problems.is_empty(), "{} problems; see above", problems.len());
     Ok(())
 }
 
-/// While something is being mended it can be run alone: a chapter or a script, by its name.
+/// Names of chapters or scripts to run, for work on a single one.
 fn only() -> Option<String> {
     std::env::var("FOREWARN_ACCEPT_ONLY").ok()
 }
@@ -127,10 +127,10 @@ fn play_all(namespace: &Namespace, venv: &Path, problems: &mut Vec<anyhow::Error
     Ok(Part { client: format!("Azure CLI {}", CLI_VERSION), rows })
 }
 
-/// What became of a chapter's sections.
+/// The results of a chapter's sections.
 type Outcomes = Result<Vec<Result<()>>>;
 
-/// In the order of the chapters, whichever was over first.
+/// The results are in the order of the chapters.
 fn play_at_once(chapters: &[(&str, Chapter)], namespace: &Namespace, venv: &Path) -> Vec<Outcomes> {
     let (next, played) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -138,12 +138,12 @@ fn play_at_once(chapters: &[(&str, Chapter)], namespace: &Namespace, venv: &Path
             while let Some((n, (name, chapter))) = nth(chapters, next.fetch_add(1, Ordering::Relaxed)) {
                 let outcomes = stage::play(chapter, namespace, venv);
                 eprintln!("   {name}: {}", chapter.title);
-                played.lock().expect("nobody panics with it").push((n, outcomes));
+                played.lock().expect("no worker panics").push((n, outcomes));
             }
         };
         (0..AT_ONCE).for_each(|_| drop(scope.spawn(play)));
     });
-    let mut played = played.into_inner().expect("nobody panics with it");
+    let mut played = played.into_inner().expect("no worker panics");
     played.sort_by_key(|(n, _)| *n);
     played.into_iter().map(|(_, outcomes)| outcomes).collect()
 }
@@ -152,7 +152,7 @@ fn nth<T>(list: &[T], n: usize) -> Option<(usize, &T)> {
     Some((n, list.get(n)?))
 }
 
-/// A row for each command; one that only looks or prepares stands where it is first used.
+/// A row for each command. A command that only reads or prepares is listed once, where it is first used.
 fn add_rows(rows: &mut Vec<Row>, section: &Section, passed: bool) {
     for (_, step) in &section.steps {
         let Some(command) = step.command().filter(|command| command.starts_with("az ")).map(script::brief) else {

@@ -1,24 +1,24 @@
-//! Chapters: plain text that reads like a transcript. One step a line:
+//! Chapters: text files that read like a transcript, with one step per line:
 //!
 //! ```text
-//!  # What the chapter is about
-//!  ## A sentence that the table of compatibility has behind each command below it
-//!  eval "$(forewarn az)"           in a shell; what it exports stays for the chapter; the same for export X=Y
-//!  $ az group list                 runs, and must succeed; goes on behind a \ at the end of the line
-//!  & az vm delete -g rg -n web     begins; the chapter goes on meanwhile
+//!  # Title of the chapter
+//!  ## Title of a section; the result of its commands in the table of compatibility
+//!  eval "$(forewarn az)"           runs in a shell and keeps the exported variables; also export X=Y
+//!  $ az group list                 must succeed; a \ at the end continues the line
+//!  & az vm delete -g rg -n web     starts in the background
 //!  ! az vm show -g rg -n no        must fail
-//!  = ["web"]                       what it printed, all of it, as JSON
-//!  says NotFound                   is in what it printed, or in what it complained of
-//!  waits                           what was begun has asked for its long operation, and goes on waiting
-//!  ends                            what was begun ends, and succeeded
-//!  fails                           what was begun ends, and failed
-//!  web sees Reboot Scheduled web   the document as this machine sees it: several with commas, or nothing
-//!  web approves                    this machine approves the events that are about it
-//!  machines su_0 su_1              all that there are, or none
-//!  advance 10m                     on the manual clock
+//!  = ["web"]                       the complete output, as JSON
+//!  says NotFound                   text in the output or in the error output
+//!  waits                           the background command polls its operation and has not ended
+//!  ends                            the background command ends with success
+//!  fails                           the background command ends with an error
+//!  web sees Reboot Scheduled web   the events that this machine sees, separated by commas, or nothing
+//!  web approves                    this machine approves its own events
+//!  machines su_0 su_1              all machines, or none
+//!  advance 10m                     advances the manual clock
 //! ```
 //!
-//! Names in braces are filled in by whoever plays it: `{1}` is the first machine, `{event}` the id of the event seen last.
+//! Placeholders: `{1}` is the name of the first machine, `{event}` the ID of the event seen last.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -31,7 +31,7 @@ pub struct Chapter {
 #[derive(Debug)]
 pub struct Section {
     pub title: String,
-    /// With the number of their lines.
+    /// Steps with their line numbers.
     pub steps: Vec<(usize, Step)>,
 }
 
@@ -53,7 +53,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The command of another program, when it is one.
+    /// The command line, if the step runs one.
     pub fn command(&self) -> Option<&str> {
         match self {
             Step::Run(command) | Step::Begin(command) | Step::Fail(command) => Some(command),
@@ -78,7 +78,8 @@ pub fn parse(text: &str) -> Result<Chapter> {
     while let Some((number, line)) = lines.next() {
         let mut line = line.trim().to_owned();
         while line.ends_with('\\') {
-            let (_, more) = lines.next().with_context(|| format!("line {number} does not go on"))?;
+            let (_, more) =
+                lines.next().with_context(|| format!("line {number} is continued, but it is the last one"))?;
             line = format!("{} {}", line.trim_end_matches('\\').trim_end(), more.trim());
         }
         if let Some(title) = line.strip_prefix("## ") {
@@ -125,7 +126,7 @@ fn seconds(text: &str) -> Result<u32> {
     Ok(if unit == "m" { number * 60 } else { number })
 }
 
-/// A command for the table: without what only names things, and what is only there for the test.
+/// A command for the table, without names and test-only options.
 pub fn brief(command: &str) -> String {
     const WITH_A_VALUE: &[&str] = &[
         "-g",
@@ -164,7 +165,7 @@ pub fn brief(command: &str) -> String {
     kept.join(" ")
 }
 
-/// A shell's words, as they were written but for the blanks between them.
+/// Splits a command line into words, keeping quotes.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut quote) = (vec![String::new()], None);
     for character in command.chars() {

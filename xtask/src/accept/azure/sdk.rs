@@ -1,4 +1,4 @@
-//! The SDKs: scripts that print `passed CALL: what then happened` for each call, and end with an error at the first that fails.
+//! Runs the SDK scripts. They print `passed CALL: RESULT` for each call and end with an error at the first failure.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,16 +11,16 @@ use crate::accept::netns::Namespace;
 use crate::accept::server::Server;
 use crate::sh;
 
-/// A script, and what runs it.
+/// A script and its interpreter.
 pub struct Script<'a> {
     pub name: &'a str,
     pub interpreter: &'a Path,
-    /// Where Node.js finds packages.
+    /// The directory of the Node.js packages.
     pub modules: Option<&'a Path>,
 }
 
 impl Script<'_> {
-    /// Against a server of its own.
+    /// Runs the script against its own server.
     pub fn run(&self, namespace: &Namespace) -> Result<(Vec<Row>, Result<()>)> {
         let server = Server::start_in(namespace, "127.0.0.1:0", CLOCK)?;
         server.forget_the_first_machine()?;
@@ -36,7 +36,7 @@ impl Script<'_> {
 
     fn prepare(&self, command: &mut Command, server: &Server<'_>) -> Result<()> {
         let script = sh::root().join("xtask/src/accept/azure").join(self.name);
-        ensure!(script.exists(), "{} is not there", script.display());
+        ensure!(script.exists(), "{} does not exist", script.display());
         let data = server.dir().join("data");
         if let Some(modules) = self.modules {
             command.env("MODULES", modules);
@@ -54,7 +54,7 @@ impl Script<'_> {
     }
 }
 
-/// `passed CALL: what then happened`.
+/// Parses `passed CALL: RESULT`.
 fn row(line: &str) -> Option<Row> {
     let (command, what) = line.strip_prefix("passed ")?.split_once(": ")?;
     Some(Row { command: command.to_owned(), what: what.to_owned(), passed: true })

@@ -1,4 +1,4 @@
-//! Plays a chapter against a server of its own, in a network without a way out.
+//! Runs a chapter against its own server, in a network namespace without a route to other networks.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,54 +14,54 @@ use crate::accept::server::Server;
 use crate::accept::wait;
 use crate::sh;
 
-/// The Azure CLI takes seconds to begin, and this long when everything else is busy.
+/// Time limit of a command. The Azure CLI takes seconds to start, and longer on a busy machine.
 const COMMAND_MAX: Duration = Duration::from_secs(120);
 
-/// The beginning of the manual clock.
+/// Options for the manual clock.
 pub const CLOCK: &[&str] = &["--clock", "manual", "--clock-start", "2026-03-01T12:00:00Z"];
 
-/// Long operations that are asked for are told apart in the log.
+/// The log must show polls of long-running operations.
 const LOG: &[&str] = &["--log-level", "info,forewarn_arm=debug"];
 
 pub struct Stage<'n> {
     server: Server<'n>,
-    /// What the shell of the chapter has exported.
+    /// The environment of commands, including exported variables.
     environment: Vec<(String, String)>,
-    begun: Option<Begun>,
-    /// What the last command said.
+    background: Option<Background>,
+    /// The output of the last command.
     stdout: String,
     stderr: String,
-    /// The id of the event that was seen last.
+    /// The ID of the event seen last.
     event: String,
 }
 
-struct Begun {
+struct Background {
     child: Child,
-    /// What the files of its output are called.
+    /// The name of its output files.
     name: &'static str,
-    /// How long the log was then.
+    /// The length of the server log when the command started.
     log_bytes: usize,
 }
 
-impl Drop for Begun {
+impl Drop for Background {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What became of the sections, in their order.
+/// Runs all sections and returns their results in order.
 pub fn play(chapter: &Chapter, namespace: &Namespace, venv: &Path) -> Result<Vec<Result<()>>> {
     let server = Server::start_in(namespace, "127.0.0.1:0", &[CLOCK, LOG].concat())?;
     server.forget_the_first_machine()?;
     let mut stage = Stage::new(server, venv)?;
     let mut outcomes = Vec::new();
     for section in &chapter.sections {
-        // What comes later builds on what came before.
+        // Later sections depend on earlier ones.
         let is_reached = outcomes.iter().all(Result::is_ok);
         outcomes.push(if is_reached { stage.act(section) } else { Err(anyhow::anyhow!("not reached")) });
     }
-    stage.begun = None;
+    stage.background = None;
     stage.server.stop()?;
     Ok(outcomes)
 }
@@ -79,7 +79,7 @@ impl<'n> Stage<'n> {
         let home = home.display().to_string();
         let environment = [
             ("PATH", path.as_str()),
-            // Keys and configuration that clients make stay with the chapter.
+            // Clients keep keys and configuration in the directory of the chapter.
             ("HOME", &home),
             ("AZURE_CONFIG_DIR", &format!("{home}/.azure")),
             ("AZURE_CORE_COLLECT_TELEMETRY", "no"),
@@ -93,7 +93,7 @@ impl<'n> Stage<'n> {
         ];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let (stdout, stderr, event) = (String::new(), String::new(), String::new());
-        Ok(Stage { server, environment, begun: None, stdout, stderr, event })
+        Ok(Stage { server, environment, background: None, stdout, stderr, event })
     }
 
     fn act(&mut self, section: &Section) -> Result<()> {
@@ -105,46 +105,46 @@ impl<'n> Stage<'n> {
 
     fn step(&mut self, step: &Step) -> Result<()> {
         match step {
-            Step::Shell(line) => self.shell(&self.filled(line)?),
+            Step::Shell(line) => self.shell(&self.fill_in(line)?),
             Step::Run(command) => {
-                let is_good = self.run(&self.filled(command)?)?;
+                let is_good = self.run(&self.fill_in(command)?)?;
                 ensure!(is_good, "{command}: {}{}", self.stderr, self.stdout);
                 Ok(())
             }
             Step::Fail(command) => {
-                let is_good = self.run(&self.filled(command)?)?;
+                let is_good = self.run(&self.fill_in(command)?)?;
                 ensure!(!is_good, "{command} succeeded: {}", self.stdout);
                 Ok(())
             }
             Step::Begin(command) => {
-                self.begun = Some(self.begin(&self.filled(command)?, "begun")?);
+                self.background = Some(self.begin(&self.fill_in(command)?, "begun")?);
                 Ok(())
             }
-            Step::Printed(expected) => self.printed(&self.filled(expected)?),
+            Step::Printed(expected) => self.printed(&self.fill_in(expected)?),
             Step::Says(text) => {
                 let found = self.stdout.contains(text) || self.stderr.contains(text);
-                ensure!(found, "it does not say '{text}': {}{}", self.stderr, self.stdout);
+                ensure!(found, "the output does not contain '{text}': {}{}", self.stderr, self.stdout);
                 Ok(())
             }
             Step::Waits => self.waits(),
             Step::Ends => {
-                let is_good = self.end_begun()?;
-                ensure!(is_good, "it failed: {}{}", self.stderr, self.stdout);
+                let is_good = self.end_background()?;
+                ensure!(is_good, "the command failed: {}{}", self.stderr, self.stdout);
                 Ok(())
             }
             Step::Fails => {
-                let is_good = self.end_begun()?;
-                ensure!(!is_good, "it succeeded: {}", self.stdout);
+                let is_good = self.end_background()?;
+                ensure!(!is_good, "the command succeeded: {}", self.stdout);
                 Ok(())
             }
-            Step::Sees { machine, events } => self.sees(&self.filled(machine)?, &self.filled(events)?),
-            Step::Approves { machine } => self.approve(&self.filled(machine)?),
-            Step::Machines(names) => self.machines(&self.filled(names)?),
+            Step::Sees { machine, events } => self.sees(&self.fill_in(machine)?, &self.fill_in(events)?),
+            Step::Approves { machine } => self.approve(&self.fill_in(machine)?),
+            Step::Machines(names) => self.machines(&self.fill_in(names)?),
             Step::Advance { seconds } => self.server.post("/clock/advance", &json!({ "seconds": seconds })).map(|_| ()),
         }
     }
 
-    /// What it exports is there from then on.
+    /// Runs a line and keeps the variables that it exports.
     fn shell(&mut self, line: &str) -> Result<()> {
         ensure!(self.run(&format!("{line}\nenv -0"))?, "{line}: {}", self.stderr);
         let variables = self.stdout.split('\0').filter_map(|entry| entry.split_once('='));
@@ -157,36 +157,36 @@ impl<'n> Stage<'n> {
         self.end(begun)
     }
 
-    fn begin(&self, command: &str, name: &'static str) -> Result<Begun> {
+    fn begin(&self, command: &str, name: &'static str) -> Result<Background> {
         let log_bytes = self.server.log().len();
         let mut shell = self.server.command("sh");
         shell.args(["-c", command]).env_clear().envs(self.environment.iter().cloned()).current_dir(self.server.dir());
         let output = |end: &str| File::create(self.server.dir().join(format!("{name}.{end}")));
         let shell = shell.stdin(Stdio::null()).stdout(output("stdout")?).stderr(output("stderr")?);
-        Ok(Begun { child: shell.spawn().context("cannot run sh")?, name, log_bytes })
+        Ok(Background { child: shell.spawn().context("cannot run sh")?, name, log_bytes })
     }
 
-    fn end(&mut self, mut begun: Begun) -> Result<bool> {
+    fn end(&mut self, mut begun: Background) -> Result<bool> {
         let status = wait::until_within(COMMAND_MAX, "the end of a command", || Ok(begun.child.try_wait()?));
         let output = |end: &str| std::fs::read_to_string(self.server.dir().join(format!("{}.{end}", begun.name)));
         (self.stdout, self.stderr) = (output("stdout")?, output("stderr")?);
-        Ok(status.with_context(|| format!("so far it said: {}{}", self.stderr, self.stdout))?.success())
+        Ok(status.with_context(|| format!("output so far: {}{}", self.stderr, self.stdout))?.success())
     }
 
-    /// Whether what was begun succeeded in the end.
-    fn end_begun(&mut self) -> Result<bool> {
-        let begun = self.begun.take().context("nothing was begun")?;
+    /// Waits for the background command; true if it succeeded.
+    fn end_background(&mut self) -> Result<bool> {
+        let begun = self.background.take().context("no background command is running")?;
         self.end(begun)
     }
 
-    /// It was told that its operation is in progress, and is still there.
+    /// Waits until the background command polls its operation, and checks that it has not ended.
     fn waits(&mut self) -> Result<()> {
-        let begun = self.begun.as_mut().context("nothing was begun")?;
+        let begun = self.background.as_mut().context("no background command is running")?;
         let server = &self.server;
-        wait::until_within(COMMAND_MAX, "a question for the long operation", || {
+        wait::until_within(COMMAND_MAX, "a poll of the operation", || {
             let is_asked = server.log()[begun.log_bytes..].contains("/operations/");
             let ended = begun.child.try_wait()?;
-            ensure!(ended.is_none(), "it did not wait");
+            ensure!(ended.is_none(), "the command did not wait");
             Ok(is_asked.then_some(()))
         })
     }
@@ -194,20 +194,20 @@ impl<'n> Stage<'n> {
     fn printed(&self, expected: &str) -> Result<()> {
         let expected: Value = serde_json::from_str(expected).with_context(|| format!("not JSON: {expected}"))?;
         let found: Value = serde_json::from_str(&self.stdout).with_context(|| format!("not JSON: {}", self.stdout))?;
-        ensure!(found == expected, "it printed {found}, not {expected}");
+        ensure!(found == expected, "the output is {found}, not {expected}");
         Ok(())
     }
 
     fn sees(&mut self, machine: &str, expected: &str) -> Result<()> {
         let mut seen = String::new();
         let found = wait::until_within(COMMAND_MAX, "an event", || {
-            let nothing_comes = match &mut self.begun {
+            let nothing_comes = match &mut self.background {
                 Some(begun) => begun.child.try_wait()?.is_some(),
                 None => true,
             };
             let document = self.server.document(machine)?;
-            seen = shown(&document);
-            ensure!(seen == expected || !nothing_comes, "nothing runs that could change that");
+            seen = render_events(&document);
+            ensure!(seen == expected || !nothing_comes, "no command is running that could change this");
             Ok((seen == expected).then_some(document))
         });
         let document = found.with_context(|| format!("{machine} sees '{seen}', not '{expected}'"))?;
@@ -217,12 +217,12 @@ impl<'n> Stage<'n> {
         Ok(())
     }
 
-    /// The events that are about it.
+    /// Approves the events that affect this machine.
     fn approve(&self, machine: &str) -> Result<()> {
         let document = self.server.document(machine)?;
         let events = document["Events"].as_array().context("no list")?;
         let own: Vec<&Value> = events.iter().filter(|event| names(event).iter().any(|name| name == machine)).collect();
-        ensure!(!own.is_empty(), "no event is about {machine}: {document}");
+        ensure!(!own.is_empty(), "no event affects {machine}: {document}");
         own.iter().try_for_each(|event| self.server.approve(machine, event["EventId"].as_str().unwrap_or_default()))
     }
 
@@ -232,14 +232,14 @@ impl<'n> Stage<'n> {
         Ok(())
     }
 
-    /// All machines, in the order in which they were made.
+    /// All machines, in the order of their creation.
     fn names(&self) -> Result<Vec<String>> {
         let list = self.server.get("/machines?limit=1000")?;
         let list = list["value"].as_array().context("no list")?;
         Ok(list.iter().map(|one| one["name"].as_str().unwrap_or_default().to_owned()).collect())
     }
 
-    fn filled(&self, text: &str) -> Result<String> {
+    fn fill_in(&self, text: &str) -> Result<String> {
         let mut text = text
             .replace("{management}", &self.server.management)
             .replace("{metadata}", &self.server.metadata[0])
@@ -254,7 +254,7 @@ impl<'n> Stage<'n> {
 }
 
 /// `Terminate Scheduled su_1, Freeze Started su_0+su_2`.
-fn shown(document: &Value) -> String {
+fn render_events(document: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let events = document["Events"].as_array().cloned().unwrap_or_default();
     let events = events.iter().map(|event| {

@@ -1,7 +1,7 @@
-//! A Pacemaker cluster as its resource agents see it: four commands over a directory of files.
+//! A stand-in for a Pacemaker cluster, as resource agents see it: four commands that read a directory of files.
 //!
-//! The commands are in `bin`; `bin/cluster.sh` says what the files mean. What the cluster itself does, moving
-//! resources, happens when the run says so: every state between is there to be looked at.
+//! The commands are in `bin`; `bin/cluster.sh` documents the files. Resources move only when the run says so, so every
+//! intermediate state can be checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use tempfile::TempDir;
 
 use crate::sh;
 
-/// Seconds that one run of an agent may take.
+/// Time limit of one agent call, in seconds.
 const AGENT_SECS_MAX: &str = "30";
 
 pub struct Cluster {
     dir: TempDir,
     nodes: Vec<String>,
-    /// `OCF_ROOT`, with the agents as the package has them.
+    /// `OCF_ROOT`, with the agents of the package.
     ocf_root: PathBuf,
     stubs: PathBuf,
 }
 
-/// Where the four commands are.
+/// The directory of the four commands.
 pub fn stubs() -> PathBuf {
     sh::root().join("xtask/src/accept/pacemaker/bin")
 }
@@ -36,7 +36,7 @@ impl Cluster {
         Ok(Cluster { dir, nodes: nodes.iter().map(|&node| node.to_owned()).collect(), ocf_root, stubs })
     }
 
-    /// Where the files are.
+    /// The directory of the files.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -49,7 +49,7 @@ impl Cluster {
         fs::read_to_string(self.dir.path().join("attributes").join(node).join(name)).ok()
     }
 
-    /// Carries out what is due: resources on nodes that are to be left go to the others.
+    /// Moves resources away from nodes that are in standby or unhealthy.
     pub fn settle(&self) -> Result<()> {
         for entry in fs::read_dir(self.dir.path().join("resources"))? {
             let file = entry?.path();
@@ -66,8 +66,8 @@ impl Cluster {
         unhealthy || self.attribute(node, "standby").as_deref() == Some("on")
     }
 
-    /// Runs one action of an agent, as Pacemaker's executor does. `command` runs what follows it, where the machine is;
-    /// its environment is empty but for what that needs.
+    /// Runs one action of an agent, as Pacemaker's executor does. `command` is the start of a command line that runs
+    /// programs on the machine, with an almost empty environment.
     pub fn agent(&self, agent: &str, action: &str, mut command: Command) -> Result<()> {
         let program = self.ocf_root.join("resource.d/heartbeat").join(agent);
         command.args(["timeout", AGENT_SECS_MAX]).arg(program).arg(action);
@@ -81,7 +81,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What all agents said so far.
+    /// The log of all agents.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }

@@ -6,7 +6,7 @@
 //!  sap-b = node-b ─┘
 //! ```
 //!
-//! Host names and machine names differ on purpose: the document must speak of machines.
+//! Host names and machine names differ on purpose: the document must contain machine names.
 
 pub mod cluster;
 
@@ -28,7 +28,7 @@ const MACHINES: [&str; 2] = ["node-a", "node-b"];
 const A: usize = 0;
 const B: usize = 1;
 
-/// What the simulated driver takes for a Reboot or a Redeploy, on the server's clock.
+/// How long the simulated driver takes for a Reboot or a Redeploy, on the server's clock.
 const IMPACT_SECS: u64 = 600;
 
 /// The Debian package with the agents.
@@ -57,11 +57,11 @@ pub fn run() -> Result<()> {
     let cluster = Cluster::new(&HOSTS, package.join("usr/lib/ocf"), cluster::stubs())?;
     let fleet = Fleet { server: &server, cluster: &cluster, nodes: &network.nodes };
     fleet.register()?;
-    fleet.go_through_everything().with_context(|| format!("the agents said:\n{}", cluster.log()))?;
+    fleet.run_all_cases().with_context(|| format!("log of the agents:\n{}", cluster.log()))?;
     server.stop()
 }
 
-/// The agents are what Debian signed: a hand in the cache would make the run worth nothing.
+/// Checks that the cached agents are unchanged: the run is about the agents as Debian ships them.
 pub fn check_unchanged(package: &Path) -> Result<()> {
     let mut files = std::fs::read_dir(package)?.filter_map(|entry| Some(entry.ok()?.path()));
     let deb = files.find(|path| path.extension().is_some_and(|end| end == "deb")).context("the package is gone")?;
@@ -71,7 +71,7 @@ pub fn check_unchanged(package: &Path) -> Result<()> {
         let known = sums.lines().find_map(|line| line.strip_suffix(&path)).context("the package has no such agent")?;
         let file: PathBuf = package.join(&path);
         let found = sh::program("md5sum").args(&[file.to_str().context("path")?]).read()?;
-        ensure!(found.starts_with(known.trim()), "{} is not as Debian made it; remove it", file.display());
+        ensure!(found.starts_with(known.trim()), "{} differs from the Debian package; remove it", file.display());
     }
     Ok(())
 }
@@ -95,7 +95,7 @@ impl Fleet<'_> {
         self.cluster.place("rsc_ip", HOSTS[B])
     }
 
-    fn go_through_everything(&self) -> Result<()> {
+    fn run_all_cases(&self) -> Result<()> {
         self.agents_introduce_themselves()?;
         self.nothing_happens_for_a_freeze()?;
         self.own_approval(A, "Reboot")?;
@@ -106,12 +106,12 @@ impl Fleet<'_> {
         self.agents_had_nothing_to_complain_about()
     }
 
-    /// The first look turns the scope on, for both.
+    /// The first poll turns Scheduled Events on for both machines.
     fn agents_introduce_themselves(&self) -> Result<()> {
         for agent in [AZ, CLASSIC] {
             for node in [A, B] {
                 for action in ["validate-all", "start", "monitor"] {
-                    // The older agent knows no validation.
+                    // The older agent has no validate action.
                     if agent == AZ || action != "validate-all" {
                         self.act(agent, action, node)?;
                     }
@@ -136,7 +136,7 @@ impl Fleet<'_> {
         Ok(())
     }
 
-    /// `azure-events-az`: standby, drain, approve, wait, come back; all by the node itself.
+    /// `azure-events-az`: the node goes into standby, drains, approves, waits and returns, all by itself.
     fn own_approval(&self, node: usize, kind: &str) -> Result<()> {
         let event = self.schedule(node, kind)?;
         self.monitor(AZ, other(node))?;
@@ -159,7 +159,7 @@ impl Fleet<'_> {
         self.check(node, "#health-azure", Some("-1000000"))
     }
 
-    /// Not before the resources are gone from the node.
+    /// The node must not approve before its resources have moved.
     fn approve_own(&self, node: usize, event: &str) -> Result<()> {
         self.monitor(AZ, node)?;
         self.check_life(event, &["appeared"])?;
@@ -176,7 +176,7 @@ impl Fleet<'_> {
         self.check(node, "#health-azure", Some("0"))
     }
 
-    /// With an event for each node the second one holds until the first is back.
+    /// With an event for each node, the second node waits until the first is back.
     fn two_at_once(&self) -> Result<()> {
         let (first, second) = (self.schedule(A, "Redeploy")?, self.schedule(B, "Reboot")?);
         self.leave(A, &first)?;
@@ -194,7 +194,7 @@ impl Fleet<'_> {
         self.come_back(B)
     }
 
-    /// `azure-events`: the node leaves, and the other one approves for it and brings it back.
+    /// `azure-events`: the node drains, and the other node approves the event and ends the standby.
     fn cross_approval(&self, node: usize, by: usize, kind: &str) -> Result<()> {
         let event = self.schedule(node, kind)?;
         self.monitor(CLASSIC, by)?;
@@ -220,7 +220,7 @@ impl Fleet<'_> {
         self.check(node, "azure-events_pendingEventIDs", None)
     }
 
-    /// They hide refusals from Pacemaker and only note them.
+    /// The agents hide refusals from Pacemaker and only log them.
     fn agents_had_nothing_to_complain_about(&self) -> Result<()> {
         let log = self.cluster.log();
         ensure!(log.contains("forceEvents: postData"), "the log has no approvals");
@@ -234,7 +234,7 @@ impl Fleet<'_> {
         self.server.schedule(&json!({ "machine": MACHINES[node] }), kind, None)
     }
 
-    /// The clock goes on until the driver is done; both nodes see that the event is over.
+    /// Advances the clock until the driver is done. Both nodes see the end of the event.
     fn end(&self, event: &str) -> Result<()> {
         self.server.advance(IMPACT_SECS)?;
         wait::until("the end of the event", || Ok((self.event(event)?["status"] == "Ended").then_some(())))?;

@@ -1,5 +1,5 @@
-//! The portal in a real browser: Debian's Chromium, driven by `portal.mjs`, which runs the chapters one after the other. Chapters
-//! start their own servers, so that they can restart them. axe-core checks accessibility.
+//! The portal in a real browser: `portal.mjs` drives Debian's Chromium through all chapters. Chapters start their own
+//! servers, so that they can restart them. axe-core checks accessibility.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub const WRITE: &str = "--write";
 
 const MODULES: Download = Download::Node("portal", &["playwright-core@1.65.0", "axe-core@4.14.0"]);
 
-/// Keeps screenshots in the repository small.
+/// The largest screenshot in the repository.
 const PICTURE_BYTES_MAX: u64 = 150_000;
 
 pub const NEEDS: Needs = Needs {
@@ -32,7 +32,7 @@ pub const NEEDS: Needs = Needs {
     downloads: &[MODULES, RESOURCE_AGENTS],
 };
 
-/// Installs Chromium and the Node packages that drive and check it. Returns the directory of the packages.
+/// Installs Chromium, Playwright and axe-core, and returns the path of the Node.js modules.
 pub fn modules() -> Result<PathBuf> {
     setup::debian(NEEDS.packages)?;
     Ok(MODULES.path()?.join("node_modules"))
@@ -41,7 +41,11 @@ pub fn modules() -> Result<PathBuf> {
 pub fn run() -> Result<()> {
     let modules = modules()?;
     let program = sh::built_dir().join("forewarn");
-    ensure!(program.exists(), "{} does not exist; run: cargo build --release --workspace --bins", program.display());
+    ensure!(
+        program.exists(),
+        "{} does not exist; build it: cargo build --release --workspace --bins",
+        program.display()
+    );
     let pictures = sh::root().join("docs/portal");
     let is_asked = std::env::args().any(|word| word == WRITE);
     let to = if is_asked { pictures.to_str().context("path")? } else { "" };

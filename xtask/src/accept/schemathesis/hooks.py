@@ -1,4 +1,4 @@
-"""JSON Schema calls 100.0 an integer. Most who write JSON do not, and neither does our server: write it as 100."""
+"""Writes integers as 100 instead of 100.0. Both are integers in JSON Schema, but the server accepts only the first form."""
 
 import schemathesis
 

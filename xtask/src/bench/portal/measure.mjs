@@ -1,5 +1,5 @@
-// Measures the portal's overview in Chromium: a large fleet and a small one by turns. Prints one JSON object. Arguments: where
-// node's packages are, then for each fleet its server's management address, metadata address and process id.
+// Measures the overview of the portal in Chromium, with a large and a small fleet in turn. Prints one JSON object. Arguments:
+// the Node.js packages, then management address, metadata address and process ID of the server of each fleet.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,10 +11,10 @@ const { chromium } = createRequire(join(modules, "x.js"))("playwright-core");
 const ROUNDS = 7;
 const UPDATES = 30;
 const PATIENCE = 120_000;
-// Events that are there before: this far off, so that none starts meanwhile.
+// Existing events are this far in the future, so that none starts during the run.
 const NOTICE_SECS = 4 * 3600;
 
-// Sets, machines in each; machines on their own; events.
+// Sets, machines per set, standalone machines, events.
 const LARGE = { uniform: [60, 40], flexible: [40, 25], availability: [60, 26], alone: 40, events: 300 };
 const SMALL = { uniform: [1, 25], flexible: [0, 0], availability: [1, 25], alone: 0, events: 3 };
 
@@ -50,7 +50,7 @@ class Fleet {
     }
     const single = Array.from({ length: alone }, (_, n) => `alone-${two(n)}`);
     for (const name of single) await this.api("POST", "/machines", { name });
-    // The first two of each set, which have all the events; the others only hear of them.
+    // The first two machines of each set, which have all events.
     const all = await this.machines();
     const sets = new Map();
     for (const { name } of all) {
@@ -60,7 +60,7 @@ class Fleet {
     for (const name of [...[...sets.values()].map((names) => names[0]), ...single]) await this.listen(name);
     const told = [...[...sets.values()].map((names) => names[0]), ...[...sets.values()].map((names) => names[1])].slice(0, events);
     for (const machine of told) await this.api("POST", "/maintenance", { target: { machine }, type: "Reboot", noticeSeconds: NOTICE_SECS });
-    // Whom the updates are about: machines without an event.
+    // Machines without an event; the updates affect these.
     this.targets = [...single, ...[...sets.values()].flatMap((names) => names.slice(2))].slice(0, UPDATES);
     this.machineCount = all.length;
     this.scopes = sets.size + alone;
@@ -89,7 +89,7 @@ class Fleet {
   }
 }
 
-// --- what is measured ---
+// --- measurements ---
 
 async function signedIn(browser, fleet) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -103,7 +103,7 @@ async function signedIn(browser, fleet) {
 
 const live = (page) => page.waitForSelector('#connection[data-state="live"]', { timeout: PATIENCE });
 
-// With nothing in the cache: a context of its own.
+// A new context has an empty cache.
 async function open(browser, fleet, act) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, storageState: fleet.state });
   const page = await context.newPage();
@@ -124,7 +124,7 @@ function firstView(browser, fleet) {
   });
 }
 
-// From the top to where the last scope has its machines, all that lies between never drawn.
+// From the top to the machines of the last scope, without rendering what is between.
 function scroll(browser, fleet) {
   return open(browser, fleet, async (page) => {
     await page.goto(fleet.management + "/");
@@ -141,7 +141,7 @@ function scroll(browser, fleet) {
   });
 }
 
-// From the API's answer to the lane on the page.
+// From the API response to the lane on the page.
 function updates(browser, fleet) {
   return open(browser, fleet, async (page) => {
     const session = await page.context().newCDPSession(page);
@@ -168,7 +168,7 @@ function updates(browser, fleet) {
       took.push(Math.max(0, seen - answered));
     }
     const cpu = (fleet.cpu() - before) / UPDATES;
-    // The same by loading the page again.
+    // The same by reloading the page.
     const begun = clock();
     await page.reload({ waitUntil: "load" });
     await live(page);
@@ -177,7 +177,7 @@ function updates(browser, fleet) {
   });
 }
 
-// The same requests with nobody who watches; what was asked before is taken back first.
+// The same requests without a viewer, after the earlier ones are canceled.
 async function unwatched(fleet) {
   await takeBack(fleet);
   const before = fleet.cpu();
@@ -194,7 +194,7 @@ async function takeBack(fleet) {
   }
 }
 
-// --- by turns ---
+// --- rounds ---
 
 const fleets = [new Fleet(words.slice(0, 3), LARGE), new Fleet(words.slice(3, 6), SMALL)];
 for (const fleet of fleets) {
@@ -210,7 +210,7 @@ try {
     for (const turn of round % 2 ? [1, 0] : [0, 1]) {
       const view = await firstView(browser, fleets[turn]);
       const scrolled = await scroll(browser, fleets[turn]);
-      // The first one is to warm up.
+      // The first round is a warm-up.
       if (round > 0) figures[turn].push({ ...view, scrolled });
     }
     console.error(`   round ${round}`);

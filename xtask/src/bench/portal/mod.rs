@@ -1,5 +1,5 @@
-//! The portal's overview in a real browser: 5,000 machines in 200 scopes with 300 events, beside a small fleet and beside
-//! loading the page again. Chromium, which draws, shares its core with nothing but ourselves.
+//! The overview of the portal in a real browser: 5,000 machines in 200 scopes with 300 events, compared with a small fleet
+//! and with reloading the page. Chromium shares its core only with this program.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -52,12 +52,12 @@ fn print(figures: &Value) -> Result<()> {
             table.judge(&format!("{what}, large : small"), many / few.max(1.0), " x", Target::AtMost(most));
         }
     }
-    table.judge("from the API's answer to the lane, median, large", large("median")?, " ms", Target::AtMost(250.0));
+    table.judge("from the API response to the timeline, median, large", large("median")?, " ms", Target::AtMost(250.0));
     let (update, page) = (large("bytes_update")?, large("bytes")?);
     table.judge("bytes, an update : the page", update / page, " x", Target::AtMost(0.1));
-    table.tell("loading the page again until it is live, large, ms", short(large("reload")?));
+    table.tell("reload until the page is live, large, ms", short(large("reload")?));
     let drawing = large("cpu")? - large("unwatched")?;
-    table.tell("CPU time of the server for an event nobody watches, ms", short(large("unwatched")?));
+    table.tell("CPU time of the server for an event without viewers, ms", short(large("unwatched")?));
     table.tell("the same with one viewer, ms", short(large("cpu")?));
     table.judge("CPU time of the server, an update of one viewer", drawing, " ms", Target::AtMost(5.0));
     table.print();

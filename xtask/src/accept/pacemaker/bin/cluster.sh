@@ -1,11 +1,11 @@
-# What the four commands know of the cluster, read from files in $CLUSTER:
+# State of the cluster for the four commands, in files below $CLUSTER:
 #
-#   nodes                        one name for each line
+#   nodes                        one name per line
 #   attributes/<node>/<name>     an attribute of a node; of the cluster itself under crm_config
 #   resources/<name>             the node that a resource runs on
 #
 # A resource on a node that is on standby, or whose health is below zero, is being stopped there. It is gone
-# from the node once the file says so; whoever runs the cluster writes it.
+# from the node once the file says so; the acceptance run writes it.
 
 set -eu
 
