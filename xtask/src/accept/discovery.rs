@@ -116,12 +116,16 @@ impl Trial<'_> {
         let mut command = Daemon::command(&node.namespace, "dhclient");
         command.args(["-d", "-lf", "/var/lib/dhcp/dhclient.eth0.leases", "-pf", "/run/dhclient.pid"]);
         command.arg("-cf").arg(config).arg("-sf").arg(script).arg("eth0");
-        self.wait_for_address(node, Daemon::start(command, &self.dir.path().join("dhclient.log"))?)
+        let client = self.wait_for_address(node, Daemon::start(command, &self.dir.path().join("dhclient.log"))?)?;
+        self.wait_for_lease(node, "cat /var/lib/dhcp/dhclient.eth0.leases", "}")?;
+        Ok(client)
     }
 
     fn networkd(&self, node: &Node) -> Result<Daemon> {
         let command = Daemon::command(&node.namespace, NETWORKD);
-        self.wait_for_address(node, Daemon::start(command, &self.dir.path().join("networkd.log"))?)
+        let client = self.wait_for_address(node, Daemon::start(command, &self.dir.path().join("networkd.log"))?)?;
+        self.wait_for_lease(node, "cat /run/systemd/netif/leases/*", "OPTION_245=")?;
+        Ok(client)
     }
 
     fn wait_for_address(&self, node: &Node, mut client: Daemon) -> Result<Daemon> {
@@ -132,6 +136,14 @@ impl Trial<'_> {
         });
         waited.with_context(|| format!("log of the DHCP client:\n{}", client.log()))?;
         Ok(client)
+    }
+
+    /// Clients write the lease file after they have set the address. `end` is in a complete file.
+    fn wait_for_lease(&self, node: &Node, script: &str, end: &str) -> Result<()> {
+        wait::until("the lease file", || {
+            let lease = node.namespace.read("sh", &["-c", &format!("{script} 2>/dev/null || true")])?;
+            Ok(lease.contains(end).then_some(()))
+        })
     }
 
     /// `origin` is the start of what the agent logs about where it found the endpoint.
