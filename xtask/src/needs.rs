@@ -29,7 +29,7 @@ impl fmt::Display for Unavailable {
 impl std::error::Error for Unavailable {}
 
 /// Set to `off` by `cargo xtask test` once it has installed everything that can be installed.
-pub const INSTALL: &str = "FOREWARN_ACCEPT_INSTALL";
+pub const INSTALL: &str = "XTASK_INSTALL";
 
 impl Needs {
     /// Installs what is missing. Fails with [`Unavailable`] if the machine cannot do what is needed.

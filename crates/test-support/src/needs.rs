@@ -2,7 +2,7 @@
 //!
 //! The test harness of Rust has no skipped state. A test that cannot run therefore prints a line that starts with
 //! [`SKIPPED`] past the harness's output capture and passes. `cargo xtask test` counts these lines. With `CI=true` or
-//! `FOREWARN_TEST_STRICT=1` the test fails instead.
+//! `XTASK_STRICT=1` the test fails instead.
 
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -43,7 +43,7 @@ pub fn can_run(needs: &[Need]) -> bool {
 
 fn is_strict() -> bool {
     let is_set = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
-    is_set("CI", "true") || is_set("FOREWARN_TEST_STRICT", "1")
+    is_set("CI", "true") || is_set("XTASK_STRICT", "1")
 }
 
 impl Need {

@@ -38,7 +38,7 @@ impl Strictness {
 }
 
 /// Fails the tests that would skip themselves; read by `forewarn-test-support`.
-const STRICT: &str = "FOREWARN_TEST_STRICT";
+const STRICT: &str = "XTASK_STRICT";
 
 pub fn run(strictness: Strictness) -> Result<ExitCode> {
     let started = Instant::now();

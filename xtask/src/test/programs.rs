@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use crate::sh;
 
-/// Names the file with the list of test programs, once they are built.
-pub const LIST: &str = "FOREWARN_TEST_PROGRAMS";
+/// Names the file with the list of test programs, once they are built. Without the prefix `FOREWARN_`: servers warn about
+/// unknown variables with that prefix.
+pub const LIST: &str = "XTASK_TEST_PROGRAMS";
 
 /// Tests that run apart from the others: a module of the integration tests of a package.
 #[derive(Clone, Copy)]
