@@ -19,7 +19,19 @@ pub fn program(name: &str) -> Sh {
 pub fn cargo(arguments: &[&str]) -> Sh {
     let mut command = Command::new(cargo_path());
     command.current_dir(root());
+    remove_package_variables(&mut command);
     Sh(command).args(arguments)
+}
+
+/// Removes the variables that `cargo run` has set for this program. Build scripts depend on them (that of ring does), so
+/// cargo would rebuild half of the workspace whenever it is called with and without them in turn.
+pub fn remove_package_variables(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
 }
 
 pub fn cargo_path() -> OsString {

@@ -272,6 +272,7 @@ fn execute(part: &Part) -> Result<Outcome> {
     let log = File::create(part.log()).with_context(|| format!("cannot create {}", part.log().display()))?;
     let (program, arguments) = part.command.split_first().context("a part has a command")?;
     let mut command = Command::new(program);
+    sh::remove_package_variables(&mut command);
     command.args(arguments).envs(part.environment.iter().map(|(name, value)| (name, value))).current_dir(sh::root());
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut child = command.spawn().with_context(|| format!("cannot run {}", program.display()))?;
