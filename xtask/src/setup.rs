@@ -108,7 +108,7 @@ fn unpack(package: &str, dir: &Path) -> Result<()> {
 }
 
 /// `$XDG_CACHE_HOME/forewarn`, created if it does not exist.
-fn cache() -> Result<PathBuf> {
+pub fn cache() -> Result<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME") {
         Some(dir) => PathBuf::from(dir),
         None => PathBuf::from(std::env::var_os("HOME").context("HOME is not set")?).join(".cache"),

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::netns::{METADATA, Namespace, Network};
 use super::server::Server;
-use crate::{setup, sh};
+use crate::needs::Needs;
+use crate::sh;
 
 const HOSTS: [&str; 2] = ["web1", "web2"];
 
@@ -29,8 +30,20 @@ const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 
 const LOG_LINE: &str = "source reached its connection limit";
 
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
+        ("iproute2", "ip"),
+        ("curl", "curl"),
+        ("hostname", "hostname"),
+        ("procps", "sysctl"),
+        ("python3", "python3"),
+        ("util-linux", "setpriv"),
+    ],
+    downloads: &[],
+};
+
 pub fn run() -> Result<()> {
-    setup::debian(&[("iproute2", "ip"), ("curl", "curl"), ("hostname", "hostname"), ("python3", "python3")])?;
     let network = Network::new(&HOSTS)?;
     let server = Server::start_in(&network.cloud, &format!("{METADATA}:80"), &[])?;
     for (name, node) in HOSTS.iter().zip(&network.nodes) {

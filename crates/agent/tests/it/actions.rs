@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use crate::support::{Guest, PATIENCE, World, until};
+use crate::support::{Guest, TIMEOUT, World, until};
 use forewarn_core::MachineId;
 use forewarn_test_support::{Need, can_run};
 

@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 
+use crate::support::*;
 use forewarn_core::*;
 use forewarn_server::*;
-use crate::support::*;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 

@@ -24,7 +24,7 @@ NATIVE = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Owner:
-    """Whoever has the token of the data directory."""
+    """The holder of the token in the data directory."""
 
     def get_token(self, *scopes, **options):
         return AccessToken(TOKEN, int(time.time()) + 3600)

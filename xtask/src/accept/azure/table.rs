@@ -17,14 +17,14 @@ document, in the list of machines, and in the duration of the command. To connec
 Not tested: PowerShell, Windows, macOS, and the CLI extension `maintenance`, whose requests are sent with `az rest` and the SDK instead.
 ";
 
-/// What to do with the file.
+/// Whether to check or to write the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     Check,
     Write,
 }
 
-/// What one client did, in its order.
+/// The results of one client, in order.
 pub struct Part {
     pub client: String,
     pub rows: Vec<Row>,
