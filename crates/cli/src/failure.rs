@@ -54,7 +54,7 @@ impl Failure {
 impl Failure {
     /// Appends advice to the message.
     pub fn with_advice(self, advice: &str) -> Failure {
-        let longer = |text: String| format!("{text}; {advice}");
+        let longer = |text: String| format!("{}; {advice}", text.trim_end_matches('.'));
         match self {
             Failure::Refused(text) => Failure::Refused(longer(text)),
             Failure::Usage(text) => Failure::Usage(longer(text)),

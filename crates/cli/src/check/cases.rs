@@ -113,7 +113,7 @@ mod tests {
     fn an_unknown_case_is_reported_with_a_suggestion() {
         let select = |names: &[String]| select(names, Profile::Own);
         let Err(Failure::Usage(message)) = select(&["evicton".into()]) else { panic!("it is not known") };
-        assert!(message.starts_with("there is no case 'evicton'. Did you mean 'eviction'?"), "{message}");
+        assert!(message.starts_with("unknown case 'evicton'. Did you mean 'eviction'?"), "{message}");
         assert_eq!(select(&["reset".into(), "gone".into()]).unwrap().len(), 2);
     }
 }

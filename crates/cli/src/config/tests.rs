@@ -196,7 +196,7 @@ fn unknown_keys_are_refused_with_the_known_ones() {
         &[],
         "",
         "clock",
-        "f.toml, line 3: metadata.machin: unknown setting; valid settings: address, machine, network, prefix",
+        "f.toml, line 3: metadata.machin: unknown setting; valid settings: address, machine, network, prefix, host, group, mode",
     );
     check("", &[("FOREWARN_PORT_8169_TCP", "tcp://10.0.0.1:8169")], "", "clock", r#""real""#);
     check("", &[], "--nonsense", "clock", "error: unexpected argument '--nonsense' found");

@@ -191,7 +191,7 @@ fn reports_are_written_as_json_and_junit_xml() {
 #[test]
 fn a_check_that_cannot_work_fails_early() {
     for (line, code, part) in [
-        ("check --only rest -- true", 2, "there is no case 'rest'. Did you mean 'reset'?"),
+        ("check --only rest -- true", 2, "unknown case 'rest'. Did you mean 'reset'?"),
         ("check --mark ready=x -- true", 2, "use prepared=REGEX or restored=REGEX"),
         ("check --only idle -- sleep 60", 4, "no request within 10 seconds; "),
         ("check --only idle -- sh -c false", 4, "the handler exited (exit code 1) before it sent a request; "),

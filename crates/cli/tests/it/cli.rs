@@ -94,7 +94,7 @@ fn startup_errors_name_the_flag_that_helps_and_the_log_is_readable() {
             .map(|other| format!(" {other} 127.0.0.1:0"))
             .collect();
         let complaint = format!(
-            "[..]forewarn: [..] listener cannot be opened at {taken} ([..]). Another program has it: end that, or choose another address with {flag} ADDR; port 0 is any that is free."
+            "[..]forewarn: cannot open the [..] listener at {taken}: [..]. Another program uses it: stop that program, or choose another address with {flag} ADDR; port 0 selects a free port"
         );
         let output = serve(format!("--memory --no-auth {flag} {taken}{others}"));
         let said = text(&output.stderr);
@@ -313,7 +313,7 @@ fn usage_errors_are_exit_code_2() {
     let server = Server::start();
     check(&server, "vm restart", 2, "", "error: the following required arguments[..]\n…");
     check(&server, "clock advance soon", 2, "", "error: invalid value 'soon'[..]\n…");
-    let span = "a span of time such as 90s, 15m, 1h30m or 2d, at most 400d";
+    let span = "a duration such as 90s, 15m, 1h30m or 2d, at most 400d";
     check(&server, "clock advance -5m", 2, "", &format!("error: invalid value '-5m' for '<DURATION>': {span}\n…"));
     for flag in ["--notice", "--duration"] {
         let sentence = format!("error: invalid value '-1' for '{flag} <DURATION>': {span}\n…");
@@ -381,7 +381,7 @@ fn machines_are_stopped_started_deleted_and_listed() {
     check(&server, "vm stop web_1", 0, "web_1 is stopped", "");
     check(&server, "vm restart web_1", 1, "", "forewarn: [..]");
     check(&server, "vm start web_1", 0, "web_1 is running", "");
-    check(&server, "history --vm unknown", 1, "", "forewarn: There is no machine 'unknown'. [..]");
+    check(&server, "history --vm unknown", 1, "", "forewarn: No machine is named 'unknown'. [..]");
     check(&server, "history --vm web_1 --kind ended", 0, "There are no matching entries.", "");
     check(&server, "history --vm default/web_1 --kind machine-added", 0, "TIME[..]\n[..]machine-added  web_1[..]", "");
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default       Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
@@ -483,7 +483,7 @@ fn startup_errors_say_why() {
         .args(format!("{serve} --metadata 127.0.0.1:0 --clock manual --data {data}").split(' '))
         .output()
         .unwrap();
-    expect("serve --clock manual", &manual, 1, "", "forewarn: [..]his store was made with the real clock. [..]");
+    expect("serve --clock manual", &manual, 1, "", "forewarn: this data directory uses the real clock. [..]");
 }
 
 #[test]

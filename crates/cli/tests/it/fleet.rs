@@ -313,15 +313,16 @@ fn ambiguous_and_unknown_names_are_reported_as_given() {
     for group in ["east", "west"] {
         check(&server, &format!("vm create {group}/web --no-address"), 0, "Created machine web", "");
     }
-    let which = "forewarn: More than one machine is named 'web': east/web ([..]), west/web ([..]). Say which, as group/name or by its id.";
+    let which =
+        "forewarn: More than one machine is named 'web': east/web ([..]), west/web ([..]). Use group/name or the ID.";
     check(&server, "vm restart web", 1, "", which);
     check(&server, "vm show east/web", 0, "name             web\n…\nresource group   east\n…", "");
     check(&server, "vm show -g west -n web", 0, "…\nresource group   west\n…", "");
-    let missing = "forewarn: There is no machine 'east/wbe'. [..] Did you mean 'east/web'?";
+    let missing = "forewarn: No machine is named 'east/wbe'. [..] Did you mean 'east/web'?";
     check(&server, "vm show -g east -n wbe", 1, "", missing);
     check(&server, "maintenance start --vm east/wbe", 1, "", missing);
     check(&server, "fault add --reset --vm east/web", 0, "Added fault 1: Reset for web, until cleared", "");
-    check(&server, "vmss show east/web", 1, "", "forewarn: There is no scale set 'east/web'. [..]");
+    check(&server, "vmss show east/web", 1, "", "forewarn: No scale set is named 'east/web'. [..]");
 }
 
 #[test]
@@ -332,9 +333,9 @@ fn invalid_values_are_reported_without_mentioning_the_request_body() {
         "vm create a --address nonsense",
         1,
         "",
-        "forewarn: 'nonsense' is not an address. Write one like 10.0.0.4 or fd00::4.",
+        "forewarn: 'nonsense' is not an IP address. Use the form 10.0.0.4 or fd00::4.",
     );
-    check(&server, "vm create a+b", 1, "", "forewarn: 'a+b' is not a name. Write 1 to 128 letters, [..]");
+    check(&server, "vm create a+b", 1, "", "forewarn: 'a+b' is not a valid name. Use 1 to 128 letters, [..]");
     check(&server, "vm restart vm --event-id x", 1, "", "forewarn: [..]x[..]");
     for words in ["vm create a --address nonsense", "vm create a+b", "vm restart vm --event-id x"] {
         let said = text(&server.run(words).stderr);
@@ -351,21 +352,21 @@ fn the_closest_name_is_suggested() {
         "vm restart databsae",
         1,
         "",
-        "forewarn: There is no machine 'databsae'. [..]Did you mean 'database'?",
+        "forewarn: No machine is named 'databsae'. [..]Did you mean 'database'?",
     );
     check(
         &server,
         "vm restart quite-another",
         1,
         "",
-        "forewarn: There is no machine 'quite-another'. [..]register it first.",
+        "forewarn: No machine is named 'quite-another'. [..]register it first.",
     );
     check(
         &server,
         "maintenance start --group databse",
         1,
         "",
-        "forewarn: There is no [..] 'databse'. [..]create it first.",
+        "forewarn: No [..] is named 'databse'. [..]create it first.",
     );
     check(&server, "history --kind startd", 2, "", "error: [..]\n…\n  tip: a similar value exists: 'started'\n…");
     check(&server, "vmss scael web", 2, "", "error: [..]\n…\n  tip: a similar subcommand exists: 'scale'\n…");

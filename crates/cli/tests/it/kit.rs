@@ -73,10 +73,10 @@ fn mistyped_arguments_are_reported_with_a_suggestion() {
         assert_eq!(output.status.code(), Some(2), "{words}: {complaint}");
         assert!(complaint.contains(tip), "{words}: {complaint}");
     }
-    check(&server, "fault add --reset --vm web_9", 1, "", "forewarn: There is no machine 'web_9'[..]");
-    check(&server, "fault add --events-vanish --method POST", 1, "", "forewarn: EventsVanish[..]Leave the method out.");
-    check(&server, "fault clear 7", 1, "", "forewarn: There is no fault 7[..]");
-    check(&server, "vm requests web_9", 1, "", "forewarn: There is no machine 'web_9'[..]");
+    check(&server, "fault add --reset --vm web_9", 1, "", "forewarn: No machine is named 'web_9'[..]");
+    check(&server, "fault add --events-vanish --method POST", 1, "", "forewarn: EventsVanish[..]Omit the method.");
+    check(&server, "fault clear 7", 1, "", "forewarn: Fault 7 does not exist[..]");
+    check(&server, "vm requests web_9", 1, "", "forewarn: No machine is named 'web_9'[..]");
     check(&server, "fault list", 0, "There are no faults.", "");
 }
 

@@ -174,7 +174,7 @@ fn az_reports_missing_requirements() {
     let plain = support::Server::start();
     let no_https = plain.run(&format!("az --dir {}", empty.display()));
     assert_eq!(no_https.status.code(), Some(1));
-    assert!(text(&no_https.stderr).contains("has no https listener"), "{no_https:?}");
+    assert!(text(&no_https.stderr).contains("requires an HTTPS listener"), "{no_https:?}");
     assert_eq!(plain.run("ca show").status.code(), Some(1));
 
     let thrown_away = support::Server::start_with(&format!("{} --management-tls 127.0.0.1:0", support::THROW_AWAY));
@@ -212,7 +212,7 @@ fn an_identity_is_assigned_and_removed() {
     let server = Guarded::start();
     done(&server.run(&["vm", "register", "web", "--no-address"]));
     let none = server.run(&["vm", "identity", "show", "web"]);
-    assert!(text(&none.stderr).contains("has no identity. `forewarn vm identity assign`"), "{none:?}");
+    assert!(text(&none.stderr).contains("has no identity. Assign one with `forewarn vm identity assign`"), "{none:?}");
     let given = done(&server.run(&["vm", "identity", "assign", "web", "--role", "operator"]));
     assert_eq!(given, "Assigned an identity with the role operator to web\n");
     let shown: Value =
@@ -229,7 +229,7 @@ fn tokens_are_issued_for_a_role_and_a_name() {
     let with = |words: &[&str]| server.command(words).env("FOREWARN_TOKEN", issued.trim()).output().unwrap();
     assert!(with(&["vm", "list"]).status.success());
     let refused = with(&["vm", "register", "web"]);
-    let message = "forewarn: This needs the role owner, and 'ann' has the role reader. ";
+    let message = "forewarn: This action requires the role owner, but 'ann' has the role reader. ";
     assert!(refused.status.code() == Some(1) && text(&refused.stderr).starts_with(message), "{refused:?}");
 
     let owner = done(&server.run(&["token", "issue", "--role", "owner"]));
@@ -301,7 +301,7 @@ fn no_secret_is_ever_logged() {
     let _ = server.child.kill();
     let _ = server.child.wait();
     let log = fs::read_to_string(server.dir.path().join("log")).unwrap();
-    assert!(log.contains("a client has signed in") && log.contains("could not sign in"), "{log}");
+    assert!(log.contains("client signed in") && log.contains("client failed to sign in"), "{log}");
     for secret in &secrets {
         let parts = [secret.as_str(), secret.rsplit('.').next().unwrap(), &secret[..secret.len().min(100)]];
         assert!(!parts.iter().any(|part| log.contains(part)), "a secret is in the log");

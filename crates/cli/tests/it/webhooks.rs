@@ -25,7 +25,7 @@ fn errors_and_changes_are_reported() {
         "webhook show none",
         1,
         "",
-        "forewarn: There is no [..] 'none'. List the [..] to see which there are.",
+        "forewarn: Webhook 'none' does not exist. List the webhooks to find the right name.",
     );
     check(
         &server,
@@ -96,7 +96,7 @@ fn an_https_receiver_needs_a_certificate_from_a_trusted_authority() {
         let made = server.run(&format!("webhook create {name} --url {url}/healthz"));
         assert!(made.status.success(), "{made:?}");
     }
-    check(&server, "webhook test trusted", 1, "", "forewarn: not delivered: The receiver answered 405.");
+    check(&server, "webhook test trusted", 1, "", "forewarn: not delivered: The receiver responded with status 405.");
     let refusal = "forewarn: not delivered: The receiver's certificate is not accepted, or it does not speak TLS: invalid peer certificate: [..].";
     check(&server, "webhook test stranger", 1, "", refusal);
 }

@@ -264,7 +264,7 @@ fn deletions_and_evictions_are_previewed() {
         (
             "machine web",
             "evict web",
-            "Machine 'web' is not a Spot machine, and only those are evicted. Delete or redeploy it instead.",
+            "Machine 'web' is not a Spot machine, and only Spot machines can be evicted. Delete or redeploy it instead.",
         ),
         (
             "machine web; listen web",
@@ -359,7 +359,7 @@ fn actions_on_several_machines_are_previewed() {
     let names: Vec<String> = (0..11).map(|number| format!("web_{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = World::after("set web 11; listen web_0");
-    let limit = "10 restart or redeploy operations are waiting in this subscription already";
+    let limit = "This subscription already has 10 scheduled restart or redeploy operations";
     assert!(world.preview(&[&["each", "restart"], &names[..]].concat()).contains(&format!("web_10: {limit}")));
     assert!(!world.preview(&[&["together", "restart"], &names[..]].concat()).contains(limit));
 }
@@ -430,7 +430,11 @@ fn cancellations_are_previewed() {
             "stop-operation web_0",
             "Events in progress will finish: Freeze of web_0. Update domains from 1 on are skipped.",
         ),
-        ("set web 1 notify 5; listen web_0; delete web_0", "cancel web_0", "A deletion cannot be cancelled."),
+        (
+            "set web 1 notify 5; listen web_0; delete web_0",
+            "cancel web_0",
+            "A deletion cannot be canceled. Wait for it to finish.",
+        ),
     ]);
 }
 
@@ -476,7 +480,7 @@ fn steps_of_maintenance_are_previewed_in_order() {
         ["a UD 0 a: not before 13:00, earlier if approved"]
     );
     let early = Plan { at: Some(NOON - Duration::from_secs(60)), ..freeze() };
-    assert!(describe("machine a on rack", host, early).unwrap_err().contains("has passed"));
+    assert!(describe("machine a on rack", host, early).unwrap_err().contains("is in the past"));
 }
 
 #[test]

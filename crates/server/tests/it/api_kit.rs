@@ -85,7 +85,7 @@ fn invalid_faults_are_refused_and_not_added() {
         (json!({"fault": {"kind": "Status", "status": 418}}), 400, "InvalidField", "429, 410, 500 or 503"),
         (json!({"fault": {"kind": "Delay", "delaySeconds": 1000}}), 400, "InvalidField", "300"),
         (json!({"fault": {"kind": "Reset"}, "percent": 0}), 400, "InvalidField", "1 to 100"),
-        (json!({"fault": {"kind": "Reset"}, "count": 0}), 400, "InvalidField", "at least one"),
+        (json!({"fault": {"kind": "Reset"}, "count": 0}), 400, "InvalidField", "from 1 to"),
         (json!({"fault": {"kind": "Reset"}, "times": 3}), 400, "InvalidField", "times"),
         (json!({"fault": {"kind": "EventsVanish"}, "method": "POST"}), 409, "FaultNeverMet", "EventsVanish"),
         (json!({"fault": {"kind": "Reset"}, "machine": "wep"}), 404, "MachineNotFound", "wep"),

@@ -160,7 +160,7 @@ fn unknown_paths_show_browsers_a_page_and_other_clients_an_api_error() {
         assert_eq!((sent.status, sent.header("location")), (303, Some("/")), "{path}");
     }
     // The session cookie is not accepted as a token, and API paths never return pages.
-    assert!(browser.get("/nosuch").text().contains("A token is needed"));
+    assert!(browser.get("/nosuch").text().contains("This request requires a token"));
     for path in ["/api/v1/nosuch", "/subscriptions", "/metrics"] {
         assert!(html(&browser.client, path).header("content-type").unwrap().contains("json"), "{path}");
     }

@@ -108,9 +108,9 @@ fn errors_in_a_plan_appear_next_to_the_field_and_input_is_kept() {
     let long = "x".repeat(257);
     for (field, typed, says) in [
         ("name", "", "Enter a name."),
-        ("name", "wbe", "There is no"),
+        ("name", "wbe", "is named"),
         ("at", "tomorrow", "is not a valid time"),
-        ("at", "2026-03-01T11:00", "has passed"),
+        ("at", "2026-03-01T11:00", "is in the past"),
         ("at", "2028-03-01T11:00", "400 days ahead"),
         ("notice", "soon", "such as 90s"),
         ("notice", "1m", "at least 15m for this type"),
@@ -189,7 +189,7 @@ fn progress_is_shown_by_update_domain_until_it_is_canceled() {
 fn a_host_is_registered_shown_failed_and_removed() {
     let server = Server::start();
     let browser = Browser::at_once(&server);
-    for (wrong, says) in [("", "Enter a name."), ("rack 4", "is not a name"), ("<b>", "is not a name")] {
+    for (wrong, says) in [("", "Enter a name."), ("rack 4", "is not a valid name"), ("<b>", "is not a valid name")] {
         let answer = browser.post("/hosts", &[("name", wrong)]);
         assert_has(&answer, 422, &["id=\"wrong-name\"", says, "aria-invalid=\"true\" autofocus>"]);
     }
@@ -429,7 +429,7 @@ fn errors_in_a_new_scale_set_are_marked_at_their_step() {
     assert_eq!(tabs.matches("has errors").count(), 2, "{tabs}");
     assert_eq!(both.text().matches(" autofocus").count(), 1);
     let taken = review("WEB", "default", "7");
-    assert_has(&taken, 422, &["id=\"wrong-name\">The name", "is taken in its resource group"]);
+    assert_has(&taken, 422, &["id=\"wrong-name\">The name", "is already taken in its resource group"]);
     let tabs = between(&taken.text(), "role=\"tablist\"", "</div>");
     assert!(
         tabs.matches("has errors").count() == 1 && tabs.contains(">Basics <span class=\"wrong\">has errors"),
@@ -566,7 +566,7 @@ fn a_custom_scenario_is_refused_with_line_and_column_or_run() {
     assert_has(
         &answer,
         422,
-        &["id=\"wrong-text\">Line 4, column 1: the key &#39;restrat&#39;", "restrat = &#34;web_0&#34;"],
+        &["id=\"wrong-text\">Line 4, column 1: unknown key &#39;restrat&#39;", "restrat = &#34;web_0&#34;"],
     );
     let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nosuch\"\n";
     assert_has(&browser.post("/test-kit", &[("form", "scenario"), ("text", unfit)]), 422, &["line 2 of the file"]);
@@ -575,8 +575,8 @@ fn a_custom_scenario_is_refused_with_line_and_column_or_run() {
         let text = "title = \"Mine\"\nsubject = \"web_0\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n";
         browser.post("/test-kit", &[("form", "scenario"), ("text", text), ("subject", name)])
     };
-    assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">There is no machine"]);
-    assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a name."]);
+    assert_has(&subject("nosuch"), 422, &["id=\"wrong-subject\">No machine is named"]);
+    assert_has(&subject("no such"), 422, &["id=\"wrong-subject\">&#39;no such&#39; is not a valid name."]);
     let right =
         "title = \"Mine\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n[[step]]\nrestart = \"web_0\"\n";
     let ran = browser.post("/test-kit", &[("form", "scenario"), ("text", right)]);

@@ -128,7 +128,7 @@ fn an_occupied_default_address_is_skipped_and_an_occupied_requested_one_is_an_er
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let config = Config { management_tls: ManagementTls::At(address), ..open() };
     let error = runtime.block_on(start(config)).err().unwrap().to_string();
-    assert!(error.contains("management https") && error.contains("Another program has it"), "{error}");
+    assert!(error.contains("management https") && error.contains("Another program uses it"), "{error}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ export async function aCustomScenarioIsCorrectedAndRun() {
   await page.getByLabel("Load from file").setInputFiles(file);
   await page.waitForFunction(() => document.getElementById("field-text").value.includes("restrat"));
   await button(page, "Run scenario").click();
-  await shows(page, "#wrong-text", "Line 10, column 1: the key 'restrat' is not known here. Did you mean 'restart'?");
+  await shows(page, "#wrong-text", "Line 10, column 1: unknown key 'restrat'. Did you mean 'restart'?");
   await live(page);
   const text = page.getByLabel("File", { exact: true });
   assert.match(await text.inputValue(), /restrat = "web_0"/, "the input is lost");
