@@ -32,7 +32,7 @@ fn errors_and_changes_are_reported() {
         "webhook create a --url nowhere",
         1,
         "",
-        "forewarn: field 'url': write a URL like https://example.org/hook[..].",
+        "forewarn: field 'url': use a URL such as https://example.org/hook[..].",
     );
     let made = server.run("webhook create a --url http://127.0.0.1:9/ --disabled -o json");
     let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
@@ -97,6 +97,7 @@ fn an_https_receiver_needs_a_certificate_from_a_trusted_authority() {
         assert!(made.status.success(), "{made:?}");
     }
     check(&server, "webhook test trusted", 1, "", "forewarn: not delivered: The receiver responded with status 405.");
-    let refusal = "forewarn: not delivered: The receiver's certificate is not accepted, or it does not speak TLS: invalid peer certificate: [..].";
+    let refusal =
+        "forewarn: not delivered: The TLS handshake with the receiver failed: invalid peer certificate: [..].";
     check(&server, "webhook test stranger", 1, "", refusal);
 }

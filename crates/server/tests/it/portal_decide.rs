@@ -111,9 +111,9 @@ fn errors_in_a_plan_appear_next_to_the_field_and_input_is_kept() {
         ("name", "wbe", "is named"),
         ("at", "tomorrow", "is not a valid time"),
         ("at", "2026-03-01T11:00", "is in the past"),
-        ("at", "2028-03-01T11:00", "400 days ahead"),
+        ("at", "2028-03-01T11:00", "at most 400 days in advance"),
         ("notice", "soon", "such as 90s"),
-        ("notice", "1m", "at least 15m for this type"),
+        ("notice", "1m", "at least 15m for this event type"),
         ("notice", "1h1ms", "whole seconds"),
         ("duration", "2d", "from 0 to 86400 seconds"),
         ("duration", "x", "such as 90s"),
@@ -570,7 +570,7 @@ fn a_custom_scenario_is_refused_with_line_and_column_or_run() {
     );
     let unfit = "title = \"Mine\"\n[[step]]\nrestart = \"nosuch\"\n";
     assert_has(&browser.post("/test-kit", &[("form", "scenario"), ("text", unfit)]), 422, &["line 2 of the file"]);
-    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;Restart by a user&#34;"));
     let subject = |name: &'static str| {
         let text = "title = \"Mine\"\nsubject = \"web_0\"\n[[machine]]\nname = \"web_0\"\n[[step]]\npoll = \"web_0\"\n";
         browser.post("/test-kit", &[("form", "scenario"), ("text", text), ("subject", name)])
@@ -583,11 +583,11 @@ fn a_custom_scenario_is_refused_with_line_and_column_or_run() {
     assert_eq!((ran.status, ran.header("location")), (303, Some("/test-kit#runs")), "{}", ran.text());
     let again = browser.page("/test-kit");
     assert!(again.contains("restart = &#34;web_0&#34;\n</textarea>"), "the scenario is kept: {again}");
-    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;A user restarts the machine&#34;"));
+    assert!(browser.page("/test-kit?scenario=user-reboot").contains("title = &#34;Restart by a user&#34;"));
     let other = Browser::at_once(&server);
     assert!(!other.page("/test-kit").contains("restart = &#34;web_0&#34;"), "another session sees the scenario");
     check(&server, "GET /scenario-runs/1?wait=60", NONE, 200, json!({ "title": "Mine", "name": "own" }));
-    assert!(browser.page("/test-kit").contains("web_0 asks for its document"));
+    assert!(browser.page("/test-kit").contains("web_0 requests its document"));
 }
 
 #[test]
