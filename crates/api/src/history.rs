@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use forewarn_core::Found;
-use forewarn_store::{HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
+use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -11,20 +11,6 @@ use super::error::{ApiError, ErrorCode};
 use super::extract::{self, Page, Params};
 use super::values::{EventName, Id, When};
 use super::{Api, names};
-
-/// All kinds of rows.
-pub const KINDS: [&str; 10] = [
-    "appeared",
-    "approved",
-    "started",
-    "ended",
-    "operation-ended",
-    "machine-added",
-    "machine-removed",
-    "scope-on",
-    "scope-off",
-    "audit",
-];
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HistoryRow {
@@ -144,15 +130,15 @@ async fn deleted_machine_filter(api: &Api, text: &str, mut unknown: ApiError) ->
     Ok(MachineFilter { name, scopes: Vec::new() })
 }
 
-fn parse_kinds(text: Option<&str>) -> Result<Vec<String>, ApiError> {
-    let kinds: Vec<String> = text.map_or_else(Vec::new, |text| text.split(',').map(str::to_owned).collect());
-    match kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
-        Some(unknown) => {
-            let message = format!("has the unknown value '{unknown}'. Use {}", KINDS.join(", "));
-            Err(ApiError::query("kind", message))
-        }
-        None => Ok(kinds),
-    }
+fn parse_kinds(text: Option<&str>) -> Result<Vec<HistoryKind>, ApiError> {
+    let words = text.map_or_else(Vec::new, |text| text.split(',').collect());
+    let parse = |word: &str| {
+        HistoryKind::parse(word).ok_or_else(|| {
+            let known = HistoryKind::ALL.map(HistoryKind::as_str).join(", ");
+            ApiError::query("kind", format!("has the unknown value '{word}'. Use {known}"))
+        })
+    };
+    words.into_iter().map(parse).collect()
 }
 
 /// Reads rows of history.

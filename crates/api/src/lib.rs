@@ -79,7 +79,6 @@ pub use error::{ApiError, rejection_status};
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
 pub use guard::check_host_and_origin;
-pub use history::KINDS as HISTORY_KINDS;
 pub use in_process::{CallError, InProcessClient};
 pub use listener::{Transport, Via, serve};
 pub use metrics::{ApiMetrics, render_metrics};

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use axum::response::Response;
 use forewarn_core as core;
 use forewarn_core::{
-    Answer, Command, EventId, GroupId, Guid, MachineId, Name, OperationId, OperationResult, OperationState, Region,
-    Request, Target,
+    Answer, Command, EventId, GroupId, Guid, MachineId, Name, OperationId, OperationResult, OperationState, Outcome,
+    Region, Request, Target,
 };
-use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_store::{HistoryFact, HistoryQuery, HistoryRow, RequestKind};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::{ApiError, ErrorCode};
@@ -196,39 +195,30 @@ impl Operation {
 
     /// An operation that the region no longer has, reconstructed from its rows of history.
     fn of_history(id: OperationId, rows: &[HistoryRow]) -> Option<Operation> {
-        let last = rows.iter().rev().find(|row| row.kind == "operation-ended" && row.operation == Some(id))?;
-        let detail: Value = serde_json::from_str(&last.detail).unwrap_or_default();
-        let ended: Vec<&HistoryRow> = rows.iter().filter(|row| row.kind == "ended").collect();
-        let text = |key: &str| detail.get(key).and_then(Value::as_str);
-        let (state, reason) = match last.outcome.as_deref() {
-            Some("succeeded") => (OperationPhase::Succeeded, None),
-            Some("canceled") => (OperationPhase::Canceled, last.actor.clone()),
-            Some(_) | None => (OperationPhase::Failed, None),
-        };
-        let mut machines: Vec<String> = ended.iter().flat_map(|row| row.machines.iter().cloned()).collect();
+        let last = rows.iter().rev().find(|row| row.operation == Some(id) && row.event.is_none())?;
+        let Some(HistoryFact::OperationEnded(ended)) = last.fact() else { return None };
+        let (state, outcome, reason) = describe_result(&ended.result);
+        let outcomes: Vec<(&HistoryRow, Outcome)> =
+            rows.iter().filter_map(|row| Some((row, row.event_outcome()?))).collect();
+        let mut machines: Vec<String> = outcomes.iter().flat_map(|(row, _)| row.machines.iter().cloned()).collect();
         machines.dedup();
-        let event_ids = detail.get("events").and_then(Value::as_array).into_iter().flatten();
+        let outcome_of = |event| outcomes.iter().find(|(row, _)| row.event == Some(event)).map(|(_, outcome)| outcome);
         Some(Operation {
             id: Id(id),
-            kind: kind_of_history(&detail)?,
-            by: text("by").unwrap_or_default().to_owned(),
-            asked: text("asked").and_then(|asked| When::parse(asked).ok()),
+            kind: ended.request?.into(),
+            by: ended.requested_by,
+            asked: ended.requested.map(When),
             state,
             ended: Some(When(last.at)),
-            outcome: text("because").and_then(outcome_of_history),
+            outcome,
             reason,
             machines,
             host: None,
             group: None,
-            events: event_ids
-                .filter_map(|id| parse_guid(id.as_str()?).ok())
-                .map(|id| Part {
-                    id: EventName(id),
-                    outcome: ended
-                        .iter()
-                        .find(|row| row.event == Some(id))
-                        .and_then(|row| outcome_of_history(row.outcome.as_deref()?)),
-                })
+            events: ended
+                .events
+                .iter()
+                .map(|event| Part { id: EventName(*event), outcome: outcome_of(*event).map(EventOutcome::of) })
                 .collect(),
             event_type: None,
             cause: None,
@@ -239,47 +229,38 @@ impl Operation {
     }
 }
 
-fn kind_of_history(detail: &Value) -> Option<OperationKind> {
-    let request = detail.get("request")?.as_object()?.keys().next()?;
-    Some(match request.as_str() {
-        "restart" => OperationKind::Restart,
-        "redeploy" => OperationKind::Redeploy,
-        "perform-maintenance" => OperationKind::PerformMaintenance,
-        "evict" => OperationKind::Evict,
-        "delete" => OperationKind::Delete,
-        "maintain" => OperationKind::Maintain,
-        "fail" => OperationKind::Fail,
-        _ => return None,
-    })
-}
-
-/// Outcome names in history. They are a stored format and never change.
-fn outcome_of_history(word: &str) -> Option<EventOutcome> {
-    Some(match word {
-        "completed" => EventOutcome::Completed,
-        "failed" => EventOutcome::Failed,
-        "timed-out" => EventOutcome::TimedOut,
-        "superseded" => EventOutcome::Superseded,
-        "no-effect" => EventOutcome::NoEffect,
-        "resource-gone" => EventOutcome::ResourceGone,
-        "canceled" => EventOutcome::Canceled,
-        _ => return None,
-    })
+impl From<RequestKind> for OperationKind {
+    fn from(kind: RequestKind) -> OperationKind {
+        match kind {
+            RequestKind::Restart => OperationKind::Restart,
+            RequestKind::Redeploy => OperationKind::Redeploy,
+            RequestKind::PerformMaintenance => OperationKind::PerformMaintenance,
+            RequestKind::Evict => OperationKind::Evict,
+            RequestKind::Delete => OperationKind::Delete,
+            RequestKind::Maintain => OperationKind::Maintain,
+            RequestKind::Fail => OperationKind::Fail,
+        }
+    }
 }
 
 fn state_of(state: &OperationState) -> (OperationPhase, Option<When>, Option<EventOutcome>, Option<String>) {
     match state {
         OperationState::Running => (OperationPhase::Running, None, None, None),
         OperationState::Ended { at, result } => {
-            let (phase, outcome, reason) = match result {
-                OperationResult::Succeeded => (OperationPhase::Succeeded, None, None),
-                OperationResult::Failed(outcome) => {
-                    (OperationPhase::Failed, Some(EventOutcome::of(outcome)), events::reason(outcome))
-                }
-                OperationResult::Canceled { by } => (OperationPhase::Canceled, None, Some(by.to_string())),
-            };
+            let (phase, outcome, reason) = describe_result(result);
             (phase, Some(When(*at)), outcome, reason)
         }
+    }
+}
+
+fn describe_result(result: &OperationResult) -> (OperationPhase, Option<EventOutcome>, Option<String>) {
+    match result {
+        OperationResult::Succeeded => (OperationPhase::Succeeded, None, None),
+        OperationResult::Failed(outcome) => {
+            let reason = events::reason(outcome).filter(|reason| !reason.is_empty());
+            (OperationPhase::Failed, Some(EventOutcome::of(outcome)), reason)
+        }
+        OperationResult::Canceled { by } => (OperationPhase::Canceled, None, Some(by.to_string())),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::response::Response;
-use forewarn_core::{Event, EventKind, Outcome, Region, ScopeOwner, Source, Status, Within};
-use forewarn_store::{HISTORY_PAGE_MAX, HistoryQuery, HistoryRow};
+use forewarn_core::{Event, EventId, EventKind, Outcome, Region, ScopeOwner, Source, Status, Timestamp, Within};
+use forewarn_store::{EventTimeline, HISTORY_PAGE_MAX, HistoryKind, HistoryQuery, HistoryRow};
 use forewarn_wire::guid;
 use serde_json::{Value, json};
 
@@ -21,18 +21,17 @@ pub async fn list(call: Call) -> Result<Response, ApiError> {
     let region = &snapshot.region;
     let scopes = requested_scopes(region, &call)?;
     let query = HistoryQuery {
-        kinds: ["appeared", "started", "ended"].map(String::from).to_vec(),
+        kinds: vec![HistoryKind::Appeared, HistoryKind::Started, HistoryKind::Ended],
         newest: true,
         limit: Some(HISTORY_PAGE_MAX),
         ..HistoryQuery::default()
     };
     let rows = call.arm.read(move |reader| reader.history(&query)).await?;
-    let mut found: BTreeMap<String, Value> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.scope.is_some_and(|scope| scopes.contains(&scope))) {
-        apply_row(&mut found, row);
-    }
+    let timelines = timelines(rows.iter().filter(|row| row.scope.is_some_and(|scope| scopes.contains(&scope))));
+    let mut found: BTreeMap<String, Value> =
+        timelines.iter().map(|past| (sort_key(past.appeared, past.event), past_properties(past))).collect();
     for event in region.events().filter(|event| event.is_shown() && scopes.contains(&event.scope.0)) {
-        found.insert(format!("{:020}", event.appeared.0) + &guid::Upper(event.id.0).to_string(), properties(event));
+        found.insert(sort_key(event.appeared, event.id), properties(event));
     }
     let base = call.path.to_string();
     let after = request.after.as_deref();
@@ -124,41 +123,49 @@ fn event_source(source: Source) -> Value {
     serde_json::to_value(EventSource::from(source)).unwrap_or_default()
 }
 
-/// Applies one row of history to its event.
-fn apply_row(found: &mut BTreeMap<String, Value>, row: &HistoryRow) {
-    let Some(id) = row.event.map(|event| guid::Upper(event.0).to_string()) else { return };
-    let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
-    if row.kind == "appeared" {
-        let capital = |key: &str| capitalize(detail[key].as_str().unwrap_or_default());
-        let event = json!({
-            "EventId": id,
-            "EventStatus": "Scheduled",
-            "EventType": capital("type"),
-            "ResourceType": "VirtualMachine",
-            "Resources": row.machines,
-            "NotBefore": detail["not_before"],
-            "Description": detail["description"],
-            "EventSource": capital("source"),
-            "DurationInSeconds": detail["duration_secs"],
-            "Appeared": When(row.at).to_string(),
-        });
-        found.insert(format!("{:020}{id}", row.at.0), event);
-        return;
-    }
-    let Some((_, event)) = found.iter_mut().rev().find(|(key, _)| key.ends_with(&id)) else { return };
-    event["NotBefore"] = "".into();
-    match row.kind.as_str() {
-        "started" => event["EventStatus"] = "Started".into(),
-        _ => {
-            let canceled = row.outcome.as_deref() == Some("canceled");
-            event["EventStatus"] = if canceled { "Canceled" } else { "Completed" }.into();
-            event["Ended"] = When(row.at).to_string().into();
-        }
-    }
+/// Events are listed in the order of their appearance.
+fn sort_key(appeared: Timestamp, event: EventId) -> String {
+    format!("{:020}{}", appeared.0, guid::Upper(event.0))
 }
 
-/// History stores these names in lower case.
-fn capitalize(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+/// The events in these rows, which are in order.
+fn timelines<'a>(rows: impl Iterator<Item = &'a HistoryRow>) -> Vec<EventTimeline> {
+    let mut found: BTreeMap<EventId, EventTimeline> = BTreeMap::new();
+    for row in rows {
+        let Some(event) = row.event else { continue };
+        match found.get_mut(&event) {
+            Some(timeline) => timeline.follow(row),
+            None => found.extend(EventTimeline::begin(row).map(|timeline| (event, timeline))),
+        }
+    }
+    found.into_values().collect()
+}
+
+/// A finished event that the region no longer has.
+fn past_properties(past: &EventTimeline) -> Value {
+    let status = match (&past.ended, past.started) {
+        (Some((_, outcome)), _) => final_status(outcome),
+        (None, Some(_)) => "Started",
+        (None, None) => "Scheduled",
+    };
+    let not_before = match status {
+        "Scheduled" => When(past.appearance.not_before).to_string(),
+        _ => String::new(),
+    };
+    let mut properties = json!({
+        "EventId": guid::Upper(past.event.0).to_string(),
+        "EventStatus": status,
+        "EventType": event_type(past.appearance.kind),
+        "ResourceType": "VirtualMachine",
+        "Resources": past.machines,
+        "NotBefore": not_before,
+        "Description": past.appearance.description,
+        "EventSource": event_source(past.appearance.source),
+        "DurationInSeconds": past.appearance.duration_secs,
+        "Appeared": When(past.appeared).to_string(),
+    });
+    if let Some((at, _)) = &past.ended {
+        properties["Ended"] = When(*at).to_string().into();
+    }
+    properties
 }

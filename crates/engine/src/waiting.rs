@@ -141,9 +141,7 @@ impl Engine {
                     after: Some(*after),
                     event: wait.event,
                     machine: wait.machine.as_ref().map(|whose| whose.name.clone()),
-                    kinds: [wait.milestone, Milestone::Gone]
-                        .map(|milestone| milestone.row().as_str().to_owned())
-                        .to_vec(),
+                    kinds: vec![wait.milestone.row(), Milestone::Gone.row()],
                     since: wait.since,
                     limit: Some(ROWS_MAX),
                     ..HistoryQuery::default()
@@ -174,7 +172,7 @@ impl Engine {
         if candidates(&self.snapshot().region, wait).any(|event| event.is_live()) {
             return Ok(true);
         }
-        let kinds = vec![wait.milestone.row().as_str().to_owned()];
+        let kinds = vec![wait.milestone.row()];
         let rows = HistoryQuery { event: Some(over), kinds, limit: Some(1), ..HistoryQuery::default() };
         Ok(!self.history(rows).await?.is_empty())
     }

@@ -9,6 +9,7 @@ use forewarn_core::{Entity, EventId, Fact, OperationId, Timestamp, Write};
 
 use crate::attachment::{Attachment, Owner};
 use crate::error::{CommitError, StoreError};
+use crate::kind::HistoryKind;
 
 /// The writing side of a store. Methods block; the caller chooses the thread.
 pub trait Store: Send {
@@ -141,7 +142,7 @@ pub struct HistoryQuery {
     /// Only rows of these scopes; None stands for rows without a scope. Empty: all.
     pub scopes: Vec<Option<u64>>,
     /// Only rows of these kinds. Empty: all.
-    pub kinds: Vec<String>,
+    pub kinds: Vec<HistoryKind>,
     /// Only rows at or after this time.
     pub since: Option<Timestamp>,
     /// Only rows before this time.

@@ -6,62 +6,10 @@ use forewarn_core::{
 };
 use serde_json::Value;
 
-use crate::HistoryRow;
+use crate::contract::HistoryRow;
+use crate::kind::HistoryKind;
 use crate::record::Tagged;
 use crate::text::{parse_guid, parse_iso};
-
-/// The kinds of history rows. Their words never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HistoryKind {
-    Appeared,
-    Approved,
-    Started,
-    Ended,
-    OperationEnded,
-    MachineAdded,
-    MachineRemoved,
-    ScopeOn,
-    ScopeOff,
-    Audit,
-}
-
-impl HistoryKind {
-    pub const ALL: [HistoryKind; 10] = [
-        HistoryKind::Appeared,
-        HistoryKind::Approved,
-        HistoryKind::Started,
-        HistoryKind::Ended,
-        HistoryKind::OperationEnded,
-        HistoryKind::MachineAdded,
-        HistoryKind::MachineRemoved,
-        HistoryKind::ScopeOn,
-        HistoryKind::ScopeOff,
-        HistoryKind::Audit,
-    ];
-
-    /// The kinds that make up the timeline of an event.
-    pub const OF_EVENTS: [HistoryKind; 4] =
-        [HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started, HistoryKind::Ended];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HistoryKind::Appeared => "appeared",
-            HistoryKind::Approved => "approved",
-            HistoryKind::Started => "started",
-            HistoryKind::Ended => "ended",
-            HistoryKind::OperationEnded => "operation-ended",
-            HistoryKind::MachineAdded => "machine-added",
-            HistoryKind::MachineRemoved => "machine-removed",
-            HistoryKind::ScopeOn => "scope-on",
-            HistoryKind::ScopeOff => "scope-off",
-            HistoryKind::Audit => "audit",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<HistoryKind> {
-        HistoryKind::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
-}
 
 /// The content of a history row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,6 +108,22 @@ impl HistoryRow {
     /// The type of the event that the row is about.
     pub fn event_kind(&self) -> Option<EventKind> {
         Detail::of(self).event_kind()
+    }
+
+    /// The outcome of the event whose end the row records.
+    pub fn event_outcome(&self) -> Option<Outcome> {
+        match self.fact()? {
+            HistoryFact::Ended(outcome) => Some(outcome),
+            HistoryFact::Appeared(_)
+            | HistoryFact::Approved { .. }
+            | HistoryFact::Started
+            | HistoryFact::OperationEnded(_)
+            | HistoryFact::MachineAdded(_)
+            | HistoryFact::MachineRemoved(_)
+            | HistoryFact::ScopeOn
+            | HistoryFact::ScopeOff
+            | HistoryFact::Audit { .. } => None,
+        }
     }
 
     fn actor(&self) -> Actor {
@@ -381,14 +345,6 @@ mod tests {
                 "duration_secs":-1,"description":"d","subscription":"s"}}"#
         );
         row(HistoryKind::Appeared, at, &detail)
-    }
-
-    #[test]
-    fn every_kind_has_a_word_of_its_own() {
-        for kind in HistoryKind::ALL {
-            assert_eq!(HistoryKind::parse(kind.as_str()), Some(kind));
-        }
-        assert_eq!(HistoryKind::parse("other"), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!   sqlite        the default store: a SQLite database
 //!   record        the stored form of entities, the same in every store
 //!   history       the stored form of facts
+//!   kind          the kinds of history rows
 //!   fact          history rows as typed facts, and the timeline of an event
 //!   archive       export and import as lines of JSON
 //!   conformance   the tests that every store must pass
@@ -22,6 +23,7 @@ mod error;
 mod fact;
 pub mod faulty;
 mod history;
+mod kind;
 mod memory;
 pub mod record;
 mod sqlite;
@@ -31,5 +33,6 @@ pub use attachment::{ATTACHMENTS_PAGE_MAX, Attachment, Owner};
 pub use contract::*;
 pub use error::{CommitError, StoreError};
 pub use fact::*;
+pub use kind::HistoryKind;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;

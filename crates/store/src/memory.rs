@@ -213,7 +213,7 @@ fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
         && operation.is_none_or(|operation| search_operations(row).contains(&operation))
         && machine.as_ref().is_none_or(|machine| search_names(row).contains(&fold(machine)))
         && (scopes.is_empty() || scopes.contains(&row.scope))
-        && (kinds.is_empty() || kinds.contains(&row.kind))
+        && (kinds.is_empty() || kinds.iter().any(|kind| kind.as_str() == row.kind))
         && since.is_none_or(|since| row.at >= since)
         && until.is_none_or(|until| row.at < until)
 }

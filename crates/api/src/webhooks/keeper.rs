@@ -208,7 +208,7 @@ impl Webhooks {
     pub async fn count_behind(&self, status: &HookStatus) -> Result<usize, WebhookError> {
         let query = HistoryQuery {
             after: Some(status.position.after),
-            kinds: ROW_KINDS.map(String::from).to_vec(),
+            kinds: ROW_KINDS.to_vec(),
             limit: Some(BEHIND_MAX),
             ..HistoryQuery::default()
         };

@@ -3,20 +3,21 @@
 //! A row contains little. The description of the event comes from the row of its appearance, or from the region if that row
 //! has been pruned. Its resource comes from the region, or from the row of its removal if the machine has been deleted.
 
-use forewarn_core::{EventId, Home, Region, ScopeId, ScopeOwner, Source as CoreSource, Timestamp};
-use forewarn_store::{HistoryQuery, HistoryRow, Reader, StoreError};
+use forewarn_core::{EventId, Home, Outcome, Region, ScopeId, ScopeOwner, Source as CoreSource, Timestamp};
+use forewarn_store::{
+    Appearance, EventTimeline, HistoryFact, HistoryKind, HistoryQuery, HistoryRow, Reader, StoreError,
+};
 use forewarn_wire::arm::compute::{ComputeResource, LOCATION_DEFAULT};
 use forewarn_wire::cloudevent::{self, Stage, Telling};
 use forewarn_wire::document::{Kind, Source};
 use forewarn_wire::guid;
-use serde_json::Value;
 
 use super::Filter;
 use crate::values::{EventType, When};
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 
 /// The kinds of rows that report the status of an event.
-pub const ROW_KINDS: [&str; 3] = ["appeared", "started", "ended"];
+pub const ROW_KINDS: [HistoryKind; 3] = [HistoryKind::Appeared, HistoryKind::Started, HistoryKind::Ended];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -40,7 +41,8 @@ pub fn message(
     filter: &Filter,
 ) -> Result<Option<Message>, StoreError> {
     let (Some(event), Some(stage)) = (row.event, stage_of(row)) else { return Ok(None) };
-    if !filter.matches(kind_of(&detail(row)), stage, &row.machines) {
+    let kind = row.event_kind().map_or(Kind::Unknown, |kind| EventType::from(kind).into());
+    if !filter.matches(kind, stage, &row.machines) {
         return Ok(None);
     }
     let Some(facts) = facts(reader, region, row, event)? else { return Ok(None) };
@@ -63,7 +65,7 @@ pub fn message(
         stage,
         kind: facts.kind,
         resources: &resources,
-        not_before_unix_secs: facts.not_before.map(Timestamp::as_secs),
+        not_before_unix_secs: Some(facts.not_before.as_secs()),
         description: &facts.description,
         source: facts.source,
         duration_secs: facts.duration_secs,
@@ -74,19 +76,25 @@ pub fn message(
 
 /// A failed event is also reported as Completed, because subscribers need to know that it finished.
 fn stage_of(row: &HistoryRow) -> Option<Stage> {
-    match (row.kind.as_str(), row.outcome.as_deref()) {
-        ("appeared", _) => Some(Stage::Scheduled),
-        ("started", _) => Some(Stage::Started),
-        ("ended", Some("canceled")) => Some(Stage::Canceled),
-        ("ended", _) => Some(Stage::Completed),
-        (_, _) => None,
+    match row.fact()? {
+        HistoryFact::Appeared(_) => Some(Stage::Scheduled),
+        HistoryFact::Started => Some(Stage::Started),
+        HistoryFact::Ended(Outcome::Canceled { .. }) => Some(Stage::Canceled),
+        HistoryFact::Ended(_) => Some(Stage::Completed),
+        HistoryFact::Approved { .. }
+        | HistoryFact::OperationEnded(_)
+        | HistoryFact::MachineAdded(_)
+        | HistoryFact::MachineRemoved(_)
+        | HistoryFact::ScopeOn
+        | HistoryFact::ScopeOff
+        | HistoryFact::Audit { .. } => None,
     }
 }
 
 struct Facts {
     kind: Kind,
     subscription: String,
-    not_before: Option<Timestamp>,
+    not_before: Timestamp,
     description: String,
     source: Source,
     duration_secs: i64,
@@ -98,24 +106,22 @@ struct Facts {
 fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId) -> Result<Option<Facts>, StoreError> {
     let query = HistoryQuery {
         event: Some(event),
-        kinds: ["appeared", "approved", "started"].map(String::from).to_vec(),
+        kinds: vec![HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started],
         limit: Some(BEGINNING_ROWS),
         ..HistoryQuery::default()
     };
     let rows = reader.history(&query)?;
-    if let Some(index) = rows.iter().position(|row| row.kind == "appeared") {
-        return Ok(Some(facts_of_rows(&rows[index..])).filter(|_| rows[index].number <= row.number));
+    if let Some(timeline) = EventTimeline::from_rows(&rows) {
+        let is_earlier = rows.iter().any(|first| first.at == timeline.appeared && first.number <= row.number);
+        return Ok(is_earlier.then(|| Facts::of_timeline(timeline)));
     }
     let shown = region.event(event).filter(|event| event.is_shown());
     Ok(shown.map(|event| Facts {
         kind: EventType::from(event.kind).into(),
         subscription: event.subscription.to_string(),
-        not_before: Some(event.not_before),
+        not_before: event.not_before,
         description: event.description.to_string(),
-        source: match event.cause.source() {
-            CoreSource::Platform => Source::Platform,
-            CoreSource::User => Source::User,
-        },
+        source: wire_source(event.cause.source()),
         duration_secs: event.duration_secs,
         begins_started: false,
     }))
@@ -124,22 +130,19 @@ fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId)
 /// Enough rows for the beginning of an event: it appears, is approved and starts.
 const BEGINNING_ROWS: u32 = 8;
 
-fn facts_of_rows(rows: &[HistoryRow]) -> Facts {
-    let (appeared, later) = (&rows[0], &rows[1..]);
-    let detail = detail(appeared);
-    let text = |key: &str| detail[key].as_str().unwrap_or_default().to_owned();
-    let not_before = When::parse(&text("not_before")).ok().map(|when| when.0);
-    let at_once = |row: &&HistoryRow| row.at == appeared.at;
-    let is_automatic = not_before.is_some_and(|due| due <= appeared.at)
-        || later.iter().filter(at_once).any(|row| row.actor.as_deref() == Some("policy"));
-    Facts {
-        kind: kind_of(&detail),
-        subscription: text("subscription"),
-        not_before,
-        description: text("description"),
-        source: if detail["source"] == Source::User.as_str() { Source::User } else { Source::Platform },
-        duration_secs: detail["duration_secs"].as_i64().unwrap_or(-1),
-        begins_started: is_automatic && later.iter().filter(at_once).any(|row| row.kind == "started"),
+impl Facts {
+    fn of_timeline(timeline: EventTimeline) -> Facts {
+        let begins_started = timeline.began_started();
+        let Appearance { kind, source, not_before, duration_secs, description, subscription, .. } = timeline.appearance;
+        let (kind, source) = (EventType::from(kind).into(), wire_source(source));
+        Facts { kind, subscription, not_before, description, source, duration_secs, begins_started }
+    }
+}
+
+fn wire_source(source: CoreSource) -> Source {
+    match source {
+        CoreSource::Platform => Source::Platform,
+        CoreSource::User => Source::User,
     }
 }
 
@@ -178,15 +181,27 @@ fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Res
     let name = row.machines.first().cloned().unwrap_or_default();
     let query = HistoryQuery {
         machine: Some(name.clone()),
-        kinds: ["machine-added", "machine-removed"].map(String::from).to_vec(),
+        kinds: vec![HistoryKind::MachineAdded, HistoryKind::MachineRemoved],
         newest: true,
         limit: Some(REMOVALS_LOOKED_AT),
         ..HistoryQuery::default()
     };
     let rows = reader.history(&query)?;
-    let detail = rows.iter().rev().find(|found| found.scope == row.scope).map_or(Value::Null, detail);
-    let text = |key: &str| detail[key].as_str().unwrap_or_default();
-    let home = Home { subscription: facts.subscription.as_str().into(), resource_group: text("resource_group").into() };
+    let resource_group =
+        rows.iter().rev().filter(|found| found.scope == row.scope).find_map(|found| match found.fact()? {
+            HistoryFact::MachineAdded(machine) | HistoryFact::MachineRemoved(machine) => Some(machine.resource_group),
+            HistoryFact::Appeared(_)
+            | HistoryFact::Approved { .. }
+            | HistoryFact::Started
+            | HistoryFact::Ended(_)
+            | HistoryFact::OperationEnded(_)
+            | HistoryFact::ScopeOn
+            | HistoryFact::ScopeOff
+            | HistoryFact::Audit { .. } => None,
+        });
+    let resource_group = resource_group.unwrap_or_default();
+    let home =
+        Home { subscription: facts.subscription.as_str().into(), resource_group: resource_group.as_str().into() };
     Ok(Place {
         resource_id: ComputeResource::VirtualMachine(&name).id(&home.subscription, &home.resource_group),
         resource_group: home.resource_group.to_string(),
@@ -196,11 +211,3 @@ fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Res
 
 /// Rows to search for the removal of a machine whose name was reused since.
 const REMOVALS_LOOKED_AT: u32 = 100;
-
-fn detail(row: &HistoryRow) -> Value {
-    serde_json::from_str(&row.detail).unwrap_or_default()
-}
-
-fn kind_of(detail: &Value) -> Kind {
-    Kind::ALL.into_iter().find(|kind| detail["type"] == kind.as_str()).unwrap_or(Kind::Unknown)
-}

@@ -1,7 +1,7 @@
 //! Arguments of `forewarn history`.
 
 use clap::builder::PossibleValuesParser;
-use forewarn_api::HISTORY_KINDS;
+use forewarn_store::HistoryKind;
 
 use super::Connection;
 use crate::parse;
@@ -20,7 +20,7 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "ID")]
     pub operation: Option<String>,
     /// Kind of entry to show; repeatable.
-    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(HISTORY_KINDS))]
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(HistoryKind::ALL.map(HistoryKind::as_str)))]
     pub kinds: Vec<String>,
     /// Earliest time to show, such as 2026-07-28T10:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = parse::time)]

@@ -18,14 +18,12 @@ use std::sync::Arc;
 
 use askama::Template;
 use forewarn_core::{Event, EventId, Outcome, Region, ScopeId, Status, Timestamp};
-use forewarn_store::HistoryRow;
-use serde_json::Value;
+use forewarn_store::{Actor, EventTimeline as RecordedEvent, HistoryRow};
 
 use super::panel::Panel;
 use super::scene::Scene;
 use super::{html, words};
 pub use filter::{EventFilter, StageFilter};
-use forewarn_api::When;
 pub use past::Past;
 pub use scope_groups::{CHUNK_SIZE, render_scope_groups};
 use window::Window;
@@ -133,36 +131,20 @@ impl EventTimeline {
         }
     }
 
-    /// From the history row of its appearance.
-    fn from_row(region: &Region, id: EventId, row: &HistoryRow) -> EventTimeline {
-        let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
-        let not_before = detail["not_before"].as_str().and_then(|text| When::parse(text).ok());
-        let scope_id = row.scope.map(ScopeId);
+    /// From the recorded lifecycle of an event that the region may no longer have.
+    fn of_history(region: &Region, recorded: &RecordedEvent) -> EventTimeline {
         EventTimeline {
-            id,
-            kind: capitalize(detail["type"].as_str().unwrap_or_default()),
-            names: row.machines.clone(),
-            scope_id,
-            scope: scope_id.map_or_else(String::new, |scope| scope_name(region, scope)),
-            status: "Scheduled".into(),
-            appeared: row.at,
-            not_before: not_before.map_or(row.at, |when| when.0),
-            approved: None,
-            started: None,
-            ended: None,
-        }
-    }
-
-    /// Applies a later history row.
-    fn apply_row(&mut self, row: &HistoryRow) {
-        match row.kind.as_str() {
-            "approved" => self.approved = Some((row.at, approver_name(row.actor.as_deref().unwrap_or_default()))),
-            "started" => self.started = Some(row.at),
-            "ended" => {
-                self.ended = Some(row.at);
-                self.status = capitalize(&row.outcome.as_deref().unwrap_or_default().replace('-', " "));
-            }
-            _ => {}
+            id: recorded.event,
+            kind: words::kind(recorded.appearance.kind).into(),
+            names: recorded.machines.clone(),
+            scope_id: recorded.scope,
+            scope: recorded.scope.map_or_else(String::new, |scope| scope_name(region, scope)),
+            status: recorded.ended.as_ref().map_or("Scheduled", |(_, outcome)| words::outcome_word(outcome)).into(),
+            appeared: recorded.appeared,
+            not_before: recorded.appearance.not_before,
+            approved: recorded.approved.as_ref().map(|(at, by)| (*at, approver_name(by))),
+            started: recorded.started,
+            ended: recorded.ended.as_ref().map(|(at, _)| *at),
         }
     }
 
@@ -193,18 +175,13 @@ fn scope_name(region: &Region, scope: ScopeId) -> String {
     region.scope(scope).map_or_else(String::new, |scope| words::scope(region, scope).name)
 }
 
-fn approver_name(actor: &str) -> String {
-    match actor.split_once(':') {
-        Some(("guest", name)) => format!("machine {name}"),
-        Some(("management", name)) => format!("{name} (management)"),
-        Some(_) | None => actor.to_owned(),
+fn approver_name(by: &Actor) -> String {
+    match by {
+        Actor::Guest(name) => format!("machine {name}"),
+        Actor::Management(name) => format!("{name} (management)"),
+        Actor::Policy => "policy".into(),
+        Actor::Other(name) => name.clone(),
     }
-}
-
-/// Words in the history are in lower case.
-fn capitalize(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The outcome, with the driver's message or the name of the principal that canceled the event.

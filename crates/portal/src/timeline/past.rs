@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use forewarn_core::EventId;
-use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_store::{EventTimeline as RecordedEvent, HistoryKind, HistoryQuery, HistoryRow};
 
 use super::EventTimeline;
 use crate::scene::Scene;
@@ -31,10 +31,29 @@ struct ReadEvents {
     events: HashMap<EventId, PastEvent>,
 }
 
-/// An event with the row of its appearance.
+/// An event as recorded so far, with the row of its appearance.
 struct PastEvent {
     appeared: HistoryRow,
+    recorded: RecordedEvent,
     timeline: Arc<EventTimeline>,
+}
+
+impl PastEvent {
+    fn begin(scene: &Scene, row: &HistoryRow) -> Option<PastEvent> {
+        let recorded = RecordedEvent::begin(row)?;
+        let timeline = Arc::new(EventTimeline::of_history(scene.region(), &recorded));
+        Some(PastEvent { appeared: row.clone(), recorded, timeline })
+    }
+
+    /// Adds a later row. The name of an event group that has gone meanwhile stays.
+    fn follow(&mut self, scene: &Scene, row: &HistoryRow) {
+        self.recorded.follow(row);
+        let mut timeline = EventTimeline::of_history(scene.region(), &self.recorded);
+        if timeline.scope.is_empty() {
+            timeline.scope.clone_from(&self.timeline.scope);
+        }
+        self.timeline = Arc::new(timeline);
+    }
 }
 
 impl Past {
@@ -57,9 +76,8 @@ impl Past {
                 }
                 (read.row, read.revision.is_none())
             };
-            let kinds = ["appeared", "approved", "started", "ended"].map(str::to_owned).to_vec();
             let query = HistoryQuery {
-                kinds,
+                kinds: HistoryKind::OF_EVENTS.to_vec(),
                 since: Some(scene.now - PAST),
                 after: (!is_first).then_some(after),
                 newest: is_first,
@@ -89,11 +107,9 @@ impl ReadEvents {
         // Another page may have read the same rows in the meantime.
         for row in rows.iter().filter(|row| row.number > self.row) {
             let Some(id) = row.event else { continue };
-            if row.kind == "appeared" {
-                let timeline = Arc::new(EventTimeline::from_row(scene.region(), id, row));
-                self.events.insert(id, PastEvent { appeared: row.clone(), timeline });
-            } else if let Some(event) = self.events.get_mut(&id) {
-                Arc::make_mut(&mut event.timeline).apply_row(row);
+            match self.events.get_mut(&id) {
+                Some(event) => event.follow(scene, row),
+                None => self.events.extend(PastEvent::begin(scene, row).map(|event| (id, event))),
             }
         }
         self.row = rows.last().map_or(self.row, |row| self.row.max(row.number));

@@ -7,12 +7,12 @@ use crate::support::*;
 use forewarn_core::*;
 use forewarn_engine::*;
 use forewarn_server::*;
-use forewarn_store::HistoryQuery;
+use forewarn_store::{HistoryKind, HistoryQuery};
 
 async fn ended(world: &World) -> forewarn_store::HistoryRow {
     let mut revisions = world.engine().subscribe();
     loop {
-        let query = HistoryQuery { kinds: vec!["ended".into()], ..Default::default() };
+        let query = HistoryQuery { kinds: vec![HistoryKind::Ended], ..Default::default() };
         if let Some(row) = world.engine().reader().history(&query).unwrap().pop() {
             return row;
         }

@@ -47,7 +47,7 @@ fn recorded(world: &World) -> Vec<String> {
 
 /// What history says of faults: the action and its target, and why it ended.
 async fn history(world: &World, rows: usize) -> Vec<String> {
-    let query = forewarn_store::HistoryQuery { kinds: vec!["audit".into()], ..Default::default() };
+    let query = forewarn_store::HistoryQuery { kinds: vec![forewarn_store::HistoryKind::Audit], ..Default::default() };
     let reader = world.engine().reader();
     let mut told = Vec::new();
     until(|| {

@@ -75,7 +75,7 @@ fn each_filter_selects_its_rows(fixture: &dyn Fixture) {
     let event = Some(event_id(1));
     let operation = Some(operation_id(1));
     let machine = |name: &str| Some(name.to_string());
-    let kinds = |kinds: &[&str]| kinds.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let kinds = |words: &[&str]| words.iter().filter_map(|word| HistoryKind::parse(word)).collect::<Vec<_>>();
 
     check(HistoryQuery { event, ..all() }, &[4, 5, 6, 7, 8]);
     check(HistoryQuery { event: Some(event_id(99)), ..all() }, &[]);
@@ -90,7 +90,7 @@ fn each_filter_selects_its_rows(fixture: &dyn Fixture) {
     check(HistoryQuery { scopes: vec![Some(4), Some(99)], ..all() }, &[10]);
     check(HistoryQuery { kinds: kinds(&["started"]), ..all() }, &[8]);
     check(HistoryQuery { kinds: kinds(&["started", "audit", "started"]), ..all() }, &[1, 8]);
-    check(HistoryQuery { kinds: kinds(&["nothing"]), ..all() }, &[]);
+    check(HistoryQuery { kinds: kinds(&["scope-off"]), ..all() }, &[20]);
     check(HistoryQuery { since: Some(at(17)), ..all() }, &[19, 20]);
     check(HistoryQuery { since: Some(at(99)), ..all() }, &[]);
     check(HistoryQuery { until: Some(at(2)), ..all() }, &[1, 2, 3]);

@@ -13,7 +13,7 @@ use super::error::read_error;
 use super::query_one;
 use crate::history::fold;
 use crate::text::parse_guid;
-use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
+use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryKind, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
 
 pub(super) struct SqliteReader {
     /// A single connection is enough, because pages are small and indexed.
@@ -157,7 +157,7 @@ fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
     }
 }
 
-fn build_select(query: &HistoryQuery, kinds: &[String], (first, last): (u64, u64)) -> Select {
+fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64, u64)) -> Select {
     let mut values = Vec::new();
     let mut conditions = Vec::new();
     let (from, number) = if let Some(event) = query.event {
@@ -182,7 +182,7 @@ fn build_select(query: &HistoryQuery, kinds: &[String], (first, last): (u64, u64
     add_filters(query, &mut conditions, &mut values);
     if !kinds.is_empty() {
         conditions.push(format!("h.kind IN ({})", vec!["?"; kinds.len()].join(", ")));
-        values.extend(kinds.iter().cloned().map(Value::from));
+        values.extend(kinds.iter().map(|kind| Value::from(kind.as_str().to_owned())));
     }
     values.push(Value::from(query.page_size() as i64));
     let order = if query.newest { "DESC" } else { "ASC" };

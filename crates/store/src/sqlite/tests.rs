@@ -206,7 +206,7 @@ fn every_history_query_uses_an_index() {
     let event = Some(sample::event_id(1));
     let operation = Some(sample::operation_id(1));
     let machine = Some("machine-1".to_string());
-    let kinds = vec!["ended".to_string(), "started".to_string()];
+    let kinds = vec![HistoryKind::Ended, HistoryKind::Started];
     let all = HistoryQuery::default;
     for query in [
         all(),

@@ -50,7 +50,7 @@ export async function aCustomScenarioIsCorrectedAndRun() {
   await shows(page, "#runs", "passed");
   // Start from a built-in scenario.
   await page.getByRole("link", { name: "Edit a copy of eviction" }).click();
-  await shows(page, "#field-text", "A Spot machine is evicted");
+  await shows(page, "#field-text", "Eviction of a Spot machine");
   assert.deepEqual(found.filter((text) => !text.includes("422")), []);
   await context.close();
   await server.end();

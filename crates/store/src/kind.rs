@@ -1,0 +1,67 @@
+//! The kinds of history rows.
+
+/// The kinds of history rows. Their words never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HistoryKind {
+    Appeared,
+    Approved,
+    Started,
+    Ended,
+    OperationEnded,
+    MachineAdded,
+    MachineRemoved,
+    ScopeOn,
+    ScopeOff,
+    Audit,
+}
+
+impl HistoryKind {
+    pub const ALL: [HistoryKind; 10] = [
+        HistoryKind::Appeared,
+        HistoryKind::Approved,
+        HistoryKind::Started,
+        HistoryKind::Ended,
+        HistoryKind::OperationEnded,
+        HistoryKind::MachineAdded,
+        HistoryKind::MachineRemoved,
+        HistoryKind::ScopeOn,
+        HistoryKind::ScopeOff,
+        HistoryKind::Audit,
+    ];
+
+    /// The kinds that make up the timeline of an event.
+    pub const OF_EVENTS: [HistoryKind; 4] =
+        [HistoryKind::Appeared, HistoryKind::Approved, HistoryKind::Started, HistoryKind::Ended];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HistoryKind::Appeared => "appeared",
+            HistoryKind::Approved => "approved",
+            HistoryKind::Started => "started",
+            HistoryKind::Ended => "ended",
+            HistoryKind::OperationEnded => "operation-ended",
+            HistoryKind::MachineAdded => "machine-added",
+            HistoryKind::MachineRemoved => "machine-removed",
+            HistoryKind::ScopeOn => "scope-on",
+            HistoryKind::ScopeOff => "scope-off",
+            HistoryKind::Audit => "audit",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<HistoryKind> {
+        HistoryKind::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_word_of_its_own() {
+        for kind in HistoryKind::ALL {
+            assert_eq!(HistoryKind::parse(kind.as_str()), Some(kind));
+        }
+        assert_eq!(HistoryKind::parse("other"), None);
+    }
+}
