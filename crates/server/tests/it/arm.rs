@@ -162,7 +162,7 @@ fn a_restart_runs_until_its_event_ends() {
     check_status(&server, &operation, "InProgress");
     assert_eq!(events(&server, "one"), [("Reboot".into(), "Scheduled".into(), vec!["one".into()])]);
     arm(&server, "GET VM/one", NONE, 200, json!({ "properties": { "provisioningState": "Updating" } }));
-    // Somebody who changes a tag now does not wait for the restart.
+    // A change of a tag does not wait for the restart.
     arm(
         &server,
         "PATCH VM/one",

@@ -1,4 +1,4 @@
-//! Who is asking: listener, address, path, default, in this order.
+//! Identification of the caller: listener, address, path, default, in this order.
 
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixListener;
@@ -65,7 +65,7 @@ async fn a_path_names_a_machine_by_id_by_name_and_by_group() {
     check(&world, 1, 0, &format!("/vm/default/bound{NAME}"), "200 bound").await;
     check(&world, 1, 0, &format!("/vm/two/twin{NAME}"), "200 twin").await;
     check(&world, 1, 0, &format!("/vm/three/twin{NAME}"), "'three/twin'").await;
-    check(&world, 1, 0, &format!("/vm/nobody{NAME}"), "'nobody'").await;
+    check(&world, 1, 0, &format!("/vm/missing{NAME}"), "'missing'").await;
     let reply = world.check_refusal(&format!("GET /vm/twin{NAME}"), 409, &["/vm/one/twin", "/vm/two/twin"]).await;
     assert_eq!(reply.status, 409);
 }
@@ -138,7 +138,7 @@ async fn an_address_in_use_is_a_clear_error() {
     assert!(sentence.contains("cannot open the metadata listener at 127.0.0.1:"), "{sentence}");
 }
 
-/// Polls remember whom a path names; that must not outlive the machine, nor hide a second one.
+/// The machine that a path names is remembered for polls. The memory must not outlive the machine, nor hide a second one.
 #[tokio::test]
 async fn a_name_that_was_polled_is_asked_anew_when_machines_come_and_go() {
     let world = World::new().await;

@@ -45,7 +45,7 @@ fn recorded(world: &World) -> Vec<String> {
     requests(world).iter().map(told).collect()
 }
 
-/// What history says of faults: the action and its target, and why it ended.
+/// The history of faults: action, target, and the reason of the end.
 async fn history(world: &World, rows: usize) -> Vec<String> {
     let query = forewarn_store::HistoryQuery { kinds: vec![forewarn_store::HistoryKind::Audit], ..Default::default() };
     let reader = world.engine().reader();
@@ -271,7 +271,7 @@ async fn a_short_delay_passes_and_the_answer_is_the_right_one() {
     assert_eq!(recorded(&world), ["GET 200 Delay"]);
 }
 
-// --- whom they meet, and how they end --------------------------------------------------------------------
+// --- affected machines, and the end of faults --------------------------------------------------------------------
 
 #[tokio::test]
 async fn a_fault_of_one_machine_spares_the_others_and_goes_with_it() {

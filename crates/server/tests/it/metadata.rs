@@ -160,18 +160,18 @@ async fn a_deletion_is_not_shown_in_old_versions_but_can_be_approved_there() {
 #[tokio::test]
 async fn the_checks_come_in_their_order() {
     let world = World::new().await;
-    let nobody = "/vm/nobody";
+    let missing = "/vm/missing";
     // Each request has everything wrong that comes after what is refused.
     let all = "x-forwarded-for: 1\n-Metadata";
-    world.check_refusal(&format!("PUT {nobody}/metadata/x?a=1&a=2\n{all}"), 404, &["nothing at"]).await;
-    let put = format!("PUT {nobody}/metadata/scheduledevents?a=1&a=2\n{all}");
+    world.check_refusal(&format!("PUT {missing}/metadata/x?a=1&a=2\n{all}"), 404, &["nothing at"]).await;
+    let put = format!("PUT {missing}/metadata/scheduledevents?a=1&a=2\n{all}");
     assert_eq!(world.check_refusal(&put, 405, &["PUT"]).await.header("allow"), Some("GET, POST"));
-    let get = format!("GET {nobody}/metadata/scheduledevents?a=1&a=2");
+    let get = format!("GET {missing}/metadata/scheduledevents?a=1&a=2");
     world.check_refusal(&format!("{get}\n{all}"), 400, &["X-Forwarded-For"]).await;
     world.check_refusal(&format!("{get}\n-Metadata"), 400, &["Required metadata header not specified"]).await;
     world.check_refusal(&get, 400, &["'a'", "more than once"]).await;
-    world.check_refusal(&format!("GET {nobody}/metadata/scheduledevents"), 400, &["newest-versions"]).await;
-    world.check_refusal(&format!("GET {nobody}{EVENTS}"), 404, &["'nobody'"]).await;
+    world.check_refusal(&format!("GET {missing}/metadata/scheduledevents"), 400, &["newest-versions"]).await;
+    world.check_refusal(&format!("GET {missing}{EVENTS}"), 404, &["'missing'"]).await;
 }
 
 #[tokio::test]

@@ -275,11 +275,11 @@ fn token_requests_of_machines_are_validated() {
         (format!("GET {path}"), 400, "invalid_request"),
         (format!("GET {path}&resource="), 400, "invalid_request"),
         (format!("GET {path}&resource=https://vault.azure.net"), 400, "invalid_resource"),
-        (format!("GET {path}&{resource}&client_id=somebody"), 400, "invalid_request"),
+        (format!("GET {path}&{resource}&client_id=unknown"), 400, "invalid_request"),
         (format!("POST {path}&{resource}"), 405, ""),
         (format!("GET {path}&{resource}&{resource}"), 400, ""),
         (format!("GET /vm/web/metadata/identity/oauth2/token?{resource}"), 400, ""),
-        (format!("GET /vm/nobody{IDENTITY}&{resource}"), 404, ""),
+        (format!("GET /vm/missing{IDENTITY}&{resource}"), 404, ""),
     ] {
         let answer = metadata(&server, &line);
         assert_eq!(answer.status, status, "{line}: {}", answer.text());

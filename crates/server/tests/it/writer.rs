@@ -177,7 +177,7 @@ async fn commands_that_wait_together_are_committed_together_and_a_full_mailbox_i
             engine.submit(Command::RegisterHost { name: format!("h{number}").as_str().into() }, None).await.map(drop)
         });
     }
-    // Some are refused while the gate is shut; nobody else is answered before it opens.
+    // Some are refused while the gate is shut; no other command is answered before it opens.
     let mut busy = 0;
     while busy < total - MAILBOX_MAX - 512 {
         let first = asked.join_next().await.unwrap().unwrap();
@@ -324,7 +324,7 @@ async fn attachments_need_no_command() {
     let attach: Attach = Box::new(|_| vec![Attachment::put(Owner::Region, "group/a", "{}")]);
     world.engine().submit_all(Bundle { commands: Vec::new(), asked: None, attach }).await.unwrap();
     assert_eq!(world.engine().reader().attachment(Owner::Region, "group/a").unwrap().as_deref(), Some("{}"));
-    let gone: Attach = Box::new(|_| vec![Attachment::put(Owner::Machine(MachineId(99)), "note", "nobody's")]);
+    let gone: Attach = Box::new(|_| vec![Attachment::put(Owner::Machine(MachineId(99)), "note", "orphan")]);
     world.engine().submit_all(Bundle { commands: Vec::new(), asked: None, attach: gone }).await.unwrap();
     assert_eq!(
         world.engine().reader().all_attachments(None).unwrap().len(),

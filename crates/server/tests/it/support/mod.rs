@@ -131,7 +131,7 @@ impl World {
     }
 }
 
-/// Nothing here takes so long unless it never comes.
+/// Longer than anything here takes, unless it never happens.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Lets the server's tasks run until they have come so far.
