@@ -286,6 +286,18 @@ pub enum EventKind {
     Terminate,
 }
 
+impl EventKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Freeze => "Freeze",
+            EventKind::Reboot => "Reboot",
+            EventKind::Redeploy => "Redeploy",
+            EventKind::Preempt => "Preempt",
+            EventKind::Terminate => "Terminate",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     HostMaintenance,

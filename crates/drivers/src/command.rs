@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::{Effect, Event, EventId, EventKind, EvictionPolicy, Machine, Region, Report, Source, Timestamp};
+use forewarn_core::{Effect, Event, EventId, EvictionPolicy, Machine, Region, Report, Source, Timestamp};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -201,7 +201,7 @@ fn spawn(job: &Job, machine: &Machine) -> std::io::Result<Child> {
     process
         .args(&job.config.arguments)
         .env("EVENT_ID", event.id.to_string().to_uppercase())
-        .env("EVENT_TYPE", kind(event.kind))
+        .env("EVENT_TYPE", event.kind.as_str())
         .env("EVENT_SOURCE", source(event.cause.source()))
         .env("EVENT_RESOURCES", names.join(","))
         .env("EVENT_DESCRIPTION", &*event.description)
@@ -230,7 +230,7 @@ fn document(job: &Job, machine: &Machine) -> serde_json::Value {
     json!({
         "event": {
             "id": event.id.to_string().to_uppercase(),
-            "type": kind(event.kind),
+            "type": event.kind.as_str(),
             "source": source(event.cause.source()),
             "resources": names,
             "description": &*event.description,
@@ -267,16 +267,6 @@ impl Drop for ProcessGroup {
         if let Some(group) = self.0 {
             let _ = kill_process_group(group, Signal::KILL);
         }
-    }
-}
-
-fn kind(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Freeze => "Freeze",
-        EventKind::Reboot => "Reboot",
-        EventKind::Redeploy => "Redeploy",
-        EventKind::Preempt => "Preempt",
-        EventKind::Terminate => "Terminate",
     }
 }
 

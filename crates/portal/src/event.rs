@@ -28,7 +28,7 @@ pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound>
     }
     panels.push(timeline::render_panel(scene, &events));
     panels.push(rows);
-    let kind = event.map_or("Event", |event| words::kind(event.kind));
+    let kind = event.map_or("Event", |event| event.kind.as_str());
     let names: Vec<String> =
         event.map_or_else(Vec::new, |event| event.resources.iter().map(|resource| resource.name.to_string()).collect());
     let title = if names.is_empty() {

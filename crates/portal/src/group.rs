@@ -187,7 +187,7 @@ fn render_row(scene: &Scene, machine: &Machine, latest: Option<u64>) -> Fragment
         update_domain: machine.update_domain,
         fault_domain: machine.fault_domain,
         power: words::power(machine.power),
-        event: event.map(|event| (words::event_name(event.id), words::kind(event.kind), words::status(event))),
+        event: event.map(|event| (words::event_name(event.id), event.kind.as_str(), words::status(event))),
         old_model: latest.is_some_and(|latest| machine.model != latest),
         protected: machine.protected,
         selectable: scene.visitor.has_role(Role::Operator),

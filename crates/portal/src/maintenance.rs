@@ -209,7 +209,7 @@ fn rows_from(region: &Region, target: &Target, first: u32, state: impl Fn(u32) -
 
 fn title_of(region: &Region, operation: &Operation) -> String {
     let (kind, target) = match &operation.request {
-        Request::Maintain { target, plan } => (words::kind(plan.kind), target),
+        Request::Maintain { target, plan } => (plan.kind.as_str(), target),
         Request::Fail { target, .. } => ("Hardware failure", target),
         Request::Restart { .. }
         | Request::Redeploy { .. }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use forewarn_core::{Cause, EventKind, Machine, Name, Plan, Region, Rejection, Target};
 use serde_json::{Value, json};
 
+use super::address;
 use super::field::{Control, Field, Problems, parse_optional, parse_seconds};
 use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
-use super::{address, words};
 use forewarn_access::digest::digest_of;
 use forewarn_api::text::TEXT_CHARS_MAX;
 use forewarn_api::{When, find_any_group, find_machine};
@@ -168,7 +168,7 @@ impl PlanFields {
         let ((target, named), kind, cause) = (named?, kind?, cause?);
         let (at, notice, duration) = (at?, notice?, duration?);
         let description = (!self.description.is_empty()).then_some(self.description.as_str());
-        let mut body = json!({ "target": named, "type": words::kind(kind), "cause": self.cause });
+        let mut body = json!({ "target": named, "type": kind.as_str(), "cause": self.cause });
         let optional = [
             ("at", at.map(|at| json!(at))),
             ("noticeSeconds", notice.map(|secs| json!(secs))),

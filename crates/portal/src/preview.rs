@@ -101,7 +101,7 @@ impl<'r> Preview<'r> {
         let mut sentences = vec![format!("Every machine on {} {}.", escape_html(&host.name), failure_effect(kind))];
         let (shown, hidden) = (names(&shown), names(&hidden));
         if !shown.is_empty() {
-            let (kind, shown) = (words::kind(kind), join_names(&shown));
+            let (kind, shown) = (kind.as_str(), join_names(&shown));
             sentences
                 .push(format!("{kind} starts immediately, without notice, and appears in the documents of {shown}."));
         }
@@ -256,7 +256,7 @@ impl<'r> Preview<'r> {
 
     /// An event that a trial created or joined.
     fn describe_event(&self, after: &Region, event: &Event) -> String {
-        let kind = words::kind(event.kind);
+        let kind = event.kind.as_str();
         if self.region.event(event.id).is_some() {
             return match event.status {
                 Status::Scheduled => {
@@ -310,7 +310,7 @@ impl<'r> Preview<'r> {
         };
         let first = format!(
             "{} not before {} ({} from now). {sharing}; the event starts earlier if {approves}.",
-            words::kind(event.kind),
+            event.kind.as_str(),
             self.render_time(event.not_before),
             span_text(self.left(event.not_before)),
         );
@@ -375,7 +375,7 @@ fn events_of(trial: &Transition, operation: OperationId) -> Vec<&Event> {
 /// Events in progress that a trial replaces.
 fn describe_superseded(trial: &Transition) -> Vec<String> {
     let superseded = ended(trial).filter(|(_, outcome)| **outcome == Outcome::Superseded);
-    superseded.map(|(event, _)| format!("It supersedes the {} that is in progress.", words::kind(event.kind))).collect()
+    superseded.map(|(event, _)| format!("It supersedes the {} that is in progress.", event.kind.as_str())).collect()
 }
 
 /// Effects of a power change on existing events.
@@ -422,7 +422,7 @@ fn events_in_progress(region: &Region, event: &Event) -> String {
 
 /// `Reboot of web_0`.
 fn event_title(event: &Event) -> String {
-    format!("{} of {}", words::kind(event.kind), join_names(&machine_names(event)))
+    format!("{} of {}", event.kind.as_str(), join_names(&machine_names(event)))
 }
 
 fn machine_names(event: &Event) -> Vec<String> {

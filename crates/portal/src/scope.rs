@@ -97,8 +97,8 @@ pub fn chip_of(region: &Region, machine: &Machine) -> Chip {
     let events: Vec<&Arc<Event>> = region.events_of(machine.id).collect();
     let started = events.iter().find(|event| matches!(event.status, Status::Started { .. }));
     let (class, what) = match (started, events.first()) {
-        (Some(event), _) => ("started", format!("{} in progress", words::kind(event.kind))),
-        (None, Some(event)) => ("scheduled", format!("{} scheduled", words::kind(event.kind))),
+        (Some(event), _) => ("started", format!("{} in progress", event.kind.as_str())),
+        (None, Some(event)) => ("scheduled", format!("{} scheduled", event.kind.as_str())),
         (None, None) => match machine.power {
             Power::Running => ("running", "running".to_owned()),
             Power::Stopped | Power::Deallocated => ("off", words::power(machine.power).to_owned()),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use askama::filters::{Html, escape};
 use forewarn_core::{
-    Approver, Cause, Event, EventKind, Found, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region,
-    Resource, Scope, ScopeOwner, Status, TerminateProfile, Timestamp,
+    Approver, Cause, Event, Found, Group, GroupKind, Machine, Orchestration, Outcome, Power, Region, Resource, Scope,
+    ScopeOwner, Status, TerminateProfile, Timestamp,
 };
 use forewarn_wire::guid;
 
@@ -52,16 +52,6 @@ pub fn utc(at: Timestamp) -> String {
 
 pub fn event_name(id: forewarn_core::EventId) -> String {
     guid::Upper(id.0).to_string()
-}
-
-pub fn kind(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Freeze => "Freeze",
-        EventKind::Reboot => "Reboot",
-        EventKind::Redeploy => "Redeploy",
-        EventKind::Preempt => "Preempt",
-        EventKind::Terminate => "Terminate",
-    }
 }
 
 pub fn status(event: &Event) -> &'static str {

@@ -69,7 +69,7 @@ fn expected_of_rollout(region: &Region, operation: &Operation) -> Vec<ExpectedEv
         Some(ExpectedEvent {
             id: format!("expected-{}-{domain}", operation.id),
             scope,
-            kind: words::kind(plan.kind),
+            kind: plan.kind.as_str(),
             domain,
             names: words::join_many(machines.iter().map(|machine| machine.name.to_string())),
             from,

@@ -118,7 +118,7 @@ impl EventTimeline {
         };
         EventTimeline {
             id: event.id,
-            kind: words::kind(event.kind).into(),
+            kind: event.kind.as_str().into(),
             names: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
             scope_id: Some(event.scope),
             scope: scope_name(region, event.scope),
@@ -135,7 +135,7 @@ impl EventTimeline {
     fn of_history(region: &Region, recorded: &RecordedEvent) -> EventTimeline {
         EventTimeline {
             id: recorded.event,
-            kind: words::kind(recorded.appearance.kind).into(),
+            kind: recorded.appearance.kind.as_str().into(),
             names: recorded.machines.clone(),
             scope_id: recorded.scope,
             scope: recorded.scope.map_or_else(String::new, |scope| scope_name(region, scope)),
