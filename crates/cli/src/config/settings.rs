@@ -88,7 +88,7 @@ pub static SETTINGS: &[Setting] = &[
         |c, v| { c.memory = yes_or_no(one(v)?)?; Ok(()) },
         |c| Some(c.memory.into())),
     setting!("metadata", "metadata", Many, "ADDR",
-        "Address of a metadata listener, such as 127.0.0.1:8169 or unix:/path, optionally followed by ,machine=NAME ,network=NAME ,prefix=on|off",
+        "Address of a metadata listener, such as 127.0.0.1:8169 or unix:/path, optionally followed by ,machine=NAME ,network=NAME ,prefix=on|off ,host=NAME ,group=NAME ,mode=0660",
         |c, v| { c.config.metadata = listener::parse_all(v)?; Ok(()) },
         |c| Some(c.config.metadata.iter().map(listener::show).collect::<Vec<_>>().into())),
     setting!("management", "management", One, "ADDR",

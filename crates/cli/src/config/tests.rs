@@ -53,6 +53,18 @@ fn every_setting_has_a_flag_a_variable_and_a_key_that_work_the_same() {
     for (flag, value, key, expected) in [
         ("data", "/srv/fw", "data", r#""/srv/fw""#),
         ("metadata", "unix:/run/x", "metadata", r#"[{ address = "unix:/run/x", network = "default" }]"#),
+        (
+            "metadata",
+            "unix:/run/x,group=kvm,mode=0660",
+            "metadata",
+            r#"[{ address = "unix:/run/x", group = "kvm", mode = "0660", network = "default" }]"#,
+        ),
+        (
+            "metadata",
+            "127.0.0.1:1,host=imds",
+            "metadata",
+            r#"[{ address = "127.0.0.1:1", host = "imds", network = "default" }]"#,
+        ),
         ("management", "[::1]:1", "management", r#""[::1]:1""#),
         ("no-auth", "on", "no_auth", "true"),
         ("clock", "manual", "clock", r#""manual""#),
@@ -106,6 +118,18 @@ fn listeners_are_tables_in_the_file_and_repeated_flags() {
     let two = r#"[{ address = "127.0.0.1:1", machine = "a", network = "default" }, { address = "unix:/x", network = "n", prefix = true }]"#;
     check(table, &[], "--metadata 127.0.0.1:1,machine=a --metadata unix:/x,network=n,prefix=on", "metadata", two);
     check("", &[("FOREWARN_METADATA", "127.0.0.1:1,machine=a unix:/x,network=n,prefix=on")], "", "metadata", two);
+}
+
+#[test]
+fn socket_options_are_checked() {
+    for (flags, expected) in [
+        ("--metadata unix:/x,mode=999", "permissions in octal, such as 0660"),
+        ("--metadata unix:/x,mode=01777", "permissions in octal, such as 0660"),
+        ("--metadata 127.0.0.1:1,mode=0660", "for Unix sockets ,group=NAME ,mode=0660"),
+    ] {
+        let message = outcome(None, &[], flags, "metadata");
+        assert!(message.contains(expected), "{flags}: {message}");
+    }
 }
 
 #[test]
