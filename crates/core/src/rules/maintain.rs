@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
-use crate::rules::life::EventDraft;
+use crate::rules::lifecycle::EventDraft;
 use crate::rules::requests::split_by_domain;
 use crate::settings::{DESCRIPTION_BYTES_MAX, PLAN_AHEAD_MAX, Settings};
 use crate::step::Step;

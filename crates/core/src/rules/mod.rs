@@ -7,12 +7,12 @@
 //!  responses      approvals, cancellations and driver reports
 //!  switching      turning scopes on and off
 //!  deadlines      changes that happen without a command
-//!  life           the lifecycle of an event; used by all of the above
+//!  lifecycle      the lifecycle of an event; used by all of the above
 //! ```
 
 mod deadlines;
 mod fleet;
-mod life;
+mod lifecycle;
 mod maintain;
 mod requests;
 mod responses;

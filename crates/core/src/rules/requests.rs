@@ -9,7 +9,7 @@ use crate::entity::Entity;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
-use crate::rules::life::EventDraft;
+use crate::rules::lifecycle::EventDraft;
 use crate::settings::JOINED_MAX;
 use crate::step::Step;
 use crate::time::Timestamp;

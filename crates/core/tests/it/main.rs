@@ -10,7 +10,7 @@ mod drivers;
 mod edges;
 mod fleet;
 mod hosts;
-mod life;
+mod lifecycle;
 mod notice;
 mod on_off;
 mod rollouts;
