@@ -20,9 +20,12 @@ impl Region {
             step.handle_due();
             step.finish();
         }
+        let is_retry = step.is_retry(command);
         let answer = step.perform(command)?;
         step.finish();
-        step.check(command)?;
+        if !is_retry {
+            step.check(command)?;
+        }
         Ok(step.into_transition(answer))
     }
 }
@@ -46,6 +49,11 @@ impl Step {
             Command::Report { event, report } => self.report(*event, report),
             Command::Resume | Command::Tick => Ok(Answer::Done),
         }
+    }
+
+    /// Whether the operation of this request already exists.
+    fn is_retry(&self, command: &Command) -> bool {
+        matches!(command, Command::Request { operation, .. } if self.region.operations.contains_key(operation))
     }
 
     /// Checks limits that can only be evaluated after everything has settled.

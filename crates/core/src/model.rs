@@ -264,7 +264,10 @@ pub struct Event {
     pub resources: Arc<[Resource]>,
     pub appeared: Timestamp,
     pub not_before: Timestamp,
-    /// Whether `not_before` has passed.
+    /// When the machines will have seen the event for the minimum notice period. Moves back when the server was
+    /// down, while `not_before` stays as announced.
+    pub notice_end: Timestamp,
+    /// Whether both `not_before` and `notice_end` have passed.
     pub due: bool,
     pub approval: Option<Approval>,
     pub description: Name,

@@ -15,7 +15,7 @@ use crate::entity::{Entity, Meta};
 use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
-use crate::settings::{PULSE_INTERVAL, SEEN_INTERVAL, Settings};
+use crate::settings::{NOTICE_PULSE_INTERVAL, PULSE_INTERVAL, SEEN_INTERVAL, Settings};
 use crate::time::Timestamp;
 pub(crate) use index::Deadline;
 use index::Index;
@@ -349,10 +349,15 @@ impl Region {
         [first, idle, silent].into_iter().flatten().min()
     }
 
-    /// When to store the current time even though nothing changes, so that a crash does not count hours of
-    /// uptime as downtime. Not needed with a manual clock, which stops together with the server.
+    /// When to store the current time even though nothing changes, so that a crash does not count uptime as
+    /// downtime. Not needed with a manual clock, which stops together with the server.
     pub fn next_pulse(&self) -> Option<Timestamp> {
-        (!self.index.listening.is_empty()).then(|| self.meta.now + PULSE_INTERVAL)
+        let notice_ends = self.index.noticing.get_max().map_or(Timestamp::default(), |(end, _)| *end);
+        if notice_ends > self.meta.now {
+            Some(self.meta.now + NOTICE_PULSE_INTERVAL)
+        } else {
+            (!self.index.listening.is_empty()).then(|| self.meta.now + PULSE_INTERVAL)
+        }
     }
 
     /// The started events: everything that drivers should be carrying out now.
@@ -385,6 +390,10 @@ impl Event {
 
     pub fn is_shown(&self) -> bool {
         self.visibility == Visibility::Shown
+    }
+
+    pub(crate) fn has_pending_notice(&self) -> bool {
+        self.status == Status::Scheduled && self.is_shown() && !self.due
     }
 }
 

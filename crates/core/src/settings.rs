@@ -73,6 +73,10 @@ pub const SEEN_INTERVAL: Duration = Duration::from_secs(30 * 60);
 /// downtime.
 pub const PULSE_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
+/// How often the current time is stored while a notice period runs. After a crash, at most this much of the
+/// notice that was given is given again.
+pub const NOTICE_PULSE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Maximum number of events in one scope that have not ended. A document with this many is about 700 KB, and
 /// every machine of the scope fetches it after each change.
 pub const EVENTS_PER_SCOPE_MAX: usize = 2048;

@@ -27,6 +27,8 @@ pub(crate) struct Index {
     pub of_machine: OrdSet<(MachineId, EventId)>,
     /// Started events, by start time.
     pub started: OrdSet<(Timestamp, EventId)>,
+    /// Scheduled events that are shown and not due, by the end of their notice.
+    pub noticing: OrdSet<(Timestamp, EventId)>,
     pub deadlines: OrdSet<(Timestamp, Deadline)>,
     /// Scopes that are on, by the running time of their latest request.
     pub listening: OrdSet<(Timestamp, ScopeId)>,
@@ -167,6 +169,9 @@ impl Region {
         if let Status::Started { at } = event.status {
             self.index.started.insert((at, event.id));
         }
+        if event.has_pending_notice() {
+            self.index.noticing.insert((event.notice_end, event.id));
+        }
         self.count_user_operations(event, |count| count + 1);
     }
 
@@ -176,6 +181,9 @@ impl Region {
         }
         if let Status::Started { at } = event.status {
             self.index.started.remove(&(at, event.id));
+        }
+        if event.has_pending_notice() {
+            self.index.noticing.remove(&(event.notice_end, event.id));
         }
         self.count_user_operations(event, |count| count.saturating_sub(1));
     }
@@ -225,7 +233,7 @@ impl Region {
             Entity::Event(event) => match &event.status {
                 Status::Scheduled if event.due => None,
                 Status::Started { .. } => None,
-                Status::Scheduled => Some((event.not_before, Deadline::NotBefore(event.id))),
+                Status::Scheduled => Some((event.not_before.max(event.notice_end), Deadline::NotBefore(event.id))),
                 Status::Ended { at, .. } => Some((*at + ENDED_RETENTION, Deadline::Forget(event.id))),
             },
             Entity::Operation(operation) => match &operation.state {

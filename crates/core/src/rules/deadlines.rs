@@ -1,6 +1,9 @@
 //! Changes that happen without a command, because their time has come.
 
+use std::time::Duration;
+
 use crate::entity::Key;
+use crate::ids::EventId;
 use crate::model::*;
 use crate::region::Deadline;
 use crate::step::Step;
@@ -43,7 +46,8 @@ impl Step {
         }
     }
 
-    /// Accounts for the time during which the server was down, so that it does not count as idle time.
+    /// Accounts for the time during which the server was down, so that it counts neither as idle time nor as
+    /// notice.
     pub fn resume(&mut self, before: Timestamp) {
         let down = if before == Timestamp::default() { 0 } else { self.now.0 - before.0 };
         let now = self.now;
@@ -51,5 +55,18 @@ impl Step {
             meta.resumed = now;
             meta.downtime_ms += down;
         });
+        self.extend_notice(before, Duration::from_millis(u64::try_from(down).unwrap_or(0)));
+    }
+
+    /// Extends the notice of events that the machines had not seen for long enough when the server stopped.
+    fn extend_notice(&mut self, before: Timestamp, down: Duration) {
+        if down.is_zero() {
+            return;
+        }
+        let unseen: Vec<EventId> =
+            self.region.index.noticing.iter().rev().map_while(|(end, id)| (*end > before).then_some(*id)).collect();
+        for id in unseen {
+            self.edit_event(id, |event| event.notice_end = event.notice_end + down);
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! scope to `unsettled`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::entity::Entity;
 use crate::ids::*;
@@ -30,6 +31,8 @@ pub(crate) struct EventDraft {
     pub machines: Vec<MachineId>,
     pub visibility: Visibility,
     pub not_before: Timestamp,
+    /// The minimum time for which the machines must see the event before it can start without approval.
+    pub notice: Duration,
     pub approval: Option<Approval>,
     pub description: Option<Name>,
     pub duration_secs: Option<i64>,
@@ -51,6 +54,7 @@ impl Step {
         let resources: Arc<[Resource]> = draft.machines.iter().filter_map(|id| self.resource(*id)).collect();
         let first = draft.machines.first().and_then(|id| self.region.machines.get(id));
         let subscription = first.map_or_else(Name::default, |machine| machine.home.subscription.clone());
+        let notice_end = self.now + draft.notice;
         let event = Arc::new(Event {
             id,
             seq: self.allocate_seq(),
@@ -63,10 +67,11 @@ impl Step {
             resources,
             appeared: self.now,
             not_before: draft.not_before,
-            due: draft.not_before <= self.now,
+            notice_end,
+            due: draft.not_before.max(notice_end) <= self.now,
             approval: draft.approval,
             description: draft.description.unwrap_or_else(|| draft.cause.description().into()),
-            duration_secs: draft.duration_secs.unwrap_or(draft.cause.duration_secs()),
+            duration_secs: draft.duration_secs.unwrap_or(default_duration_secs(draft.kind, draft.cause)),
             operations: vec![draft.operation],
             cohort: draft.cohort,
             notice_scale: self.region.settings.notice_scale,
@@ -389,18 +394,13 @@ impl Cause {
             Cause::Eviction | Cause::Deletion => "",
         }
     }
+}
 
-    /// Expected duration of the impact, as shown in the document. -1: unknown.
-    fn duration_secs(self) -> i64 {
-        match self {
-            Cause::HostMaintenance => 9,
-            Cause::LiveMigration => 5,
-            Cause::UserRestart
-            | Cause::UserRedeploy
-            | Cause::SelfServiceMaintenance
-            | Cause::HardwareFailure
-            | Cause::Eviction
-            | Cause::Deletion => -1,
-        }
+/// Expected duration of the impact, as shown in the document. -1: unknown.
+fn default_duration_secs(kind: EventKind, cause: Cause) -> i64 {
+    match (kind, cause) {
+        (EventKind::Freeze, Cause::LiveMigration) => 5,
+        (EventKind::Freeze, _) => 9,
+        (EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate, _) => -1,
     }
 }

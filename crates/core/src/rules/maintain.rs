@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ids::*;
 use crate::model::*;
@@ -132,6 +133,7 @@ impl Step {
                 machines: machines.iter().map(|machine| machine.id).collect(),
                 visibility: if on { Visibility::Shown } else { Visibility::Hidden },
                 not_before,
+                notice: if on { self.region.settings.notice_min(plan.kind) } else { Duration::ZERO },
                 approval: None,
                 description: plan.description.clone(),
                 duration_secs: plan.duration_secs,

@@ -1,7 +1,7 @@
 //! Requests. Each becomes an operation that creates events or joins existing ones. In a scope that is off, the
 //! event is hidden and due immediately.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use crate::rejection::Rejection;
 use crate::rules::lifecycle::EventDraft;
 use crate::settings::JOINED_MAX;
 use crate::step::Step;
-use crate::time::Timestamp;
 use crate::transition::Answer;
 
 impl Step {
@@ -23,8 +22,12 @@ impl Step {
         request: &Request,
         event: Option<EventId>,
     ) -> Result<Answer, Rejection> {
-        if self.region.operations.contains_key(&id) {
-            return Err(Rejection::IdTaken(id));
+        if let Some(operation) = self.region.operations.get(&id) {
+            return if operation.request.is_repeated_by(request) {
+                Ok(Answer::Operation(id))
+            } else {
+                Err(Rejection::IdTaken(id))
+            };
         }
         if let Some(event) = event.filter(|event| self.region.events.contains_key(event)) {
             return Err(Rejection::IdTaken(event));
@@ -60,11 +63,6 @@ impl Step {
             rollout: None,
             canceled: None,
         })));
-    }
-
-    /// The end of a notice period of this length that starts now, with the notice scale applied.
-    pub fn not_before(&self, notice: Duration) -> Timestamp {
-        self.after(self.region.settings.scaled(notice))
     }
 
     // --- restart and redeploy --------------------------------------------------------------------
@@ -117,7 +115,7 @@ impl Step {
         };
         let notice = self.region.settings.notice_min(kind);
         let approval = automatic.then_some(Approval { by: Approver::Policy, at: self.now });
-        self.schedule_event(operation, event.take(), kind, cause, &[machine], self.after(notice), approval)
+        self.schedule_event(operation, event.take(), kind, cause, &[machine], notice, approval)
     }
 
     /// Checks the limit of user operations. Called after settling, because only events that are then still
@@ -156,12 +154,13 @@ impl Step {
         kind: EventKind,
         cause: Cause,
         machines: &[Arc<Machine>],
-        not_before: Timestamp,
+        notice: Duration,
         approval: Option<Approval>,
     ) -> Result<(), Rejection> {
         let Some(scope) = machines.first().map(|machine| machine.scope) else { return Err(Rejection::NothingThere) };
         self.check_room(scope, 1)?;
         let on = self.region.is_on(scope);
+        let notice = if on { notice } else { Duration::ZERO };
         self.create_event(EventDraft {
             operation,
             id,
@@ -170,7 +169,8 @@ impl Step {
             scope,
             machines: machines.iter().map(|machine| machine.id).collect(),
             visibility: if on { Visibility::Shown } else { Visibility::Hidden },
-            not_before: if on { not_before } else { self.now },
+            not_before: if notice.is_zero() { self.now } else { self.after(notice) },
+            notice,
             approval,
             description: None,
             duration_secs: None,
@@ -199,8 +199,8 @@ impl Step {
         if let Some(same) = self.find_pending(machine.id, EventKind::Preempt) {
             return self.join(same, id);
         }
-        let not_before = self.after(self.region.settings.notice_min(EventKind::Preempt));
-        self.schedule_event(id, event, EventKind::Preempt, Cause::Eviction, &[machine], not_before, None)
+        let notice = self.region.settings.notice_min(EventKind::Preempt);
+        self.schedule_event(id, event, EventKind::Preempt, Cause::Eviction, &[machine], notice, None)
     }
 
     /// The machine's event of this kind that has not ended.
@@ -260,7 +260,8 @@ impl Step {
                 continue;
             }
             self.check_room(machine.scope, 1)?;
-            let notice = machine.terminate.as_ref().filter(|_| self.region.is_on(machine.scope));
+            let profile = machine.terminate.as_ref().filter(|_| self.region.is_on(machine.scope));
+            let notice = profile.map_or(Duration::ZERO, |profile| self.region.settings.scaled(profile.timeout));
             self.create_event(EventDraft {
                 operation,
                 id: event.take(),
@@ -268,8 +269,9 @@ impl Step {
                 cause: Cause::Deletion,
                 scope: machine.scope,
                 machines: vec![machine.id],
-                visibility: if notice.is_some() { Visibility::Shown } else { Visibility::Hidden },
-                not_before: notice.map_or(self.now, |profile| self.not_before(profile.timeout)),
+                visibility: if profile.is_some() { Visibility::Shown } else { Visibility::Hidden },
+                not_before: if profile.is_some() { self.after(notice) } else { self.now },
+                notice,
                 approval: None,
                 description: None,
                 duration_secs: None,
@@ -328,7 +330,7 @@ impl Step {
         self.open_operation(id, by, &first.home.subscription, Request::Fail { target: target.clone(), kind });
         let mut event = event;
         for machines in split_by_domain(hit) {
-            self.schedule_event(id, event.take(), kind, Cause::HardwareFailure, &machines, self.now, None)?;
+            self.schedule_event(id, event.take(), kind, Cause::HardwareFailure, &machines, Duration::ZERO, None)?;
         }
         Ok(())
     }
@@ -360,4 +362,29 @@ pub(crate) fn split_by_domain(machines: Vec<Arc<Machine>>) -> Vec<Vec<Arc<Machin
         parts.entry((machine.scope, machine.update_domain)).or_default().push(machine);
     }
     parts.into_values().collect()
+}
+
+impl Request {
+    /// Whether a second request with the same operation ID asks for the same, so that it is a retry.
+    fn is_repeated_by(&self, other: &Request) -> bool {
+        match (self, other) {
+            (Request::Delete { group: Some(one), .. }, Request::Delete { group: Some(two), .. }) => one == two,
+            (Request::Restart { machines: one }, Request::Restart { machines: two })
+            | (Request::Redeploy { machines: one }, Request::Redeploy { machines: two })
+            | (Request::PerformMaintenance { machines: one }, Request::PerformMaintenance { machines: two })
+            | (Request::Delete { machines: one, group: None }, Request::Delete { machines: two, group: None }) => {
+                one.iter().collect::<BTreeSet<_>>() == two.iter().collect::<BTreeSet<_>>()
+            }
+            (
+                Request::Restart { .. }
+                | Request::Redeploy { .. }
+                | Request::PerformMaintenance { .. }
+                | Request::Evict { .. }
+                | Request::Delete { .. }
+                | Request::Maintain { .. }
+                | Request::Fail { .. },
+                _,
+            ) => self == other,
+        }
+    }
 }

@@ -66,11 +66,11 @@ impl Step {
         }
         let scheduled = self.scheduled_events(&operation);
         match &operation.request {
-            Request::Evict { .. } => return Err(Rejection::NotCancellable("An eviction")),
             Request::Delete { .. } => return Err(Rejection::NotCancellable("A deletion")),
             Request::Restart { .. }
             | Request::Redeploy { .. }
             | Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
             | Request::Maintain { .. }
             | Request::Fail { .. } => {}
         }

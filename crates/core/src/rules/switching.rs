@@ -44,20 +44,27 @@ impl Step {
         }
     }
 
-    /// Shows planned events that were hidden while the scope was off, with at least the minimum notice.
+    /// Shows planned events that were hidden while the scope was off, with at least the minimum notice. Events of a
+    /// host operation that is past its `NotBefore` but still waits are shown too, and the operation waits for them.
     fn show_hidden_events(&mut self, scope: ScopeId) {
         let live = self.region.scopes.get(&scope).map_or_else(Vec::new, |scope| scope.live.clone());
         let events = live.into_iter().filter_map(|id| self.region.events.get(&id).cloned());
-        let waiting = events.filter(|event| !event.is_shown() && event.status == Status::Scheduled && !event.due);
+        let waiting = events.filter(|event| {
+            let waits = !event.due || event.cohort.is_some();
+            !event.is_shown() && event.status == Status::Scheduled && waits
+        });
         for event in waiting.collect::<Vec<_>>() {
             let seq = self.allocate_seq();
-            let earliest = self.after(self.region.settings.notice_min(event.kind));
+            let notice = self.region.settings.notice_min(event.kind);
+            let earliest = self.after(notice);
             let appeared = self.now;
             let event = self.edit_event(event.id, |event| {
                 event.seq = seq;
                 event.visibility = Visibility::Shown;
                 event.appeared = appeared;
                 event.not_before = event.not_before.max(earliest);
+                event.notice_end = appeared + notice;
+                event.due = false;
             });
             let Some(event) = event else { continue };
             self.edit_scope(scope, |scope| {

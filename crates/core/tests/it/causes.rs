@@ -295,7 +295,7 @@ fn an_id_cannot_be_reused_while_its_event_is_kept() {
 }
 
 #[test]
-fn a_request_can_specify_the_operation_id() {
+fn an_operation_id_cannot_be_reused_for_another_request() {
     check(
         "
         vm a
@@ -304,5 +304,41 @@ fn a_request_can_specify_the_operation_id() {
         redeploy a op=op1 = IdTaken
         a> 2: e1 Reboot Scheduled a 15:00
     ",
+    );
+}
+
+#[test]
+fn a_repeated_request_returns_the_existing_operation() {
+    check(
+        "
+        vm a
+        on a
+        restart a
+        restart a op=op1
+        a> 2: e1 Reboot Scheduled a 15:00
+        approve a e1
+        done e1
+        restart a op=op1
+        op1> succeeded
+        a> 4: -
+    ",
+    );
+}
+
+#[test]
+fn only_a_freeze_has_a_default_duration() {
+    check(
+        r#"
+        vm a
+        on a
+        maintain a freeze
+        maintain a freeze migration
+        maintain a reboot
+        maintain a redeploy
+        e1? Platform 9 "Host server is undergoing maintenance."
+        e2? Platform 5 "Virtual machine is being paused because of a memory-preserving Live Migration operation."
+        e3? Platform -1 "Host server is undergoing maintenance."
+        e4? Platform -1 "Host server is undergoing maintenance."
+    "#,
     );
 }

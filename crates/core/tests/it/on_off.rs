@@ -411,14 +411,76 @@ fn downtime_longer_than_the_idle_time_leaves_a_scope_on() {
 }
 
 #[test]
-fn downtime_does_not_postpone_events() {
+fn downtime_does_not_count_as_notice() {
+    check(
+        "
+        vm a
+        on a
+        restart a
+        wait 5m
+        crash 20m
+        # NotBefore stays as announced, but the machine still has 10 minutes.
+        a> 2: e1 Reboot Scheduled a 0:00
+        wait 599s
+        a> 2: e1 Reboot Scheduled a 0:00
+        crash 1h
+        a> 2: e1 Reboot Scheduled a 0:00
+        wait 1s
+        a> 3: e1 Reboot Started a
+    ",
+    );
+}
+
+#[test]
+fn downtime_does_not_postpone_events_that_were_visible_long_enough() {
+    check(
+        "
+        vm a
+        on a
+        maintain a reboot in=2h
+        wait 15m
+        crash 2h
+        a> 3: e1 Reboot Started a
+    ",
+    );
+}
+
+#[test]
+fn an_approval_ends_the_notice_that_downtime_extended() {
     check(
         "
         vm a
         on a
         restart a
         crash 20m
+        a> 2: e1 Reboot Scheduled a 0:00
+        approve a e1
         a> 3: e1 Reboot Started a
+    ",
+    );
+}
+
+#[test]
+fn a_host_operation_past_its_not_before_waits_for_an_event_group_that_turns_on() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1
+        on a
+        restart a
+        approve a e1
+        a> 3: e1 Reboot Started a
+        maintain host h1 freeze
+        wait 20m
+        # The restart still runs, so the host operation is past its NotBefore and waits.
+        a> 4: e1 Reboot Started a | e2 Freeze Scheduled a 0:00
+        on b
+        b> 1: e3 Freeze Scheduled b 15:00
+        done e1
+        a> 5: e2 Freeze Scheduled a 0:00
+        wait 15m
+        a> 6: e2 Freeze Started a
+        b> 2: e3 Freeze Started b
     ",
     );
 }

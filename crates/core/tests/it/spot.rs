@@ -92,15 +92,19 @@ fn an_eviction_can_be_approved_by_an_operator() {
 }
 
 #[test]
-fn an_eviction_cannot_be_canceled() {
+fn a_scheduled_eviction_can_be_canceled() {
     check(
         "
         vm a spot
         on a
         evict a
-        cancel op1 = NotCancellable
-        cancel-event e1 = NotCancellable
         a> 2: e1 Preempt Scheduled a 0:30
+        cancel op1
+        a> 3: -
+        op1> canceled
+        evict a
+        cancel-event e2
+        a> 5: -
     ",
     );
 }

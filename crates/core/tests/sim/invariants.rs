@@ -364,7 +364,7 @@ fn machine_is_found(region: &Region, machine: &Machine) -> Result<(), String> {
 pub fn next_event_deadline(region: &Region) -> Option<Timestamp> {
     let settings = region.settings();
     let events = region.events().filter_map(|event| match event.status {
-        Status::Scheduled => (!event.due).then_some(event.not_before),
+        Status::Scheduled => (!event.due).then_some(event.not_before.max(event.notice_end)),
         Status::Started { at } => Some(at.max(region.meta().resumed) + settings.driver_timeout),
         Status::Ended { at, .. } => Some(at + ENDED_RETENTION),
     });

@@ -71,6 +71,8 @@ pub struct Work {
     pub shown: bool,
     pub status: Status,
     pub not_before: Timestamp,
+    /// When the machines have seen the event for long enough.
+    pub seen_enough: Timestamp,
     pub due: bool,
     pub approved: bool,
     /// The planned time.
@@ -171,6 +173,19 @@ impl Model {
 
     // --- time --------------------------------------------------------------------------------------
 
+    /// The server starts again. Notice counts only while a server runs.
+    pub fn resume(&mut self, now: Timestamp) {
+        let down = if self.now.0 == 0 { 0 } else { (now.0 - self.now.0).max(0) };
+        let before = self.now;
+        self.resumed = now.max(self.now);
+        self.down_ms += down;
+        for event in self.events.iter_mut().filter(|event| event.waits() && event.shown && !event.due) {
+            if event.seen_enough > before {
+                event.seen_enough.0 += down;
+            }
+        }
+    }
+
     /// Handles everything that is due, as one step.
     pub fn pass(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
@@ -183,7 +198,9 @@ impl Model {
                 Status::Started { at } if at.max(self.resumed) + self.set.driver_timeout <= now => {
                     self.end(event.order, Outcome::TimedOut)
                 }
-                Status::Scheduled if event.not_before <= now => self.event(event.order).due = true,
+                Status::Scheduled if event.not_before.max(event.seen_enough) <= now => {
+                    self.event(event.order).due = true
+                }
                 _ => {}
             }
         }
@@ -377,6 +394,7 @@ impl Model {
         let (shown, now) = (self.is_on(scope), self.now);
         let notice = notice(&self.set, kind);
         let not_before = if shown { whole(now + notice) } else { now };
+        let seen_enough = if shown { now + notice } else { now };
         self.operation(id).parts.push((order, None));
         self.events.push(Work {
             id: None,
@@ -389,6 +407,7 @@ impl Model {
             shown,
             status: Status::Scheduled,
             not_before,
+            seen_enough,
             due: !shown,
             approved: false,
             plan: None,
@@ -427,7 +446,7 @@ impl Model {
                 let (targets, now) = (self.targets(target), self.now);
                 self.batches(targets.into_iter().filter(|it| !self.leaving(it.id)).collect(), |model, scope, who| {
                     let event = model.add(id, scope, *kind, Cause::HardwareFailure, who);
-                    (event.due, event.not_before) = (true, now);
+                    (event.due, event.not_before, event.seen_enough) = (true, now, now);
                 });
             }
         }
@@ -483,9 +502,11 @@ impl Model {
         let notice = terminate.as_ref().map(|profile| scaled(&self.set, profile.timeout));
         let event = self.add(id, it.scope, kind, cause, vec![machine]);
         match notice {
-            Some(notice) if event.shown => event.not_before = whole(now + notice),
+            Some(notice) if event.shown => {
+                (event.not_before, event.seen_enough) = (whole(now + notice), now + notice);
+            }
             None if kind == EventKind::Terminate => {
-                (event.shown, event.due, event.not_before) = (false, true, now);
+                (event.shown, event.due, event.not_before, event.seen_enough) = (false, true, now, now);
             }
             _ => {}
         }
@@ -512,7 +533,7 @@ impl Model {
             let needs_notice = event.shown || any_on;
             event.not_before =
                 if needs_notice { noticed.max(planned.unwrap_or(noticed)) } else { planned.unwrap_or(now) };
-            event.due = event.not_before <= now;
+            event.due = event.not_before.max(event.seen_enough) <= now;
             (event.plan, event.host) = (planned, host.clone());
         });
     }
@@ -561,12 +582,16 @@ impl Model {
             return;
         }
         self.on.push((key, seen));
-        let hidden = |event: &&Work| event.waits() && !event.shown && !event.due && self.switch(event.scope) == key;
+        let hidden = |event: &&Work| {
+            let waits = !event.due || event.host.is_some();
+            event.waits() && !event.shown && waits && self.switch(event.scope) == key
+        };
         for mut event in self.events.iter().filter(hidden).cloned().collect::<Vec<_>>() {
             self.events.retain(|other| other.order != event.order);
-            let noticed = whole(self.now + notice(&self.set, event.kind));
+            event.seen_enough = self.now + notice(&self.set, event.kind);
             event.shown = true;
-            event.not_before = event.not_before.max(noticed);
+            event.due = false;
+            event.not_before = event.not_before.max(whole(event.seen_enough));
             self.events.push(event);
         }
         self.settle();

@@ -35,9 +35,10 @@ impl Model {
             Command::SetPower { machine, .. } => self.machine(*machine).is_none(),
             Command::Request { operation, request, event, .. } => {
                 let taken = |id: EventId| self.events.iter().any(|event| event.id == Some(id));
-                self.operations.iter().any(|asked| asked.id == *operation)
-                    || event.is_some_and(taken)
-                    || self.refuses_request(request)
+                match self.operations.iter().find(|asked| asked.id == *operation) {
+                    Some(asked) => !is_retry(&asked.request, request),
+                    None => event.is_some_and(taken) || self.refuses_request(request),
+                }
             }
             Command::Cancel { operation, .. } => self.refuses_cancel(*operation),
             Command::CancelEvent { event, .. } => match self.events.iter().find(|it| it.id == Some(*event)) {
@@ -63,7 +64,7 @@ impl Model {
         let nothing_waits = !self.events.iter().any(|event| event.waits() && event.of.contains(&id));
         asked.state != OperationState::Running
             || asked.canceled.is_some()
-            || matches!(asked.request, Request::Evict { .. } | Request::Delete { .. })
+            || matches!(asked.request, Request::Delete { .. })
             || (nothing_waits && asked.rollout.is_none())
     }
 
@@ -298,7 +299,11 @@ impl Model {
                 }
                 self.settle();
             }
-            Command::Request { operation, request, .. } => self.ask(*operation, &in_order(request.clone())),
+            Command::Request { operation, request, .. } => {
+                if !self.operations.iter().any(|asked| asked.id == *operation) {
+                    self.ask(*operation, &in_order(request.clone()));
+                }
+            }
             Command::Cancel { operation, by } => self.cancel(*operation, by),
             Command::CancelEvent { event, by } => {
                 let of = self.events.iter().find(|it| it.id == Some(*event)).map(|it| it.of.clone());
@@ -570,6 +575,14 @@ pub fn in_order(mut request: Request) -> Request {
         Request::Evict { .. } | Request::Maintain { .. } | Request::Fail { .. } => {}
     }
     request
+}
+
+/// Whether the request repeats one that was accepted.
+fn is_retry(accepted: &Request, request: &Request) -> bool {
+    match (accepted, request) {
+        (Request::Delete { group: Some(one), .. }, Request::Delete { group: Some(two), .. }) => one == two,
+        _ => in_order(accepted.clone()) == in_order(request.clone()),
+    }
 }
 
 pub fn is_flexible(group: &Group) -> bool {

@@ -404,6 +404,9 @@ impl Run {
     }
 
     fn request(&mut self) -> Command {
+        if self.rng.percent(3) {
+            return self.retry();
+        }
         let operation = if self.rng.percent(2) { self.operation_known() } else { self.new_operation() };
         let event = match self.rng.below(20) {
             0 => self.rng.pick(&self.world.region.events().map(|event| event.id).collect::<Vec<_>>()),
@@ -411,6 +414,20 @@ impl Run {
             _ => Some(self.rng.guid()),
         };
         Command::Request { operation, by: "operator".into(), request: self.what_to_ask(), event }
+    }
+
+    /// A request that was accepted before, sent again.
+    fn retry(&mut self) -> Command {
+        let known: Vec<Arc<Operation>> = self.world.region.operations().cloned().collect();
+        match self.rng.pick(&known) {
+            Some(operation) => Command::Request {
+                operation: operation.id,
+                by: "operator".into(),
+                request: operation.request.clone(),
+                event: Some(self.rng.guid()),
+            },
+            None => Command::Tick,
+        }
     }
 
     fn what_to_ask(&mut self) -> Request {

@@ -53,8 +53,7 @@ impl World {
         let context = |what: String| format!("step {steps} at {now:?}, {command:?}: {what}");
         let mut model = self.model.clone();
         if *command == Command::Resume {
-            model.resumed = now.max(model.now);
-            model.down_ms += if model.now.0 == 0 { 0 } else { (now.0 - model.now.0).max(0) };
+            model.resume(now);
         }
         let due = before.next_deadline().is_some_and(|at| at <= now);
         let tick = if due { before.apply(&Command::Tick, now).ok() } else { None };

@@ -226,6 +226,7 @@ pub fn event(n: u64, status: Status) -> Event {
         resources: [resource(machine)].into(),
         appeared: at(n as i64),
         not_before: at(900),
+        notice_end: at(900),
         due: n == 1,
         approval: approver(n).map(|by| Approval { by, at: at(300) }),
         description: "Virtual machine is being paused".into(),

@@ -23,6 +23,9 @@ pub(super) struct EventBody<'a> {
     resources: Vec<ResourceBody<'a>>,
     appeared: i64,
     not_before: i64,
+    /// Omitted if it is `not_before`, as in records before format 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice_end: Option<i64>,
     due: bool,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     approval: Option<ApprovalBody<'a>>,
@@ -58,6 +61,7 @@ impl<'a> From<&'a Event> for EventBody<'a> {
             resources: event.resources.iter().map(ResourceBody::from).collect(),
             appeared: event.appeared.0,
             not_before: event.not_before.0,
+            notice_end: (event.notice_end != event.not_before).then_some(event.notice_end.0),
             due: event.due,
             approval: event.approval.as_ref().map(ApprovalBody::from),
             description: (&event.description).into(),
@@ -83,6 +87,7 @@ impl EventBody<'_> {
             resources: self.resources.into_iter().map(ResourceBody::into_resource).collect(),
             appeared: Timestamp(self.appeared),
             not_before: Timestamp(self.not_before),
+            notice_end: Timestamp(self.notice_end.unwrap_or(self.not_before)),
             due: self.due,
             approval: self.approval.map(|approval| approval.into_approval(interner)),
             description: interner.name(self.description),
