@@ -22,7 +22,7 @@ pub use credential::{Credential, Holder};
 pub use machine::{ATTACHMENT as MACHINE_ATTACHMENT, MachineIdentity};
 pub use principal::{Principal, Subject};
 pub use random::random_guid;
-pub use role::{Needs, Role, arm_needs, is_arm_path};
+pub use role::{Needs, Role, is_arm_path};
 pub use secret_file::SecretFileError;
 pub use secrets::{CLIENTS_FILE, Client, SIGNING_KEY_FILE, client_in};
 pub use session::{CODE_LIFE, SESSION_SECS, Session};

@@ -24,11 +24,11 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::timeout;
 use utoipa::IntoParams;
 
-use super::Api;
+use super::Actions;
 use super::error::{ApiError, ErrorCode};
 use super::extract::Params;
-use super::history::{self, HistoryRow};
-use super::text::Number;
+use super::history;
+use forewarn_api_types::Number;
 
 /// Keeps proxies and clients from closing an idle connection.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -51,16 +51,20 @@ pub struct ChangesQuery {
     pub after: Option<Number>,
 }
 
-pub async fn stream(api: Api, headers: HeaderMap, Params(query): Params<ChangesQuery>) -> Result<Response, ApiError> {
-    let permit = api.service().acquire_stream()?;
+pub async fn stream(
+    actions: Actions,
+    headers: HeaderMap,
+    Params(query): Params<ChangesQuery>,
+) -> Result<Response, ApiError> {
+    let permit = actions.service().acquire_stream()?;
     // Subscribe before reading history, so that no commit is missed.
-    let commits = api.engine().subscribe();
+    let commits = actions.engine().subscribe();
     let last = match last_event_id(&headers)?.or(query.after.map(|after| after.0)) {
         Some(last) => last,
-        None => newest_row(&api).await?,
+        None => newest_row(&actions).await?,
     };
     let (pages, body) = mpsc::channel(PAGES_QUEUED_MAX);
-    tokio::spawn(Feed { api, pages, commits, last, _permit: permit }.run());
+    tokio::spawn(Feed { actions, pages, commits, last, _permit: permit }.run());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::new(ChannelBody(body))).into_response())
 }
@@ -76,13 +80,13 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     }
 }
 
-async fn newest_row(api: &Api) -> Result<u64, ApiError> {
+async fn newest_row(actions: &Actions) -> Result<u64, ApiError> {
     let query = HistoryQuery { newest: true, limit: Some(1), ..HistoryQuery::default() };
-    Ok(history::read_rows(api, query).await?.last().map_or(0, |row| row.number))
+    Ok(history::read_rows(actions, query).await?.last().map_or(0, |row| row.number))
 }
 
 struct Feed {
-    api: Api,
+    actions: Actions,
     pages: mpsc::Sender<Bytes>,
     commits: watch::Receiver<u64>,
     last: u64,
@@ -92,7 +96,7 @@ struct Feed {
 impl Feed {
     /// Runs until the client disconnects or stalls, or the server stops.
     async fn run(mut self) {
-        let stop = self.api.service().stopping().clone();
+        let stop = self.actions.service().stopping().clone();
         let _ = stop.run_until_cancelled(self.feed()).await;
     }
 
@@ -101,7 +105,7 @@ impl Feed {
         loop {
             self.commits.borrow_and_update();
             let query = HistoryQuery { after: Some(self.last), limit: Some(ROWS_PER_PAGE), ..HistoryQuery::default() };
-            let rows = history::read_rows(&self.api, query).await.ok()?;
+            let rows = history::read_rows(&self.actions, query).await.ok()?;
             let full = rows.len() == ROWS_PER_PAGE as usize;
             if let Some(newest) = rows.last() {
                 self.last = newest.number;
@@ -131,7 +135,7 @@ impl Feed {
 
 fn message(row: StoredRow) -> String {
     let (number, kind) = (row.number, row.kind.clone());
-    let data = serde_json::to_string(&HistoryRow::of(row)).unwrap_or_else(|_| "{}".into());
+    let data = serde_json::to_string(&history::render_row(row)).unwrap_or_else(|_| "{}".into());
     format!("id: {number}\nevent: {kind}\ndata: {data}\n\n")
 }
 

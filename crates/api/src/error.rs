@@ -208,6 +208,11 @@ impl ApiError {
         self
     }
 
+    /// Whether the rules rejected the request for this kind of reason.
+    pub fn is_rejection(&self, rejection: &Rejection) -> bool {
+        (self.status, self.code) == rejection_status(rejection)
+    }
+
     pub fn to_arm(&self) -> ArmError {
         ArmError { target: self.target.clone(), ..ArmError::new(self.code, self.message.as_str()) }
     }

@@ -11,11 +11,12 @@ use http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::error::{ApiError, ErrorCode};
-use super::object::Object;
-use super::text::NUMBER_MAX;
+use super::names::{GroupTarget, MachineTarget};
+use forewarn_api_types::NUMBER_MAX;
+use forewarn_api_types::object::Object;
 use forewarn_api_types::plain::{Written, plainly};
 
 /// Maximum size of a body. The largest useful one, an approval of every event of a full document, has about 80 KB.
@@ -177,11 +178,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
 #[into_params(parameter_in = Query)]
 pub struct NoQuery {}
 
-/// A body without fields.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EmptyBody {}
-
 /// Selects one of several resources with the same name.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -189,6 +185,16 @@ pub struct EmptyBody {}
 pub struct GroupQuery {
     /// Resource group, or cloud service of a role instance, if the name alone is not unique.
     pub group: Option<String>,
+}
+
+impl GroupQuery {
+    pub fn machine(self, name: String) -> MachineTarget {
+        MachineTarget::Named { name, within: self.group }
+    }
+
+    pub fn named_group(self, name: String) -> GroupTarget {
+        GroupTarget::Named { name, within: self.group }
+    }
 }
 
 /// Selects a page of a list.
@@ -202,15 +208,6 @@ pub struct Paging {
     /// `next` of the previous page.
     #[param(pattern = "^[0-9]{1,18}$")]
     pub after: Option<String>,
-}
-
-/// One page of a list.
-#[derive(Debug, Serialize)]
-pub struct Page<T> {
-    pub value: Vec<T>,
-    /// Cursor of the next page; omitted on the last page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
 }
 
 pub fn page_limit(given: Option<u32>) -> Result<usize, ApiError> {
@@ -228,22 +225,6 @@ pub fn numeric_cursor(given: Option<&str>) -> Result<Option<u64>, ApiError> {
 
 pub fn invalid_cursor(text: &str) -> ApiError {
     ApiError::query("after", format!("has the invalid value '{text}'. Use 'next' of the previous page"))
-}
-
-impl<T> Page<T> {
-    /// The first `limit` entries. If there are more, `next` is the cursor of the last one.
-    pub fn cut<E>(
-        entries: impl Iterator<Item = E>,
-        limit: usize,
-        cursor: impl Fn(&E) -> String,
-        render: impl Fn(&E) -> T,
-    ) -> Page<T> {
-        let mut taken: Vec<E> = entries.take(limit + 1).collect();
-        let more = taken.len() > limit;
-        taken.truncate(limit);
-        let next = taken.last().filter(|_| more).map(cursor);
-        Page { value: taken.iter().map(render).collect(), next }
-    }
 }
 
 pub fn accepted<T: Serialize>(value: T) -> Response {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use forewarn_access::{Needs, Principal, Role, Stranger, TokenRefusal, arm_needs, is_arm_path};
+use forewarn_access::{Needs, Principal, Role, Stranger, TokenRefusal, is_arm_path};
 use http::Method;
 use http::header::{self, HeaderMap};
 
@@ -29,10 +29,11 @@ impl RouteAccess {
     }
 
     /// The access that a request requires: that of its route, or the general rule for paths outside the table.
+    /// Requests to the ARM API are only authenticated here; its own table states the actions and thereby their roles.
     fn of(&self, request: &Request) -> Needs {
         let matched = request.extensions().get::<MatchedPath>();
         let listed = matched.and_then(|path| self.find(request.method(), path.as_str()));
-        listed.unwrap_or_else(|| arm_needs(request.method(), request.uri().path()))
+        listed.unwrap_or_else(|| unlisted_needs(request.method(), request.uri().path()))
     }
 
     fn find(&self, method: &Method, path: &str) -> Option<Needs> {
@@ -40,6 +41,18 @@ impl RouteAccess {
         self.0.get(path)?.iter().find(|(known, _)| known == method).map(|(_, needs)| *needs)
     }
 }
+
+fn unlisted_needs(method: &Method, path: &str) -> Needs {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    match is_read {
+        true if OPEN_PATHS.iter().any(|open| open.eq_ignore_ascii_case(path)) => Needs::Nothing,
+        false if !is_arm_path(path) => Needs::Role(Role::Owner),
+        true | false => Needs::Role(Role::Reader),
+    }
+}
+
+/// Paths that ARM clients read before they have a token.
+const OPEN_PATHS: [&str; 1] = ["/aliases.json"];
 
 /// Middleware that admits requests from outside.
 pub async fn check(
@@ -65,18 +78,6 @@ pub async fn check(
     Ok(next.run(request).await)
 }
 
-/// Middleware that checks only the role, for calls in process by a known principal.
-pub async fn check_role_only(
-    State(access): State<Arc<RouteAccess>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    if let (Needs::Role(role), Some(principal)) = (access.of(&request), request.extensions().get::<Principal>()) {
-        check_role(principal, role)?;
-    }
-    Ok(next.run(request).await)
-}
-
 /// Refuses requests whose `Host` or `Origin` header does not name this server.
 pub fn check_host_and_origin(request: &Request, addresses: &ManagementAddresses) -> Result<(), ApiError> {
     check_host(request, addresses)?;
@@ -94,7 +95,7 @@ fn unauthenticated(stranger: &Stranger, path: &str) -> ApiError {
     ApiError::new(code, message)
 }
 
-fn check_role(principal: &Principal, required: Role) -> Result<(), ApiError> {
+pub fn check_role(principal: &Principal, required: Role) -> Result<(), ApiError> {
     if principal.role >= required {
         return Ok(());
     }

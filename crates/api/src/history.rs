@@ -1,48 +1,24 @@
 //! History as the store keeps it. It is read next to the writer, off the threads that serve requests.
 
 use axum::response::Response;
-use forewarn_core::Found;
+use forewarn_api_types::{EventId, HistoryRow, Id, Page, Time};
+use forewarn_core::{Found, Guid};
 use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
+use super::convert::Convert;
 use super::error::{ApiError, ErrorCode};
-use super::extract::{self, Page, Params};
-use super::values::{EventName, Id, When};
-use super::{Api, names};
-
-#[derive(Debug, Serialize, ToSchema)]
-pub struct HistoryRow {
-    pub number: u64,
-    pub at: When,
-    pub kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event: Option<EventName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<Id>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<u64>,
-    pub machines: Vec<String>,
-    /// `guest:NAME`, `management:NAME` or `policy`; the actor of an audit row.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor: Option<String>,
-    /// Target of an audit row.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<String>,
-    /// Further details, depending on the kind.
-    #[schema(value_type = Object)]
-    pub detail: Value,
-}
+use super::extract::{self, Params};
+use super::{Actions, names};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
     #[param(inline)]
-    pub event: Option<EventName>,
+    pub event: Option<EventId>,
     #[param(inline)]
     pub operation: Option<Id>,
     /// Machine: its `vmId`, `group/name` or name. A name alone also finds deleted machines.
@@ -53,9 +29,9 @@ pub struct ListQuery {
     )]
     pub kind: Option<String>,
     #[param(inline)]
-    pub since: Option<When>,
+    pub since: Option<Time>,
     #[param(inline)]
-    pub until: Option<When>,
+    pub until: Option<Time>,
     /// Return the newest rows instead of the oldest.
     pub newest: Option<bool>,
     #[param(minimum = 1, maximum = 1000)]
@@ -65,29 +41,29 @@ pub struct ListQuery {
     pub after: Option<String>,
 }
 
-pub async fn list(api: Api, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
+pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let newest = query.newest == Some(true);
     let MachineFilter { name, scopes } = match &query.machine {
-        Some(text) => machine_filter(&api, text).await?,
+        Some(text) => machine_filter(&actions, text).await?,
         None => MachineFilter::default(),
     };
     let wanted = HistoryQuery {
         after: extract::numeric_cursor(query.after.as_deref())?,
-        event: query.event.map(|id| id.0),
-        operation: query.operation.map(|id| id.0),
+        event: query.event.map(|id| Guid(id.0)),
+        operation: query.operation.map(|id| Guid(id.0)),
         machine: name,
         scopes,
         kinds: parse_kinds(query.kind.as_deref())?,
-        since: query.since.map(|when| when.0),
-        until: query.until.map(|when| when.0),
+        since: query.since.map(Convert::convert),
+        until: query.until.map(Convert::convert),
         newest,
         limit: Some(limit as u32),
     };
-    let rows = read_rows(&api, wanted).await?;
+    let rows = read_rows(&actions, wanted).await?;
     // A full page may be followed by an empty one. The newest rows have no next page.
     let next = rows.last().filter(|_| rows.len() == limit && !newest).map(|row| row.number.to_string());
-    Ok(extract::ok(Page { value: rows.into_iter().map(HistoryRow::of).collect(), next }))
+    Ok(extract::ok(Page { value: rows.into_iter().map(render_row).collect(), next }))
 }
 
 /// Selects the rows of a machine.
@@ -99,12 +75,12 @@ struct MachineFilter {
 
 /// A name alone selects every machine that ever had it; if two machines have it now, the name is ambiguous. Rows without
 /// an event group contain only the name, so they belong to the machine if no other machine has that name.
-async fn machine_filter(api: &Api, text: &str) -> Result<MachineFilter, ApiError> {
-    let region = &api.engine().snapshot().region;
+async fn machine_filter(actions: &Actions, text: &str) -> Result<MachineFilter, ApiError> {
+    let region = &actions.engine().snapshot().region;
     let machine = match names::find_machine(region, text, None) {
         Ok(machine) => machine,
         Err(error) if error.code == ErrorCode::MachineNotFound.status_and_code().1 => {
-            return deleted_machine_filter(api, text, error).await;
+            return deleted_machine_filter(actions, text, error).await;
         }
         Err(error) => return Err(error),
     };
@@ -120,10 +96,14 @@ async fn machine_filter(api: &Api, text: &str) -> Result<MachineFilter, ApiError
 }
 
 /// The filter for a name that no machine has now but history may contain.
-async fn deleted_machine_filter(api: &Api, text: &str, mut unknown: ApiError) -> Result<MachineFilter, ApiError> {
+async fn deleted_machine_filter(
+    actions: &Actions,
+    text: &str,
+    mut unknown: ApiError,
+) -> Result<MachineFilter, ApiError> {
     let name = Some(text.to_owned());
     let any = HistoryQuery { machine: name.clone(), limit: Some(1), ..HistoryQuery::default() };
-    if read_rows(api, any).await?.is_empty() {
+    if read_rows(actions, any).await?.is_empty() {
         unknown.message += " To find the history of a deleted machine, use its name alone.";
         return Err(unknown);
     }
@@ -142,16 +122,16 @@ fn parse_kinds(text: Option<&str>) -> Result<Vec<HistoryKind>, ApiError> {
 }
 
 /// Reads rows of history.
-pub async fn read_rows(api: &Api, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
-    api.engine().history(query).await.map_err(|error| store_error(&error))
+pub async fn read_rows(actions: &Actions, query: HistoryQuery) -> Result<Vec<StoredRow>, ApiError> {
+    actions.engine().history(query).await.map_err(|error| store_error(&error))
 }
 
 /// Reads from the store on a thread where blocking is allowed.
 pub async fn read_store<T: Send + 'static>(
-    api: &Api,
+    actions: &Actions,
     query: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    api.engine().read(query).await.map_err(|error| store_error(&error))
+    actions.engine().read(query).await.map_err(|error| store_error(&error))
 }
 
 pub fn store_error(error: &StoreError) -> ApiError {
@@ -159,20 +139,18 @@ pub fn store_error(error: &StoreError) -> ApiError {
     ApiError::new(ErrorCode::StoreUnreadable, "The store cannot be read. See the server's log.")
 }
 
-impl HistoryRow {
-    pub fn of(row: StoredRow) -> HistoryRow {
-        HistoryRow {
-            number: row.number,
-            at: When(row.at),
-            kind: row.kind,
-            event: row.event.map(EventName),
-            operation: row.operation.map(Id),
-            scope: row.scope,
-            machines: row.machines,
-            actor: row.actor,
-            target: row.target,
-            outcome: row.outcome,
-            detail: serde_json::from_str(&row.detail).unwrap_or_else(|_| Value::Object(serde_json::Map::new())),
-        }
+pub fn render_row(row: StoredRow) -> HistoryRow {
+    HistoryRow {
+        number: row.number,
+        at: row.at.convert(),
+        kind: row.kind,
+        event: row.event.map(|id| EventId(id.0)),
+        operation: row.operation.map(Convert::convert),
+        scope: row.scope,
+        machines: row.machines,
+        actor: row.actor,
+        target: row.target,
+        outcome: row.outcome,
+        detail: serde_json::from_str(&row.detail).unwrap_or_else(|_| Value::Object(serde_json::Map::new())),
     }
 }

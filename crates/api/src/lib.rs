@@ -3,55 +3,56 @@
 //!
 //! ```text
 //!  request ─▶ guard (Host, Origin, token, role) ─▶ routes (the table) ─▶ one module per resource
-//!                                                                    │ names → IDs, JSON → core types
-//!                                           snapshot ◀──── read ─────┤
-//!                                           Engine::submit ◀─ write ─┘
+//!                                          snapshot ◀─ render ◀─ read ─┤
+//!                                 portal, ARM, scenarios ─▶ actions ◀──┘ write
+//!                                                             │ role, names → IDs, API types → core types
+//!                                                             └─▶ Engine::submit
 //! ```
 //!
-//! - Resources: `machines`, `groups`, `scale_sets`, `hosts`, `events`, `operations`, `faults`, `webhook_routes`, …
-//! - Shared vocabulary: `values`, `text`, `object` (JSON), `extract` (requests), `names` (lookups), `error` (statuses).
+//! - `action`: the table of all actions with their roles; `actions`: one typed function for each.
+//! - Handlers: `machines`, `groups`, `scale_sets`, `hosts`, `events`, `operations`, `faults`, `webhook_routes`, …
+//! - Shared: `convert` and `render` (API types ⇄ core types), `extract` (requests), `names` (lookups), `error` (statuses).
 //! - Background work: `webhooks`, `scenario`, `fault_keeper`.
 //!
 //! The API makes no decisions: the rules are in `core`, and one function in `error` maps each rejection to a status. Its
 //! only state is the sessions of `access`, the runs of scenarios and the number of open streams.
 
+mod action;
+mod actions;
 mod addresses;
-mod audit;
 mod changes;
 mod clock;
+mod convert;
+mod deadline;
 pub mod error;
-pub mod events;
+mod events;
 pub mod extract;
 mod fault_keeper;
-mod fault_kind;
 mod faults;
 mod groups;
 mod guard;
 mod health;
 pub mod history;
 mod hosts;
-mod in_process;
 mod listener;
 mod listeners;
 mod machine_actions;
 mod machine_identity;
-mod machine_parts;
 mod machines;
 mod maintenance;
 mod metrics;
 mod names;
-mod object;
 mod openapi;
-pub mod operations;
+mod operations;
 mod portal_links;
+mod render;
 mod requests;
 mod routes;
 mod scale_sets;
 pub mod scenario;
 mod scenario_routes;
 mod sign_in;
-pub mod text;
-pub mod values;
+mod smallest;
 mod waits;
 mod webhook_messages;
 mod webhook_routes;
@@ -62,8 +63,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use forewarn_access::{Access, Principal};
-use forewarn_core::{Command, Name};
-use forewarn_engine::{Asked, Done, Engine};
+use forewarn_core::Name;
+use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
 use forewarn_wire::document::Names;
 use http::request::Parts as RequestParts;
@@ -71,30 +72,28 @@ use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+pub use action::{Action, AuditNote, Permit};
+pub use actions::{PLACEMENT_GROUP_DEFAULT, PlainGroup, Registered, ZONES_MAX, delete_action, name_machines, plan_of};
 pub use addresses::{ManagementAddresses, token_issuer};
-pub use audit::AuditNote;
 pub use changes::ChannelBody;
-pub use clock::next_deadline;
+pub use convert::Convert;
+pub use deadline::next_deadline;
 pub use error::{ApiError, rejection_status};
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
+pub use forewarn_api_types::PREFIX;
 pub use guard::check_host_and_origin;
-pub use in_process::{CallError, InProcessClient};
 pub use listener::{Transport, Via, serve};
 pub use metrics::{ApiMetrics, render_metrics};
-pub use names::{find_any_group, find_machine};
+pub use names::{
+    GroupTarget, GroupType, MachineTarget, find_any_group, find_machine, parse_event_id, parse_operation_id,
+};
 pub use routes::{Route, guarded, is_api_path, not_found, routes, table};
-pub use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
-pub use text::ResourceName;
-pub use values::When;
 pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
 use error::ErrorCode;
 use scenario::{Progress, Runs};
 use webhooks::Webhooks;
-
-/// Prefix of the paths of the native API.
-pub const PREFIX: &str = "/api/v1";
 
 /// Subscription and resource group of resources that are created without them.
 pub const SUBSCRIPTION_DEFAULT: &str = "00000000-0000-0000-0000-000000000000";
@@ -107,9 +106,9 @@ pub const STREAMS_MAX: usize = 256;
 #[derive(Clone)]
 pub struct Service(Arc<Inner>);
 
-/// The service as one caller sees it.
+/// The service as one caller sees it, with the actions that the caller may perform (in `actions`).
 #[derive(Clone)]
-pub struct Api(Service, Principal);
+pub struct Actions(Service, Principal);
 
 struct Inner {
     parts: ServiceParts,
@@ -183,23 +182,23 @@ impl Service {
         })
     }
 
-    /// A client that calls the routes of this service in process.
-    pub fn client(&self, principal: Principal) -> InProcessClient {
-        InProcessClient::new(routes::in_process(self.clone(), principal))
+    /// The service as a principal sees it.
+    pub fn actions(&self, principal: Principal) -> Actions {
+        Actions(self.clone(), principal)
     }
 }
 
 /// The guard has put the principal into the extensions, except on paths that require no token.
-impl FromRequestParts<Service> for Api {
+impl FromRequestParts<Service> for Actions {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Api, Infallible> {
+    async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Actions, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        Ok(Api(service.clone(), principal.unwrap_or_else(Principal::anonymous)))
+        Ok(Actions(service.clone(), principal.unwrap_or_else(Principal::anonymous)))
     }
 }
 
-impl Api {
+impl Actions {
     pub fn service(&self) -> &Service {
         &self.0
     }
@@ -220,20 +219,5 @@ impl Api {
     /// The name of the caller, as events and operations record it.
     pub fn principal_name(&self) -> Name {
         self.1.name.clone()
-    }
-
-    /// A client that calls the API in process as the same caller.
-    fn client(&self) -> InProcessClient {
-        self.0.client(self.1.clone())
-    }
-
-    /// Runs a command as the caller and records it in the audit trail.
-    async fn submit(&self, command: Command, note: AuditNote) -> Result<Done, ApiError> {
-        Ok(self.engine().submit(command, Some(self.audit(note))).await?)
-    }
-
-    /// An entry of the audit trail, made by the caller.
-    pub fn audit(&self, note: AuditNote) -> Asked {
-        note.by(self.1.name.to_string())
     }
 }

@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
-use forewarn_core::{Event, EventId, Found, Group, GroupKind, Machine, OperationId, Region, Seat};
+use forewarn_core::{
+    Event, EventId, Found, Group, GroupId, GroupKind, Guid, Machine, MachineId, Name, OperationId, Region, Rejection,
+    ScaleSet, Seat,
+};
 use forewarn_wire::guid;
 
 use super::error::{ApiError, ErrorCode};
-use super::values::parse_guid;
+use forewarn_api_types::parse_guid;
 
 /// Separators between a group and a name in it. In a path, a slash must be written as `%2F`; `~` needs no escaping.
 const SEPARATORS: [char; 2] = ['/', '~'];
@@ -38,6 +41,74 @@ impl GroupType {
             GroupType::ScaleSet => "scale set",
         }
     }
+}
+
+/// A machine that an action concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineTarget {
+    Id(MachineId),
+    /// A name that [`find_machine`] resolves.
+    Named {
+        name: String,
+        within: Option<String>,
+    },
+}
+
+impl MachineTarget {
+    /// A machine by `vmId`, `group/name` or unique name.
+    pub fn named(name: impl Into<String>) -> MachineTarget {
+        MachineTarget::Named { name: name.into(), within: None }
+    }
+
+    pub fn find(&self, region: &Region) -> Result<Arc<Machine>, ApiError> {
+        match self {
+            MachineTarget::Id(id) => region.machine(*id).cloned().ok_or_else(|| Rejection::UnknownMachine(*id).into()),
+            MachineTarget::Named { name, within } => find_machine(region, name, within.as_deref()),
+        }
+    }
+}
+
+/// A group that an action concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupTarget {
+    Id(GroupId),
+    /// A name that [`find_group`] resolves.
+    Named {
+        name: String,
+        within: Option<String>,
+    },
+}
+
+impl GroupTarget {
+    /// A group by `resourceGroup/name` or unique name.
+    pub fn named(name: impl Into<String>) -> GroupTarget {
+        GroupTarget::Named { name: name.into(), within: None }
+    }
+
+    pub fn find(&self, region: &Region, wanted: GroupType) -> Result<Arc<Group>, ApiError> {
+        match self {
+            GroupTarget::Id(id) => {
+                let found = region.group(*id).filter(|group| GroupType::of(group) == wanted);
+                found.cloned().ok_or_else(|| Rejection::UnknownGroup.into())
+            }
+            GroupTarget::Named { name, within } => find_group(region, name, within.as_deref(), wanted),
+        }
+    }
+}
+
+/// The scale set of a group.
+pub fn scale_set_of(group: &Group) -> Result<&ScaleSet, ApiError> {
+    match &group.kind {
+        GroupKind::ScaleSet(set) => Ok(set),
+        GroupKind::AvailabilitySet | GroupKind::CloudService => Err(Rejection::NotAScaleSet(group.name.clone()).into()),
+    }
+}
+
+pub fn find_host(region: &Region, name: &str) -> Result<Name, ApiError> {
+    region.host(name).map(|host| host.name.clone()).ok_or_else(|| {
+        let message = format!("No host is named '{name}'. Register it first, or set it as the 'host' of a machine.");
+        ApiError::new(ErrorCode::HostNotFound, message).with_target(name)
+    })
 }
 
 pub fn find_machine(region: &Region, text: &str, within: Option<&str>) -> Result<Arc<Machine>, ApiError> {
@@ -128,7 +199,9 @@ pub fn find_event(region: &Region, id: EventId) -> Result<Arc<Event>, ApiError> 
 }
 
 pub fn parse_event_id(text: &str) -> Result<EventId, ApiError> {
-    parse_guid(text).map_err(|reason| ApiError::new(ErrorCode::InvalidPath, format!("{reason}.")).with_target(text))
+    parse_guid(text)
+        .map(Guid)
+        .map_err(|reason| ApiError::new(ErrorCode::InvalidPath, format!("{reason}.")).with_target(text))
 }
 
 pub fn parse_operation_id(text: &str) -> Result<OperationId, ApiError> {

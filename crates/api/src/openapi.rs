@@ -4,18 +4,16 @@ use http::{Method, StatusCode};
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ArrayBuilder, ComponentsBuilder, Object, ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ComponentsBuilder, ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder, PathsBuilder, RefOr, Required, ResponseBuilder};
 use utoipa::{IntoParams, ToSchema};
 
-use super::PREFIX;
-use super::text::ResourceName;
 use forewarn_access::Needs;
+use forewarn_api_types::{ErrorBody, PREFIX, ResourceName};
 
 const JSON: &str = "application/json";
 const SCHEME: &str = "token";
-const ERROR: &str = "ErrorBody";
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
@@ -151,7 +149,7 @@ impl Doc {
             operation = operation.response(status.as_str(), response);
         }
         for status in self.error_statuses(route) {
-            let error = RefOr::Ref(Ref::from_schema_name(ERROR));
+            let error = RefOr::Ref(Ref::from_schema_name(ErrorBody::name()));
             let content = ContentBuilder::new().schema(Some(error)).build();
             let reason = status.canonical_reason().unwrap_or_default();
             operation =
@@ -169,7 +167,7 @@ pub fn document<'a>(routes: impl Iterator<Item = DocumentedRoute<'a>>) -> OpenAp
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     let mut components = ComponentsBuilder::new().security_scheme(SCHEME, SecurityScheme::Http(scheme));
     let mut schemas = Schemas::new();
-    schemas.push((ERROR.to_owned(), RefOr::T(Schema::Object(error_body()))));
+    refer::<ErrorBody>(&mut schemas);
     let mut paths = PathsBuilder::new().build();
     for route in routes {
         let method = http_method(route.method);
@@ -189,18 +187,6 @@ pub fn document<'a>(routes: impl Iterator<Item = DocumentedRoute<'a>>) -> OpenAp
         .components(Some(components.build()))
         .security(Some([SecurityRequirement::new(SCHEME, Vec::<String>::new())]))
         .build()
-}
-
-/// The body of every error response, which `wire` renders.
-fn error_body() -> Object {
-    let text = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
-    let error = ObjectBuilder::new()
-        .property("code", text("Error code for programs."))
-        .property("message", text("Description of the error and how to resolve it."))
-        .property("target", text("Field, parameter or resource that the error concerns."))
-        .required("code")
-        .required("message");
-    ObjectBuilder::new().property("error", error).required("error").build()
 }
 
 fn refer<T: ToSchema>(schemas: &mut Schemas) -> RefOr<Schema> {

@@ -2,37 +2,36 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use axum::Router;
 use axum::handler::Handler;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
-use axum::{Extension, Router};
 use bytes::Bytes;
-use forewarn_access::{Needs, Principal, Role, is_arm_path};
+use forewarn_access::{Needs, Role, is_arm_path};
+use forewarn_api_types::{
+    ActionOptions, AdvanceBy, Approvals, Approved, Cleared, Clock, DeleteInstances, EmptyBody, Event, FailureOptions,
+    Fault, GivenUpMessage, Group, Health, HistoryRow, Host, Identity, Listeners, Machine, MachineChange, NewFault,
+    NewGroup, NewIdentity, NewMachine, NewMaintenance, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX,
+    PolicyChange, PortalLink, Requests, Resend, Resent, Run, ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile,
+    ScenarioSummary, SetTo, SomeInstances, Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
+};
 use http::{Method, StatusCode, Uri, header};
 
+use super::action::Action;
 use super::error::{ApiError, ErrorCode};
-use super::events::{self, Approvals, Approved, Event};
-use super::extract::{EmptyBody, GroupQuery, NoQuery, Paging, Params};
-use super::faults::{self, Cleared, Fault, NewFault};
-use super::groups::{Group, NewGroup, PolicyChange, availability_sets, cloud_services};
+use super::extract::{GroupQuery, NoQuery, Paging, Params};
+use super::groups::{availability_sets, cloud_services};
 use super::guard::RouteAccess;
-use super::hosts::Host;
-use super::machine_actions::{ActionOptions, DeleteQuery, FailureOptions};
-use super::machine_identity::{Identity, NewIdentity};
-use super::machines::{Machine, MachineChange, NewMachine};
+use super::machine_actions::DeleteQuery;
 use super::openapi::{self, Doc, DocumentedRoute};
-use super::operations::Operation;
-use super::scale_sets::{
-    DeleteInstances, InstancesQuery, NewScaleSet, ScaleSet, ScaleSetChange, ScaleSetChanged, SomeInstances, Upgrade,
-};
-use super::webhook_messages::{self, GivenUpMessage, Resend, Resent};
-use super::webhook_routes::{self as webhooks, NewWebhook, Webhook, WebhookChange, WebhookTest};
+use super::scale_sets::InstancesQuery;
+use super::scenario_routes::RunQuery;
 use super::{
-    PREFIX, Service, changes, clock, guard, health, history, hosts, listeners, machine_actions, machine_identity,
-    machines, maintenance, operations, portal_links, requests,
+    Service, changes, clock, events, faults, guard, health, history, hosts, listeners, machine_actions,
+    machine_identity, machines, maintenance, operations, portal_links, requests, scale_sets,
+    scenario_routes as scenarios, sign_in, waits, webhook_messages, webhook_routes as webhooks,
 };
-use super::{scale_sets, scenario_routes as scenarios, sign_in, waits};
 
 const OK: StatusCode = StatusCode::OK;
 const CREATED: StatusCode = StatusCode::CREATED;
@@ -41,25 +40,13 @@ const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
 pub struct Route {
     pub method: Method,
     pub path: &'static str,
-    /// By default, reading requires the role reader and everything else the role owner.
+    /// Reading requires the role reader, everything else the role of the action.
     needs: Needs,
     handler: MethodRouter<Service>,
     doc: Doc,
 }
 
 impl Route {
-    /// Requires the role operator.
-    fn operator(mut self) -> Route {
-        self.needs = Needs::Role(Role::Operator);
-        self
-    }
-
-    /// Requires the role reader.
-    fn reader(mut self) -> Route {
-        self.needs = Needs::Role(Role::Reader);
-        self
-    }
-
     /// Requires no token.
     fn open(mut self) -> Route {
         self.needs = Needs::Nothing;
@@ -79,13 +66,6 @@ pub fn guarded(router: Router<Service>, service: &Service) -> Router<Service> {
     router.layer(middleware::from_fn_with_state((service.clone(), ACCESS.clone()), guard::check))
 }
 
-/// The routes for calls in process by a principal: only the role is checked.
-pub fn in_process(service: Service, principal: Principal) -> Router {
-    let check_role = middleware::from_fn_with_state(ACCESS.clone(), guard::check_role_only);
-    let router = routes().fallback(answer_not_found).layer(check_role);
-    router.layer(Extension(principal)).with_state(service)
-}
-
 /// The routes of the native API and of sign-in. The caller mounts other routes and sets the fallback.
 pub fn routes() -> Router<Service> {
     let mut router = Router::new();
@@ -103,10 +83,6 @@ pub fn is_api_path(path: &str) -> bool {
     is_arm_path(path) || path.starts_with(PREFIX)
 }
 
-async fn answer_not_found(uri: Uri) -> ApiError {
-    not_found(uri.path())
-}
-
 pub fn not_found(path: &str) -> ApiError {
     let message = format!("Nothing was found at '{path}'. See /openapi.json for the paths.");
     ApiError::new(ErrorCode::NotFound, message).with_target(path)
@@ -118,20 +94,38 @@ async fn answer_method_not_allowed(method: Method, uri: Uri) -> ApiError {
     ApiError::new(ErrorCode::MethodNotAllowed, message)
 }
 
+fn route<H: Handler<T, Service>, T: 'static>(
+    (method, filter): (Method, MethodFilter),
+    path: &'static str,
+    role: Role,
+    handler: H,
+    doc: Doc,
+) -> Route {
+    Route { method, path, needs: Needs::Role(role), handler: on(filter, handler), doc }
+}
+
+fn get<H: Handler<T, Service>, T: 'static>(path: &'static str, handler: H, doc: Doc) -> Route {
+    route((Method::GET, MethodFilter::GET), path, Role::Reader, handler, doc)
+}
+
+/// A method that performs an action, whose role it requires.
 macro_rules! verb {
-    ($name:ident, $method:ident, $role:ident) => {
-        fn $name<H: Handler<T, Service>, T: 'static>(path: &'static str, handler: H, doc: Doc) -> Route {
-            let handler = on(MethodFilter::$method, handler);
-            Route { method: Method::$method, path, needs: Needs::Role(Role::$role), handler, doc }
+    ($name:ident, $method:ident) => {
+        fn $name<H: Handler<T, Service>, T: 'static>(
+            path: &'static str,
+            action: Action,
+            handler: H,
+            doc: Doc,
+        ) -> Route {
+            route((Method::$method, MethodFilter::$method), path, action.role(), handler, doc)
         }
     };
 }
 
-verb!(get, GET, Reader);
-verb!(put, PUT, Owner);
-verb!(post, POST, Owner);
-verb!(patch, PATCH, Owner);
-verb!(delete, DELETE, Owner);
+verb!(put, PUT);
+verb!(post, POST);
+verb!(patch, PATCH);
+verb!(delete, DELETE);
 
 /// Serves the OpenAPI document of this table.
 async fn get_openapi(Params(NoQuery {}): Params<NoQuery>) -> Response {
@@ -198,22 +192,22 @@ fn machine_routes() -> Vec<Route> {
     use {machine_actions as act, machine_identity as identity};
     vec![
         get("/api/v1/machines", machines::list, doc("listMachines", "List machines in order of registration").query::<machines::ListQuery>().page::<Machine>()),
-        post("/api/v1/machines", machines::register, doc("registerMachine", "Register a machine").body::<NewMachine>().response::<Machine>(CREATED)),
+        post("/api/v1/machines", Action::RegisterMachine, machines::register, doc("registerMachine", "Register a machine").body::<NewMachine>().response::<Machine>(CREATED)),
         get("/api/v1/machines/{machine}", machines::get, doc("getMachine", "Get a machine").query::<GroupQuery>().response::<Machine>(OK)),
-        patch("/api/v1/machines/{machine}", machines::change, doc("changeMachine", "Change a machine; omitted fields keep their values").query::<GroupQuery>().body::<MachineChange>().response::<Machine>(OK)),
-        delete("/api/v1/machines/{machine}", act::delete, doc("deleteMachine", "Delete a machine, with notice if it has a terminate notification").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
-        get("/api/v1/machines/{machine}/requests", requests::list, doc("listRequests", "List recent metadata requests of a machine").query::<requests::RequestsQuery>().response::<requests::Requests>(OK)),
-        post("/api/v1/machines/{machine}/restart", act::restart, action("restartMachine", "Restart a machine after its notice period (Reboot event)")).operator(),
-        post("/api/v1/machines/{machine}/redeploy", act::redeploy, action("redeployMachine", "Move a machine to another host after its notice period (Redeploy event)")).operator(),
-        post("/api/v1/machines/{machine}/perform-maintenance", act::perform_maintenance, action("performMaintenance", "Start self-service maintenance (Redeploy event)")).operator(),
-        post("/api/v1/machines/{machine}/evict", act::evict, action("evictMachine", "Evict a Spot machine (Preempt event)")),
-        post("/api/v1/machines/{machine}/hardware-failure", act::fail, doc("failMachine", "Simulate a hardware failure of a machine (event without notice)").query::<GroupQuery>().optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
+        patch("/api/v1/machines/{machine}", Action::ChangeMachine, machines::change, doc("changeMachine", "Change a machine; omitted fields keep their values").query::<GroupQuery>().body::<MachineChange>().response::<Machine>(OK)),
+        delete("/api/v1/machines/{machine}", Action::DeleteMachine, act::delete, doc("deleteMachine", "Delete a machine, with notice if it has a terminate notification").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
+        get("/api/v1/machines/{machine}/requests", requests::list, doc("listRequests", "List recent metadata requests of a machine").query::<requests::RequestsQuery>().response::<Requests>(OK)),
+        post("/api/v1/machines/{machine}/restart", Action::RestartMachine, act::restart, action("restartMachine", "Restart a machine after its notice period (Reboot event)")),
+        post("/api/v1/machines/{machine}/redeploy", Action::RedeployMachine, act::redeploy, action("redeployMachine", "Move a machine to another host after its notice period (Redeploy event)")),
+        post("/api/v1/machines/{machine}/perform-maintenance", Action::PerformMaintenance, act::perform_maintenance, action("performMaintenance", "Start self-service maintenance (Redeploy event)")),
+        post("/api/v1/machines/{machine}/evict", Action::EvictMachine, act::evict, action("evictMachine", "Evict a Spot machine (Preempt event)")),
+        post("/api/v1/machines/{machine}/hardware-failure", Action::Fail, act::fail, doc("failMachine", "Simulate a hardware failure of a machine (event without notice)").query::<GroupQuery>().optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
         get("/api/v1/machines/{machine}/identity", identity::get, doc("getMachineIdentity", "Get the managed identity of a machine").query::<GroupQuery>().response::<Identity>(OK)),
-        put("/api/v1/machines/{machine}/identity", identity::put, doc("putMachineIdentity", "Assign a managed identity to a machine, so that it can get tokens for this API").query::<GroupQuery>().optional_body::<NewIdentity>().response::<Identity>(OK)),
-        delete("/api/v1/machines/{machine}/identity", identity::delete, doc("deleteMachineIdentity", "Remove the managed identity of a machine").query::<GroupQuery>().no_content()),
-        post("/api/v1/machines/{machine}/start", act::start, power("startMachine", "Start a machine")),
-        post("/api/v1/machines/{machine}/stop", act::stop, power("stopMachine", "Stop a machine; it keeps its host")),
-        post("/api/v1/machines/{machine}/deallocate", act::deallocate, power("deallocateMachine", "Stop a machine and release its host")),
+        put("/api/v1/machines/{machine}/identity", Action::AssignIdentity, identity::put, doc("putMachineIdentity", "Assign a managed identity to a machine, so that it can get tokens for this API").query::<GroupQuery>().optional_body::<NewIdentity>().response::<Identity>(OK)),
+        delete("/api/v1/machines/{machine}/identity", Action::RemoveIdentity, identity::delete, doc("deleteMachineIdentity", "Remove the managed identity of a machine").query::<GroupQuery>().no_content()),
+        post("/api/v1/machines/{machine}/start", Action::StartMachine, act::start, power("startMachine", "Start a machine")),
+        post("/api/v1/machines/{machine}/stop", Action::StopMachine, act::stop, power("stopMachine", "Stop a machine; it keeps its host")),
+        post("/api/v1/machines/{machine}/deallocate", Action::DeallocateMachine, act::deallocate, power("deallocateMachine", "Stop a machine and release its host")),
     ]
 }
 
@@ -222,15 +216,15 @@ fn group_routes() -> Vec<Route> {
     use {availability_sets as sets, cloud_services as services};
     vec![
         get("/api/v1/availability-sets", sets::list, doc("listAvailabilitySets", "List availability sets").query::<Paging>().page::<Group>()),
-        post("/api/v1/availability-sets", sets::create, doc("createAvailabilitySet", "Create an availability set").body::<NewGroup>().response::<Group>(CREATED)),
+        post("/api/v1/availability-sets", Action::CreateAvailabilitySet, sets::create, doc("createAvailabilitySet", "Create an availability set").body::<NewGroup>().response::<Group>(CREATED)),
         get("/api/v1/availability-sets/{set}", sets::get, doc("getAvailabilitySet", "Get an availability set").query::<GroupQuery>().response::<Group>(OK)),
-        patch("/api/v1/availability-sets/{set}", sets::change, doc("changeAvailabilitySet", "Change an availability set").query::<GroupQuery>().body::<PolicyChange>().response::<Group>(OK)),
-        delete("/api/v1/availability-sets/{set}", sets::delete, doc("deleteAvailabilitySet", "Delete an availability set and its machines").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
+        patch("/api/v1/availability-sets/{set}", Action::ChangeAvailabilitySet, sets::change, doc("changeAvailabilitySet", "Change an availability set").query::<GroupQuery>().body::<PolicyChange>().response::<Group>(OK)),
+        delete("/api/v1/availability-sets/{set}", Action::DeleteAvailabilitySet, sets::delete, doc("deleteAvailabilitySet", "Delete an availability set and its machines").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
         get("/api/v1/cloud-services", services::list, doc("listCloudServices", "List cloud services").query::<Paging>().page::<Group>()),
-        post("/api/v1/cloud-services", services::create, doc("createCloudService", "Create a cloud service").body::<NewGroup>().response::<Group>(CREATED)),
+        post("/api/v1/cloud-services", Action::CreateCloudService, services::create, doc("createCloudService", "Create a cloud service").body::<NewGroup>().response::<Group>(CREATED)),
         get("/api/v1/cloud-services/{service}", services::get, doc("getCloudService", "Get a cloud service").query::<GroupQuery>().response::<Group>(OK)),
-        patch("/api/v1/cloud-services/{service}", services::change, doc("changeCloudService", "Change a cloud service").query::<GroupQuery>().body::<PolicyChange>().response::<Group>(OK)),
-        delete("/api/v1/cloud-services/{service}", services::delete, doc("deleteCloudService", "Delete a cloud service and its role instances").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
+        patch("/api/v1/cloud-services/{service}", Action::ChangeCloudService, services::change, doc("changeCloudService", "Change a cloud service").query::<GroupQuery>().body::<PolicyChange>().response::<Group>(OK)),
+        delete("/api/v1/cloud-services/{service}", Action::DeleteCloudService, services::delete, doc("deleteCloudService", "Delete a cloud service and its role instances").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
     ]
 }
 
@@ -239,16 +233,16 @@ fn scale_set_routes() -> Vec<Route> {
     use scale_sets as sets;
     vec![
         get("/api/v1/scale-sets", sets::list, doc("listScaleSets", "List scale sets").query::<Paging>().page::<ScaleSet>()),
-        post("/api/v1/scale-sets", sets::create, doc("createScaleSet", "Create a scale set and its instances").body::<NewScaleSet>().response::<ScaleSet>(CREATED)),
+        post("/api/v1/scale-sets", Action::CreateScaleSet, sets::create, doc("createScaleSet", "Create a scale set and its instances").body::<NewScaleSet>().response::<ScaleSet>(CREATED)),
         get("/api/v1/scale-sets/{set}", sets::get, doc("getScaleSet", "Get a scale set").query::<GroupQuery>().response::<ScaleSet>(OK)),
-        patch("/api/v1/scale-sets/{set}", sets::change, doc("changeScaleSet", "Change the capacity, model, upgrade mode or policy of a scale set").query::<GroupQuery>().body::<ScaleSetChange>().response::<ScaleSetChanged>(OK)),
-        delete("/api/v1/scale-sets/{set}", sets::delete, doc("deleteScaleSet", "Delete a scale set and its instances").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
+        patch("/api/v1/scale-sets/{set}", Action::ChangeScaleSet, sets::change, doc("changeScaleSet", "Change the capacity, model, upgrade mode or policy of a scale set").query::<GroupQuery>().body::<ScaleSetChange>().response::<ScaleSetChanged>(OK)),
+        delete("/api/v1/scale-sets/{set}", Action::DeleteScaleSet, sets::delete, doc("deleteScaleSet", "Delete a scale set and its instances").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
         get("/api/v1/scale-sets/{set}/instances", sets::instances, doc("listInstances", "List the instances of a scale set").query::<InstancesQuery>().page::<Machine>()),
-        post("/api/v1/scale-sets/{set}/upgrade", sets::upgrade, doc("upgradeInstances", "Upgrade instances to the latest model").query::<GroupQuery>().optional_body::<Upgrade>().response::<ScaleSet>(OK)),
-        post("/api/v1/scale-sets/{set}/restart", sets::restart, set_action("restartInstances", "Restart instances (one Reboot event each)")).operator(),
-        post("/api/v1/scale-sets/{set}/redeploy", sets::redeploy, set_action("redeployInstances", "Move instances to other hosts (one Redeploy event each)")).operator(),
-        post("/api/v1/scale-sets/{set}/perform-maintenance", sets::perform_maintenance, set_action("performMaintenanceOfInstances", "Start self-service maintenance of instances (one Redeploy event each)")).operator(),
-        post("/api/v1/scale-sets/{set}/delete-instances", sets::delete_instances, doc("deleteInstances", "Delete instances, with notice if they have a terminate notification").query::<GroupQuery>().body::<DeleteInstances>().response::<Operation>(ACCEPTED)),
+        post("/api/v1/scale-sets/{set}/upgrade", Action::UpgradeInstances, sets::upgrade, doc("upgradeInstances", "Upgrade instances to the latest model").query::<GroupQuery>().optional_body::<Upgrade>().response::<ScaleSet>(OK)),
+        post("/api/v1/scale-sets/{set}/restart", Action::RestartInstances, sets::restart, set_action("restartInstances", "Restart instances (one Reboot event each)")),
+        post("/api/v1/scale-sets/{set}/redeploy", Action::RedeployInstances, sets::redeploy, set_action("redeployInstances", "Move instances to other hosts (one Redeploy event each)")),
+        post("/api/v1/scale-sets/{set}/perform-maintenance", Action::PerformMaintenanceOfInstances, sets::perform_maintenance, set_action("performMaintenanceOfInstances", "Start self-service maintenance of instances (one Redeploy event each)")),
+        post("/api/v1/scale-sets/{set}/delete-instances", Action::DeleteInstances, sets::delete_instances, doc("deleteInstances", "Delete instances, with notice if they have a terminate notification").query::<GroupQuery>().body::<DeleteInstances>().response::<Operation>(ACCEPTED)),
     ]
 }
 
@@ -257,10 +251,10 @@ fn host_routes() -> Vec<Route> {
     vec![
         get("/api/v1/hosts", hosts::list, doc("listHosts", "List hosts by name").query::<hosts::ListQuery>().page::<Host>()),
         get("/api/v1/hosts/{host}", hosts::get, doc("getHost", "Get a host").response::<Host>(OK)),
-        put("/api/v1/hosts/{host}", hosts::put, doc("registerHost", "Register a host").response::<Host>(OK).response::<Host>(CREATED)),
-        delete("/api/v1/hosts/{host}", hosts::delete, doc("removeHost", "Remove a host without machines").no_content()),
-        post("/api/v1/hosts/{host}/hardware-failure", hosts::fail, doc("failHost", "Simulate a hardware failure of a host (events without notice for all its machines)").optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
-        post("/api/v1/maintenance", maintenance::start, doc("startMaintenance", "Start or plan maintenance of machines, a host or a group").body::<maintenance::NewMaintenance>().response::<Operation>(ACCEPTED)).operator(),
+        put("/api/v1/hosts/{host}", Action::RegisterHost, hosts::put, doc("registerHost", "Register a host").response::<Host>(OK).response::<Host>(CREATED)),
+        delete("/api/v1/hosts/{host}", Action::RemoveHost, hosts::delete, doc("removeHost", "Remove a host without machines").no_content()),
+        post("/api/v1/hosts/{host}/hardware-failure", Action::Fail, hosts::fail, doc("failHost", "Simulate a hardware failure of a host (events without notice for all its machines)").optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
+        post("/api/v1/maintenance", Action::StartMaintenance, maintenance::start, doc("startMaintenance", "Start or plan maintenance of machines, a host or a group").body::<NewMaintenance>().response::<Operation>(ACCEPTED)),
     ]
 }
 
@@ -268,27 +262,26 @@ fn host_routes() -> Vec<Route> {
 fn event_routes() -> Vec<Route> {
     vec![
         get("/api/v1/events", events::list, doc("listEvents", "List unfinished events in order of appearance").query::<events::ListQuery>().page::<Event>()),
-        post("/api/v1/events/approve", events::approve_many, doc("approveEvents", "Approve events, all or none").body::<Approvals>().response::<Approved>(OK)).operator(),
-        get("/api/v1/events/wait", waits::wait, doc("waitForEvent", "Wait for an event to reach a status").query::<waits::WaitQuery>().response::<waits::WaitAnswer>(OK)),
+        post("/api/v1/events/approve", Action::ApproveEvents, events::approve_many, doc("approveEvents", "Approve events, all or none").body::<Approvals>().response::<Approved>(OK)),
+        get("/api/v1/events/wait", waits::wait, doc("waitForEvent", "Wait for an event to reach a status").query::<waits::WaitQuery>().response::<WaitAnswer>(OK)),
         get("/api/v1/events/{event}", events::get, doc("getEvent", "Get an event").response::<Event>(OK)),
-        post("/api/v1/events/{event}/approve", events::approve, event_action("approveEvent", "Approve an event")).operator(),
-        post("/api/v1/events/{event}/cancel", events::cancel, event_action("cancelEvent", "Cancel the operations behind an event")).operator(),
+        post("/api/v1/events/{event}/approve", Action::ApproveEvents, events::approve, event_action("approveEvent", "Approve an event")),
+        post("/api/v1/events/{event}/cancel", Action::Cancel, events::cancel, event_action("cancelEvent", "Cancel the operations behind an event")),
         get("/api/v1/operations", operations::list, doc("listOperations", "List current operations, oldest first").query::<operations::ListQuery>().page::<Operation>()),
         get("/api/v1/operations/{operation}", operations::get, doc("getOperation", "Get an operation, current or from history").response::<Operation>(OK)),
-        post("/api/v1/operations/{operation}/cancel", operations::cancel, doc("cancelOperation", "Cancel the part of an operation that has not started").optional_body::<EmptyBody>().response::<Operation>(OK)).operator(),
+        post("/api/v1/operations/{operation}/cancel", Action::Cancel, operations::cancel, doc("cancelOperation", "Cancel the part of an operation that has not started").optional_body::<EmptyBody>().response::<Operation>(OK)),
     ]
 }
 
 #[rustfmt::skip]
 fn scenario_routes() -> Vec<Route> {
-    use scenarios::{NewRun, Run, RunQuery, ScenarioFile, ScenarioSummary};
     vec![
         get("/api/v1/scenarios", scenarios::list, doc("listScenarios", "List the built-in scenarios").page::<ScenarioSummary>()),
         get("/api/v1/scenarios/{scenario}", scenarios::get, doc("getScenario", "Get a built-in scenario and its file").response::<ScenarioFile>(OK)),
         get("/api/v1/scenario-runs", scenarios::runs, doc("listRuns", "List scenario runs, oldest first").page::<Run>()),
-        post("/api/v1/scenario-runs", scenarios::begin, doc("runScenario", "Run a scenario").body::<NewRun>().response::<Run>(ACCEPTED)),
+        post("/api/v1/scenario-runs", Action::RunScenario, scenarios::begin, doc("runScenario", "Run a scenario").body::<NewRun>().response::<Run>(ACCEPTED)),
         get("/api/v1/scenario-runs/{run}", scenarios::run, doc("getRun", "Get a scenario run; with `wait`, when it has made progress").query::<RunQuery>().response::<Run>(OK)),
-        delete("/api/v1/scenario-runs/{run}", scenarios::stop, doc("stopRun", "Stop a scenario run").no_content()),
+        delete("/api/v1/scenario-runs/{run}", Action::StopRun, scenarios::stop, doc("stopRun", "Stop a scenario run").no_content()),
     ]
 }
 
@@ -296,10 +289,10 @@ fn scenario_routes() -> Vec<Route> {
 fn fault_routes() -> Vec<Route> {
     vec![
         get("/api/v1/faults", faults::list, doc("listFaults", "List faults of the metadata endpoint, oldest first").query::<faults::ListQuery>().page::<Fault>()),
-        post("/api/v1/faults", faults::add, doc("addFault", "Add a fault to the metadata endpoint").body::<NewFault>().response::<Fault>(CREATED)),
-        delete("/api/v1/faults", faults::clear_all, doc("clearFaults", "Clear all faults, or those of one machine").query::<faults::ClearQuery>().response::<Cleared>(OK)),
+        post("/api/v1/faults", Action::AddFault, faults::add, doc("addFault", "Add a fault to the metadata endpoint").body::<NewFault>().response::<Fault>(CREATED)),
+        delete("/api/v1/faults", Action::ClearFault, faults::clear_all, doc("clearFaults", "Clear all faults, or those of one machine").query::<faults::ClearQuery>().response::<Cleared>(OK)),
         get("/api/v1/faults/{fault}", faults::get, doc("getFault", "Get a fault").response::<Fault>(OK)),
-        delete("/api/v1/faults/{fault}", faults::clear, doc("clearFault", "Clear a fault").response::<Fault>(OK)),
+        delete("/api/v1/faults/{fault}", Action::ClearFault, faults::clear, doc("clearFault", "Clear a fault").response::<Fault>(OK)),
     ]
 }
 
@@ -307,27 +300,27 @@ fn fault_routes() -> Vec<Route> {
 fn webhook_routes() -> Vec<Route> {
     vec![
         get("/api/v1/webhooks", webhooks::list, doc("listWebhooks", "List webhooks by name, with their delivery state").page::<Webhook>()),
-        post("/api/v1/webhooks", webhooks::create, doc("createWebhook", "Create a webhook").body::<NewWebhook>().response::<Webhook>(CREATED)),
+        post("/api/v1/webhooks", Action::CreateWebhook, webhooks::create, doc("createWebhook", "Create a webhook").body::<NewWebhook>().response::<Webhook>(CREATED)),
         get("/api/v1/webhooks/{webhook}", webhooks::get, doc("getWebhook", "Get a webhook and its delivery state").response::<Webhook>(OK)),
-        patch("/api/v1/webhooks/{webhook}", webhooks::change, doc("changeWebhook", "Change a webhook; omitted fields keep their values").body::<WebhookChange>().response::<Webhook>(OK)),
-        delete("/api/v1/webhooks/{webhook}", webhooks::delete, doc("deleteWebhook", "Delete a webhook").no_content()),
-        post("/api/v1/webhooks/{webhook}/test", webhooks::test, doc("testWebhook", "Send a test message once").optional_body::<EmptyBody>().response::<WebhookTest>(OK)),
+        patch("/api/v1/webhooks/{webhook}", Action::ChangeWebhook, webhooks::change, doc("changeWebhook", "Change a webhook; omitted fields keep their values").body::<WebhookChange>().response::<Webhook>(OK)),
+        delete("/api/v1/webhooks/{webhook}", Action::DeleteWebhook, webhooks::delete, doc("deleteWebhook", "Delete a webhook").no_content()),
+        post("/api/v1/webhooks/{webhook}/test", Action::TestWebhook, webhooks::test, doc("testWebhook", "Send a test message once").optional_body::<EmptyBody>().response::<WebhookTest>(OK)),
         get("/api/v1/webhooks/{webhook}/given-up", webhook_messages::given_up, doc("listGivenUp", "List messages that could not be delivered, oldest first").page::<GivenUpMessage>()),
-        post("/api/v1/webhooks/{webhook}/resend", webhook_messages::resend, doc("resendGivenUp", "Resend undelivered messages, each once").optional_body::<Resend>().response::<Resent>(ACCEPTED)),
+        post("/api/v1/webhooks/{webhook}/resend", Action::ResendMessages, webhook_messages::resend, doc("resendGivenUp", "Resend undelivered messages, each once").optional_body::<Resend>().response::<Resent>(ACCEPTED)),
     ]
 }
 
 #[rustfmt::skip]
 fn other_routes() -> Vec<Route> {
     vec![
-        get("/api/v1/history", history::list, doc("listHistory", "List history").query::<history::ListQuery>().page::<history::HistoryRow>()),
+        get("/api/v1/history", history::list, doc("listHistory", "List history").query::<history::ListQuery>().page::<HistoryRow>()),
         get("/api/v1/changes", changes::stream, doc("streamChanges", "Stream changes as Server-Sent Events").query::<changes::ChangesQuery>().header("Last-Event-ID", "Number of the last row received; the stream continues after it").text("text/event-stream")),
-        get("/api/v1/clock", clock::get, doc("getClock", "Get the server's clock").response::<clock::Clock>(OK)),
-        put("/api/v1/clock", clock::set, doc("setClock", "Set a manual clock").body::<clock::SetTo>().response::<clock::Clock>(OK)),
-        post("/api/v1/clock/advance", clock::advance, doc("advanceClock", "Advance a manual clock, processing every deadline on the way").body::<clock::AdvanceBy>().response::<clock::Clock>(OK)),
-        get("/api/v1/listeners", listeners::list, doc("listListeners", "List the metadata listeners in the order of the configuration").response::<listeners::Listeners>(OK)),
-        post("/api/v1/portal-links", portal_links::create, doc("createPortalLink", "Create a one-time link that signs a browser in to the portal").optional_body::<EmptyBody>().response::<portal_links::PortalLink>(CREATED)).reader(),
-        get("/healthz", health::get_health, doc("getHealth", "Check whether the server accepts changes").response::<health::Health>(OK)).open(),
+        get("/api/v1/clock", clock::get, doc("getClock", "Get the server's clock").response::<Clock>(OK)),
+        put("/api/v1/clock", Action::SetClock, clock::set, doc("setClock", "Set a manual clock").body::<SetTo>().response::<Clock>(OK)),
+        post("/api/v1/clock/advance", Action::AdvanceClock, clock::advance, doc("advanceClock", "Advance a manual clock, processing every deadline on the way").body::<AdvanceBy>().response::<Clock>(OK)),
+        get("/api/v1/listeners", listeners::list, doc("listListeners", "List the metadata listeners in the order of the configuration").response::<Listeners>(OK)),
+        post("/api/v1/portal-links", Action::CreatePortalLink, portal_links::create, doc("createPortalLink", "Create a one-time link that signs a browser in to the portal").optional_body::<EmptyBody>().response::<PortalLink>(CREATED)),
+        get("/healthz", health::get_health, doc("getHealth", "Check whether the server accepts changes").response::<Health>(OK)).open(),
         get("/metrics", health::get_metrics, doc("getMetrics", "Get metrics").text("application/openmetrics-text")),
         get("/openapi.json", get_openapi, doc("getOpenApi", "Get this OpenAPI document").any_json()),
     ]

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use axum::response::Response;
-use forewarn_core::Region;
-use serde::{Deserialize, Serialize};
+use forewarn_api_types::{EventId, EventType, Number, Time, WaitAnswer, WaitStatus};
+use forewarn_core::{Guid, Region};
+use serde::Deserialize;
 use tokio::time::Instant;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
+use super::convert::Convert;
 use super::error::{ApiError, ErrorCode};
-use super::events::Event;
 use super::extract::{self, Params};
-use super::text::Number;
-use super::values::{EventName, EventType, When};
-use super::{Api, history, names};
+use super::render::render_event;
+use super::{Actions, history, names};
 use forewarn_engine::SubmitError;
 use forewarn_engine::{Milestone, WaitFor, WaitOutcome as Outcome, Waited, Whose};
 use forewarn_metadata::GaugeGuard;
@@ -38,10 +38,10 @@ pub struct WaitQuery {
     pub kind: Option<EventType>,
     /// Only this event, whether it is finished or does not exist yet.
     #[param(inline)]
-    pub event: Option<EventName>,
+    pub event: Option<EventId>,
     /// Count statuses that were reached at this time or later.
     #[param(inline)]
-    pub since: Option<When>,
+    pub since: Option<Time>,
     /// `after` of a previous response, to continue without a gap.
     #[param(inline)]
     pub after: Option<Number>,
@@ -50,35 +50,7 @@ pub struct WaitQuery {
     pub timeout: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum WaitStatus {
-    Scheduled,
-    Approved,
-    Started,
-    Gone,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub struct WaitAnswer {
-    /// Whether the status was reached; false after a timeout or if it was missed.
-    pub met: bool,
-    /// Whether the event finished without reaching the status and no other event matches; omitted if false.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub missed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<EventName>,
-    /// Time at which the status was reached or missed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<When>,
-    /// Current state of the event, unless it finished more than an hour ago.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event: Option<Event>,
-    /// Position to continue from.
-    pub after: u64,
-}
-
-pub async fn wait(api: Api, Params(query): Params<WaitQuery>) -> Result<Response, ApiError> {
+pub async fn wait(actions: Actions, Params(query): Params<WaitQuery>) -> Result<Response, ApiError> {
     let timeout = query.timeout.unwrap_or(WAIT_SECS_DEFAULT);
     if timeout > WAIT_SECS_MAX {
         return Err(ApiError::query(
@@ -86,17 +58,17 @@ pub async fn wait(api: Api, Params(query): Params<WaitQuery>) -> Result<Response
             format!("must be at most {WAIT_SECS_MAX} seconds. Repeat the request to wait longer"),
         ));
     }
-    let wait = query.to_wait(&api.engine().snapshot().region)?;
-    let _stream = api.service().acquire_stream()?;
-    let _waiting = GaugeGuard::new(&api.service().0.parts.metrics.waiting);
+    let wait = query.to_wait(&actions.engine().snapshot().region)?;
+    let _stream = actions.service().acquire_stream()?;
+    let _waiting = GaugeGuard::new(&actions.service().0.parts.metrics.waiting);
     let until = Instant::now() + Duration::from_secs(timeout);
-    let waited = api.service().stopping().run_until_cancelled(api.engine().wait_for(&wait, until)).await;
+    let waited = actions.service().stopping().run_until_cancelled(actions.engine().wait_for(&wait, until)).await;
     let waited = waited.ok_or(SubmitError::Stopping)?.map_err(|error| history::store_error(&error))?;
-    Ok(extract::ok(render_answer(&api, &waited)))
+    Ok(extract::ok(render_answer(&actions, &waited)))
 }
 
-fn render_answer(api: &Api, waited: &Waited) -> WaitAnswer {
-    let snapshot = api.engine().snapshot();
+fn render_answer(actions: &Actions, waited: &Waited) -> WaitAnswer {
+    let snapshot = actions.engine().snapshot();
     let (met, missed, found) = match waited.outcome {
         Outcome::Reached(found) => (true, false, Some(found)),
         Outcome::Missed(found) => (false, true, Some(found)),
@@ -106,9 +78,9 @@ fn render_answer(api: &Api, waited: &Waited) -> WaitAnswer {
     WaitAnswer {
         met,
         missed,
-        id: found.map(|found| EventName(found.event)),
-        at: found.map(|found| When(found.at)),
-        event: event.map(|event| Event::of(event)),
+        id: found.map(|found| EventId(found.event.0)),
+        at: found.map(|found| found.at.convert()),
+        event: event.map(|event| render_event(event)),
         after: waited.after,
     }
 }
@@ -127,9 +99,9 @@ impl WaitQuery {
                 WaitStatus::Gone => Milestone::Gone,
             },
             machine,
-            kind: self.kind.map(Into::into),
-            event: self.event.map(|id| id.0),
-            since: self.since.map(|when| when.0),
+            kind: self.kind.map(Convert::convert),
+            event: self.event.map(|id| Guid(id.0)),
+            since: self.since.map(Convert::convert),
             after: self.after.map(|after| after.0),
         })
     }

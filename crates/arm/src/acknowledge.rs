@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use forewarn_core::settings::APPROVALS_MAX;
-use forewarn_core::{Approver, Command, EventId, Region, Rejection, Within};
+use forewarn_core::{Region, Rejection, Within};
 use forewarn_wire::arm::error::ArmError;
 use forewarn_wire::arm::id::ResourceId;
 use forewarn_wire::guid;
@@ -13,9 +13,7 @@ use super::call::Call;
 use super::fields::{invalid, missing};
 use super::groups::{self, GroupType};
 use super::machines;
-use forewarn_api::AuditNote;
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_engine::SubmitError;
 
 /// `POST …/scheduledevents/ID/acknowledge`.
 pub async fn approve_one(call: Call) -> Result<Response, ApiError> {
@@ -82,18 +80,12 @@ impl ApprovalError {
 /// The outer error concerns the request, the inner one the event.
 async fn approve(call: &Call, within: Within, id: &str) -> Result<Result<(), ApprovalError>, ApiError> {
     let Some(event) = guid::parse(id).map(forewarn_core::Guid) else { return Ok(Err(ApprovalError::NotFound)) };
-    let command = approval(call, within, event);
-    let note = AuditNote::new("approve", guid::Upper(event.0).to_string());
-    match call.arm.api.engine().submit(command, Some(call.arm.api.audit(note))).await {
+    match call.arm.actions.approve_events(within, vec![event]).await {
         Ok(_) => Ok(Ok(())),
-        Err(SubmitError::Rejected(Rejection::UnknownEvents(_))) => Ok(Err(ApprovalError::NotFound)),
-        Err(SubmitError::Rejected(Rejection::EventOver(_))) => Ok(Err(ApprovalError::Finished)),
-        Err(error) => Err(error.into()),
+        Err(error) if error.is_rejection(&Rejection::UnknownEvents(Vec::new())) => Ok(Err(ApprovalError::NotFound)),
+        Err(error) if error.is_rejection(&Rejection::EventOver(event)) => Ok(Err(ApprovalError::Finished)),
+        Err(error) => Err(error),
     }
-}
-
-fn approval(call: &Call, within: Within, event: EventId) -> Command {
-    Command::Approve { by: Approver::Management(call.arm.by.clone()), within, events: vec![event] }
 }
 
 /// The part of the region whose events an extension resource shows.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
+use forewarn_api_types::{ActionOptions, PowerState};
 use forewarn_core::{Command, Machine, MachineId, Power, Request};
 use http::StatusCode;
 use serde_json::Value;
@@ -14,12 +15,12 @@ use super::instances::{self, Selection, select_instances};
 use super::machines;
 use super::operations::Ticket;
 use super::scale_sets;
-use forewarn_api::AuditNote;
 use forewarn_api::error::ApiError;
+use forewarn_api::{Action, MachineTarget, name_machines};
 
 /// An action on machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
+enum MachineAction {
     Restart,
     Redeploy,
     PerformMaintenance,
@@ -33,33 +34,27 @@ enum Action {
 /// The effect of an action on the region.
 enum Effect {
     /// One operation for all machines.
-    StartOperation(fn(Vec<MachineId>) -> Request),
-    SetPower(Power),
+    StartOperation(Action, fn(Vec<MachineId>) -> Request),
+    SetPower(PowerState),
     None,
 }
 
-impl Action {
-    fn name(self) -> &'static str {
-        match self {
-            Action::Restart => "restart",
-            Action::Redeploy => "redeploy",
-            Action::PerformMaintenance => "perform-maintenance",
-            Action::Start => "start",
-            Action::PowerOff => "stop",
-            Action::Deallocate => "deallocate",
-            Action::Reimage => "reimage",
-        }
-    }
-
+impl MachineAction {
     fn effect(self) -> Effect {
         match self {
-            Action::Restart => Effect::StartOperation(|machines| Request::Restart { machines }),
-            Action::Redeploy => Effect::StartOperation(|machines| Request::Redeploy { machines }),
-            Action::PerformMaintenance => Effect::StartOperation(|machines| Request::PerformMaintenance { machines }),
-            Action::Start => Effect::SetPower(Power::Running),
-            Action::PowerOff => Effect::SetPower(Power::Stopped),
-            Action::Deallocate => Effect::SetPower(Power::Deallocated),
-            Action::Reimage => Effect::None,
+            MachineAction::Restart => {
+                Effect::StartOperation(Action::RestartMachine, |machines| Request::Restart { machines })
+            }
+            MachineAction::Redeploy => {
+                Effect::StartOperation(Action::RedeployMachine, |machines| Request::Redeploy { machines })
+            }
+            MachineAction::PerformMaintenance => {
+                Effect::StartOperation(Action::PerformMaintenance, |machines| Request::PerformMaintenance { machines })
+            }
+            MachineAction::Start => Effect::SetPower(PowerState::Running),
+            MachineAction::PowerOff => Effect::SetPower(PowerState::Stopped),
+            MachineAction::Deallocate => Effect::SetPower(PowerState::Deallocated),
+            MachineAction::Reimage => Effect::None,
         }
     }
 }
@@ -72,16 +67,16 @@ macro_rules! action {
 
             pub async fn machine(call: Call) -> Result<Response, ApiError> {
                 let machine = machines::find(&call.arm.snapshot().region, call.id())?;
-                perform(&call, Action::$action, vec![machine]).await
+                perform(&call, MachineAction::$action, vec![machine]).await
             }
 
             pub async fn instance(call: Call) -> Result<Response, ApiError> {
                 let machine = instances::find(&call.arm.snapshot().region, call.id())?;
-                perform(&call, Action::$action, vec![machine]).await
+                perform(&call, MachineAction::$action, vec![machine]).await
             }
 
             pub async fn set(call: Call) -> Result<Response, ApiError> {
-                perform_on_set(&call, Action::$action).await
+                perform_on_set(&call, MachineAction::$action).await
             }
         }
     };
@@ -95,46 +90,43 @@ action!(power_off, PowerOff);
 action!(deallocate, Deallocate);
 action!(reimage, Reimage);
 
-async fn perform_on_set(call: &Call, action: Action) -> Result<Response, ApiError> {
+async fn perform_on_set(call: &Call, action: MachineAction) -> Result<Response, ApiError> {
     let region = &call.arm.snapshot().region;
     let group = scale_sets::find(region, call.id())?;
     let machines = match (select_instances(region, &group, &call.optional_json()?)?, action.effect()) {
         // "All" means all that the action applies to.
-        (Selection::All(mut machines), Effect::StartOperation(_)) => {
+        (Selection::All(mut machines), Effect::StartOperation(..)) => {
             machines.retain(|machine| machine.power == Power::Running);
             machines
         }
-        (selection, Effect::StartOperation(_) | Effect::SetPower(_) | Effect::None) => selection.machines(),
+        (selection, Effect::StartOperation(..) | Effect::SetPower(_) | Effect::None) => selection.machines(),
     };
     perform(call, action, machines).await
 }
 
-async fn perform(call: &Call, action: Action, machines: Vec<Arc<Machine>>) -> Result<Response, ApiError> {
-    let finished = Ticket::finished(call.arm.api.engine().now());
-    let (ticket, commands) = match action.effect() {
-        Effect::StartOperation(_) if machines.is_empty() => (finished, Vec::new()),
-        Effect::StartOperation(request) => {
-            let ids = machines.iter().map(|machine| machine.id).collect();
-            Ticket::of_requests(&call.arm, vec![request(ids)])
+async fn perform(call: &Call, action: MachineAction, machines: Vec<Arc<Machine>>) -> Result<Response, ApiError> {
+    let actions = &call.arm.actions;
+    let finished = Ticket::finished(actions.engine().now());
+    let ticket = match action.effect() {
+        Effect::StartOperation(action, _) if machines.is_empty() => {
+            let note = actions.permit(action)?.note(String::new());
+            actions.commit(Vec::new(), note, |_| Vec::new()).await?;
+            finished
+        }
+        Effect::StartOperation(action, request) => {
+            Ticket::of_operation(&actions.start_on_all(action, &machines, request).await?)
         }
         Effect::SetPower(power) => {
-            let switch = |machine: &Arc<Machine>| Command::SetPower { machine: machine.id, power };
-            (finished, machines.iter().map(switch).collect())
+            actions.set_power_of_all(&machines, power).await?;
+            finished
         }
-        Effect::None => (finished, Vec::new()),
+        Effect::None => {
+            let note = actions.permit(Action::ReimageMachine)?.note(name_machines(&machines));
+            actions.commit(Vec::new(), note, |_| Vec::new()).await?;
+            finished
+        }
     };
-    call.arm.commit(commands, AuditNote::new(action.name(), name_machines(&machines)), |_| Vec::new()).await?;
     Ok(ticket.accepted(call))
-}
-
-/// The machines as the audit trail names them: the first few, then the number of the others.
-fn name_machines(machines: &[Arc<Machine>]) -> String {
-    const NAMED_MAX: usize = 10;
-    let mut text = machines.iter().take(NAMED_MAX).map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
-    if machines.len() > NAMED_MAX {
-        text += &format!(" and {} more", machines.len() - NAMED_MAX);
-    }
-    text
 }
 
 /// Deletes instances in one operation.
@@ -149,7 +141,11 @@ pub async fn delete_instances(call: Call) -> Result<Response, ApiError> {
     let ids: Vec<_> = machines.iter().map(|machine| machine.id).collect();
     let requests = if ids.is_empty() { Vec::new() } else { vec![Request::Delete { machines: ids, group: None }] };
     let (ticket, commands) = Ticket::of_requests(&call.arm, requests);
-    let note = AuditNote::new("scale-set.delete-instances", group.name.as_ref())
+    let note = call
+        .arm
+        .actions
+        .permit(Action::DeleteInstances)?
+        .note(group.name.as_ref())
         .with(serde_json::json!({ "instances": name_machines(&machines) }));
     call.arm.commit(commands, note, |_| Vec::new()).await?;
     Ok(ticket.accepted(&call))
@@ -164,10 +160,10 @@ pub async fn upgrade(call: Call) -> Result<Response, ApiError> {
         Selection::All(_) => Vec::new(),
         Selection::These(machines) => machines.iter().map(|machine| machine.id).collect(),
     };
-    let note = AuditNote::new("scale-set.upgrade", group.name.as_ref());
+    let note = call.arm.actions.permit(Action::UpgradeInstances)?.note(group.name.as_ref());
     let command = Command::UpgradeInstances { group: group.id, machines };
     call.arm.commit(vec![command], note, |_| Vec::new()).await?;
-    Ok(Ticket::finished(call.arm.api.engine().now()).accepted(&call))
+    Ok(Ticket::finished(call.arm.actions.engine().now()).accepted(&call))
 }
 
 pub mod simulate_eviction {
@@ -185,8 +181,7 @@ pub mod simulate_eviction {
 
     /// Responds with 204: clients accept no other status here.
     async fn evict(call: &Call, machine: &Machine) -> Result<Response, ApiError> {
-        let (_, commands) = Ticket::of_requests(&call.arm, vec![Request::Evict { machine: machine.id }]);
-        call.arm.commit(commands, AuditNote::new("evict", machine.name.as_ref()), |_| Vec::new()).await?;
+        call.arm.actions.evict_machine(&MachineTarget::Id(machine.id), ActionOptions::default()).await?;
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 }

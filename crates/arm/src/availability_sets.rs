@@ -16,7 +16,7 @@ use super::resource::{immutable, last_name};
 use super::write::{WriteMode, Written, body_attachment};
 use super::{page, profile, render};
 use forewarn_access::random_guid;
-use forewarn_api::AuditNote;
+use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 
 /// Responds with 200 even if the set is new: clients accept no other status.
@@ -47,7 +47,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
     let attach = move |answers: &[Answer]| {
         groups::created_group(answers).map(|group| body_attachment(Owner::Group(group), &body)).into_iter().collect()
     };
-    let note = AuditNote::new("availability-set.create", name);
+    let note = arm.actions.permit(Action::CreateAvailabilitySet)?.note(name);
     let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
     let group = groups::created_group(&done.answers).ok_or(Rejection::UnknownGroup)?;
     written(arm, &done.snapshot.region, group, true).await
@@ -74,7 +74,7 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
         }
     };
     let id = group.id;
-    let note = AuditNote::new("availability-set.change", group.name.as_ref());
+    let note = arm.actions.permit(Action::ChangeAvailabilitySet)?.note(group.name.as_ref());
     let done = arm.commit(commands, note, move |_| vec![body_attachment(Owner::Group(id), &merged)]).await?;
     written(arm, &done.snapshot.region, id, false).await
 }
@@ -109,7 +109,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
             format!("'{}' still contains machines, such as '{}'. Delete them first.", group.name, member.name);
         return Err(ApiError::new(ErrorCode::OperationNotAllowed, message).with_target(group.name.as_ref()));
     }
-    groups::delete(&call, &group, "availability-set.delete").await?;
+    groups::delete(&call, &group, Action::DeleteAvailabilitySet).await?;
     Ok(StatusCode::OK.into_response())
 }
 

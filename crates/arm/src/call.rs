@@ -18,8 +18,8 @@ use super::locks::Locks;
 use super::resource::home_of;
 use forewarn_access::{MACHINE_ATTACHMENT, MachineIdentity};
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::{Api, AuditNote, Via, extract, history};
-use forewarn_engine::{AllDone, Bundle};
+use forewarn_api::{Actions, AuditNote, Via, extract, history};
+use forewarn_engine::AllDone;
 
 /// The name of the attachment that holds the body of a machine or group.
 pub const BODY: &str = "arm";
@@ -27,7 +27,7 @@ pub const BODY: &str = "arm";
 /// The server state as one caller sees it.
 #[derive(Clone)]
 pub struct Arm {
-    pub api: Api,
+    pub actions: Actions,
     pub locks: Arc<Locks>,
     /// The name of the caller, as events and operations record it.
     pub by: Name,
@@ -47,7 +47,7 @@ pub struct Call {
 }
 
 impl Call {
-    pub async fn read(api: Api, locks: Arc<Locks>, request: Request) -> Result<Call, ApiError> {
+    pub async fn read(actions: Actions, locks: Arc<Locks>, request: Request) -> Result<Call, ApiError> {
         let path = Path::parse(request.uri().path()).map_err(|error| {
             ApiError::new(ErrorCode::InvalidPath, error.to_string()).with_target(request.uri().path())
         })?;
@@ -66,8 +66,8 @@ impl Call {
         if !body.is_empty() {
             extract::expect_json(&headers)?;
         }
-        let by = api.principal_name();
-        Ok(Call { arm: Arm { api, locks, by, version }, method, path, query, body, base })
+        let by = actions.principal_name();
+        Ok(Call { arm: Arm { actions, locks, by, version }, method, path, query, body, base })
     }
 
     pub fn id(&self) -> &ResourceId {
@@ -135,7 +135,7 @@ impl Call {
 
 impl Arm {
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.api.engine().snapshot()
+        self.actions.engine().snapshot()
     }
 
     pub async fn lock(&self, id: &ResourceId) -> MutexGuard<'_, ()> {
@@ -149,15 +149,14 @@ impl Arm {
         note: AuditNote,
         attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
     ) -> Result<AllDone, ApiError> {
-        let bundle = Bundle { commands, asked: Some(self.api.audit(note)), attach: Box::new(attach) };
-        Ok(self.api.engine().submit_all(bundle).await?)
+        self.actions.commit(commands, note, attach).await
     }
 
     pub async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        history::read_store(&self.api, query).await
+        history::read_store(&self.actions, query).await
     }
 
     /// An attachment as JSON.

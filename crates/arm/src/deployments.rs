@@ -21,9 +21,9 @@ use super::resource::{group_id, last_name};
 use super::write::{WriteMode, Written};
 use super::{availability_sets, group_records, machines, network, scale_sets, subscriptions};
 use forewarn_access::random_guid;
-use forewarn_api::AuditNote;
+use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::values::When;
+use forewarn_api_types::Time;
 
 /// Prefix of the attachments that hold deployments; the resource ID follows.
 pub const RECORD: &str = "arm/deployment";
@@ -59,7 +59,7 @@ async fn deploy(arm: &Arm, id: &ResourceId, body: &Value) -> Result<(bool, Value
     let group = group_records::find(arm, id).await?.unwrap_or_default();
     let _lock = arm.lock(id).await;
     let target = Target {
-        tenant: arm.api.tenant().to_owned(),
+        tenant: arm.actions.tenant().to_owned(),
         subscription: home.subscription.to_string(),
         subscription_name: subscriptions::DISPLAY_NAME.to_owned(),
         group: home.resource_group.to_string(),
@@ -68,7 +68,7 @@ async fn deploy(arm: &Arm, id: &ResourceId, body: &Value) -> Result<(bool, Value
     };
     let mut record = json!({ "id": id.to_string(), "properties": {
         "mode": "Incremental",
-        "timestamp": When(arm.api.engine().now()).to_string(),
+        "timestamp": Time((arm.actions.engine().now()).0).to_string(),
         "correlationId": random_guid().to_string(),
     } });
     let outcome = match Template::from_request(body, &target) {
@@ -85,7 +85,8 @@ async fn deploy(arm: &Arm, id: &ResourceId, body: &Value) -> Result<(bool, Value
     let before = arm.read_attachment(Owner::Region, record_name(id)).await?;
     let mut attachments = remove_oldest(arm, id).await?;
     attachments.push(Attachment::put(Owner::Region, record_name(id), record.to_string()));
-    arm.commit(Vec::new(), AuditNote::new("deployment.put", last_name(id)), move |_| attachments).await?;
+    arm.commit(Vec::new(), arm.actions.permit(Action::PutDeployment)?.note(last_name(id)), move |_| attachments)
+        .await?;
     Ok((before.is_none(), record))
 }
 
@@ -173,9 +174,9 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     if call.arm.read_attachment(Owner::Region, name.clone()).await?.is_none() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let note = AuditNote::new("deployment.delete", last_name(call.id()));
+    let note = call.arm.actions.permit(Action::DeleteDeployment)?.note(last_name(call.id()));
     call.arm.commit(Vec::new(), note, move |_| vec![Attachment::remove(Owner::Region, name)]).await?;
-    Ok(Ticket::finished(call.arm.api.engine().now()).accepted(&call))
+    Ok(Ticket::finished(call.arm.actions.engine().now()).accepted(&call))
 }
 
 /// `GET …/deployments/NAME/operationStatuses/ID`.
@@ -196,7 +197,7 @@ async fn find_record(arm: &Arm, id: &ResourceId) -> Result<Value, ApiError> {
 /// A deployment is finished when all operations that it started are finished.
 async fn read_progress(arm: &Arm, record: &Value) -> Result<Progress, ApiError> {
     let properties = &record["properties"];
-    let start = properties["timestamp"].as_str().and_then(|text| When::parse(text).ok());
+    let start = properties["timestamp"].as_str().and_then(|text| Time::parse(text).ok());
     if let Some(error) = properties.get("error") {
         return Ok(Progress { status: OperationStatus::Failed, start, end: start, error: Some(parse_error(error)) });
     }

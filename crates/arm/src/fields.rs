@@ -5,7 +5,7 @@ use forewarn_core::settings::NAME_BYTES_MAX;
 use serde_json::{Map, Value};
 
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::text::{TEXT_CHARS_MAX, Tags};
+use forewarn_api_types::{TEXT_CHARS_MAX, Tags};
 
 pub fn at<'a>(value: &'a Value, place: &str) -> Option<&'a Value> {
     let found = place.split('.').try_fold(value, |value, key| value.get(key))?;

@@ -15,9 +15,9 @@ use super::page::PageRequest;
 use super::profile;
 use super::resource::{home_of, is_in_group, is_same_home, last_name, not_found};
 use forewarn_access::random_guid;
-use forewarn_api::AuditNote;
+use forewarn_api::Action;
 use forewarn_api::error::ApiError;
-use forewarn_api::text::ResourceName;
+use forewarn_api_types::ResourceName;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupType {
@@ -110,10 +110,10 @@ pub fn created_group(answers: &[Answer]) -> Option<GroupId> {
 }
 
 /// Deletes a group and its machines.
-pub async fn delete(call: &Call, group: &Group, action: &'static str) -> Result<Ticket, ApiError> {
+pub async fn delete(call: &Call, group: &Group, action: Action) -> Result<Ticket, ApiError> {
     let request = Request::Delete { machines: Vec::new(), group: Some(group.id) };
     let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
-    call.arm.commit(commands, AuditNote::new(action, group.name.as_ref()), |_| Vec::new()).await?;
+    call.arm.commit(commands, call.arm.actions.permit(action)?.note(group.name.as_ref()), |_| Vec::new()).await?;
     Ok(ticket)
 }
 

@@ -15,7 +15,7 @@ use super::render::{self, ResourceForm, View};
 use super::resource::not_found;
 use super::scale_sets::{self, set_of};
 use super::write::Written;
-use forewarn_api::AuditNote;
+use forewarn_api::Action;
 use forewarn_api::error::ApiError;
 
 /// IDs in one request: the maximum number of instances of a set.
@@ -53,7 +53,7 @@ pub async fn put(call: Call) -> Result<Response, ApiError> {
         let change = Box::new(MachineChange { protected: Some(protected), ..MachineChange::default() });
         Command::ChangeMachine { machine: machine.id, change }
     });
-    let note = AuditNote::new("machine.change", machine.name.as_ref());
+    let note = call.arm.actions.permit(Action::ChangeMachine)?.note(machine.name.as_ref());
     let done = call.arm.commit(commands.into_iter().collect(), note, |_| Vec::new()).await?;
     let region = &done.snapshot.region;
     let machine = region.machine(machine.id).ok_or_else(|| not_found(call.id()))?;

@@ -49,7 +49,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use forewarn_access::is_arm_path;
-use forewarn_api::{Api, Service, not_found};
+use forewarn_api::{Actions, Service, not_found};
 use locks::Locks;
 pub use routes::shapes;
 
@@ -60,7 +60,7 @@ const ALIASES_PATH: &str = "/aliases.json";
 /// regard to case.
 pub fn mount(router: Router<Service>) -> Router<Service> {
     let locks = Arc::new(Locks::default());
-    let answer = move |api: Api, request: Request| answer(api, locks.clone(), request);
+    let answer = move |actions: Actions, request: Request| answer(actions, locks.clone(), request);
     router.route(ALIASES_PATH, get(get_image_aliases)).fallback(answer)
 }
 
@@ -68,10 +68,10 @@ async fn get_image_aliases() -> Response {
     axum::Json(catalog::image_aliases()).into_response()
 }
 
-async fn answer(api: Api, locks: Arc<Locks>, request: Request) -> Response {
+async fn answer(actions: Actions, locks: Arc<Locks>, request: Request) -> Response {
     let path = request.uri().path();
     if !is_arm_path(path) {
         return not_found(path).into_response();
     }
-    routes::answer(api, locks, request).await
+    routes::answer(actions, locks, request).await
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use forewarn_core::{
     AddressWish, Answer, Command, Details, EvictionPolicy, GroupId, Home, Machine, MachineChange, MachineId,
-    NewMachine, Place, Priority, Region, Request, Seat,
+    NewMachine, Place, Priority, Region, Seat,
 };
 use forewarn_store::Owner;
 use forewarn_wire::arm::id::ResourceId;
@@ -23,10 +23,9 @@ use super::render::{self, ResourceForm, View};
 use super::resource::{home_of, immutable, is_in_group, is_same_home, is_same_location, last_name, not_found};
 use super::write::{WantedIdentity, WriteMode, Written, body_attachment, write_handlers};
 use forewarn_access::random_guid;
-use forewarn_api::AuditNote;
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::text::ResourceName;
-use forewarn_api::values::When;
+use forewarn_api::{Action, MachineTarget};
+use forewarn_api_types::{ActionOptions, ResourceName, Time};
 
 write_handlers!();
 
@@ -52,7 +51,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
 async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
     let mut body = WriteMode::Put.merge(&Value::Null, given);
     text(&body, "location")?.ok_or_else(|| missing("location"))?;
-    fields::put(&mut body, "properties.timeCreated", When(arm.api.engine().now()).to_string());
+    fields::put(&mut body, "properties.timeCreated", Time((arm.actions.engine().now()).0).to_string());
     let snapshot = arm.snapshot();
     let properties = at(&body, "properties").cloned().unwrap_or_default();
     let new = NewMachine {
@@ -75,7 +74,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
     let interfaces = network::interfaces_of(&properties);
     let _interface_locks = arm.locks.lock_interfaces(&interfaces).await;
     let mut attachments = network::attach_to_machine(arm, &interfaces, &new.home, &new.name).await?;
-    let note = AuditNote::new("vm.create", name);
+    let note = arm.actions.permit(Action::CreateVm)?.note(name);
     let attach = move |answers: &[Answer]| {
         let Some(Answer::Machine(id)) = answers.first() else { return Vec::new() };
         attachments.extend([body_attachment(Owner::Machine(*id), &body), identity.attachment(Owner::Machine(*id))]);
@@ -118,7 +117,7 @@ async fn change(arm: &Arm, machine: &Arc<Machine>, given: &Value, mode: WriteMod
         WantedIdentity::from_body(arm, &merged, arm.read_identity(Owner::Machine(id)).await?, machine.vm_id)?;
     let attach =
         move |_: &[Answer]| vec![body_attachment(Owner::Machine(id), &merged), identity.attachment(Owner::Machine(id))];
-    let done = arm.commit(commands, AuditNote::new("vm.change", machine.name.as_ref()), attach).await?;
+    let done = arm.commit(commands, arm.actions.permit(Action::ChangeVm)?.note(machine.name.as_ref()), attach).await?;
     let region = &done.snapshot.region;
     let machine = region.machine(id).ok_or_else(|| deleted_meanwhile(&machine.name))?;
     let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;
@@ -265,10 +264,9 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
 pub async fn delete_found(call: &Call, find: Find) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let Ok(machine) = find(&snapshot.region, call.id()) else { return Ok(groups::already_deleted()) };
-    let request = Request::Delete { machines: vec![machine.id], group: None };
-    let (ticket, commands) = Ticket::of_requests(&call.arm, vec![request]);
-    call.arm.commit(commands, AuditNote::new("delete", machine.name.as_ref()), |_| Vec::new()).await?;
-    Ok(ticket.accepted(call))
+    let target = MachineTarget::Id(machine.id);
+    let operation = call.arm.actions.delete_machine(&target, ActionOptions::default()).await?;
+    Ok(Ticket::of_operation(&operation).accepted(call))
 }
 
 /// The virtual machine that an ID names.

@@ -17,7 +17,7 @@ use super::group_records;
 use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_in_group, last_name, not_found};
 use super::write::{WriteMode, Written, write_handlers};
-use forewarn_api::AuditNote;
+use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
 use forewarn_wire::arm::compute::mac_address;
 
@@ -63,7 +63,8 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
     fields::put(&mut merged, "id", id_before.unwrap_or_else(|| id.to_string().into()));
     let resource = render(&arm.snapshot().region, merged.clone());
     let attachment = Attachment::put(Owner::Region, record_name(id), merged.to_string());
-    let note = AuditNote::new("network.put", format!("{}/{}", home.resource_group, last_name(id)));
+    let note =
+        arm.actions.permit(Action::PutNetworkResource)?.note(format!("{}/{}", home.resource_group, last_name(id)));
     arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
     Ok(Written { is_new: existing.is_none(), resource, pending: None })
 }
@@ -136,7 +137,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
         arm.read_attachments_below(format!("{}/", record_name(id)), None).await?.into_iter().map(|(name, _)| name);
     let removed: Vec<String> = children.chain([record_name(id)]).collect();
     let remove = |name| Attachment::remove(Owner::Region, name);
-    arm.commit(Vec::new(), AuditNote::new("network.delete", last_name(id)), move |_| {
+    arm.commit(Vec::new(), call.arm.actions.permit(Action::DeleteNetworkResource)?.note(last_name(id)), move |_| {
         removed.into_iter().map(remove).collect()
     })
     .await?;

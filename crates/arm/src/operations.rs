@@ -19,9 +19,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use super::call::{Arm, Call};
 use forewarn_access::random_guid;
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::events::EventOutcome;
-use forewarn_api::operations::{self, Operation, OperationPhase};
-use forewarn_api::values::When;
+use forewarn_api_types::{EventOutcome, Operation, OperationPhase, Time};
 
 const ASYNC_OPERATION: HeaderName = HeaderName::from_static("azure-asyncoperation");
 
@@ -46,8 +44,8 @@ pub enum Ticket {
 /// The state of a long-running operation.
 pub struct Progress {
     pub status: OperationStatus,
-    pub start: Option<When>,
-    pub end: Option<When>,
+    pub start: Option<Time>,
+    pub end: Option<Time>,
     pub error: Option<ArmError>,
 }
 
@@ -59,6 +57,11 @@ impl Ticket {
         Ticket::Finished(Guid::random_shaped(millis | random))
     }
 
+    /// The ticket of a started operation.
+    pub fn of_operation(operation: &Operation) -> Ticket {
+        Ticket::One(Guid(operation.id.0))
+    }
+
     /// The commands for these requests, and one ticket for all of them.
     pub fn of_requests(arm: &Arm, requests: Vec<Request>) -> (Ticket, Vec<Command>) {
         let seed = random_guid();
@@ -67,7 +70,7 @@ impl Ticket {
             count => (0..count as u64).map(|n| seed.derive(n)).collect(),
         };
         let ticket = match requests.len() {
-            0 => Ticket::finished(arm.api.engine().now()),
+            0 => Ticket::finished(arm.actions.engine().now()),
             1 => Ticket::One(seed),
             count => Ticket::Many { seed, count: count as u32 },
         };
@@ -92,14 +95,14 @@ impl Ticket {
     pub async fn read_progress(self, arm: &Arm) -> Result<Progress, ApiError> {
         match self {
             Ticket::Finished(seed) => {
-                let at = Some(When(Timestamp((seed.0 >> 80) as i64)));
+                let at = Some(Time((seed.0 >> 80) as i64));
                 Ok(Progress { status: OperationStatus::Succeeded, start: at, end: at, error: None })
             }
-            Ticket::One(id) => Ok(Progress::of(&operations::find(&arm.api, id).await?)),
+            Ticket::One(id) => Ok(Progress::of(&arm.actions.find_operation(id).await?)),
             Ticket::Many { seed, count } => {
                 let mut all = Vec::with_capacity(count as usize);
                 for n in 0..u64::from(count) {
-                    all.push(Progress::of(&operations::find(&arm.api, seed.derive(n)).await?));
+                    all.push(Progress::of(&arm.actions.find_operation(seed.derive(n)).await?));
                 }
                 Ok(Progress::combine(all))
             }

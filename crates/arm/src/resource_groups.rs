@@ -17,9 +17,9 @@ use super::page::{self, PageRequest};
 use super::resource::{group_id, home_of, is_same_home, is_same_location};
 use super::write::{WriteMode, Written, write_handlers};
 use super::{deployments, network};
-use forewarn_api::AuditNote;
+use forewarn_api::Action;
 use forewarn_api::error::{ApiError, ErrorCode};
-use forewarn_api::text::ResourceName;
+use forewarn_api_types::ResourceName;
 
 /// Resource groups of one subscription; Azure allows 980. A list of them is read at once.
 const GROUPS_MAX: usize = 980;
@@ -55,7 +55,7 @@ async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -> Re
         check_quota(arm, id).await?;
     }
     let attachment = Attachment::put(Owner::Region, record_name(id), record.to_string());
-    let note = AuditNote::new("resource-group.put", name.as_str());
+    let note = arm.actions.permit(Action::PutResourceGroup)?.note(name.as_str());
     arm.commit(Vec::new(), note, move |_| vec![attachment]).await?;
     let resource = group_records::render(&home, &record, "Succeeded");
     Ok(Written { is_new: existing.is_none(), resource, pending: None })
@@ -120,7 +120,7 @@ pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let mut removed = attachments_in(arm, id).await?;
     removed.push(record_name(id));
     let (ticket, commands) = Ticket::of_requests(arm, requests);
-    let note = AuditNote::new("resource-group.delete", home.resource_group.as_ref());
+    let note = call.arm.actions.permit(Action::DeleteResourceGroup)?.note(home.resource_group.as_ref());
     let remove = |name| Attachment::remove(Owner::Region, name);
     arm.commit(commands, note, move |_| removed.into_iter().map(remove).collect()).await?;
     Ok(ticket.accepted(&call))

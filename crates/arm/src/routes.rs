@@ -1,4 +1,5 @@
-//! Every path of the ARM API in one table: method, shape and handler.
+//! Every path of the ARM API in one table: method, shape, action and handler. The action determines the role that a
+//! request requires.
 //!
 //! A shape is a path with its names replaced by stars. `T`, `S` and `G` stand for the tenant, a subscription and a resource
 //! group, and two slashes for the `providers` segment of an extension:
@@ -24,9 +25,9 @@ use super::{
     acknowledge, availability_sets, deployments, instances, lookups, machines, network, operations, resource_groups,
     scale_sets, scheduled_events, subscriptions,
 };
-use forewarn_access::random_guid;
-use forewarn_api::Api;
+use forewarn_access::{Role, random_guid};
 use forewarn_api::error::{ApiError, ErrorCode};
+use forewarn_api::{Action, Actions};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 
@@ -36,15 +37,24 @@ type Handler = fn(Call) -> Answer;
 struct Route {
     method: Method,
     shape: &'static str,
+    /// None for reading.
+    action: Option<Action>,
     handler: Handler,
 }
 
 macro_rules! table {
-    ($($method:ident $shape:literal => $($handler:ident)::+),+ $(,)?) => {
+    ($($method:ident $shape:literal $(($action:ident))? => $($handler:ident)::+),+ $(,)?) => {
         const TABLE: &[Route] = &[
-            $(Route { method: Method::$method, shape: $shape, handler: |call| Box::pin($($handler)::+(call)) }),+
+            $(Route {
+                method: Method::$method,
+                shape: $shape,
+                action: table!(@action $($action)?),
+                handler: |call| Box::pin($($handler)::+(call)),
+            }),+
         ];
     };
+    (@action) => { None };
+    (@action $action:ident) => { Some(Action::$action) };
 }
 
 #[rustfmt::skip]
@@ -70,70 +80,70 @@ table! {
     GET "S/resourceGroups" => resource_groups::list,
     GET "G" => resource_groups::get,
     HEAD "G" => resource_groups::head,
-    PUT "G" => resource_groups::put,
-    PATCH "G" => resource_groups::patch,
-    DELETE "G" => resource_groups::delete,
+    PUT "G" (PutResourceGroup) => resource_groups::put,
+    PATCH "G" (PutResourceGroup) => resource_groups::patch,
+    DELETE "G" (DeleteResourceGroup) => resource_groups::delete,
 
     GET "S/Microsoft.Compute/virtualMachines" => machines::list,
     GET "G/Microsoft.Compute/virtualMachines" => machines::list,
     GET "G/Microsoft.Compute/virtualMachines/*" => machines::get,
-    PUT "G/Microsoft.Compute/virtualMachines/*" => machines::put,
-    PATCH "G/Microsoft.Compute/virtualMachines/*" => machines::patch,
-    DELETE "G/Microsoft.Compute/virtualMachines/*" => machines::delete,
+    PUT "G/Microsoft.Compute/virtualMachines/*" (CreateVm) => machines::put,
+    PATCH "G/Microsoft.Compute/virtualMachines/*" (ChangeVm) => machines::patch,
+    DELETE "G/Microsoft.Compute/virtualMachines/*" (DeleteMachine) => machines::delete,
     GET "G/Microsoft.Compute/virtualMachines/*/instanceView" => machines::instance_view,
-    POST "G/Microsoft.Compute/virtualMachines/*/restart" => restart::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/redeploy" => redeploy::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/reimage" => reimage::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/start" => start::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/powerOff" => power_off::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/deallocate" => deallocate::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/performMaintenance" => perform_maintenance::machine,
-    POST "G/Microsoft.Compute/virtualMachines/*/simulateEviction" => actions::simulate_eviction::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/restart" (RestartMachine) => restart::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/redeploy" (RedeployMachine) => redeploy::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/reimage" (ReimageMachine) => reimage::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/start" (StartMachine) => start::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/powerOff" (StopMachine) => power_off::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/deallocate" (DeallocateMachine) => deallocate::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/performMaintenance" (PerformMaintenance) => perform_maintenance::machine,
+    POST "G/Microsoft.Compute/virtualMachines/*/simulateEviction" (EvictMachine) => actions::simulate_eviction::machine,
 
     GET "S/Microsoft.Compute/virtualMachineScaleSets" => scale_sets::list,
     GET "G/Microsoft.Compute/virtualMachineScaleSets" => scale_sets::list,
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*" => scale_sets::get,
-    PUT "G/Microsoft.Compute/virtualMachineScaleSets/*" => scale_sets::put,
-    PATCH "G/Microsoft.Compute/virtualMachineScaleSets/*" => scale_sets::patch,
-    DELETE "G/Microsoft.Compute/virtualMachineScaleSets/*" => scale_sets::delete,
+    PUT "G/Microsoft.Compute/virtualMachineScaleSets/*" (CreateScaleSet) => scale_sets::put,
+    PATCH "G/Microsoft.Compute/virtualMachineScaleSets/*" (ChangeScaleSet) => scale_sets::patch,
+    DELETE "G/Microsoft.Compute/virtualMachineScaleSets/*" (DeleteScaleSet) => scale_sets::delete,
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*/instanceView" => scale_sets::instance_view,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/restart" => restart::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/redeploy" => redeploy::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/reimage" => reimage::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/reimageAll" => reimage::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/start" => start::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/powerOff" => power_off::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/deallocate" => deallocate::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/performMaintenance" => perform_maintenance::set,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/manualUpgrade" => actions::upgrade,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/delete" => actions::delete_instances,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/restart" (RestartMachine) => restart::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/redeploy" (RedeployMachine) => redeploy::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/reimage" (ReimageMachine) => reimage::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/reimageAll" (ReimageMachine) => reimage::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/start" (StartMachine) => start::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/powerOff" (StopMachine) => power_off::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/deallocate" (DeallocateMachine) => deallocate::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/performMaintenance" (PerformMaintenance) => perform_maintenance::set,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/manualUpgrade" (UpgradeInstances) => actions::upgrade,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/delete" (DeleteInstances) => actions::delete_instances,
 
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines" => instances::list,
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*" => instances::get,
-    PUT "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*" => instances::put,
-    DELETE "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*" => instances::delete,
+    PUT "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*" (ChangeMachine) => instances::put,
+    DELETE "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*" (DeleteMachine) => instances::delete,
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/instanceView" => instances::instance_view,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/restart" => restart::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/redeploy" => redeploy::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/reimage" => reimage::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/reimageAll" => reimage::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/start" => start::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/powerOff" => power_off::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/deallocate" => deallocate::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/performMaintenance" => perform_maintenance::instance,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/simulateEviction" => actions::simulate_eviction::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/restart" (RestartMachine) => restart::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/redeploy" (RedeployMachine) => redeploy::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/reimage" (ReimageMachine) => reimage::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/reimageAll" (ReimageMachine) => reimage::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/start" (StartMachine) => start::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/powerOff" (StopMachine) => power_off::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/deallocate" (DeallocateMachine) => deallocate::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/performMaintenance" (PerformMaintenance) => perform_maintenance::instance,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*/virtualMachines/*/simulateEviction" (EvictMachine) => actions::simulate_eviction::instance,
 
     GET "S/Microsoft.Compute/availabilitySets" => availability_sets::list,
     GET "G/Microsoft.Compute/availabilitySets" => availability_sets::list,
     GET "G/Microsoft.Compute/availabilitySets/*" => availability_sets::get,
-    PUT "G/Microsoft.Compute/availabilitySets/*" => availability_sets::put,
-    PATCH "G/Microsoft.Compute/availabilitySets/*" => availability_sets::patch,
-    DELETE "G/Microsoft.Compute/availabilitySets/*" => availability_sets::delete,
+    PUT "G/Microsoft.Compute/availabilitySets/*" (CreateAvailabilitySet) => availability_sets::put,
+    PATCH "G/Microsoft.Compute/availabilitySets/*" (ChangeAvailabilitySet) => availability_sets::patch,
+    DELETE "G/Microsoft.Compute/availabilitySets/*" (DeleteAvailabilitySet) => availability_sets::delete,
 
     GET "G/Microsoft.Resources/deployments" => deployments::list,
     GET "G/Microsoft.Resources/deployments/*" => deployments::get,
-    PUT "G/Microsoft.Resources/deployments/*" => deployments::put,
-    DELETE "G/Microsoft.Resources/deployments/*" => deployments::delete,
+    PUT "G/Microsoft.Resources/deployments/*" (PutDeployment) => deployments::put,
+    DELETE "G/Microsoft.Resources/deployments/*" (DeleteDeployment) => deployments::delete,
     GET "G/Microsoft.Resources/deployments/*/operationStatuses/*" => deployments::status,
 
     GET "S/Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
@@ -141,19 +151,19 @@ table! {
     GET "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
     GET "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
     GET "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents" => scheduled_events::list,
-    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents" => acknowledge::approve_many,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents" => acknowledge::approve_many,
-    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents" => acknowledge::approve_many,
-    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::approve_one,
-    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::approve_one,
-    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" => acknowledge::approve_one,
+    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents" (ApproveEvents) => acknowledge::approve_many,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents" (ApproveEvents) => acknowledge::approve_many,
+    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents" (ApproveEvents) => acknowledge::approve_many,
+    POST "G/Microsoft.Compute/virtualMachines/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" (ApproveEvents) => acknowledge::approve_one,
+    POST "G/Microsoft.Compute/virtualMachineScaleSets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" (ApproveEvents) => acknowledge::approve_one,
+    POST "G/Microsoft.Compute/availabilitySets/*//Microsoft.Maintenance/scheduledevents/*/acknowledge" (ApproveEvents) => acknowledge::approve_one,
 
     // All types of `Microsoft.Network` are handled alike; `shape` looks them up in the list of types.
     GET "network/list" => network::list,
     GET "network" => network::get,
-    PUT "network" => network::put,
-    PATCH "network" => network::patch,
-    DELETE "network" => network::delete,
+    PUT "network" (PutNetworkResource) => network::put,
+    PATCH "network" (PutNetworkResource) => network::patch,
+    DELETE "network" (DeleteNetworkResource) => network::delete,
 }
 
 /// Method and shape of every route.
@@ -161,11 +171,15 @@ pub fn shapes() -> impl Iterator<Item = (Method, &'static str)> {
     TABLE.iter().map(|route| (route.method.clone(), route.shape))
 }
 
-/// Reads a request, runs its handler, and adds the request ID to the response.
-pub async fn answer(api: Api, locks: Arc<Locks>, request: Request) -> Response {
+/// Checks the role, reads a request, runs its handler, and adds the request ID to the response.
+pub async fn answer(actions: Actions, locks: Arc<Locks>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let mut response = match Call::read(api, locks, request).await {
-        Ok(call) => dispatch(call).await.unwrap_or_else(ApiError::into_response),
+    let permitted = actions.require(role_of(&method, uri.path()));
+    let mut response = match permitted {
+        Ok(()) => match Call::read(actions, locks, request).await {
+            Ok(call) => dispatch(call).await.unwrap_or_else(ApiError::into_response),
+            Err(error) => error.into_response(),
+        },
         Err(error) => error.into_response(),
     };
     tracing::debug!(%method, %uri, status = response.status().as_u16(), "answered an ARM request");
@@ -175,9 +189,25 @@ pub async fn answer(api: Api, locks: Arc<Locks>, request: Request) -> Response {
     response
 }
 
+/// The role of a route's action. Without a route, reading requires the reader and anything else the owner.
+fn role_of(method: &Method, path: &str) -> Role {
+    let shape = Path::parse(path).map(|path| shape(&path)).unwrap_or_default();
+    let action = routes_of(&shape).find(|route| route.method == *method).and_then(|route| route.action);
+    match action {
+        Some(action) => action.role(),
+        None if matches!(*method, Method::GET | Method::HEAD) => Role::Reader,
+        None => Role::Owner,
+    }
+}
+
+/// The routes of a shape, one for each method.
+fn routes_of(shape: &str) -> impl Iterator<Item = &'static Route> {
+    TABLE.iter().filter(move |route| route.shape.eq_ignore_ascii_case(shape))
+}
+
 async fn dispatch(call: Call) -> Result<Response, ApiError> {
     let shape = shape(&call.path);
-    let matching: Vec<&Route> = TABLE.iter().filter(|route| route.shape.eq_ignore_ascii_case(&shape)).collect();
+    let matching: Vec<&Route> = routes_of(&shape).collect();
     match matching.iter().find(|route| route.method == call.method) {
         Some(route) => (route.handler)(call).await,
         None if matching.is_empty() => Err(unknown_path(&call)),
@@ -269,6 +299,43 @@ mod tests {
             ),
         ] {
             assert_eq!(shape(&Path::parse(path).unwrap()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn requests_require_the_role_of_their_action() {
+        let vm = "/subscriptions/S/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/vm1";
+        let list = format!("{vm}/providers/Microsoft.Maintenance/scheduledevents");
+        for (method, path, role) in [
+            (Method::GET, vm.to_owned(), Role::Reader),
+            (Method::HEAD, vm.to_owned(), Role::Reader),
+            (Method::GET, list.clone(), Role::Reader),
+            (Method::POST, list.clone(), Role::Operator),
+            (Method::POST, list.to_uppercase(), Role::Operator),
+            (Method::POST, format!("{list}/ID/acknowledge"), Role::Operator),
+            (Method::POST, format!("{vm}//restart/"), Role::Operator),
+            (Method::POST, format!("{vm}/redeploy"), Role::Operator),
+            (Method::POST, format!("{vm}/performmaintenance"), Role::Operator),
+            (Method::POST, format!("{vm}/simulateEviction"), Role::Owner),
+            (Method::POST, format!("{vm}/deallocate"), Role::Owner),
+            (Method::POST, format!("{vm}/delete"), Role::Owner),
+            (Method::PUT, vm.to_owned(), Role::Owner),
+            (Method::PUT, format!("{vm}/restart"), Role::Owner),
+            (Method::PATCH, vm.to_owned(), Role::Owner),
+            (Method::DELETE, vm.to_owned(), Role::Owner),
+            (Method::OPTIONS, vm.to_owned(), Role::Owner),
+            (Method::GET, "/subscriptions/nothing/here".to_owned(), Role::Reader),
+            (Method::POST, "/subscriptions/nothing/here".to_owned(), Role::Owner),
+        ] {
+            assert_eq!(role_of(&method, &path), role, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn every_route_that_changes_something_has_an_action() {
+        for route in TABLE {
+            let is_read = matches!(route.method, Method::GET | Method::HEAD);
+            assert_eq!(route.action.is_none(), is_read, "{} {}", route.method, route.shape);
         }
     }
 

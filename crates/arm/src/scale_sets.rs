@@ -23,8 +23,8 @@ use super::resource::{immutable, is_same_location, last_name};
 use super::write::{WantedIdentity, WriteMode, Written, body_attachment, write_handlers};
 use forewarn_access::random_guid;
 use forewarn_api::error::ApiError;
-use forewarn_api::values::When;
-use forewarn_api::{AuditNote, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+use forewarn_api::{Action, PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+use forewarn_api_types::Time;
 
 write_handlers!();
 
@@ -40,7 +40,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
 
 async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
     let mut body = WriteMode::Put.merge(&Value::Null, given);
-    fields::put(&mut body, "properties.timeCreated", When(arm.api.engine().now()).to_string());
+    fields::put(&mut body, "properties.timeCreated", Time((arm.actions.engine().now()).0).to_string());
     let domains = [None, number(&body, "properties.platformFaultDomainCount")?];
     let new = groups::new_group(name, home, new_kind(&body)?, &body["properties"], domains)?;
     let identity = WantedIdentity::from_body(arm, &body, None, new.salt)?;
@@ -50,7 +50,7 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         attachments.extend(identities(&identity, group, created_machines(answers)));
         attachments
     };
-    let note = AuditNote::new("scale-set.create", name);
+    let note = arm.actions.permit(Action::CreateScaleSet)?.note(name);
     let done = arm.commit(vec![Command::CreateGroup(Box::new(new))], note, attach).await?;
     let group = groups::created_group(&done.answers).ok_or(Rejection::UnknownGroup)?;
     written(arm, &done.snapshot.region, group, true, None).await
@@ -116,7 +116,8 @@ async fn change(arm: &Arm, group: &Group, given: &Value, mode: WriteMode) -> Res
         attachments.extend(identities(&identity, id, created_machines(answers)));
         attachments
     };
-    let done = arm.commit(commands, AuditNote::new("scale-set.change", group.name.as_ref()), attach).await?;
+    let done =
+        arm.commit(commands, arm.actions.permit(Action::ChangeScaleSet)?.note(group.name.as_ref()), attach).await?;
     written(arm, &done.snapshot.region, id, false, Some(operation)).await
 }
 
@@ -204,7 +205,7 @@ pub async fn instance_view(call: Call) -> Result<Response, ApiError> {
 pub async fn delete(call: Call) -> Result<Response, ApiError> {
     let snapshot = call.arm.snapshot();
     let Ok(group) = find(&snapshot.region, call.id()) else { return Ok(groups::already_deleted()) };
-    Ok(groups::delete(&call, &group, "scale-set.delete").await?.accepted(&call))
+    Ok(groups::delete(&call, &group, Action::DeleteScaleSet).await?.accepted(&call))
 }
 
 /// The set that an ID names, or that the named instance belongs to.

@@ -12,8 +12,9 @@ use super::acknowledge;
 use super::call::Call;
 use super::page::{self, PageRequest};
 use super::resource::{is_in_group, is_same_home};
+use forewarn_api::Convert;
 use forewarn_api::error::ApiError;
-use forewarn_api::values::{EventSource, EventType, When};
+use forewarn_api_types::{EventSource, EventType, Time};
 
 pub async fn list(call: Call) -> Result<Response, ApiError> {
     let request = PageRequest::of(&call)?;
@@ -83,7 +84,7 @@ fn properties(event: &Event) -> Value {
         Status::Ended { at, outcome } => (final_status(outcome), Some(*at)),
     };
     let not_before = match event.status {
-        Status::Scheduled => When(event.not_before).to_string(),
+        Status::Scheduled => Time(event.not_before.0).to_string(),
         Status::Started { .. } | Status::Ended { .. } => String::new(),
     };
     json!({
@@ -97,8 +98,8 @@ fn properties(event: &Event) -> Value {
         "EventSource": event_source(event.cause.source()),
         "DurationInSeconds": event.duration_secs,
         "Approved": event.approval.is_some(),
-        "Appeared": When(event.appeared).to_string(),
-        "Ended": ended.map(|at| When(at).to_string()),
+        "Appeared": Time(event.appeared.0).to_string(),
+        "Ended": ended.map(|at| Time(at.0).to_string()),
     })
 }
 
@@ -116,11 +117,13 @@ fn final_status(outcome: &Outcome) -> &'static str {
 }
 
 fn event_type(kind: EventKind) -> Value {
-    serde_json::to_value(EventType::from(kind)).unwrap_or_default()
+    let event_type: EventType = kind.convert();
+    event_type.as_str().into()
 }
 
 fn event_source(source: Source) -> Value {
-    serde_json::to_value(EventSource::from(source)).unwrap_or_default()
+    let source: EventSource = source.convert();
+    source.as_str().into()
 }
 
 /// Events are listed in the order of their appearance.
@@ -149,7 +152,7 @@ fn past_properties(past: &EventTimeline) -> Value {
         (None, None) => "Scheduled",
     };
     let not_before = match status {
-        "Scheduled" => When(past.appearance.not_before).to_string(),
+        "Scheduled" => Time(past.appearance.not_before.0).to_string(),
         _ => String::new(),
     };
     let mut properties = json!({
@@ -162,10 +165,10 @@ fn past_properties(past: &EventTimeline) -> Value {
         "Description": past.appearance.description,
         "EventSource": event_source(past.appearance.source),
         "DurationInSeconds": past.appearance.duration_secs,
-        "Appeared": When(past.appeared).to_string(),
+        "Appeared": Time(past.appeared.0).to_string(),
     });
     if let Some((at, _)) = &past.ended {
-        properties["Ended"] = When(*at).to_string().into();
+        properties["Ended"] = Time((*at).0).to_string().into();
     }
     properties
 }

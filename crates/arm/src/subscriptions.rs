@@ -25,7 +25,7 @@ pub async fn get(call: Call) -> Result<Response, ApiError> {
 }
 
 pub async fn tenants(call: Call) -> Result<Response, ApiError> {
-    let id = call.arm.api.tenant();
+    let id = call.arm.actions.tenant();
     let tenant = json!({ "id": format!("/tenants/{id}"), "tenantId": id, "displayName": DISPLAY_NAME });
     Ok(page::respond(&call, vec![tenant], None))
 }
@@ -34,7 +34,7 @@ fn render(call: &Call, id: &str) -> Value {
     json!({
         "id": format!("/subscriptions/{id}"),
         "subscriptionId": id,
-        "tenantId": call.arm.api.tenant(),
+        "tenantId": call.arm.actions.tenant(),
         "displayName": DISPLAY_NAME,
         "state": "Enabled",
         "authorizationSource": "RoleBased",

@@ -133,7 +133,7 @@ impl WantedIdentity {
         derived_from: Guid,
     ) -> Result<WantedIdentity, ApiError> {
         let kind = fields::text(body, "identity.type")?.unwrap_or("None");
-        let new = || MachineIdentity::derived(derived_from, arm.api.tenant(), None);
+        let new = || MachineIdentity::derived(derived_from, arm.actions.tenant(), None);
         Ok(WantedIdentity(is_system(kind).then(|| before.unwrap_or_else(new))))
     }
 

@@ -6,7 +6,7 @@ use super::fragment::Fragment;
 use super::panel::Panel;
 use super::scene::Scene;
 use super::{html, words};
-use forewarn_access::Role;
+use forewarn_api::Action;
 
 pub struct Button {
     pub act: &'static str,
@@ -15,7 +15,7 @@ pub struct Button {
     pub preview: String,
     /// HTML of additional fields.
     pub fields: String,
-    pub needs: Role,
+    pub needs: Action,
     pub tone: Tone,
 }
 
@@ -27,7 +27,7 @@ pub enum Tone {
 }
 
 /// The buttons of a page, all for the same target.
-pub struct Actions<'s> {
+pub struct ButtonPanel<'s> {
     scene: &'s Scene,
     target: String,
     back: String,
@@ -56,7 +56,7 @@ struct LinkTemplate<'a> {
 }
 
 impl Button {
-    pub fn new(act: &'static str, label: &'static str, preview: String, needs: Role, tone: Tone) -> Button {
+    pub fn new(act: &'static str, label: &'static str, preview: String, needs: Action, tone: Tone) -> Button {
         Button { act, label, preview, fields: String::new(), needs, tone }
     }
 
@@ -66,12 +66,12 @@ impl Button {
 
     /// Renders the button as an element with this ID.
     pub fn render(&self, scene: &Scene, (id, sort): (&str, &str), target: &str, back: &str) -> String {
-        let (allowed, csrf) = (scene.visitor.has_role(self.needs), scene.visitor.session.csrf.as_str());
+        let (allowed, csrf) = (scene.visitor.may(self.needs), scene.visitor.session.csrf.as_str());
         html::render(&ButtonTemplate { id, sort, button: self, target, allowed, csrf, back })
     }
 
     fn role_needed(&self) -> String {
-        words::role_needed(self.needs)
+        words::role_needed(self.needs.role())
     }
 
     fn is_danger(&self) -> bool {
@@ -79,20 +79,20 @@ impl Button {
     }
 }
 
-impl<'s> Actions<'s> {
-    pub fn new(scene: &'s Scene, target: impl Into<String>, back: impl Into<String>) -> Actions<'s> {
-        Actions { scene, target: target.into(), back: back.into(), fragments: Vec::new() }
+impl<'s> ButtonPanel<'s> {
+    pub fn new(scene: &'s Scene, target: impl Into<String>, back: impl Into<String>) -> ButtonPanel<'s> {
+        ButtonPanel { scene, target: target.into(), back: back.into(), fragments: Vec::new() }
     }
 
     #[must_use]
-    pub fn button(self, button: Button) -> Actions<'s> {
+    pub fn button(self, button: Button) -> ButtonPanel<'s> {
         let target = self.target.clone();
         self.button_for(&target, button)
     }
 
     /// Adds a button for another target.
     #[must_use]
-    pub fn button_for(mut self, target: &str, button: Button) -> Actions<'s> {
+    pub fn button_for(mut self, target: &str, button: Button) -> ButtonPanel<'s> {
         let (id, sort) = (format!("do-{}", button.act), self.next_sort());
         let html = button.render(self.scene, (&id, &sort), target, &self.back);
         self.fragments.push(Fragment { id, sort, html });
@@ -101,7 +101,7 @@ impl<'s> Actions<'s> {
 
     /// Adds a link to a page with a form.
     #[must_use]
-    pub fn link(mut self, act: &str, label: &str, href: &str) -> Actions<'s> {
+    pub fn link(mut self, act: &str, label: &str, href: &str) -> ButtonPanel<'s> {
         let (id, sort) = (format!("do-{act}"), self.next_sort());
         self.fragments.push(Fragment::render(&id, &sort, &LinkTemplate { id: &id, sort: &sort, label, href }));
         self

@@ -1,9 +1,10 @@
-//! Addresses of the portal's pages and of groups in the native API.
+//! Addresses of the portal's pages, and the names of groups in its forms.
 
 use std::sync::Arc;
 
+use forewarn_api::GroupType;
 use forewarn_core::{Group, GroupId, GroupKind, Machine, Region};
-use forewarn_wire::guid;
+use forewarn_wire::{guid, percent};
 
 pub fn of_machine(machine: &Machine) -> String {
     format!("/machines/{}", guid::Lower(machine.vm_id.0))
@@ -29,17 +30,17 @@ pub fn check_own(text: &str) -> String {
     if is_own { text.to_owned() } else { "/".into() }
 }
 
-/// The API collection of groups of this kind.
-pub fn group_collection(kind: &str) -> Result<&'static str, String> {
+/// The type of group that a form names.
+pub fn parse_group_type(kind: &str) -> Result<GroupType, String> {
     match kind {
-        "scale-set" => Ok("scale-sets"),
-        "availability-set" => Ok("availability-sets"),
-        "cloud-service" => Ok("cloud-services"),
+        "scale-set" => Ok(GroupType::ScaleSet),
+        "availability-set" => Ok(GroupType::AvailabilitySet),
+        "cloud-service" => Ok(GroupType::CloudService),
         other => Err(format!("Unknown kind of group '{other}'. Reload the page and try again.")),
     }
 }
 
-/// The kind of a group, as [`group_collection`] expects it.
+/// The kind of a group, as [`parse_group_type`] expects it.
 pub fn group_kind_word(group: &Group) -> &'static str {
     match group.kind {
         GroupKind::ScaleSet(_) => "scale-set",
@@ -48,14 +49,13 @@ pub fn group_kind_word(group: &Group) -> &'static str {
     }
 }
 
-/// The name of a group in API paths.
+/// The name of a group in forms.
 pub fn group_target(group: &Group) -> String {
     format!("{}~{}", group.home.resource_group, group.name)
 }
 
 pub fn encode_segment(text: &str) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    text.bytes().map(|byte| if is_plain(&byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
+    percent::encode_component(text)
 }
 
 /// In a path, unlike in a query, `+` is a plus sign.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use forewarn_core::{Event, EventId, EventKind, Operation, Status};
 use forewarn_store::HistoryQuery;
 
-use super::action::{Actions, Button, Tone};
+use super::action::{Button, ButtonPanel, Tone};
 use super::facts::Facts;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
 use super::scene::Scene;
 use super::{history, timeline, words};
-use forewarn_access::Role;
+use forewarn_api::Action;
 
 pub async fn render(scene: &Scene, id: EventId) -> Result<PageContent, NotFound> {
     let region = scene.region();
@@ -98,10 +98,10 @@ fn render_actions(scene: &Scene, event: &Event) -> Panel {
     let target = words::event_name(event.id);
     let back = format!("/events/{target}");
     let preview = Preview::of(scene);
-    let mut actions = Actions::new(scene, target, &back);
+    let mut actions = ButtonPanel::new(scene, target, &back);
     if event.status == Status::Scheduled && event.approval.is_none() && event.is_shown() {
         let consequences = preview.describe_approval(event);
-        actions = actions.button(Button::new("approve", "Approve", consequences, Role::Operator, Tone::Normal));
+        actions = actions.button(Button::new("approve", "Approve", consequences, Action::ApproveEvents, Tone::Normal));
     }
     if event.status == Status::Scheduled && !matches!(event.kind, EventKind::Terminate | EventKind::Preempt) {
         actions = match host_operation(scene, event) {
@@ -111,14 +111,14 @@ fn render_actions(scene: &Scene, event: &Event) -> Panel {
                     act,
                     label,
                     preview.describe_operation_cancellation(whole),
-                    Role::Operator,
+                    Action::Cancel,
                     Tone::Danger,
                 );
                 actions.button_for(&whole.id.to_string(), button)
             }
             None => {
                 let consequences = preview.describe_cancellation(event);
-                actions.button(Button::new("cancel", "Cancel", consequences, Role::Operator, Tone::Danger))
+                actions.button(Button::new("cancel", "Cancel", consequences, Action::Cancel, Tone::Danger))
             }
         };
     }

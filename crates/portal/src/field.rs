@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use askama::Template;
 
 use super::html;
-use forewarn_api::ResourceName;
+use forewarn_api_types::ResourceName;
 use forewarn_api_types::span::span;
 
 /// Errors by field.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use forewarn_core::{Group, GroupId, GroupKind, Machine};
 
-use super::action::{Actions, Button, Tone};
+use super::action::{Button, ButtonPanel, Tone};
 use super::facts::Facts;
 use super::fragment::Fragment;
 use super::panel::{NotFound, PageContent, Panel};
@@ -13,7 +13,7 @@ use super::preview::Preview;
 use super::scene::Scene;
 use super::scope::{Chip, chip_of};
 use super::{address, history, html, plan, policy, scale_set, selection, timeline, words};
-use forewarn_access::Role;
+use forewarn_api::{Action, GroupType, delete_action};
 
 /// Machines per page.
 const MACHINES_PER_PAGE: usize = 200;
@@ -148,8 +148,8 @@ fn list_facts(scene: &Scene, group: &Group) -> Facts {
 fn render_actions(scene: &Scene, group: &Group, here: &str) -> Panel {
     let consequences = Preview::of(scene).describe_group_deletion(group);
     let kind = format!(r#"<input type="hidden" name="kind" value="{}">"#, address::group_kind_word(group));
-    let delete = Button::new("delete-group", "Delete", consequences, Role::Owner, Tone::Danger);
-    Actions::new(scene, address::group_target(group), here)
+    let delete = Button::new("delete-group", "Delete", consequences, delete_action(GroupType::of(group)), Tone::Danger);
+    ButtonPanel::new(scene, address::group_target(group), here)
         .link(
             "plan",
             "Plan maintenance",
@@ -190,7 +190,7 @@ fn render_row(scene: &Scene, machine: &Machine, latest: Option<u64>) -> Fragment
         event: event.map(|event| (words::event_name(event.id), event.kind.as_str(), words::status(event))),
         old_model: latest.is_some_and(|latest| machine.model != latest),
         protected: machine.protected,
-        selectable: scene.visitor.has_role(Role::Operator),
+        selectable: scene.visitor.may(Action::RestartMachine),
     };
     Fragment::render(format!("machine-{}", machine.id.0), sort, &row)
 }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::{EventKind, Host, Machine, Operation, Request, ScopeId, Target};
 use http::StatusCode;
 
-use super::action::{Actions, Button, Tone};
+use super::action::{Button, ButtonPanel, Tone};
 use super::facts::Facts;
 use super::field::{self, Field, Problems};
 use super::fragment::Fragment;
@@ -17,12 +17,11 @@ use super::html::RenderMode;
 use super::maintenance::render_operations;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::Preview;
-use super::request::ApiRequest;
 use super::scene::Scene;
 use super::scope::{Chip, chip_of};
 use super::visitor::Form;
 use super::{Portal, address, frame, history, html, plan, timeline, words};
-use forewarn_access::Role;
+use forewarn_api::Action;
 
 const HERE: &str = "/hosts";
 
@@ -64,7 +63,7 @@ pub fn render_all(scene: &Scene, name: &str, problems: &Problems) -> PageContent
     let rows = scene.region().hosts().take(HOSTS_MAX).map(|host| render_row(scene, host)).collect();
     let field = Field::new("name", "Name", name, problems).render();
     let form =
-        RegistrationForm { field, csrf: &scene.visitor.session.csrf, allowed: scene.visitor.has_role(Role::Owner) };
+        RegistrationForm { field, csrf: &scene.visitor.session.csrf, allowed: scene.visitor.may(Action::RegisterHost) };
     let panel = Panel::new("hosts", "Hosts", rows)
         .or_empty_text("No hosts. Register one here, or name a host when you register a machine.");
     let register = Panel::new("register", "Register a host", Vec::new()).with_html_before(html::render(&form));
@@ -141,13 +140,13 @@ fn render_actions(scene: &Scene, host: &Host, here: &str) -> Panel {
     let is_empty = scene.region().machines_on(&host.name).next().is_none();
     if is_empty {
         let consequences = format!("{} is removed. It has no machines.", words::escape_html(&host.name));
-        let remove = Button::new("remove-host", "Remove", consequences, Role::Owner, Tone::Danger);
-        return Actions::new(scene, &*host.name, HERE).button(remove).into_panel();
+        let remove = Button::new("remove-host", "Remove", consequences, Action::RemoveHost, Tone::Danger);
+        return ButtonPanel::new(scene, &*host.name, HERE).button(remove).into_panel();
     }
     let fail = |act, label, kind| {
-        Button::new(act, label, Preview::of(scene).describe_host_failure(host, kind), Role::Owner, Tone::Danger)
+        Button::new(act, label, Preview::of(scene).describe_host_failure(host, kind), Action::Fail, Tone::Danger)
     };
-    Actions::new(scene, &*host.name, here)
+    ButtonPanel::new(scene, &*host.name, here)
         .link("plan", "Plan maintenance", &plan::address_with("host", &host.name))
         .button(fail("fail-host", "Simulate host failure: restart", EventKind::Reboot))
         .button(fail("lose-host", "Simulate host failure: redeploy", EventKind::Redeploy))
@@ -181,7 +180,7 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let name = form.text("name");
     let mut problems = Problems::default();
     if problems.take("name", field::parse_name(name)).is_some() {
-        match ApiRequest::put(address::of_host(name)).send(&portal, &form.visitor).await {
+        match portal.actions(form.visitor.principal()).register_host(name).await {
             Ok(_) => return Redirect::to(&address::of_host(name)).into_response(),
             Err(refused) => problems.add("name", refused.message),
         }

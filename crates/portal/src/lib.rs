@@ -37,7 +37,7 @@ mod panel;
 mod plan;
 mod policy;
 mod preview;
-mod request;
+mod refusal;
 mod scale_set;
 mod scale_set_wizard;
 mod scene;
@@ -80,7 +80,7 @@ impl Portal {
     }
 }
 
-/// ChannelBody call the API directly.
+/// Pages read the API directly.
 impl Deref for Portal {
     type Target = Service;
 

@@ -6,13 +6,13 @@ use forewarn_store::HistoryRow;
 use forewarn_wire::guid;
 use forewarn_wire::version::Version;
 
-use super::action::{Actions, Button, Tone};
+use super::action::{Button, ButtonPanel, Tone};
 use super::facts::Facts;
 use super::panel::{NotFound, PageContent, Panel};
 use super::preview::{MachineAction, Preview};
 use super::scene::Scene;
 use super::{address, history, plan, policy, timeline, words};
-use forewarn_access::Role;
+use forewarn_api::Action;
 use forewarn_api_types::span::span_text;
 use forewarn_metadata::render_document;
 
@@ -132,45 +132,51 @@ fn render_actions(scene: &Scene, machine: &Machine, back: &str) -> Panel {
         Button::new(act, label, preview.describe_action(machine, action), needs, tone)
     };
     let plan = plan::address_with("machine", &plan::target_name(scene.region(), machine));
-    let mut actions = Actions::new(scene, guid::Lower(machine.vm_id.0).to_string(), back)
-        .button(button("restart", "Restart", MachineAction::Restart, Role::Operator, Tone::Normal))
-        .button(button("redeploy", "Redeploy", MachineAction::Redeploy, Role::Operator, Tone::Normal))
+    let mut actions = ButtonPanel::new(scene, guid::Lower(machine.vm_id.0).to_string(), back)
+        .button(button("restart", "Restart", MachineAction::Restart, Action::RestartMachine, Tone::Normal))
+        .button(button("redeploy", "Redeploy", MachineAction::Redeploy, Action::RedeployMachine, Tone::Normal))
         .button(button(
             "perform-maintenance",
             "Perform maintenance",
             MachineAction::PerformMaintenance,
-            Role::Operator,
+            Action::PerformMaintenance,
             Tone::Normal,
         ))
         .link("plan", "Plan maintenance", &plan);
     if machine.priority == Priority::Spot {
-        actions = actions.button(button("evict", "Evict", MachineAction::Evict, Role::Owner, Tone::Danger));
+        actions = actions.button(button("evict", "Evict", MachineAction::Evict, Action::EvictMachine, Tone::Danger));
     }
     actions = match machine.power {
-        Power::Running => actions
-            .button(button("stop", "Stop", MachineAction::Stop, Role::Owner, Tone::Danger))
-            .button(button("deallocate", "Deallocate", MachineAction::Deallocate, Role::Owner, Tone::Danger)),
-        Power::Stopped => actions
-            .button(button("start", "Start", MachineAction::Start, Role::Owner, Tone::Normal))
-            .button(button("deallocate", "Deallocate", MachineAction::Deallocate, Role::Owner, Tone::Danger)),
-        Power::Deallocated => actions.button(button("start", "Start", MachineAction::Start, Role::Owner, Tone::Normal)),
+        Power::Running => {
+            actions.button(button("stop", "Stop", MachineAction::Stop, Action::StopMachine, Tone::Danger)).button(
+                button("deallocate", "Deallocate", MachineAction::Deallocate, Action::DeallocateMachine, Tone::Danger),
+            )
+        }
+        Power::Stopped => {
+            actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, Tone::Normal)).button(
+                button("deallocate", "Deallocate", MachineAction::Deallocate, Action::DeallocateMachine, Tone::Danger),
+            )
+        }
+        Power::Deallocated => {
+            actions.button(button("start", "Start", MachineAction::Start, Action::StartMachine, Tone::Normal))
+        }
     };
     actions
         .button(button(
             "fail",
             "Simulate host failure: restart",
             MachineAction::Fail(EventKind::Reboot),
-            Role::Owner,
+            Action::Fail,
             Tone::Danger,
         ))
         .button(button(
             "lose",
             "Simulate host failure: redeploy",
             MachineAction::Fail(EventKind::Redeploy),
-            Role::Owner,
+            Action::Fail,
             Tone::Danger,
         ))
-        .button(button("delete-machine", "Delete", MachineAction::Delete, Role::Owner, Tone::Danger))
+        .button(button("delete-machine", "Delete", MachineAction::Delete, Action::DeleteMachine, Tone::Danger))
         .into_panel()
 }
 

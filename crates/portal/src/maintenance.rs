@@ -15,12 +15,11 @@ use super::html::RenderMode;
 use super::panel::{PageContent, Panel};
 use super::plan::PlanFields;
 use super::preview::{PlanStep, Preview, machines_of};
-use super::request::{ApiRequest, landing_page};
 use super::scene::Scene;
+use super::submit::landing_page;
 use super::visitor::Form;
 use super::{Portal, frame, html, words};
-use forewarn_access::Role;
-use forewarn_api::CallError;
+use forewarn_api::Action;
 
 const HERE: &str = "/maintenance";
 
@@ -83,7 +82,7 @@ fn render_planner(scene: &Scene, fields: &PlanFields) -> Panel {
         steps: &fields.preview,
         digest: fields.digest(),
         csrf: &scene.visitor.session.csrf,
-        allowed: scene.visitor.has_role(Role::Operator),
+        allowed: scene.visitor.may(Action::StartMaintenance),
         suggestions: groups
             .take(SUGGESTIONS_MAX)
             .chain(hosts.take(SUGGESTIONS_MAX))
@@ -116,7 +115,7 @@ fn render_progress(scene: &Scene, operation: &Arc<Operation>) -> Fragment {
                 "cancel-operation",
                 "Cancel",
                 Preview::of(scene).describe_operation_cancellation(operation),
-                Role::Operator,
+                Action::Cancel,
                 Tone::Danger,
             );
             button.render(scene, (&format!("cancel-{}", operation.id), ""), &operation.id.to_string(), HERE)
@@ -260,11 +259,11 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     if form.text("step") != "start" || form.text("previewed") != fields.digest() {
         return frame::render(&scene, HERE, &render(&scene, &fields), "").into_response();
     }
-    match ApiRequest::post("/maintenance", plan.body).send(&portal, &form.visitor).await {
+    match portal.actions(form.visitor.principal()).start_maintenance(plan.body).await {
         Ok(operation) if fields.is_for_one_machine() => Redirect::to(&landing_page(&operation, HERE)).into_response(),
         Ok(_) => Redirect::to(HERE).into_response(),
-        Err(CallError { status, message, .. }) => {
-            (status, frame::render(&scene, HERE, &render(&scene, &fields), &message)).into_response()
+        Err(error) => {
+            (error.status, frame::render(&scene, HERE, &render(&scene, &fields), &error.message)).into_response()
         }
     }
 }

@@ -14,13 +14,13 @@ use super::html::RenderMode;
 use super::overview::ListOffsets;
 use super::panel::{NotFound, PageContent};
 use super::plan::PlanFields;
+use super::refusal::Refusal;
 use super::scene::Scene;
 use super::test_kit::TestKitFields;
 use super::timeline::StageFilter;
 use super::visitor::Visitor;
 use super::{Portal, address, frame, words};
 use super::{event, group, hosts, machine, maintenance, overview, scale_set_wizard, test_kit};
-use forewarn_api::CallError;
 
 /// Paths of the pages without a form of their own; those with one are in the route table.
 pub const PATHS: [&str; 5] = ["/", "/machines/{machine}", "/events/{event}", "/scale-sets", "/hosts/{host}"];
@@ -128,7 +128,7 @@ pub fn find(here: &str) -> Option<Page> {
 }
 
 /// The page at `here`, with the message of a refused request above it.
-pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: Option<&CallError>) -> Response {
+pub async fn render_at(portal: &Portal, visitor: &Visitor, here: &str, refused: Option<&Refusal>) -> Response {
     let scene = Scene::now(portal, visitor, RenderMode::Page);
     let content = match find(here) {
         Some(page) => page.render(&scene).await,

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 
-use forewarn_core::{Cause, EventKind, Machine, Name, Plan, Region, Rejection, Target};
-use serde_json::{Value, json};
+use forewarn_core::{Machine, Plan, Region, Rejection, Target};
+use serde_json::json;
 
 use super::address;
 use super::field::{Control, Field, Problems, parse_optional, parse_seconds};
 use super::preview::{PlanStep, Preview};
 use super::visitor::Form;
 use forewarn_access::digest::digest_of;
-use forewarn_api::text::TEXT_CHARS_MAX;
-use forewarn_api::{When, find_any_group, find_machine};
+use forewarn_api::{find_any_group, find_machine, plan_of};
 use forewarn_api_types::span::span_text;
+use forewarn_api_types::{
+    MaintenanceCause, MaintenanceTarget, MaintenanceType, NewMaintenance, TEXT_CHARS_MAX, Text, Time,
+};
 
 /// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub struct PlanFields {
 
 /// A plan without errors.
 pub struct CheckedPlan {
-    pub body: Value,
+    pub body: NewMaintenance,
     pub target: Target,
     plan: Plan,
 }
@@ -167,70 +169,54 @@ impl PlanFields {
         self.problems = problems;
         let ((target, named), kind, cause) = (named?, kind?, cause?);
         let (at, notice, duration) = (at?, notice?, duration?);
-        let description = (!self.description.is_empty()).then_some(self.description.as_str());
-        let mut body = json!({ "target": named, "type": kind.as_str(), "cause": self.cause });
-        let optional = [
-            ("at", at.map(|at| json!(at))),
-            ("noticeSeconds", notice.map(|secs| json!(secs))),
-            ("durationSeconds", duration.map(|secs| json!(secs))),
-            ("description", description.map(|text| json!(text))),
-        ];
-        for (key, value) in optional {
-            if let Some(value) = value {
-                body[key] = value;
-            }
-        }
-        let plan = Plan {
-            kind,
-            cause,
-            at: at.map(|at| at.0),
-            notice: notice.map(std::time::Duration::from_secs),
-            duration_secs: duration,
-            description: description.map(Name::from),
+        let body = NewMaintenance {
+            cause: Some(cause),
+            at,
+            notice_seconds: notice,
+            duration_seconds: duration,
+            description: (!self.description.is_empty()).then(|| Text(self.description.clone())),
+            ..NewMaintenance::of(named, kind)
         };
+        let plan = plan_of(body.clone());
         is_good.then_some(CheckedPlan { body, target, plan })
     }
 
     /// The target, and its form in the API.
-    fn parse_target(&self, region: &Region) -> Result<(Target, Value), String> {
+    fn parse_target(&self, region: &Region) -> Result<(Target, MaintenanceTarget), String> {
         if self.name.is_empty() {
             return Err("Enter a name.".into());
         }
         match self.target.as_str() {
             "host" => {
                 let host = region.host(&self.name).ok_or_else(|| format!("There is no host '{}'.", self.name))?;
-                Ok((Target::Host(host.name.clone()), json!({ "host": self.name })))
+                Ok((Target::Host(host.name.clone()), MaintenanceTarget::Host(self.name.clone())))
             }
             "machine" => self.parse_machines(region),
             _ => {
                 let group = find_any_group(region, &self.name).map_err(|error| error.message)?;
-                Ok((Target::Group(group.id), json!({ "group": self.name })))
+                Ok((Target::Group(group.id), MaintenanceTarget::Group(self.name.clone())))
             }
         }
     }
 
-    fn parse_machines(&self, region: &Region) -> Result<(Target, Value), String> {
+    fn parse_machines(&self, region: &Region) -> Result<(Target, MaintenanceTarget), String> {
         let names: Vec<&str> = self.names().collect();
         let machines = names.iter().map(|name| find_machine(region, name, None).map(|machine| machine.id));
         let machines: Result<Vec<_>, _> = machines.collect();
-        Ok((Target::Machines(machines.map_err(|error| error.message)?), json!({ "machines": names })))
+        Ok((
+            Target::Machines(machines.map_err(|error| error.message)?),
+            MaintenanceTarget::Machines(names.into_iter().map(str::to_owned).collect()),
+        ))
     }
 
-    fn parse_kind(&self) -> Result<EventKind, String> {
-        match self.kind.as_str() {
-            "Freeze" => Ok(EventKind::Freeze),
-            "Reboot" => Ok(EventKind::Reboot),
-            "Redeploy" => Ok(EventKind::Redeploy),
-            other => Err(format!("Invalid type '{other}'. Select Freeze, Reboot or Redeploy.")),
-        }
+    fn parse_kind(&self) -> Result<MaintenanceType, String> {
+        MaintenanceType::parse(&self.kind)
+            .ok_or_else(|| format!("Invalid type '{}'. Select Freeze, Reboot or Redeploy.", self.kind))
     }
 
-    fn parse_cause(&self) -> Result<Cause, String> {
-        match self.cause.as_str() {
-            "HostMaintenance" => Ok(Cause::HostMaintenance),
-            "LiveMigration" => Ok(Cause::LiveMigration),
-            other => Err(format!("Invalid cause '{other}'. Select host maintenance or live migration.")),
-        }
+    fn parse_cause(&self) -> Result<MaintenanceCause, String> {
+        MaintenanceCause::parse(&self.cause)
+            .ok_or_else(|| format!("Invalid cause '{}'. Select host maintenance or live migration.", self.cause))
     }
 
     /// The field that a rejection is about.
@@ -268,11 +254,11 @@ fn parse_duration(text: &str) -> Result<i64, String> {
 }
 
 /// Browsers send times without a time zone, with or without seconds. They are in UTC.
-fn parse_time(text: &str) -> Result<When, String> {
+fn parse_time(text: &str) -> Result<Time, String> {
     let candidates = [text.to_owned(), format!("{text}Z"), format!("{text}:00Z")];
     candidates
         .iter()
-        .find_map(|text| When::parse(text).ok())
+        .find_map(|text| Time::parse(text).ok())
         .ok_or_else(|| format!("'{text}' is not a valid time. Use the format 2026-03-01T12:00, in UTC."))
 }
 

@@ -7,7 +7,7 @@ use super::field::{Control, Field, Problems};
 use super::panel::Panel;
 use super::scene::Scene;
 use super::words;
-use forewarn_access::Role;
+use forewarn_api::Action;
 
 #[derive(Template)]
 #[template(path = "policy.html")]
@@ -50,8 +50,8 @@ pub fn render_panel(
                 policy.approve_all_instances_down,
             ),
         ],
-        allowed: scene.visitor.has_role(Role::Owner),
-        role_needed: words::role_needed(Role::Owner),
+        allowed: scene.visitor.may(Action::ChangeMachine),
+        role_needed: words::role_needed(Action::ChangeMachine.role()),
     };
     Panel::with_content("policy", "Automatic approval", &form)
 }

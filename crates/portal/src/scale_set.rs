@@ -7,19 +7,18 @@ use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{Group, GroupKind, Machine, Region, ScaleSet, UpgradeMode};
-use serde_json::{Value, json};
 
 use super::action::Tone;
 use super::confirm::Confirmation;
 use super::field::{Control, Field, Problems, parse_number};
 use super::panel::Panel;
 use super::preview::Preview;
-use super::request::ApiRequest;
+use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{address, frame, html, words};
-use forewarn_access::Role;
-use forewarn_api::CallError;
+use forewarn_api::{Action, GroupTarget};
+use forewarn_api_types::{ModelChange, Nullable, ScaleSetChange, TerminateNotification};
 
 /// The contents of the fields, with their errors.
 #[derive(Clone, Debug)]
@@ -74,23 +73,24 @@ impl ScaleSetFields {
         }
     }
 
-    /// The body of the request, or `None` if a field has an error.
-    fn build_change(&mut self, form: &Form) -> Option<Value> {
+    /// The change, or `None` if a field has an error.
+    fn build_change(&mut self, form: &Form) -> Option<ScaleSetChange> {
         if form.text("form") != "scale" {
             let notification = self.problems.take("delay", parse_notification(form))?;
-            return Some(json!({ "model": { "terminateNotification": notification } }));
+            let model = ModelChange { terminate_notification: notification, ..ModelChange::default() };
+            return Some(ScaleSetChange { model: Some(model), ..ScaleSetChange::default() });
         }
         let capacity = self.problems.take("capacity", parse_number(&self.capacity, "Instances"))?;
         if capacity as usize > MACHINES_PER_GROUP_MAX {
             self.problems.add("capacity", format!("A scale set has at most {MACHINES_PER_GROUP_MAX} instances."));
             return None;
         }
-        Some(json!({ "capacity": capacity }))
+        Some(ScaleSetChange { capacity: Some(capacity), ..ScaleSetChange::default() })
     }
 
     /// Adds the API's message to the field that it is about.
-    fn add_refusal(&mut self, form: &Form, refused: CallError) {
-        let field = match (form.text("form"), refused.code.as_str()) {
+    fn add_refusal(&mut self, form: &Form, refused: Refusal) {
+        let field = match (form.text("form"), refused.code) {
             ("scale", _) => "capacity",
             (_, "TerminateNotificationOnSpot") => "notification",
             _ => "delay",
@@ -120,7 +120,7 @@ pub fn render_panel(
     here: &str,
     fields: Option<&ScaleSetFields>,
 ) -> Panel {
-    let (allowed, csrf) = (scene.visitor.has_role(Role::Owner), scene.visitor.session.csrf.as_str());
+    let (allowed, csrf) = (scene.visitor.may(Action::ChangeScaleSet), scene.visitor.session.csrf.as_str());
     let outdated = || outdated(scene, group, set);
     let model = ModelForm {
         target: &address::group_target(group),
@@ -160,11 +160,11 @@ pub async fn change(
     if let Some(confirmation) = confirm_scale_in(scene, group, &change, form, back) {
         return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
     }
-    let path = format!("/scale-sets/{}", address::encode_segment(&address::group_target(group)));
-    match ApiRequest::patch(path, change).send(&scene.portal, &form.visitor).await {
+    let actions = scene.portal.actions(form.visitor.principal());
+    match actions.change_scale_set(&GroupTarget::Id(group.id), change).await {
         Ok(_) => Ok(Redirect::to(back).into_response()),
-        Err(refused) => {
-            fields.add_refusal(form, refused);
+        Err(error) => {
+            fields.add_refusal(form, error.into());
             Err(fields)
         }
     }
@@ -174,11 +174,11 @@ pub async fn change(
 fn confirm_scale_in<'a>(
     scene: &'a Scene,
     group: &Group,
-    change: &Value,
+    change: &ScaleSetChange,
     form: &'a Form,
     back: &'a str,
 ) -> Option<Confirmation<'a>> {
-    let capacity = u32::try_from(change["capacity"].as_u64()?).ok()?;
+    let capacity = change.capacity?;
     if form.is_checked("confirmed") || scene.region().group_members(group).count() <= capacity as usize {
         return None;
     }
@@ -213,14 +213,14 @@ pub fn mode_name(mode: UpgradeMode) -> &'static str {
     }
 }
 
-/// The terminate notification in a form, as the API expects it: null if it is off.
-pub fn parse_notification(form: &Form) -> Result<Value, String> {
+/// The terminate notification in a form: null if it is off.
+pub fn parse_notification(form: &Form) -> Result<Nullable<TerminateNotification>, String> {
     if form.text("notification") != "on" {
-        return Ok(Value::Null);
+        return Ok(Nullable::Null);
     }
     let minutes = parse_number(form.text("delay"), "Termination delay (minutes)")?;
     if !(5..=15).contains(&minutes) {
         return Err("Termination delay (minutes) must be a whole number from 5 to 15.".into());
     }
-    Ok(json!({ "notBeforeTimeout": format!("PT{minutes}M") }))
+    Ok(Nullable::Value(TerminateNotification { not_before_timeout: format!("PT{minutes}M") }))
 }

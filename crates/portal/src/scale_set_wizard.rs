@@ -7,19 +7,18 @@ use axum::response::{IntoResponse, Redirect, Response};
 use forewarn_core::settings::MACHINES_PER_GROUP_MAX;
 use forewarn_core::{Home, Region, Rejection};
 use http::StatusCode;
-use serde_json::json;
 
 use super::field::{self, Control, Field, Problems};
 use super::fragment::Fragment;
 use super::html::RenderMode;
 use super::panel::{PageContent, Panel};
-use super::request::ApiRequest;
+use super::refusal::Refusal;
 use super::scale_set::parse_notification;
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, frame, html};
-use forewarn_access::Role;
-use forewarn_api::SUBSCRIPTION_DEFAULT;
+use forewarn_api::{Action, SUBSCRIPTION_DEFAULT};
+use forewarn_api_types::{MachinePriority, ModelChange, NewScaleSet, OrchestrationMode, UpgradePolicy};
 
 const HERE: &str = "/scale-sets/add";
 
@@ -154,7 +153,7 @@ pub fn render(scene: &Scene) -> PageContent {
 
 fn render_step(scene: &Scene, fields: &NewScaleSetFields, problems: &Problems, review: bool) -> PageContent {
     let csrf = &scene.visitor.session.csrf;
-    let wizard = Wizard { fields, problems, review, csrf, allowed: scene.visitor.has_role(Role::Owner) };
+    let wizard = Wizard { fields, problems, review, csrf, allowed: scene.visitor.may(Action::CreateScaleSet) };
     // Above the list and not in it, so that live updates do not replace the form while it is being filled in.
     let panel =
         Panel::new("wizard", if review { "Review + create" } else { "Create a scale set" }, Vec::<Fragment>::new());
@@ -174,20 +173,16 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         return (status, frame::render(&scene, HERE, &render_step(&scene, &fields, &problems, review), ""))
             .into_response();
     }
-    let body = json!({
-        "name": fields.name,
-        "resourceGroup": fields.resource_group,
-        "capacity": fields.capacity.parse::<u32>().unwrap_or_default(),
-        "orchestration": fields.orchestration,
-        "upgradeMode": fields.upgrade_mode,
-        "model": { "priority": fields.priority, "terminateNotification": parse_notification(&form).unwrap_or_default() },
-    });
-    match ApiRequest::post("/scale-sets", body).send(&portal, &form.visitor).await {
-        Ok(set) => Redirect::to(&format!("/groups/{}", set["id"])).into_response(),
+    let created = match fields.build(&form) {
+        Ok(new) => portal.actions(form.visitor.principal()).create_scale_set(new).await.map_err(Refusal::from),
+        Err(message) => Err(Refusal::form(message)),
+    };
+    match created {
+        Ok(set) => Redirect::to(&format!("/groups/{}", set.group.id)).into_response(),
         Err(refused) => {
             let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
             let mut problems = Problems::default();
-            let message = match refused.code.as_str() {
+            let message = match refused.code {
                 "NameTaken" => {
                     problems.add("name", &*refused.message);
                     ""
@@ -213,6 +208,27 @@ impl NewScaleSetFields {
             notification: text("notification"),
             delay: text("delay"),
         }
+    }
+
+    /// The scale set to create. `check` has found no errors, so only a forged form gets an error here.
+    fn build(&self, form: &Form) -> Result<NewScaleSet, String> {
+        let capacity = field::parse_number(&self.capacity, "Instances")?;
+        let model = ModelChange {
+            priority: Some(self.choice(MachinePriority::parse, &self.priority)?),
+            terminate_notification: parse_notification(form)?,
+            ..ModelChange::default()
+        };
+        Ok(NewScaleSet {
+            resource_group: Some(field::parse_name(&self.resource_group)?),
+            orchestration: Some(self.choice(OrchestrationMode::parse, &self.orchestration)?),
+            upgrade_mode: Some(self.choice(UpgradePolicy::parse, &self.upgrade_mode)?),
+            model,
+            ..NewScaleSet::new(field::parse_name(&self.name)?, capacity)
+        })
+    }
+
+    fn choice<T>(&self, parse: fn(&str) -> Option<T>, word: &str) -> Result<T, String> {
+        parse(word).ok_or_else(|| format!("Unknown value '{word}'. Select one from the list."))
     }
 }
 

@@ -3,19 +3,18 @@
 
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_core::{Group, GroupKind, Guid, Machine};
+use forewarn_api::{Action, Actions, ApiError, GroupTarget, MachineTarget};
+use forewarn_api_types::{ActionOptions, DeleteInstances, MachineChange, SomeInstances, Upgrade};
+use forewarn_core::{Group, GroupKind, Guid, Machine, Rejection};
 use forewarn_wire::guid;
-use serde_json::json;
 
 use super::action::Tone;
 use super::confirm::Confirmation;
 use super::preview::{MachineAction, Preview};
-use super::request::ApiRequest;
+use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{address, frame, html, plan, scale_set, words};
-use forewarn_access::Role;
-use forewarn_api::CallError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BulkAction {
@@ -47,13 +46,12 @@ struct SelectionForm<'a> {
 
 /// The buttons above the list of machines.
 pub fn render_buttons(scene: &Scene, group: &Group, here: &str) -> String {
-    let is_offered = |action: &BulkAction| {
-        scene.visitor.has_role(action.needs()) && (!action.needs_scale_set() || is_scale_set(group))
-    };
+    let is_offered =
+        |action: &BulkAction| scene.visitor.may(action.needs()) && (!action.needs_scale_set() || is_scale_set(group));
     let button =
         |action: BulkAction| (action.name(), action.label(), if action.tone() == Tone::Danger { "danger" } else { "" });
     let mut buttons: Vec<_> = BULK_ACTIONS.into_iter().filter(is_offered).map(button).collect();
-    if scene.visitor.has_role(Role::Operator) {
+    if scene.visitor.may(Action::StartMaintenance) {
         buttons.insert(2, ("plan", "Plan maintenance", ""));
     }
     if buttons.is_empty() {
@@ -63,34 +61,32 @@ pub fn render_buttons(scene: &Scene, group: &Group, here: &str) -> String {
 }
 
 /// Shows the confirmation page, or performs the action if it was confirmed.
-pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response, CallError> {
+pub async fn perform(scene: &Scene, form: &Form, back: &str) -> Result<Response, Refusal> {
     let group = address::find_group(scene.region(), back);
-    let group = group.ok_or_else(|| CallError::form("This group no longer exists."))?;
+    let group = group.ok_or_else(|| Refusal::form("This group no longer exists."))?;
     let machines = selected_machines(scene, form)?;
     if form.text("act") == "plan" {
         let names: Vec<String> = machines.iter().map(|machine| plan::target_name(scene.region(), machine)).collect();
         return Ok(Redirect::to(&plan::address_with("machine", &names.join(","))).into_response());
     }
     let action = BULK_ACTIONS.into_iter().find(|action| action.name() == form.text("act"));
-    let action = action.ok_or_else(|| CallError::form("Unknown action. Reload the page and try again."))?;
+    let action = action.ok_or_else(|| Refusal::form("Unknown action. Reload the page and try again."))?;
     if !form.is_checked("confirmed") {
         let confirmation = action.confirm(scene, group, &machines, form, back);
         return Ok(frame::render(scene, back, &confirmation.render(), "").into_response());
     }
-    for (name, request) in action.requests(group, &machines) {
-        let done = request.send(&scene.portal, &form.visitor).await;
-        done.map_err(|refused| CallError { message: format!("{name}: {}", refused.message), ..refused })?;
-    }
+    let actions = scene.portal.actions(form.visitor.principal());
+    action.perform(&actions, group, &machines).await?;
     Ok(Redirect::to(back).into_response())
 }
 
 /// The selected machines that still exist.
-fn selected_machines<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, CallError> {
+fn selected_machines<'s>(scene: &'s Scene, form: &Form) -> Result<Vec<&'s Machine>, Refusal> {
     let region = scene.region();
     let ids = form.all("machine").into_iter().filter_map(guid::parse);
     let machines = ids.filter_map(|id| region.machine(region.machine_by_vm_id(Guid(id))?)).map(|machine| &**machine);
     match machines.collect::<Vec<_>>() {
-        machines if machines.is_empty() => Err(CallError::form("Select at least one machine.")),
+        machines if machines.is_empty() => Err(Refusal::form("Select at least one machine.")),
         machines => Ok(machines),
     }
 }
@@ -133,10 +129,13 @@ impl BulkAction {
         }
     }
 
-    fn needs(self) -> Role {
+    fn needs(self) -> Action {
         match self {
-            BulkAction::Restart | BulkAction::Redeploy => Role::Operator,
-            BulkAction::Delete | BulkAction::Upgrade | BulkAction::Protect | BulkAction::Unprotect => Role::Owner,
+            BulkAction::Restart => Action::RestartMachine,
+            BulkAction::Redeploy => Action::RedeployMachine,
+            BulkAction::Delete => Action::DeleteMachine,
+            BulkAction::Upgrade => Action::UpgradeInstances,
+            BulkAction::Protect | BulkAction::Unprotect => Action::ChangeMachine,
         }
     }
 
@@ -212,29 +211,51 @@ impl BulkAction {
         }
     }
 
-    /// The API requests, each with the name to show if it is refused.
-    fn requests(self, group: &Group, machines: &[&Machine]) -> Vec<(String, ApiRequest)> {
-        let ids: Vec<String> = machines.iter().map(|machine| machine.vm_id.to_string()).collect();
-        let set = format!("/scale-sets/{}", address::encode_segment(&address::group_target(group)));
-        let all = |request: ApiRequest| vec![(group.name.to_string(), request)];
-        let each = |request: &dyn Fn(String) -> ApiRequest| {
-            let paths = ids.iter().map(|id| request(format!("/machines/{id}")));
-            machines.iter().map(|machine| machine.name.to_string()).zip(paths).collect()
-        };
+    /// Performs the action: on instances of a scale set together, on other machines one by one.
+    async fn perform(self, actions: &Actions, group: &Group, machines: &[&Machine]) -> Result<(), Refusal> {
+        let set = GroupTarget::Id(group.id);
+        let instances: Vec<String> = machines.iter().map(|machine| machine.vm_id.to_string()).collect();
+        let of_set = |error: ApiError| Refusal::from(error).about(&group.name);
         match self {
-            BulkAction::Restart | BulkAction::Redeploy if is_scale_set(group) => {
-                all(ApiRequest::post(format!("{set}/{}", self.name()), json!({ "instances": ids })))
+            BulkAction::Restart if is_scale_set(group) => {
+                let some = SomeInstances { instances, event_id: None };
+                actions.restart_instances(&set, some).await.map(drop).map_err(of_set)
             }
-            BulkAction::Restart | BulkAction::Redeploy => {
-                each(&|path| ApiRequest::post(format!("{path}/{}", self.name()), json!({})))
+            BulkAction::Redeploy if is_scale_set(group) => {
+                let some = SomeInstances { instances, event_id: None };
+                actions.redeploy_instances(&set, some).await.map(drop).map_err(of_set)
             }
             BulkAction::Delete if is_scale_set(group) => {
-                all(ApiRequest::post(format!("{set}/delete-instances"), json!({ "instances": ids })))
+                let these = DeleteInstances { instances, event_id: None };
+                actions.delete_instances(&set, these).await.map(drop).map_err(of_set)
             }
-            BulkAction::Delete => each(&|path| ApiRequest::delete(path)),
-            BulkAction::Upgrade => all(ApiRequest::post(format!("{set}/upgrade"), json!({ "instances": ids }))),
-            BulkAction::Protect => each(&|path| ApiRequest::patch(path, json!({ "protected": true }))),
-            BulkAction::Unprotect => each(&|path| ApiRequest::patch(path, json!({ "protected": false }))),
+            BulkAction::Upgrade => {
+                actions.upgrade_instances(&set, Upgrade { instances }).await.map(drop).map_err(of_set)
+            }
+            BulkAction::Restart
+            | BulkAction::Redeploy
+            | BulkAction::Delete
+            | BulkAction::Protect
+            | BulkAction::Unprotect => {
+                for machine in machines {
+                    let done = self.perform_on_machine(actions, machine).await;
+                    done.map_err(|error| Refusal::from(error).about(&machine.name))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn perform_on_machine(self, actions: &Actions, machine: &Machine) -> Result<(), ApiError> {
+        let (target, default) = (MachineTarget::Id(machine.id), ActionOptions::default());
+        let protect = |protected| MachineChange { protected: Some(protected), ..MachineChange::default() };
+        match self {
+            BulkAction::Restart => actions.restart_machine(&target, default).await.map(drop),
+            BulkAction::Redeploy => actions.redeploy_machine(&target, default).await.map(drop),
+            BulkAction::Delete => actions.delete_machine(&target, default).await.map(drop),
+            BulkAction::Protect => actions.change_machine(&target, protect(true)).await.map(drop),
+            BulkAction::Unprotect => actions.change_machine(&target, protect(false)).await.map(drop),
+            BulkAction::Upgrade => Err(Rejection::NotAMember(machine.name.clone()).into()),
         }
     }
 }

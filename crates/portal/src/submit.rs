@@ -1,27 +1,27 @@
-//! Handlers for forms that return to the page that they were sent from. Each button is one request of the native API. If it
-//! is refused, the page is shown again with the API's message above it.
+//! Handlers for forms that return to the page that they were sent from. Each button is one action. If it is refused, the page
+//! is shown again with the message above it.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
+use forewarn_api::{Actions, GroupTarget, GroupType, MachineTarget, PlainGroup};
+use forewarn_api::{next_deadline, parse_event_id, parse_operation_id};
+use forewarn_api_types::{
+    ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewRun, Nullable, Operation, OperationPhase,
+    Policy, PolicyChange, PowerState, ScaleSetChange, Upgrade,
+};
 use http::StatusCode;
-use serde_json::{Value, json};
 
 use super::html::RenderMode;
-use super::request::{ApiRequest, landing_page};
+use super::refusal::Refusal;
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, address, frame, group, page, scale_set, selection, test_kit};
-use forewarn_api::{CallError, next_deadline};
 
 /// Handles the buttons of all pages.
 pub async fn submit_action(State(portal): State<Portal>, form: Form) -> Response {
     let back = address::check_own(form.text("back"));
-    let done = match action_request(&portal, &form) {
-        Ok(request) => request.send(&portal, &form.visitor).await,
-        Err(message) => Err(CallError::form(message)),
-    };
-    match done {
-        Ok(answer) => Redirect::to(&page_after(form.text("act"), &answer, &back)).into_response(),
+    match perform(&portal, &form, &back).await {
+        Ok(next) => Redirect::to(&next).into_response(),
         Err(refused) => page::render_at(&portal, &form.visitor, &back, Some(&refused)).await,
     }
 }
@@ -41,7 +41,7 @@ pub async fn submit_scale_set(State(portal): State<Portal>, form: Form) -> Respo
     let back = address::check_own(form.text("back"));
     let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);
     let Some((group, set)) = scale_set::find(scene.region(), &back) else {
-        let refused = CallError::form("This scale set no longer exists.");
+        let refused = Refusal::form("This scale set no longer exists.");
         return page::render_at(&portal, &form.visitor, &back, Some(&refused)).await;
     };
     let fields = match scale_set::change(&scene, group, set, &form, &back).await {
@@ -54,67 +54,116 @@ pub async fn submit_scale_set(State(portal): State<Portal>, form: Form) -> Respo
     }
 }
 
-/// The page to show after an action: the new event of an action on one machine, otherwise the page with the button, unless
-/// that is gone.
-fn page_after(act: &str, answer: &Value, back: &str) -> String {
+/// The page to show after an operation was accepted: its event if there is one, otherwise `back`.
+pub fn landing_page(operation: &Operation, back: &str) -> String {
+    match operation.events.first() {
+        Some(event) => format!("/events/{}", event.id),
+        None => back.to_owned(),
+    }
+}
+
+/// Performs the action of a button. Returns the page to show next: the new event of an action on one machine, otherwise the
+/// page with the button, unless that is gone.
+async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<String, Refusal> {
+    let actions = portal.actions(form.visitor.principal());
+    let (act, target) = (form.text("act"), form.text("target"));
+    if let Some(operation) = start_on_machine(&actions, act, target).await? {
+        return Ok(landing_page(&operation, back));
+    }
     match act {
-        "restart" | "redeploy" | "perform-maintenance" | "evict" | "delete-machine" | "fail" | "lose" => {
-            landing_page(answer, back)
+        "start" => actions.set_power(&MachineTarget::named(target), PowerState::Running).await.map(drop)?,
+        "stop" => actions.set_power(&MachineTarget::named(target), PowerState::Stopped).await.map(drop)?,
+        "deallocate" => actions.set_power(&MachineTarget::named(target), PowerState::Deallocated).await.map(drop)?,
+        "machine-policy" => {
+            let change = MachineChange { policy: Nullable::Value(read_policy(form)), ..MachineChange::default() };
+            actions.change_machine(&MachineTarget::named(target), change).await.map(drop)?;
         }
-        "run" | "stop-run" => test_kit::address_of("runs"),
-        "clear-fault" => test_kit::address_of("faults"),
-        "advance-next" => test_kit::address_of("panel-clock-panel"),
-        "delete-group" if answer["state"] != "Running" => "/".into(),
-        _ => back.to_owned(),
+        "fail-host" => actions.fail_host(target, failure(FailureType::Reboot)).await.map(drop)?,
+        "lose-host" => actions.fail_host(target, failure(FailureType::Redeploy)).await.map(drop)?,
+        "remove-host" => actions.remove_host(target).await?,
+        "approve" => actions.approve_event(parse_event_id(target)?).await.map(drop)?,
+        "cancel" => actions.cancel_event(parse_event_id(target)?).await.map(drop)?,
+        "cancel-operation" => actions.cancel_operation(parse_operation_id(target)?).await.map(drop)?,
+        "delete-group" => return delete_group(&actions, form, back).await,
+        "policy" => change_policy(&actions, form).await?,
+        "upgrade" => actions.upgrade_instances(&GroupTarget::named(target), Upgrade::default()).await.map(drop)?,
+        "run" => {
+            actions.run_scenario(NewRun { scenario: Some(target.to_owned()), ..NewRun::default() }).await?;
+            return Ok(test_kit::address_of("runs"));
+        }
+        "stop-run" => {
+            actions.stop_run(target)?;
+            return Ok(test_kit::address_of("runs"));
+        }
+        "clear-fault" => {
+            actions.clear_fault(target).await?;
+            return Ok(test_kit::address_of("faults"));
+        }
+        "advance-next" => {
+            actions.advance_clock(time_to_next_deadline(portal)?).await?;
+            return Ok(test_kit::address_of("panel-clock-panel"));
+        }
+        other => return Err(Refusal::form(format!("Unknown action '{other}'. Reload the page and try again."))),
     }
+    Ok(back.to_owned())
 }
 
-fn action_request(portal: &Portal, form: &Form) -> Result<ApiRequest, String> {
-    let target = address::encode_segment(form.text("target"));
-    let post = |path: String, body: Value| Ok(ApiRequest::post(path, body));
-    let delete = |path: String| Ok(ApiRequest::delete(path));
-    let patch = |path: String, body: Value| Ok(ApiRequest::patch(path, body));
-    let group_path = || Ok::<_, String>(format!("/{}/{target}", address::group_collection(form.text("kind"))?));
-    match form.text("act") {
-        action @ ("restart" | "redeploy" | "perform-maintenance" | "evict" | "start" | "stop" | "deallocate") => {
-            post(format!("/machines/{target}/{action}"), json!({}))
-        }
-        "fail" => post(format!("/machines/{target}/hardware-failure"), json!({ "type": "Reboot" })),
-        "lose" => post(format!("/machines/{target}/hardware-failure"), json!({ "type": "Redeploy" })),
-        "fail-host" => post(format!("/hosts/{target}/hardware-failure"), json!({ "type": "Reboot" })),
-        "lose-host" => post(format!("/hosts/{target}/hardware-failure"), json!({ "type": "Redeploy" })),
-        "remove-host" => delete(format!("/hosts/{target}")),
-        "delete-machine" => delete(format!("/machines/{target}")),
-        action @ ("approve" | "cancel") => post(format!("/events/{target}/{action}"), json!({})),
-        "cancel-operation" => post(format!("/operations/{target}/cancel"), json!({})),
-        "delete-group" => delete(group_path()?),
-        "policy" => patch(group_path()?, json!({ "policy": policy_body(form) })),
-        "machine-policy" => patch(format!("/machines/{target}"), json!({ "policy": policy_body(form) })),
-        "upgrade" => post(format!("/scale-sets/{target}/upgrade"), json!({})),
-        "run" => post("/scenario-runs".into(), json!({ "scenario": form.text("target") })),
-        "stop-run" => delete(format!("/scenario-runs/{target}")),
-        "clear-fault" => delete(format!("/faults/{target}")),
-        "advance-next" => advance_request(portal),
-        other => Err(format!("Unknown action '{other}'. Reload the page and try again.")),
-    }
+/// Starts an operation on one machine; None if the button is another one.
+async fn start_on_machine(actions: &Actions, act: &str, target: &str) -> Result<Option<Operation>, Refusal> {
+    let (machine, default) = (MachineTarget::named(target), ActionOptions::default());
+    Ok(Some(match act {
+        "restart" => actions.restart_machine(&machine, default).await?,
+        "redeploy" => actions.redeploy_machine(&machine, default).await?,
+        "perform-maintenance" => actions.perform_maintenance(&machine, default).await?,
+        "evict" => actions.evict_machine(&machine, default).await?,
+        "fail" => actions.fail_machine(&machine, failure(FailureType::Reboot)).await?,
+        "lose" => actions.fail_machine(&machine, failure(FailureType::Redeploy)).await?,
+        "delete-machine" => actions.delete_machine(&machine, default).await?,
+        _ => return Ok(None),
+    }))
 }
 
-/// Advances the clock to the next deadline.
-fn advance_request(portal: &Portal) -> Result<ApiRequest, String> {
+fn failure(kind: FailureType) -> FailureOptions {
+    FailureOptions { kind: Some(kind), event_id: None }
+}
+
+async fn delete_group(actions: &Actions, form: &Form, back: &str) -> Result<String, Refusal> {
+    let kind = address::parse_group_type(form.text("kind")).map_err(Refusal::form)?;
+    let target = GroupTarget::named(form.text("target"));
+    let operation = actions.delete_group(kind, &target, ActionOptions::default()).await?;
+    Ok(if operation.state == OperationPhase::Running { back } else { "/" }.to_owned())
+}
+
+async fn change_policy(actions: &Actions, form: &Form) -> Result<(), Refusal> {
+    let target = GroupTarget::named(form.text("target"));
+    let policy = Some(read_policy(form));
+    let plain = match address::parse_group_type(form.text("kind")).map_err(Refusal::form)? {
+        GroupType::ScaleSet => {
+            actions.change_scale_set(&target, ScaleSetChange { policy, ..ScaleSetChange::default() }).await?;
+            return Ok(());
+        }
+        GroupType::AvailabilitySet => PlainGroup::AvailabilitySet,
+        GroupType::CloudService => PlainGroup::CloudService,
+    };
+    actions.change_group(plain, &target, PolicyChange { policy }).await?;
+    Ok(())
+}
+
+/// The time until the next deadline.
+fn time_to_next_deadline(portal: &Portal) -> Result<AdvanceBy, Refusal> {
     let engine = portal.engine();
     let (now, snapshot) = (engine.now(), engine.snapshot());
     let next = next_deadline(&snapshot.region, engine.next_report());
-    let (next, _) = next.ok_or("There is no deadline to advance to.")?;
+    let (next, _) = next.ok_or_else(|| Refusal::form("There is no deadline to advance to."))?;
     // Deadlines can be between two seconds.
-    let seconds = next.since(now).as_millis().div_ceil(1000) as u64;
-    Ok(ApiRequest::post("/clock/advance", json!({ "seconds": seconds })))
+    Ok(AdvanceBy { seconds: next.since(now).as_millis().div_ceil(1000) as u64 })
 }
 
 /// Browsers do not send checkboxes that are not checked.
-fn policy_body(form: &Form) -> Value {
-    json!({
-        "approveUserReboot": form.is_checked("reboot"),
-        "approveUserRedeploy": form.is_checked("redeploy"),
-        "approveAllInstancesDown": form.is_checked("down"),
-    })
+fn read_policy(form: &Form) -> Policy {
+    Policy {
+        approve_user_reboot: form.is_checked("reboot"),
+        approve_user_redeploy: form.is_checked("redeploy"),
+        approve_all_instances_down: form.is_checked("down"),
+    }
 }

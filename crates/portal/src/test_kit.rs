@@ -13,9 +13,8 @@ use super::panel::{PageContent, Panel};
 use super::scene::Scene;
 use super::visitor::Form;
 use super::{Portal, frame, html, words};
-use forewarn_access::Role;
-use forewarn_api::next_deadline;
 use forewarn_api::scenario::{Progress, RunState, SHIPPED, Scenario, StepState, StepStatus};
+use forewarn_api::{Action, next_deadline};
 use forewarn_api_types::span::span_text;
 use forewarn_engine::clock::Kind;
 use forewarn_metadata::faults::{Fault, Kind as FaultKind, Method, Path};
@@ -88,7 +87,7 @@ struct FaultRow<'a> {
 pub fn render(scene: &Scene, fields: &TestKitFields) -> PageContent {
     let fields = &fields.or_last(scene.portal.shared.last_scenario(&scene.visitor.cookie));
     let csrf = scene.visitor.session.csrf.as_str();
-    let allowed = scene.visitor.has_role(Role::Owner);
+    let allowed = scene.visitor.may(Action::AddFault);
     let newest = scene.portal.list_runs().last().map(|run| run.id);
     let runs = scene.portal.list_runs().into_iter().rev().map(|run| render_run(run, newest, csrf, allowed)).collect();
     let scenarios = SHIPPED.iter().filter_map(|one| {
@@ -99,7 +98,7 @@ pub fn render(scene: &Scene, fields: &TestKitFields) -> PageContent {
     let faults = scene.portal.faults().list();
     let faults = faults.iter().map(|fault| render_fault(fault, csrf, allowed)).collect();
     let form = |html: String| {
-        if allowed { html } else { format!("<p class=\"quiet\">{}</p>", words::role_needed(Role::Owner)) }
+        if allowed { html } else { format!("<p class=\"quiet\">{}</p>", words::role_needed(Action::AddFault.role())) }
     };
     let panels = vec![
         render_clock(scene, fields, csrf, allowed),
@@ -122,16 +121,16 @@ pub fn address_of(part: &str) -> String {
 pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
     let mut fields = TestKitFields::from_form(&form);
     if let Some(request) = fields.build_request(form.text("form")) {
-        match request.send(&portal, &form.visitor).await {
-            Ok(_) if form.text("form") == "scenario" => {
+        match request.perform(&portal.actions(form.visitor.principal())).await {
+            Ok(()) if form.text("form") == "scenario" => {
                 portal.shared.set_last_scenario(&form.visitor.cookie, fields.last_scenario());
                 return Redirect::to(&address_of("runs")).into_response();
             }
-            Ok(_) if form.text("form") == "advance" => {
+            Ok(()) if form.text("form") == "advance" => {
                 return Redirect::to(&address_of("panel-clock-panel")).into_response();
             }
-            Ok(_) => return Redirect::to(&address_of("faults")).into_response(),
-            Err(refused) => fields.add_refusal(form.text("form"), &refused),
+            Ok(()) => return Redirect::to(&address_of("faults")).into_response(),
+            Err(error) => fields.add_refusal(form.text("form"), &error.into()),
         }
     }
     let scene = Scene::now(&portal, &form.visitor, RenderMode::Page);

@@ -10,9 +10,9 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 
 use super::{Portal, sign_in_page};
-use forewarn_access::{Principal, Role};
+use forewarn_access::Principal;
 use forewarn_access::{SESSION_SECS, Session};
-use forewarn_api::Via;
+use forewarn_api::{Action, Via};
 
 /// Longest time for a form to arrive, so that slow clients do not hold connections.
 const FORM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,8 +35,9 @@ impl Visitor {
         self.session.holder.principal.clone()
     }
 
-    pub fn has_role(&self, role: Role) -> bool {
-        self.session.holder.principal.role >= role
+    /// Whether the visitor has the role that an action requires.
+    pub fn may(&self, action: Action) -> bool {
+        self.session.holder.principal.role >= action.role()
     }
 }
 

@@ -13,7 +13,7 @@ use forewarn_wire::guid;
 use super::address;
 use super::html::RenderMode;
 use forewarn_access::Role;
-use forewarn_api::When;
+use forewarn_api_types::Time;
 use forewarn_api_types::span::span_text;
 
 pub fn escape_html(text: impl Display) -> String {
@@ -26,7 +26,7 @@ pub fn paragraph(text: &str) -> String {
 
 /// A time. The script shows it in the reader's time zone, with UTC on hover.
 pub fn time(at: Timestamp) -> String {
-    let iso = When(Timestamp::from_secs(at.as_secs())).to_string();
+    let iso = Time(at.as_secs() * 1000).to_string();
     let plain = iso.trim_end_matches('Z').replace('T', " ");
     format!(r#"<time datetime="{iso}" data-ms="{}">{plain} UTC</time>"#, at.0)
 }
@@ -38,7 +38,7 @@ pub fn time_ahead(at: Timestamp, ahead: Duration, mode: RenderMode) -> String {
         RenderMode::Update => String::new(),
     };
     let iso = match mode {
-        RenderMode::Page => format!(r#" datetime="{}""#, When(Timestamp::from_secs(at.as_secs()))),
+        RenderMode::Page => format!(r#" datetime="{}""#, Time(at.as_secs() * 1000)),
         RenderMode::Update => String::new(),
     };
     format!(r#"<time{iso} data-ahead="{}">{absolute}</time>"#, ahead.as_millis())
@@ -46,7 +46,7 @@ pub fn time_ahead(at: Timestamp, ahead: Duration, mode: RenderMode) -> String {
 
 /// A time as plain text.
 pub fn utc(at: Timestamp) -> String {
-    let iso = When(Timestamp::from_secs(at.as_secs())).to_string();
+    let iso = Time(at.as_secs() * 1000).to_string();
     format!("{} UTC", iso.trim_end_matches('Z').replace('T', " "))
 }
 

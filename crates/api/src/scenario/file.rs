@@ -6,20 +6,14 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::Value;
-use toml::Spanned;
-
-use super::step::{EventState, Expectation, MachineAction, MachineState, PowerAction, Step, StepAction, rename_in};
-use crate::faults::NewFault;
-use crate::groups::NewGroup;
-use crate::machines::NewMachine;
-use crate::maintenance::NewMaintenance;
-use crate::scale_sets::NewScaleSet;
-use crate::text::ResourceName;
 use forewarn_api_types::nearest::hint;
 use forewarn_api_types::plain::{Written, plainly};
 use forewarn_api_types::span::span;
+use forewarn_api_types::{NewFault, NewGroup, NewMachine, NewMaintenance, NewScaleSet, ResourceName};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::step::{EventState, Expectation, MachineAction, MachineState, PowerAction, Step, StepAction};
 
 /// Maximum size of a file. The largest built-in one has 2 KB.
 pub const FILE_BYTES_MAX: usize = 256 * 1024;
@@ -42,21 +36,39 @@ pub struct Scenario {
     pub steps: Vec<Step>,
 }
 
-/// A resource to create: its type, its name, and the body of the request.
+/// A resource to create.
 #[derive(Clone, Debug)]
-pub(super) struct FleetResource {
-    pub kind: ResourceKind,
-    pub name: String,
-    pub body: Value,
+pub(super) enum FleetResource {
+    Host(ResourceName),
+    AvailabilitySet(NewGroup),
+    CloudService(NewGroup),
+    ScaleSet(NewScaleSet),
+    Machine(Box<NewMachine>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResourceKind {
-    Host,
-    AvailabilitySet,
-    CloudService,
-    ScaleSet,
-    Machine,
+impl FleetResource {
+    pub fn name(&self) -> &str {
+        match self {
+            FleetResource::Host(name) => &name.0,
+            FleetResource::AvailabilitySet(new) | FleetResource::CloudService(new) => &new.name.0,
+            FleetResource::ScaleSet(new) => &new.name.0,
+            FleetResource::Machine(new) => &new.name.0,
+        }
+    }
+
+    /// Applies `rename` to machine names.
+    fn rename(&mut self, rename: &impl Fn(&mut String)) {
+        match self {
+            FleetResource::Machine(new) => {
+                rename(&mut new.name.0);
+                new.details.computer_name.iter_mut().for_each(|name| rename(&mut name.0));
+            }
+            FleetResource::Host(_)
+            | FleetResource::AvailabilitySet(_)
+            | FleetResource::CloudService(_)
+            | FleetResource::ScaleSet(_) => {}
+        }
+    }
 }
 
 /// An error in a file.
@@ -81,16 +93,15 @@ impl Scenario {
         if text.len() > FILE_BYTES_MAX {
             return Err(source.problem(&(0..0), format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         }
-        let typed: File = toml::from_str(text).map_err(|error| source.toml_problem(&error))?;
-        let raw: Value = toml::from_str(text).map_err(|error| source.toml_problem(&error))?;
-        let mut interpreter = Interpreter { source, raw: &raw, labels: BTreeSet::new() };
-        let fleet = interpreter.fleet(&typed)?;
+        let mut typed: File = toml::from_str(text).map_err(|error| source.toml_problem(&error))?;
+        let mut interpreter = Interpreter { source, labels: BTreeSet::new() };
+        let fleet = typed.fleet();
+        interpreter.check_subject(typed.subject.as_deref(), &fleet)?;
         if typed.step.len() > STEPS_MAX {
             let message = format!("there are {} steps, but at most {STEPS_MAX} are allowed", typed.step.len());
             return Err(interpreter.source.problem(&(0..0), message));
         }
-        let steps = typed.step.into_iter().enumerate();
-        let steps = steps.map(|(number, step)| interpreter.step(number, step)).collect::<Result<_, _>>()?;
+        let steps = typed.step.into_iter().map(|step| interpreter.step(step)).collect::<Result<_, _>>()?;
         Ok(Scenario {
             title: typed.title,
             about: typed.about.unwrap_or_default(),
@@ -117,16 +128,13 @@ impl Scenario {
                 *name = other.to_string();
             }
         };
-        for resource in &mut self.fleet {
-            rename(&mut resource.name);
-            rename_in(&mut resource.body, &rename);
-        }
+        self.fleet.iter_mut().for_each(|resource| resource.rename(&rename));
         self.steps.iter_mut().for_each(|step| step.action.rename(&rename));
         Ok(self)
     }
 }
 
-/// The file as typed. Bodies are checked against the API's types and then sent unchanged.
+/// The file as typed. Resources are those of the API.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct File {
@@ -150,8 +158,18 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HostTable {
-    #[serde(rename = "name")]
-    _name: ResourceName,
+    name: ResourceName,
+}
+
+impl File {
+    fn fleet(&mut self) -> Vec<FleetResource> {
+        let hosts = self.host.drain(..).map(|host| FleetResource::Host(host.name));
+        let sets = self.availability_set.drain(..).map(FleetResource::AvailabilitySet);
+        let services = self.cloud_service.drain(..).map(FleetResource::CloudService);
+        let scale_sets = self.scale_set.drain(..).map(FleetResource::ScaleSet);
+        let machines = self.machine.drain(..).map(|machine| FleetResource::Machine(Box::new(machine)));
+        hosts.chain(sets).chain(services).chain(scale_sets).chain(machines).collect()
+    }
 }
 
 type Text = Option<Spanned<String>>;
@@ -195,44 +213,29 @@ const ACTION_KEYS: &str = "restart, redeploy, performMaintenance, evict, fail, d
 /// Interprets the typed file.
 struct Interpreter<'a> {
     source: Source<'a>,
-    raw: &'a Value,
     /// Labels that earlier steps have defined.
     labels: BTreeSet<String>,
 }
 
 impl Interpreter<'_> {
-    fn fleet(&self, typed: &File) -> Result<Vec<FleetResource>, Problem> {
-        let File { title: _, about: _, subject, host, availability_set, cloud_service, scale_set, machine, step: _ } =
-            typed;
-        let mut fleet = Vec::new();
-        let mut add = |kind, key: &str, count: usize| {
-            for body in (0..count).map(|number| self.raw[key][number].clone()) {
-                let name = body["name"].as_str().unwrap_or_default().to_string();
-                fleet.push(FleetResource { kind, name, body });
-            }
-        };
-        add(ResourceKind::Host, "host", host.len());
-        add(ResourceKind::AvailabilitySet, "availabilitySet", availability_set.len());
-        add(ResourceKind::CloudService, "cloudService", cloud_service.len());
-        add(ResourceKind::ScaleSet, "scaleSet", scale_set.len());
-        add(ResourceKind::Machine, "machine", machine.len());
-        let is_named = |name: &str| fleet.iter().any(|resource| resource.name.eq_ignore_ascii_case(name));
+    fn check_subject(&self, subject: Option<&str>, fleet: &[FleetResource]) -> Result<(), Problem> {
+        let is_named = |name: &str| fleet.iter().any(|resource| resource.name().eq_ignore_ascii_case(name));
         match subject {
-            Some(subject) if !is_named(subject) && !is_instance_of(subject, &fleet) => Err(self.source.problem(
+            Some(subject) if !is_named(subject) && !is_instance_of(subject, fleet) => Err(self.source.problem(
                 &self.source.find("subject"),
                 format!(
                     "the subject '{subject}' is not a machine of the file.{}",
-                    hint(subject, fleet.iter().map(|resource| resource.name.as_str()))
+                    hint(subject, fleet.iter().map(FleetResource::name))
                 ),
             )),
-            Some(_) | None => Ok(fleet),
+            Some(_) | None => Ok(()),
         }
     }
 
-    fn step(&mut self, number: usize, step: Spanned<StepTable>) -> Result<Step, Problem> {
+    fn step(&mut self, step: Spanned<StepTable>) -> Result<Step, Problem> {
         let span = step.span();
         let mut table = step.into_inner();
-        let mut found = self.actions(number, &mut table, &span)?;
+        let mut found = self.actions(&mut table, &span)?;
         let action = match (found.pop(), found.is_empty()) {
             (Some(action), true) => action,
             (Some(_), false) => {
@@ -256,7 +259,7 @@ impl Interpreter<'_> {
     }
 
     /// The actions of a step; a valid step has exactly one.
-    fn actions(&self, number: usize, table: &mut StepTable, span: &Range<usize>) -> Result<Vec<StepAction>, Problem> {
+    fn actions(&self, table: &mut StepTable, span: &Range<usize>) -> Result<Vec<StepAction>, Problem> {
         let mut found = Vec::new();
         let actions = [
             (table.restart.take(), MachineAction::Restart),
@@ -279,9 +282,8 @@ impl Interpreter<'_> {
             machine.map(|machine| StepAction::Power { action, machine: machine.into_inner() })
         });
         found.extend(power_actions);
-        let raw = &self.raw["step"][number];
-        found.extend(table.maintain.take().map(|_| StepAction::Maintain(raw["maintain"].clone())));
-        found.extend(table.fault.take().map(|_| StepAction::Fault(raw["fault"].clone())));
+        found.extend(table.maintain.take().map(|new| StepAction::Maintain(Box::new(new))));
+        found.extend(table.fault.take().map(|new| StepAction::Fault(Box::new(new))));
         found.extend(table.clear_faults.take().map(|_| StepAction::ClearFaults));
         found.extend(table.upgrade.take().map(|set| StepAction::Upgrade { set: set.into_inner() }));
         found.extend(table.poll.take().map(|machine| StepAction::Poll { machine: machine.into_inner() }));
@@ -400,7 +402,9 @@ fn starts_operation(action: &StepAction) -> bool {
 /// Whether a machine is an instance of a scale set in the fleet; instances are named after their set.
 fn is_instance_of(name: &str, fleet: &[FleetResource]) -> bool {
     let set = name.rsplit_once('_').map(|(set, _)| set);
-    set.is_some_and(|set| fleet.iter().any(|resource| resource.kind == ResourceKind::ScaleSet && resource.name == set))
+    let is_set =
+        |resource: &FleetResource| matches!(resource, FleetResource::ScaleSet(new) if Some(new.name.0.as_str()) == set);
+    fleet.iter().any(is_set)
 }
 
 fn list_choices(words: &[&str]) -> String {

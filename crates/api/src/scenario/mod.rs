@@ -9,7 +9,7 @@
 //!   shipped  the built-in scenarios
 //! ```
 //!
-//! A run uses the management API like any client, so the same rules and roles apply. The actions of guests (requesting the
+//! A run calls the actions of the management API as the principal that started it, so the same rules and roles apply. The actions of guests (requesting the
 //! document, approving) are submitted to the engine, as the metadata endpoint does.
 
 mod file;
@@ -21,5 +21,5 @@ mod verdict;
 
 pub use file::{Problem, Scenario};
 pub use run::HandlerMode;
-pub use runs::{BeginError, Progress, RunContext, RunState, Runs, StepState, StepStatus};
+pub use runs::{BeginError, Progress, RunState, Runs, StepState, StepStatus};
 pub use shipped::{SHIPPED, Shipped, find_shipped};

@@ -1,30 +1,26 @@
 //! Runs one scenario step by step until it ends, an expectation fails, or it is stopped.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forewarn_core::{Approver, Command, EventId, Found, Guid, MachineId, Name, OperationId, Region, Within};
-use http::Method;
-use serde_json::{Value, json};
+use forewarn_api_types::nearest::hint;
+use forewarn_api_types::span::span_text;
+use forewarn_api_types::{ActionOptions, FailureOptions, MaintenanceTarget, Operation, ScaleSetChange, Upgrade};
+use forewarn_core::{Approver, Command, EventId, Found, Guid, MachineId, OperationId, Region, Within};
+use forewarn_engine::{Advance, clock};
 
-use super::file::{FleetResource, ResourceKind, Scenario};
+use super::file::{FleetResource, Scenario};
 use super::runs::Reporter;
 use super::step::{EventState, Expectation, MachineAction, MachineState, Step, StepAction};
 use super::verdict::{self, Verdict};
-use crate::in_process::{CallError, InProcessClient};
-use forewarn_api_types::nearest::hint;
-use forewarn_api_types::span::span_text;
-use forewarn_engine::clock;
-use forewarn_engine::{Advance, Engine};
-use forewarn_metadata::EndpointState;
+use crate::Actions;
+use crate::actions::PlainGroup;
+use crate::error::ApiError;
+use crate::names::{GroupTarget, MachineTarget};
 
 pub(super) struct Run {
-    pub engine: Engine,
-    pub endpoint: Arc<EndpointState>,
-    pub client: InProcessClient,
-    /// The principal that started the run.
-    pub by: Name,
+    /// The server, as the principal that started the run.
+    pub actions: Actions,
     pub scenario: Scenario,
     pub handler: HandlerMode,
     pub operations: HashMap<String, OperationId>,
@@ -46,13 +42,13 @@ type Failure = String;
 impl Run {
     /// Checks that all machines of the scenario exist or will be created.
     pub fn check(&self) -> Result<(), Failure> {
-        let snapshot = self.engine.snapshot();
+        let snapshot = self.actions.engine().snapshot();
         let steps = self.scenario.steps.iter();
         steps.flat_map(|step| machines_in(&step.action).map(move |name| (step, name))).try_for_each(|(step, name)| {
             if self.will_exist(&snapshot.region, name) {
                 return Ok(());
             }
-            let fleet = self.scenario.fleet.iter().map(|resource| resource.name.as_str());
+            let fleet = self.scenario.fleet.iter().map(|resource| resource.name());
             let existing = snapshot.region.machines().map(|machine| &*machine.name).take(CANDIDATES_MAX);
             let near = hint(name, fleet.chain(existing));
             Err(format!(
@@ -64,10 +60,10 @@ impl Run {
 
     fn will_exist(&self, region: &Region, name: &str) -> bool {
         let set = name.rsplit_once('_').map(|(set, _)| set);
-        let in_file = self.scenario.fleet.iter().any(|resource| match resource.kind {
-            ResourceKind::Machine => resource.name.eq_ignore_ascii_case(name),
-            ResourceKind::ScaleSet => set.is_some_and(|set| set.eq_ignore_ascii_case(&resource.name)),
-            ResourceKind::Host | ResourceKind::AvailabilitySet | ResourceKind::CloudService => false,
+        let in_file = self.scenario.fleet.iter().any(|resource| match resource {
+            FleetResource::Machine(machine) => machine.name.0.eq_ignore_ascii_case(name),
+            FleetResource::ScaleSet(new) => set.is_some_and(|set| set.eq_ignore_ascii_case(&new.name.0)),
+            FleetResource::Host(_) | FleetResource::AvailabilitySet(_) | FleetResource::CloudService(_) => false,
         });
         in_file || region.machine_by_name(name, None) != Found::Nothing
     }
@@ -79,26 +75,29 @@ impl Run {
             if result.is_err() {
                 break;
             }
-            self.report.begin(number, self.engine.now());
+            self.report.begin(number, self.actions.engine().now());
             result = self.execute_step(step).await;
             self.report.end(number, &result);
         }
-        self.report.finish(result, self.engine.now());
+        self.report.finish(result, self.actions.engine().now());
     }
 
     /// Creates the fleet. Existing resources are used as they are.
     async fn create_fleet(&self) -> Result<(), Failure> {
-        for FleetResource { kind, name, body } in &self.scenario.fleet {
-            let body = Some(body.clone());
-            let created = match kind {
-                ResourceKind::Host => self.call(Method::PUT, &format!("/hosts/{name}"), None).await,
-                ResourceKind::AvailabilitySet => self.call(Method::POST, "/availability-sets", body).await,
-                ResourceKind::CloudService => self.call(Method::POST, "/cloud-services", body).await,
-                ResourceKind::ScaleSet => self.call(Method::POST, "/scale-sets", body).await,
-                ResourceKind::Machine => self.call(Method::POST, "/machines", body).await,
+        for resource in &self.scenario.fleet {
+            let created = match resource.clone() {
+                FleetResource::Host(name) => self.actions.register_host(&name.0).await.map(drop),
+                FleetResource::AvailabilitySet(new) => {
+                    self.actions.create_group(PlainGroup::AvailabilitySet, new).await.map(drop)
+                }
+                FleetResource::CloudService(new) => {
+                    self.actions.create_group(PlainGroup::CloudService, new).await.map(drop)
+                }
+                FleetResource::ScaleSet(new) => self.actions.create_scale_set(new).await.map(drop),
+                FleetResource::Machine(new) => self.actions.register_machine(*new).await.map(drop),
             };
             match created {
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(error) if error.code == "NameTaken" => {}
                 Err(error) => return Err(error.message),
             }
@@ -107,31 +106,22 @@ impl Run {
     }
 
     async fn execute_step(&mut self, step: &Step) -> Result<(), Failure> {
-        let answer = match &step.action {
-            StepAction::Act { action: MachineAction::Delete, machine } => {
-                self.call(Method::DELETE, &format!("/machines/{}", machine), None).await
-            }
-            StepAction::Act { action, machine } => {
-                let path = format!("/machines/{}/{}", machine, action.path_segment());
-                self.call(Method::POST, &path, None).await
-            }
-            StepAction::Maintain(body) => self.call(Method::POST, "/maintenance", Some(body.clone())).await,
+        let started = match &step.action {
+            StepAction::Act { action, machine } => self.act(*action, machine).await.map(Some),
+            StepAction::Maintain(new) => self.actions.start_maintenance((**new).clone()).await.map(Some),
             StepAction::Scale { set, capacity } => {
-                let path = format!("/scale-sets/{set}");
-                let changed = self.call(Method::PATCH, &path, Some(json!({ "capacity": capacity }))).await;
-                changed.map(|mut changed| changed["operation"].take())
+                let change = ScaleSetChange { capacity: Some(*capacity), ..ScaleSetChange::default() };
+                self.actions.change_scale_set(&GroupTarget::named(set), change).await.map(|changed| changed.operation)
             }
-            StepAction::Upgrade { set } => self.call(Method::POST, &format!("/scale-sets/{set}/upgrade"), None).await,
+            StepAction::Upgrade { set } => {
+                self.actions.upgrade_instances(&GroupTarget::named(set), Upgrade::default()).await.map(|_| None)
+            }
             StepAction::Power { action, machine } => {
-                let path = format!("/machines/{}/{}", machine, action.path_segment());
-                self.call(Method::POST, &path, None).await
+                self.actions.set_power(&MachineTarget::named(machine), action.state()).await.map(|_| None)
             }
-            StepAction::Cancel { of } => {
-                let operation = self.operation(of)?;
-                self.call(Method::POST, &format!("/operations/{operation}/cancel"), None).await
-            }
-            StepAction::Fault(body) => self.call(Method::POST, "/faults", Some(body.clone())).await,
-            StepAction::ClearFaults => self.call(Method::DELETE, "/faults", None).await,
+            StepAction::Cancel { of } => self.actions.cancel_operation(self.operation(of)?).await.map(Some),
+            StepAction::Fault(new) => self.actions.add_fault((**new).clone()).await.map(|_| None),
+            StepAction::ClearFaults => self.actions.clear_faults(None).await.map(|_| None),
             StepAction::Approve { of, by, machine } => {
                 return self.approve(of, by.as_deref(), machine.as_deref()).await;
             }
@@ -140,13 +130,24 @@ impl Run {
             StepAction::Wait { span, until: Some(expectation) } => return self.wait_until(*span, expectation).await,
             StepAction::Expect { expectation, within } => return self.expect(expectation, *within).await,
         };
-        let answer = answer.map_err(|error| error.message)?;
+        let started = started.map_err(|error| error.message)?;
         if let Some(label) = &step.label {
-            let id = answer["id"].as_str().and_then(forewarn_wire::guid::parse).map(Guid);
-            let id = id.ok_or("no operation was started, because there was nothing to do")?;
-            self.operations.insert(label.clone(), id);
+            let operation = started.ok_or("no operation was started, because there was nothing to do")?;
+            self.operations.insert(label.clone(), Guid(operation.id.0));
         }
         Ok(())
+    }
+
+    async fn act(&self, action: MachineAction, machine: &str) -> Result<Operation, ApiError> {
+        let (actions, target, default) = (&self.actions, MachineTarget::named(machine), ActionOptions::default());
+        match action {
+            MachineAction::Restart => actions.restart_machine(&target, default).await,
+            MachineAction::Redeploy => actions.redeploy_machine(&target, default).await,
+            MachineAction::PerformMaintenance => actions.perform_maintenance(&target, default).await,
+            MachineAction::Evict => actions.evict_machine(&target, default).await,
+            MachineAction::Fail => actions.fail_machine(&target, FailureOptions::default()).await,
+            MachineAction::Delete => actions.delete_machine(&target, default).await,
+        }
     }
 
     async fn approve(&self, of: &str, by: Option<&str>, machine: Option<&str>) -> Result<(), Failure> {
@@ -155,11 +156,11 @@ impl Run {
             let expectation = Expectation::Event { of: of.into(), machine, state: EventState::Approved };
             return self.expect(&expectation, HANDLER_TIMEOUT).await;
         }
-        let snapshot = self.engine.snapshot();
+        let snapshot = self.actions.engine().snapshot();
         let region = &snapshot.region;
         let events = self.live_events(region, of, machine)?;
         let (by, within) = match by {
-            None => (Approver::Management(self.by.clone()), Within::Region),
+            None => (Approver::Management(self.actions.principal_name()), Within::Region),
             Some(guest) => {
                 let id = self.machine(region, guest)?;
                 let name = region.machine(id).map(|machine| machine.name.clone()).unwrap_or_default();
@@ -188,7 +189,7 @@ impl Run {
             let expectation = Expectation::Machine { machine: machine.into(), state: MachineState::Polling };
             return self.expect(&expectation, HANDLER_TIMEOUT).await;
         }
-        let machine = self.machine(&self.engine.snapshot().region, machine)?;
+        let machine = self.machine(&self.actions.engine().snapshot().region, machine)?;
         self.submit(Command::Seen { machine }).await
     }
 
@@ -198,17 +199,17 @@ impl Run {
     }
 
     async fn submit(&self, command: Command) -> Result<(), Failure> {
-        self.engine.submit(command, None).await.map(drop).map_err(|error| error.to_string())
+        self.actions.engine().submit(command, None).await.map(drop).map_err(|error| error.to_string())
     }
 
     /// Waits on the scale of notice periods: a manual clock is advanced, a real wait is divided by the notice scale.
     async fn wait(&self, span: Duration) -> Result<(), Failure> {
-        match self.engine.clock_kind() {
+        match self.actions.engine().clock_kind() {
             clock::Kind::Manual => {
-                self.engine.advance(Advance::By(span)).await.map(drop).map_err(|error| error.to_string())
+                self.actions.engine().advance(Advance::By(span)).await.map(drop).map_err(|error| error.to_string())
             }
             clock::Kind::Real => {
-                let span = self.engine.snapshot().region.settings().scaled(span);
+                let span = self.actions.engine().snapshot().region.settings().scaled(span);
                 self.report.unless_stopped(tokio::time::sleep(span)).await
             }
         }
@@ -216,18 +217,18 @@ impl Run {
 
     /// Waits until an expectation holds, for at most `span`.
     async fn wait_until(&self, span: Duration, expectation: &Expectation) -> Result<(), Failure> {
-        match self.engine.clock_kind() {
+        match self.actions.engine().clock_kind() {
             clock::Kind::Manual => {
-                let end = self.engine.now() + span;
-                while self.engine.now() < end && !self.is_decided(expectation)? {
-                    let next = Advance::To((self.engine.now() + CLOCK_STEP).min(end));
-                    self.engine.advance(next).await.map_err(|error| error.to_string())?;
+                let end = self.actions.engine().now() + span;
+                while self.actions.engine().now() < end && !self.is_decided(expectation)? {
+                    let next = Advance::To((self.actions.engine().now() + CLOCK_STEP).min(end));
+                    self.actions.engine().advance(next).await.map_err(|error| error.to_string())?;
                 }
                 self.expect(expectation, Duration::ZERO).await
             }
             // Deadlines are rounded up to whole seconds.
             clock::Kind::Real => {
-                let scaled = self.engine.snapshot().region.settings().scaled(span);
+                let scaled = self.actions.engine().snapshot().region.settings().scaled(span);
                 self.expect(expectation, scaled + CLOCK_SLACK).await
             }
         }
@@ -239,7 +240,7 @@ impl Run {
 
     async fn expect(&self, expectation: &Expectation, within: Duration) -> Result<(), Failure> {
         let until = Instant::now() + within;
-        let mut revisions = self.engine.subscribe();
+        let mut revisions = self.actions.engine().subscribe();
         loop {
             revisions.mark_unchanged();
             match self.judge(expectation)? {
@@ -257,7 +258,7 @@ impl Run {
     }
 
     fn judge(&self, expectation: &Expectation) -> Result<Verdict, Failure> {
-        let snapshot = self.engine.snapshot();
+        let snapshot = self.actions.engine().snapshot();
         let region = &snapshot.region;
         match expectation {
             Expectation::Event { of, machine, state } => match region.operation(self.operation(of)?) {
@@ -265,7 +266,9 @@ impl Run {
                 None => Ok(Verdict::Never("the operation finished too long ago".into())),
             },
             Expectation::Machine { machine, state } => {
-                let polls = |machine: MachineId| self.endpoint.requests.log_of(machine, u64::MAX).summary.polls;
+                let polls = |machine: MachineId| {
+                    self.actions.service().endpoint().requests.log_of(machine, u64::MAX).summary.polls
+                };
                 Ok(verdict::judge_machine(region, machine, polls, *state))
             }
         }
@@ -281,10 +284,6 @@ impl Run {
             Found::Many(_) => Err(format!("more than one machine is named '{name}'")),
             Found::Nothing => Err(format!("no machine is named '{name}'")),
         }
-    }
-
-    async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, CallError> {
-        self.client.call(method, path, body).await
     }
 }
 
@@ -304,13 +303,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const CANDIDATES_MAX: usize = 10_000;
 
 /// The machines that a step refers to.
-fn machines_in(action: &StepAction) -> impl Iterator<Item = &str> {
+fn machines_in(action: &StepAction) -> Box<dyn Iterator<Item = &str> + '_> {
     let (one, other) = match action {
         StepAction::Act { machine, .. } | StepAction::Power { machine, .. } | StepAction::Poll { machine } => {
             (Some(machine.as_str()), None)
         }
-        StepAction::Maintain(body) => (body["target"]["machine"].as_str(), None),
-        StepAction::Fault(body) => (body["machine"].as_str(), None),
+        StepAction::Maintain(new) => match &new.target {
+            MaintenanceTarget::Machines(names) => return Box::new(names.iter().map(String::as_str)),
+            MaintenanceTarget::Host(_) | MaintenanceTarget::Group(_) => (None, None),
+        },
+        StepAction::Fault(new) => (new.machine.as_deref(), None),
         StepAction::Approve { by, machine, .. } => (by.as_deref(), machine.as_deref()),
         StepAction::Expect { expectation, .. } | StepAction::Wait { until: Some(expectation), .. } => {
             (expectation.machine(), None)
@@ -321,5 +323,5 @@ fn machines_in(action: &StepAction) -> impl Iterator<Item = &str> {
         | StepAction::ClearFaults
         | StepAction::Wait { until: None, .. } => (None, None),
     };
-    one.into_iter().chain(other)
+    Box::new(one.into_iter().chain(other))
 }

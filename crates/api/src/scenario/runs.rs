@@ -1,17 +1,15 @@
 //! Current and recent runs of a server. They are kept in memory and end with the server; history records their actions.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use forewarn_core::{Name, Timestamp};
+use forewarn_core::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::file::Scenario;
 use super::run::{HandlerMode, Run};
-use crate::in_process::InProcessClient;
-use forewarn_engine::Engine;
-use forewarn_metadata::EndpointState;
+use crate::Actions;
 
 /// Concurrent runs. Each is a task that mostly waits; more are probably started by a runaway loop.
 pub const RUNNING_MAX: usize = 32;
@@ -72,14 +70,6 @@ pub enum BeginError {
     NotRunnable(String),
 }
 
-/// The server that a run acts on, and its caller.
-pub struct RunContext {
-    pub engine: Engine,
-    pub endpoint: Arc<EndpointState>,
-    pub client: InProcessClient,
-    pub by: Name,
-}
-
 #[derive(Default)]
 pub struct Runs {
     table: Mutex<RunTable>,
@@ -103,7 +93,7 @@ impl Runs {
         name: String,
         scenario: Scenario,
         handler: HandlerMode,
-        RunContext { engine, endpoint, client, by }: RunContext,
+        actions: Actions,
         stop: &CancellationToken,
     ) -> Result<Prepared, BeginError> {
         let stop = stop.child_token();
@@ -112,10 +102,10 @@ impl Runs {
         if running >= RUNNING_MAX {
             return Err(BeginError::TooMany);
         }
-        let first = first_progress(table.last_id + 1, name, &scenario, engine.now());
+        let first = first_progress(table.last_id + 1, name, &scenario, actions.engine().now());
         let (progress, seen) = watch::channel(first.clone());
         let report = Reporter { progress, stop: stop.clone() };
-        let run = Run { engine, endpoint, client, by, scenario, handler, operations: HashMap::new(), report };
+        let run = Run { actions, scenario, handler, operations: HashMap::new(), report };
         run.check().map_err(BeginError::NotRunnable)?;
         table.last_id += 1;
         table.runs.insert(first.id, RunEntry { progress: seen, stop });

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use forewarn_api_types::span::span_text;
+use forewarn_api_types::{MaintenanceTarget, NewFault, NewMaintenance, PowerState};
 
 /// A step and its line in the file.
 #[derive(Clone, Debug)]
@@ -23,7 +22,7 @@ pub enum StepAction {
         action: MachineAction,
         machine: String,
     },
-    Maintain(Value),
+    Maintain(Box<NewMaintenance>),
     Scale {
         set: String,
         capacity: u32,
@@ -50,8 +49,8 @@ pub enum StepAction {
     Poll {
         machine: String,
     },
-    /// A fault of the metadata endpoint, as the body of `POST /faults`.
-    Fault(Value),
+    /// A fault of the metadata endpoint.
+    Fault(Box<NewFault>),
     /// Clears all faults.
     ClearFaults,
     Wait {
@@ -127,8 +126,11 @@ impl StepAction {
             StepAction::Act { machine, .. } | StepAction::Power { machine, .. } | StepAction::Poll { machine } => {
                 rename(machine)
             }
-            StepAction::Maintain(body) => rename_in(&mut body["target"], rename),
-            StepAction::Fault(body) => rename_in(body, rename),
+            StepAction::Maintain(new) => match &mut new.target {
+                MaintenanceTarget::Machines(names) => names.iter_mut().for_each(rename),
+                MaintenanceTarget::Host(_) | MaintenanceTarget::Group(_) => {}
+            },
+            StepAction::Fault(new) => new.machine.iter_mut().for_each(rename),
             StepAction::Approve { by, machine, .. } => by.iter_mut().chain(machine).for_each(rename),
             StepAction::Expect { expectation, .. } | StepAction::Wait { until: Some(expectation), .. } => {
                 expectation.machine_mut().into_iter().for_each(rename)
@@ -158,33 +160,32 @@ impl Expectation {
     }
 }
 
-/// Applies `rename` to every string in a body.
-pub(super) fn rename_in(body: &mut Value, rename: &impl Fn(&mut String)) {
-    match body {
-        Value::String(text) => rename(text),
-        Value::Array(values) => values.iter_mut().for_each(|value| rename_in(value, rename)),
-        Value::Object(values) => values.values_mut().for_each(|value| rename_in(value, rename)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
 impl MachineAction {
-    /// The name of the action in paths of the API.
-    pub fn path_segment(self) -> &'static str {
+    /// The action in descriptions of steps.
+    pub fn phrase(self) -> &'static str {
         match self {
             MachineAction::Restart => "restart",
             MachineAction::Redeploy => "redeploy",
-            MachineAction::PerformMaintenance => "perform-maintenance",
+            MachineAction::PerformMaintenance => "perform maintenance",
             MachineAction::Evict => "evict",
-            MachineAction::Fail => "hardware-failure",
+            MachineAction::Fail => "hardware failure",
             MachineAction::Delete => "delete",
         }
     }
 }
 
 impl PowerAction {
-    /// The name of the action in paths of the API.
-    pub fn path_segment(self) -> &'static str {
+    /// The power state that the action leads to.
+    pub fn state(self) -> PowerState {
+        match self {
+            PowerAction::Start => PowerState::Running,
+            PowerAction::Stop => PowerState::Stopped,
+            PowerAction::Deallocate => PowerState::Deallocated,
+        }
+    }
+
+    /// The action in descriptions of steps.
+    pub fn phrase(self) -> &'static str {
         match self {
             PowerAction::Start => "start",
             PowerAction::Stop => "stop",
@@ -230,16 +231,19 @@ fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str 
 impl fmt::Display for StepAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StepAction::Act { action, machine } => write!(f, "{} {machine}", action.path_segment().replace('-', " ")),
-            StepAction::Maintain(body) => {
-                let text = |key: &str| body[key].as_str().unwrap_or("?").to_string();
-                let target = body["target"].as_object().and_then(|target| target.iter().next());
-                let target = target.map(|(kind, name)| format!("{kind} {}", name.as_str().unwrap_or("?")));
-                write!(f, "maintain {} ({})", target.unwrap_or_default(), text("type"))
+            StepAction::Act { action, machine } => write!(f, "{} {machine}", action.phrase()),
+            StepAction::Maintain(new) => {
+                let (label, names) = match &new.target {
+                    MaintenanceTarget::Machines(names) if names.len() == 1 => ("machine", names.join(", ")),
+                    MaintenanceTarget::Machines(names) => ("machines", names.join(", ")),
+                    MaintenanceTarget::Host(name) => ("host", name.clone()),
+                    MaintenanceTarget::Group(name) => ("group", name.clone()),
+                };
+                write!(f, "maintain {label} {names} ({})", new.kind)
             }
             StepAction::Scale { set, capacity } => write!(f, "scale {set} to {capacity}"),
             StepAction::Upgrade { set } => write!(f, "upgrade {set}"),
-            StepAction::Power { action, machine } => write!(f, "{} {machine}", action.path_segment()),
+            StepAction::Power { action, machine } => write!(f, "{} {machine}", action.phrase()),
             StepAction::Cancel { of } => write!(f, "cancel {of}"),
             StepAction::Approve { of, by, machine } => {
                 write!(f, "approve {of}")?;
@@ -247,7 +251,9 @@ impl fmt::Display for StepAction {
                 by.as_ref().map_or(Ok(()), |by| write!(f, " as {by}"))
             }
             StepAction::Poll { machine } => write!(f, "{machine} requests its document"),
-            StepAction::Fault(body) => write!(f, "fault {body}"),
+            StepAction::Fault(new) => {
+                write!(f, "fault {}", serde_json::to_value(new).unwrap_or_default())
+            }
             StepAction::ClearFaults => write!(f, "clear all faults"),
             StepAction::Wait { span, until: None } => write!(f, "wait {}", span_text(*span)),
             StepAction::Wait { span, until: Some(expectation) } => {

@@ -27,10 +27,6 @@ pub enum ReceiverScheme {
 }
 
 impl ReceiverUrl {
-    /// A subset of what [`ReceiverUrl::parse`] accepts, for the OpenAPI document.
-    pub const PATTERN: &'static str =
-        r"^https?://[A-Za-z0-9][A-Za-z0-9.-]{0,200}(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~/-]*)?$";
-
     pub fn parse(text: &str) -> Result<ReceiverUrl, String> {
         if text.len() > URL_BYTES_MAX {
             return Err(format!("the URL is longer than {URL_BYTES_MAX} characters"));

@@ -19,9 +19,6 @@ const BYTES_GENERATED: usize = 32;
 pub struct SigningSecret(Vec<u8>);
 
 impl SigningSecret {
-    /// A subset of what [`SigningSecret::parse`] accepts, for the OpenAPI document.
-    pub const PATTERN: &'static str = "^whsec_([A-Za-z0-9+/]{4}){8,21}$";
-
     pub fn random() -> SigningSecret {
         let mut bytes = vec![0; BYTES_GENERATED];
         getrandom::fill(&mut bytes).expect("the system provides random bytes");

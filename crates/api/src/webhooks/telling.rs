@@ -3,7 +3,7 @@
 //! A row contains little. The description of the event comes from the row of its appearance, or from the region if that row
 //! has been pruned. Its resource comes from the region, or from the row of its removal if the machine has been deleted.
 
-use forewarn_core::{EventId, Home, Outcome, Region, ScopeId, ScopeOwner, Source as CoreSource, Timestamp};
+use forewarn_core::{EventId, EventKind, Home, Outcome, Region, ScopeId, ScopeOwner, Source as CoreSource, Timestamp};
 use forewarn_store::{
     Appearance, EventTimeline, HistoryFact, HistoryKind, HistoryQuery, HistoryRow, Reader, StoreError,
 };
@@ -13,7 +13,8 @@ use forewarn_wire::document::{Kind, Source};
 use forewarn_wire::guid;
 
 use super::Filter;
-use crate::values::{EventType, When};
+use crate::convert::Convert;
+use forewarn_api_types::{EventType, Time};
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 
 /// The kinds of rows that report the status of an event.
@@ -29,7 +30,7 @@ pub struct Message {
 
 /// A message for testing a receiver.
 pub fn test_message(name: &str, id: EventId, at: Timestamp) -> Message {
-    let body = cloudevent::trial_body(id.0, &When(at).to_string(), name);
+    let body = cloudevent::trial_body(id.0, &Time(at.0).to_string(), name);
     Message { id: guid::Lower(id.0).to_string(), body: body.to_string(), at }
 }
 
@@ -41,7 +42,7 @@ pub fn message(
     filter: &Filter,
 ) -> Result<Option<Message>, StoreError> {
     let (Some(event), Some(stage)) = (row.event, stage_of(row)) else { return Ok(None) };
-    let kind = row.event_kind().map_or(Kind::Unknown, |kind| EventType::from(kind).into());
+    let kind = row.event_kind().map_or(Kind::Unknown, wire_kind);
     if !filter.matches(kind, stage, &row.machines) {
         return Ok(None);
     }
@@ -57,7 +58,7 @@ pub fn message(
     let message_id = event.derive(row.number);
     let telling = Telling {
         message_id: message_id.0,
-        time: &When(row.at).to_string(),
+        time: &Time(row.at.0).to_string(),
         subscription: &facts.subscription,
         resource_id: &place.resource_id,
         location: &place.location,
@@ -117,7 +118,7 @@ fn facts(reader: &dyn Reader, region: &Region, row: &HistoryRow, event: EventId)
     }
     let shown = region.event(event).filter(|event| event.is_shown());
     Ok(shown.map(|event| Facts {
-        kind: EventType::from(event.kind).into(),
+        kind: wire_kind(event.kind),
         subscription: event.subscription.to_string(),
         not_before: event.not_before,
         description: event.description.to_string(),
@@ -134,9 +135,14 @@ impl Facts {
     fn of_timeline(timeline: EventTimeline) -> Facts {
         let begins_started = timeline.began_started();
         let Appearance { kind, source, not_before, duration_secs, description, subscription, .. } = timeline.appearance;
-        let (kind, source) = (EventType::from(kind).into(), wire_source(source));
+        let (kind, source) = (wire_kind(kind), wire_source(source));
         Facts { kind, subscription, not_before, description, source, duration_secs, begins_started }
     }
+}
+
+fn wire_kind(kind: EventKind) -> Kind {
+    let event_type: EventType = kind.convert();
+    event_type.into()
 }
 
 fn wire_source(source: CoreSource) -> Source {

@@ -1,17 +1,18 @@
 //! The forms of the test kit: their fields, their errors, and the requests to the API.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use askama::Template;
-use serde_json::{Value, json};
 
 use crate::field::{self, Control, Field, Problems, parse_number, parse_optional, parse_seconds};
 use crate::html;
-use crate::request::ApiRequest;
+use crate::refusal::Refusal;
 use crate::visitor::Form;
-use forewarn_api::CallError;
 use forewarn_api::scenario::{Scenario, find_shipped};
+use forewarn_api::{Actions, ApiError};
 use forewarn_api_types::span::span;
+use forewarn_api_types::{AdvanceBy, FaultKind, FaultMethod, NewFault, NewRun, ResourceName};
 use forewarn_metadata::faults::{DELAY_MAX, FaultError};
 
 /// Kinds of faults: names in the API and labels.
@@ -123,7 +124,7 @@ impl TestKitFields {
     }
 
     /// The request of a form, or `None` if a field has an error.
-    pub fn build_request(&mut self, form: &str) -> Option<ApiRequest> {
+    pub fn build_request(&mut self, form: &str) -> Option<TestKitRequest> {
         let mut problems = Problems::default();
         let request = match form {
             "scenario" => self.build_run(&mut problems),
@@ -148,8 +149,8 @@ impl TestKitFields {
     }
 
     /// Adds the API's message to the field that it is about.
-    pub fn add_refusal(&mut self, form: &str, refused: &CallError) {
-        let of_machine = ["MachineNotFound", "AmbiguousName"].contains(&refused.code.as_str());
+    pub fn add_refusal(&mut self, form: &str, refused: &Refusal) {
+        let of_machine = ["MachineNotFound", "AmbiguousName"].contains(&refused.code);
         let field = match (form, refused.target.as_str()) {
             ("scenario", "subject") => "subject",
             ("scenario", _) if of_machine && !self.subject.is_empty() => "subject",
@@ -224,77 +225,107 @@ impl TestKitFields {
         Field::new(name, label, value, &self.problems)
     }
 
-    fn build_run(&self, problems: &mut Problems) -> Option<ApiRequest> {
+    fn build_run(&self, problems: &mut Problems) -> Option<TestKitRequest> {
         let parsed = Scenario::parse(&self.text).map_err(|problem| {
             format!("Line {}, column {}: {}.", problem.line, problem.column, problem.message.trim_end_matches('.'))
         });
         let is_read = problems.take("text", parsed).is_some();
-        let is_named = problems.take("subject", parse_optional(&self.subject, field::parse_name)).is_some();
-        if !(is_read && is_named) {
-            return None;
-        }
-        let mut body = json!({ "text": self.text, "name": "own", "handler": self.handler == "on" });
-        if !self.subject.is_empty() {
-            body["subject"] = json!(self.subject);
-        }
-        Some(ApiRequest::post("/scenario-runs", body))
+        let subject = problems.take("subject", parse_optional(&self.subject, field::parse_name));
+        let subject = subject.filter(|_| is_read)?;
+        Some(TestKitRequest::Run(NewRun {
+            text: Some(self.text.clone()),
+            name: Some(ResourceName("own".into())),
+            subject,
+            handler: self.handler == "on",
+            ..NewRun::default()
+        }))
     }
 
-    fn build_advance(&self, problems: &mut Problems) -> Option<ApiRequest> {
-        let secs = problems.take("by", parse_seconds("The time to advance", &self.by))?;
-        Some(ApiRequest::post("/clock/advance", json!({ "seconds": secs })))
+    fn build_advance(&self, problems: &mut Problems) -> Option<TestKitRequest> {
+        let seconds = problems.take("by", parse_seconds("The time to advance", &self.by))?;
+        Some(TestKitRequest::Advance(AdvanceBy { seconds }))
     }
 
-    fn build_fault(&self, problems: &mut Problems) -> Option<ApiRequest> {
+    fn build_fault(&self, problems: &mut Problems) -> Option<TestKitRequest> {
         let kind = self.build_fault_kind(problems);
         let whole = |text: &str, label: &'static str| parse_optional(text, |text| parse_number(text, label));
-        let mut fault = json!({ "documentsOnly": self.documents == "on" });
-        put(&mut fault, "count", problems.take("count", whole(&self.count, "Requests")).flatten());
+        let count = problems.take("count", whole(&self.count, "Requests"));
         let lasts = problems.take("lasts", parse_optional(&self.lasts, |text| parse_seconds("The duration", text)));
-        put(&mut fault, "forSeconds", lasts.flatten());
         let percent = problems.take("percent", whole(&self.percent, "The share")).flatten();
         if percent.is_some_and(|percent| !(1..=100).contains(&percent)) {
             problems.add("percent", "The share must be from 1 to 100 percent.");
         }
-        put(&mut fault, "percent", percent);
-        put(&mut fault, "method", Some(&self.method).filter(|method| !method.is_empty()));
-        put(&mut fault, "machine", Some(&self.machine).filter(|machine| !machine.is_empty()));
-        fault["fault"] = kind?;
-        Some(ApiRequest::post("/faults", fault))
+        let method = problems.take("method", parse_optional(&self.method, parse_method));
+        Some(TestKitRequest::Fault(NewFault {
+            machine: Some(self.machine.clone()).filter(|machine| !machine.is_empty()),
+            count: count?,
+            // The API refuses longer durations.
+            for_seconds: lasts?.map(|secs| u32::try_from(secs).unwrap_or(u32::MAX)),
+            percent: percent.and_then(|percent| u8::try_from(percent).ok()),
+            method: method?,
+            documents_only: self.documents == "on",
+            ..NewFault::of(kind?)
+        }))
     }
 
     /// Uses the fields of the selected kind and ignores the others.
-    fn build_fault_kind(&self, problems: &mut Problems) -> Option<Value> {
+    fn build_fault_kind(&self, problems: &mut Problems) -> Option<FaultKind> {
         match self.kind.as_str() {
             "Status" => {
                 let status = problems.take("status", parse_number(&self.status, "The status"))?;
                 let typed = if ["429", "503"].contains(&self.status.as_str()) { self.retry_after.as_str() } else { "" };
                 let retry =
                     problems.take("retry_after", parse_optional(typed, |text| parse_seconds("Retry-After", text)))?;
-                let mut kind = json!({ "kind": "Status", "status": status });
-                put(&mut kind, "retryAfterSeconds", retry);
-                Some(kind)
+                Some(FaultKind::Status {
+                    status: u16::try_from(status).unwrap_or(u16::MAX),
+                    retry_after_seconds: retry.map(|secs| u32::try_from(secs).unwrap_or(u32::MAX)),
+                })
             }
-            word @ ("Delay" | "SlowFirstCall") => {
-                let delay = span(&self.delay).map_err(|must| format!("The delay must be {must}."));
-                let delay = delay.and_then(|delay| match delay <= DELAY_MAX {
-                    true => Ok(delay),
-                    false => Err(FaultError::DelayRange.to_string()),
-                });
-                Some(json!({ "kind": word, "delaySeconds": problems.take("delay", delay)?.as_secs_f64() }))
+            "Delay" => self.parse_delay(problems).map(FaultKind::Delay),
+            "SlowFirstCall" => self.parse_delay(problems).map(FaultKind::SlowFirstCall),
+            word => {
+                let plain = FaultKind::PLAIN.into_iter().find(|kind| kind.as_str() == word);
+                if plain.is_none() {
+                    problems.add("kind", format!("Unknown kind of fault '{word}'. Select one from the list."));
+                }
+                plain
             }
-            word if FAULT_KINDS.iter().any(|(known, _)| *known == word) => Some(json!({ "kind": word })),
-            other => {
-                problems.add("kind", format!("Unknown kind of fault '{other}'. Select one from the list."));
-                None
-            }
+        }
+    }
+
+    fn parse_delay(&self, problems: &mut Problems) -> Option<Duration> {
+        let delay = span(&self.delay).map_err(|must| format!("The delay must be {must}."));
+        let delay = delay.and_then(|delay| match delay <= DELAY_MAX {
+            true => Ok(delay),
+            false => Err(FaultError::DelayRange.to_string()),
+        });
+        problems.take("delay", delay)
+    }
+}
+
+/// The action of a form.
+#[derive(Clone, Debug)]
+pub enum TestKitRequest {
+    Run(NewRun),
+    Advance(AdvanceBy),
+    Fault(NewFault),
+}
+
+impl TestKitRequest {
+    pub async fn perform(self, actions: &Actions) -> Result<(), ApiError> {
+        match self {
+            TestKitRequest::Run(new) => actions.run_scenario(new).await.map(drop),
+            TestKitRequest::Advance(by) => actions.advance_clock(by).await.map(drop),
+            TestKitRequest::Fault(new) => actions.add_fault(new).await.map(drop),
         }
     }
 }
 
-fn put(object: &mut Value, key: &str, value: Option<impl serde::Serialize>) {
-    if let Some(value) = value {
-        object[key] = json!(value);
+fn parse_method(text: &str) -> Result<FaultMethod, String> {
+    match text {
+        "GET" => Ok(FaultMethod::Get),
+        "POST" => Ok(FaultMethod::Post),
+        other => Err(format!("Unknown method '{other}'. Select GET or POST.")),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use forewarn_core::Timestamp;
 
-use forewarn_api::When;
+use forewarn_api_types::Time;
 
 /// The width of the window.
 const SPAN_MS: i64 = 40 * 60 * 1000;
@@ -56,7 +56,7 @@ impl Window {
 }
 
 fn clock_time(at: i64) -> String {
-    let iso = When(Timestamp(at)).to_string();
+    let iso = Time(at).to_string();
     iso.get(11..16).unwrap_or_default().to_owned()
 }
 

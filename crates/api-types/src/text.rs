@@ -1,15 +1,18 @@
 //! Strings and numbers with limits that are checked when they are read, so that the OpenAPI document and the server agree.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use forewarn_core::Name;
-use forewarn_core::settings::{DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
+
+/// Length of a name.
+pub const NAME_BYTES_MAX: usize = 128;
 
 /// Tags of one machine and the lengths of their keys and values, as in Azure.
 pub const TAGS_MAX: usize = 50;
@@ -44,9 +47,15 @@ impl ResourceName {
     }
 }
 
-impl From<ResourceName> for Name {
-    fn from(name: ResourceName) -> Name {
+impl From<ResourceName> for Arc<str> {
+    fn from(name: ResourceName) -> Arc<str> {
         name.0.into()
+    }
+}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -61,8 +70,6 @@ impl<'de> Deserialize<'de> for ResourceName {
 #[serde(transparent)]
 pub struct Text(pub String);
 
-const _: () = assert!(TEXT_CHARS_MAX * 4 <= DESCRIPTION_BYTES_MAX, "a short text fits a description");
-
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -73,8 +80,15 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A non-negative integer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
 pub struct Number(pub u64);
 
 impl<'de> Deserialize<'de> for Number {
@@ -89,6 +103,12 @@ impl<'de> Deserialize<'de> for Number {
 /// An IPv4 or IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip(pub IpAddr);
+
+impl fmt::Display for Ip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl Serialize for Ip {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -123,6 +143,12 @@ impl<'de> Deserialize<'de> for Tags {
             )));
         }
         Ok(Tags(tags))
+    }
+}
+
+impl Tags {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

@@ -1,0 +1,112 @@
+//! The enumerations of the native API. Each value is written as its name.
+
+use std::fmt;
+
+use forewarn_wire::document::Kind;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// An enumeration whose values are written as words.
+pub trait Word: Copy + PartialEq + Send + Sync + 'static {
+    /// All values, in the order in which they are listed.
+    const ALL: &'static [Self];
+
+    /// The value in JSON.
+    fn as_str(self) -> &'static str;
+}
+
+macro_rules! words {
+    ($(#[$attribute:meta])* $name:ident { $($(#[$note:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        pub enum $name { $($(#[$note])* $variant),+ }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The name of this value in JSON.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => stringify!($variant)),+ }
+            }
+
+            pub fn parse(word: &str) -> Option<$name> {
+                $name::ALL.iter().copied().find(|value| value.as_str() == word)
+            }
+        }
+
+        impl Word for $name {
+            const ALL: &'static [$name] = $name::ALL;
+
+            fn as_str(self) -> &'static str {
+                $name::as_str(self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words!(
+    /// The impact of an event on its machines.
+    EventType { Freeze, Reboot, Redeploy, Preempt, Terminate }
+);
+words!(EventCause {
+    HostMaintenance,
+    LiveMigration,
+    UserRestart,
+    UserRedeploy,
+    SelfServiceMaintenance,
+    HardwareFailure,
+    Eviction,
+    Deletion,
+});
+words!(EventSource { Platform, User });
+words!(EventStatus { Scheduled, Started, Ended });
+words!(EventOutcome { Completed, Failed, TimedOut, Superseded, NoEffect, ResourceGone, Canceled });
+words!(
+    /// The status of an event, as webhooks report it.
+    EventStage { Scheduled, Started, Completed, Canceled }
+);
+words!(PowerState { Running, Stopped, Deallocated });
+words!(MachinePriority { Regular, Spot });
+words!(MachineEvictionPolicy { Deallocate, Delete });
+words!(OrchestrationMode { Flexible, Uniform });
+words!(UpgradePolicy { Manual, Automatic, Rolling });
+words!(OperationKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Fail });
+words!(OperationPhase { Running, Succeeded, Failed, Canceled });
+words!(MaintenanceType { Freeze, Reboot, Redeploy });
+words!(MaintenanceCause { HostMaintenance, LiveMigration });
+words!(FailureType { Reboot, Redeploy });
+words!(ClockMode { Real, Manual });
+words!(RunStatus { Running, Passed, Failed, Stopped });
+words!(RunStepStatus { Waiting, Running, Done, Failed });
+
+impl From<EventType> for Kind {
+    fn from(event_type: EventType) -> Kind {
+        match event_type {
+            EventType::Freeze => Kind::Freeze,
+            EventType::Reboot => Kind::Reboot,
+            EventType::Redeploy => Kind::Redeploy,
+            EventType::Preempt => Kind::Preempt,
+            EventType::Terminate => Kind::Terminate,
+        }
+    }
+}
+
+impl EventType {
+    /// The type of this name in metadata documents.
+    pub fn of_kind(kind: Kind) -> Option<EventType> {
+        match kind {
+            Kind::Freeze => Some(EventType::Freeze),
+            Kind::Reboot => Some(EventType::Reboot),
+            Kind::Redeploy => Some(EventType::Redeploy),
+            Kind::Preempt => Some(EventType::Preempt),
+            Kind::Terminate => Some(EventType::Terminate),
+            Kind::Unknown => None,
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Faults of the metadata endpoint. The kind is an object: `{"kind": "Status", "status": 429}`.
+
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::nearest::unknown;
+use crate::{Nullable, Time, Word, object};
+
+/// The longest delay of a fault.
+pub const FAULT_DELAY_MAX: Duration = Duration::from_secs(300);
+
+/// The longest `Retry-After` of a fault.
+pub const FAULT_RETRY_AFTER_SECS_MAX: u32 = 3600;
+
+/// Statuses of faults, and whether they have a `Retry-After` header.
+const STATUSES: [(u16, bool); 4] = [(429, true), (410, false), (500, false), (503, true)];
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewFault {
+    /// Machine whose requests are affected. Default: all machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    pub fault: FaultKind,
+    /// Number of requests affected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 2147483647)]
+    pub count: Option<u32>,
+    /// Duration on the server's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 34_560_000)]
+    pub for_seconds: Option<u32>,
+    /// Percentage of requests affected, evenly spread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
+    pub percent: Option<u8>,
+    /// Affect only requests with this method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<FaultMethod>,
+    /// Affect only requests to `/metadata/scheduledevents`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub documents_only: bool,
+}
+
+impl NewFault {
+    /// A fault of all requests of all machines, until it is cleared.
+    pub fn of(fault: FaultKind) -> NewFault {
+        NewFault {
+            machine: None,
+            fault,
+            count: None,
+            for_seconds: None,
+            percent: None,
+            method: None,
+            documents_only: false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum FaultMethod {
+    Get,
+    Post,
+}
+
+impl FaultMethod {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FaultMethod::Get => "GET",
+            FaultMethod::Post => "POST",
+        }
+    }
+}
+
+impl Word for FaultMethod {
+    const ALL: &'static [FaultMethod] = &[FaultMethod::Get, FaultMethod::Post];
+
+    fn as_str(self) -> &'static str {
+        FaultMethod::as_str(self)
+    }
+}
+
+/// A fault, active or just cleared.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Fault {
+    pub id: u64,
+    /// Machine whose requests are affected; omitted if all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    pub fault: FaultKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<FaultMethod>,
+    pub documents_only: bool,
+    pub since: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// Requests that it applied to.
+    pub asked: u64,
+    /// Requests that it affected.
+    pub met: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, ToSchema)]
+pub struct Cleared {
+    pub value: Vec<Fault>,
+}
+
+/// The kind of a fault, with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// 429, 410, 500 or 503; the first and the last with a `Retry-After` header.
+    Status {
+        status: u16,
+        retry_after_seconds: Option<u32>,
+    },
+    Delay(Duration),
+    SlowFirstCall(Duration),
+    Reset,
+    Truncated,
+    Malformed,
+    IncarnationRestart,
+    EventsVanish,
+    UnknownType,
+}
+
+impl FaultKind {
+    /// The kinds without parameters.
+    pub const PLAIN: [FaultKind; 6] = [
+        FaultKind::Reset,
+        FaultKind::Truncated,
+        FaultKind::Malformed,
+        FaultKind::IncarnationRestart,
+        FaultKind::EventsVanish,
+        FaultKind::UnknownType,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FaultKind::Status { .. } => "Status",
+            FaultKind::Delay(_) => DELAYS[0],
+            FaultKind::SlowFirstCall(_) => DELAYS[1],
+            FaultKind::Reset => "Reset",
+            FaultKind::Truncated => "Truncated",
+            FaultKind::Malformed => "Malformed",
+            FaultKind::IncarnationRestart => "IncarnationRestart",
+            FaultKind::EventsVanish => "EventsVanish",
+            FaultKind::UnknownType => "UnknownType",
+        }
+    }
+}
+
+/// The kinds with a delay.
+const DELAYS: [&str; 2] = ["Delay", "SlowFirstCall"];
+
+fn plain_names() -> Vec<&'static str> {
+    FaultKind::PLAIN.map(FaultKind::as_str).to_vec()
+}
+
+fn all_names() -> Vec<&'static str> {
+    ["Status"].into_iter().chain(DELAYS).chain(plain_names()).collect()
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Keys {
+    kind: String,
+    #[serde(default)]
+    status: Nullable<u16>,
+    #[serde(default)]
+    retry_after_seconds: Nullable<u32>,
+    #[serde(default)]
+    delay_seconds: Nullable<f64>,
+}
+
+/// The fields are read first, because serde's errors for enums are hard to understand.
+impl<'de> Deserialize<'de> for FaultKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let keys: Keys = object::required(deserializer)?;
+        keys.into_kind().map_err(D::Error::custom)
+    }
+}
+
+impl Keys {
+    fn into_kind(self) -> Result<FaultKind, String> {
+        use Nullable::{Absent, Value};
+        let Keys { kind, status, retry_after_seconds, delay_seconds } = self;
+        let plain = FaultKind::PLAIN.into_iter().find(|plain| plain.as_str() == kind);
+        match (kind.as_str(), plain, status, retry_after_seconds, delay_seconds) {
+            ("Status", _, Value(status), retry, Absent) => {
+                Ok(FaultKind::Status { status, retry_after_seconds: retry_after(status, retry)? })
+            }
+            ("Delay", _, Absent, Absent, Value(secs)) => Ok(FaultKind::Delay(delay_of(secs)?)),
+            ("SlowFirstCall", _, Absent, Absent, Value(secs)) => Ok(FaultKind::SlowFirstCall(delay_of(secs)?)),
+            (_, Some(plain), Absent, Absent, Absent) => Ok(plain),
+            (kind, ..) => Err(usage_error(kind)),
+        }
+    }
+}
+
+fn retry_after(status: u16, given: Nullable<u32>) -> Result<Option<u32>, String> {
+    let known = STATUSES.iter().find(|(code, _)| *code == status);
+    let (_, has_retry_after) = known.ok_or_else(|| format!("'status' must be 429, 410, 500 or 503, not {status}"))?;
+    match given {
+        Nullable::Absent => Ok(None),
+        Nullable::Null => Err("'retryAfterSeconds' must be a number; omit it for the default".into()),
+        Nullable::Value(secs) if *has_retry_after => Ok(Some(secs)),
+        Nullable::Value(_) => {
+            Err(format!("'retryAfterSeconds' is only valid with status 429 and 503, not with {status}"))
+        }
+    }
+}
+
+fn usage_error(kind: &str) -> String {
+    match kind {
+        "Status" => {
+            "the kind Status requires 'status', and with 429 and 503 accepts 'retryAfterSeconds'; remove other keys"
+                .to_owned()
+        }
+        kind if DELAYS.contains(&kind) => format!("the kind {kind} requires 'delaySeconds'; remove other keys"),
+        kind if plain_names().contains(&kind) => format!("the kind {kind} has no parameters; remove other keys"),
+        kind => unknown("kind", kind, &all_names()),
+    }
+}
+
+fn delay_of(secs: f64) -> Result<Duration, String> {
+    let delay = Duration::try_from_secs_f64(secs).ok().filter(|delay| *delay <= FAULT_DELAY_MAX);
+    delay.ok_or_else(|| format!("'delaySeconds' must be from 0 to {}", FAULT_DELAY_MAX.as_secs()))
+}
+
+impl Serialize for FaultKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", self.as_str())?;
+        match self {
+            FaultKind::Status { status, retry_after_seconds } => {
+                map.serialize_entry("status", status)?;
+                if let Some(secs) = retry_after_seconds {
+                    map.serialize_entry("retryAfterSeconds", secs)?;
+                }
+            }
+            FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => {
+                map.serialize_entry("delaySeconds", &delay.as_secs_f64())?
+            }
+            FaultKind::Reset
+            | FaultKind::Truncated
+            | FaultKind::Malformed
+            | FaultKind::IncarnationRestart
+            | FaultKind::EventsVanish
+            | FaultKind::UnknownType => {}
+        }
+        map.end()
+    }
+}
+
+impl PartialSchema for FaultKind {
+    fn schema() -> RefOr<Schema> {
+        let of_kind = |names: &[&str]| {
+            let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names.iter().copied()));
+            ObjectBuilder::new()
+                .property("kind", name)
+                .required("kind")
+                .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        };
+        let of_status = |retry_after: bool| {
+            let codes = STATUSES.into_iter().filter(|(_, has_one)| *has_one == retry_after).map(|(code, _)| code);
+            let status = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(codes));
+            of_kind(&["Status"]).property("status", status).required("status")
+        };
+        let retry = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(0))
+            .maximum(Some(FAULT_RETRY_AFTER_SECS_MAX))
+            .description(Some("Default: 1."));
+        let delay = ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .minimum(Some(0))
+            .maximum(Some(FAULT_DELAY_MAX.as_secs() as u32));
+        OneOfBuilder::new()
+            .item(of_status(true).property("retryAfterSeconds", retry))
+            .item(of_status(false))
+            .item(of_kind(&DELAYS).property("delaySeconds", delay).required("delaySeconds"))
+            .item(of_kind(&plain_names()))
+            .into()
+    }
+}
+
+impl ToSchema for FaultKind {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    fn error(value: Value) -> String {
+        from_value::<FaultKind>(value).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_kind_round_trips() {
+        let example = |name: &str| match name {
+            "Status" => json!({"kind": name, "status": 503, "retryAfterSeconds": 9}),
+            _ if DELAYS.contains(&name) => json!({"kind": name, "delaySeconds": 0.25}),
+            _ => json!({ "kind": name }),
+        };
+        for name in all_names() {
+            let kind: FaultKind = from_value(example(name)).unwrap();
+            assert_eq!(serde_json::to_value(kind).unwrap(), example(name));
+        }
+    }
+
+    #[test]
+    fn a_status_without_retry_after_omits_it() {
+        let gone = json!({"kind": "Status", "status": 410});
+        assert_eq!(serde_json::to_value(from_value::<FaultKind>(gone.clone()).unwrap()).unwrap(), gone);
+    }
+
+    #[test]
+    fn errors_name_the_problem() {
+        assert!(error(json!({"kind": "Truncate"})).contains("Did you mean 'Truncated'"));
+        assert!(error(json!({"kind": "reset"})).contains("Did you mean 'Reset'"));
+        assert!(error(json!({"kind": "Status"})).contains("'status'"));
+        assert!(error(json!({"kind": "Status", "status": 404})).contains("429, 410, 500 or 503"));
+        let retry = error(json!({"kind": "Status", "status": 500, "retryAfterSeconds": 2}));
+        assert!(retry.contains("only valid with status 429 and 503"), "{retry}");
+        assert!(error(json!({"kind": "Delay", "delaySeconds": 301})).contains("300"));
+        assert!(error(json!({"kind": "Delay", "delaySeconds": -1})).contains("from 0"));
+        assert!(error(json!({"kind": "Reset", "status": 500})).contains("no parameters"));
+        assert!(error(json!({"kind": "Reset", "status": null})).contains("no parameters"));
+    }
+}

@@ -1,0 +1,58 @@
+//! Availability sets and cloud services, and the fields that all groups have.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{Policy, ResourceName, object};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Group {
+    pub id: u64,
+    pub name: String,
+    pub subscription: String,
+    pub resource_group: String,
+    pub policy: Policy,
+    pub update_domains: u32,
+    pub fault_domains: u32,
+    /// Number of machines.
+    pub machines: usize,
+    /// Event groups: the sets of machines that share one document.
+    pub scopes: Vec<Scope>,
+    /// Whether the group is being deleted.
+    pub leaving: bool,
+}
+
+/// An event group: the machines that share one document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Scope {
+    pub id: u64,
+    /// Whether a machine of the event group requests the document.
+    pub listening: bool,
+    pub incarnation: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewGroup {
+    pub name: ResourceName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscription: Option<ResourceName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_group: Option<ResourceName>,
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
+    pub update_domains: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
+    pub fault_domains: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PolicyChange {
+    #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+}

@@ -1,0 +1,134 @@
+//! Creates, changes and deletes availability sets and cloud services, whose machines are registered one by one.
+
+use std::sync::Arc;
+
+use forewarn_access::random_guid;
+use forewarn_api_types::{ActionOptions, Group, NewGroup, Operation, PolicyChange};
+use forewarn_core as core;
+use forewarn_core::{Answer, Command, GroupChange, NewGroupKind, Request};
+use forewarn_engine::Done;
+
+use crate::Actions;
+use crate::action::{Action, AuditNote};
+use crate::convert::{Convert, home_or_default};
+use crate::error::ApiError;
+use crate::names::{GroupTarget, GroupType};
+use crate::render::render_group;
+
+/// The two kinds of groups whose machines are registered one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainGroup {
+    AvailabilitySet,
+    CloudService,
+}
+
+impl PlainGroup {
+    pub fn group_type(self) -> GroupType {
+        match self {
+            PlainGroup::AvailabilitySet => GroupType::AvailabilitySet,
+            PlainGroup::CloudService => GroupType::CloudService,
+        }
+    }
+
+    pub fn create_action(self) -> Action {
+        match self {
+            PlainGroup::AvailabilitySet => Action::CreateAvailabilitySet,
+            PlainGroup::CloudService => Action::CreateCloudService,
+        }
+    }
+
+    pub fn change_action(self) -> Action {
+        match self {
+            PlainGroup::AvailabilitySet => Action::ChangeAvailabilitySet,
+            PlainGroup::CloudService => Action::ChangeCloudService,
+        }
+    }
+}
+
+/// The action that deletes a group of this type.
+pub fn delete_action(group: GroupType) -> Action {
+    match group {
+        GroupType::AvailabilitySet => Action::DeleteAvailabilitySet,
+        GroupType::CloudService => Action::DeleteCloudService,
+        GroupType::ScaleSet => Action::DeleteScaleSet,
+    }
+}
+
+impl Actions {
+    pub async fn create_group(&self, kind: PlainGroup, new: NewGroup) -> Result<Group, ApiError> {
+        let note = self.permit(kind.create_action())?.note(new.name.0.as_str());
+        let new = new_group(
+            new,
+            match kind {
+                PlainGroup::AvailabilitySet => NewGroupKind::AvailabilitySet,
+                PlainGroup::CloudService => NewGroupKind::CloudService,
+            },
+        );
+        let (done, group) = self.submit_new_group(new, note).await?;
+        Ok(render_group(&done.snapshot.region, &group))
+    }
+
+    pub async fn change_group(
+        &self,
+        kind: PlainGroup,
+        target: &GroupTarget,
+        change: PolicyChange,
+    ) -> Result<Group, ApiError> {
+        let permit = self.permit(kind.change_action())?;
+        let group = self.find_group(kind.group_type(), target)?;
+        let change = GroupChange { policy: change.policy.map(Convert::convert), ..GroupChange::default() };
+        let command = Command::ChangeGroup { group: group.id, change: Box::new(change), salt: random_guid() };
+        let done = self.submit(command, permit.note(group.name.as_ref())).await?;
+        let region = &done.snapshot.region;
+        Ok(render_group(region, region.group(group.id).unwrap_or(&group)))
+    }
+
+    /// Deletes a group of any type and its machines.
+    pub async fn delete_group(
+        &self,
+        kind: GroupType,
+        target: &GroupTarget,
+        with: ActionOptions,
+    ) -> Result<Operation, ApiError> {
+        let permit = self.permit(delete_action(kind))?;
+        let snapshot = self.engine().snapshot();
+        let group = target.find(&snapshot.region, kind)?;
+        let machines = snapshot.region.group_members(&group).map(|machine| machine.id).collect();
+        let request = Request::Delete { machines, group: Some(group.id) };
+        self.start_operation(request, with.event_id, permit.note(group.name.as_ref())).await
+    }
+
+    pub(super) async fn submit_new_group(
+        &self,
+        new: core::NewGroup,
+        note: AuditNote,
+    ) -> Result<(Done, Arc<core::Group>), ApiError> {
+        let (home, name) = (new.home.clone(), new.name.clone());
+        let done = self.submit(Command::CreateGroup(Box::new(new)), note).await?;
+        let region = &done.snapshot.region;
+        let id = match done.answer {
+            Answer::Group { group, .. } => Some(group),
+            Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Scaled { .. } => {
+                region.group_by_name(&home, &name)
+            }
+        };
+        let group = id.and_then(|id| region.group(id)).cloned().ok_or(core::Rejection::UnknownGroup)?;
+        Ok((done, group))
+    }
+
+    fn find_group(&self, kind: GroupType, target: &GroupTarget) -> Result<Arc<core::Group>, ApiError> {
+        target.find(&self.engine().snapshot().region, kind)
+    }
+}
+
+pub(super) fn new_group(new: NewGroup, kind: NewGroupKind) -> core::NewGroup {
+    core::NewGroup {
+        name: new.name.into(),
+        home: home_or_default(new.subscription, new.resource_group),
+        kind,
+        policy: new.policy.map(Convert::convert).unwrap_or_default(),
+        update_domains: new.update_domains,
+        fault_domains: new.fault_domains,
+        salt: random_guid(),
+    }
+}

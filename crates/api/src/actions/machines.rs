@@ -1,0 +1,244 @@
+//! Registers, changes and deletes machines, starts operations on them, and changes their power state.
+
+use std::sync::Arc;
+
+use forewarn_access::random_guid;
+use forewarn_api_types::{
+    ActionOptions, EventType, FailureOptions, FailureType, Machine, MachineChange, MachineEvictionPolicy,
+    MachinePriority, NewMachine, Operation, PowerState,
+};
+use forewarn_core as core;
+use forewarn_core::{
+    AddressWish, Command, Guid, MachineId, Name, NewMachine as NewCoreMachine, Place, Region, Request, Target,
+};
+use serde_json::json;
+
+use crate::Actions;
+use crate::action::{Action, AuditNote, Permit};
+use crate::convert::{Convert, core_addresses, home_or_default, merge_details, terminate_profile};
+use crate::error::{ApiError, ErrorCode};
+use crate::names::{self, GroupType, MachineTarget};
+use crate::render::render_machine;
+
+impl Actions {
+    pub async fn register_machine(&self, new: NewMachine) -> Result<Machine, ApiError> {
+        let permit = self.permit(Action::RegisterMachine)?;
+        let name = new.name.0.clone();
+        let new = new_machine(new, &self.engine().snapshot().region)?;
+        let vm_id = new.vm_id;
+        let note = permit.note(name).with(json!({ "vmId": vm_id.to_string() }));
+        let done = self.submit(Command::RegisterMachine(Box::new(new)), note).await?;
+        let region = &done.snapshot.region;
+        let machine = names::find_machine(region, &vm_id.to_string(), None)?;
+        Ok(render_machine(region, &machine))
+    }
+
+    pub async fn change_machine(&self, target: &MachineTarget, change: MachineChange) -> Result<Machine, ApiError> {
+        let permit = self.permit(Action::ChangeMachine)?;
+        let machine = self.find_machine(target)?;
+        let change = Box::new(machine_change(change, &machine)?);
+        let note = permit.note(machine.name.as_ref());
+        let done = self.submit(Command::ChangeMachine { machine: machine.id, change }, note).await?;
+        Ok(render_changed(&done.snapshot.region, &machine))
+    }
+
+    pub async fn restart_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::RestartMachine)?;
+        self.start_on(permit, target, with, |machines| Request::Restart { machines }).await
+    }
+
+    pub async fn redeploy_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::RedeployMachine)?;
+        self.start_on(permit, target, with, |machines| Request::Redeploy { machines }).await
+    }
+
+    /// Starts self-service maintenance.
+    pub async fn perform_maintenance(
+        &self,
+        target: &MachineTarget,
+        with: ActionOptions,
+    ) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::PerformMaintenance)?;
+        self.start_on(permit, target, with, |machines| Request::PerformMaintenance { machines }).await
+    }
+
+    pub async fn evict_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::EvictMachine)?;
+        let machine = self.find_machine(target)?;
+        let note = permit.note(machine.name.as_ref());
+        self.start_operation(Request::Evict { machine: machine.id }, with.event_id, note).await
+    }
+
+    pub async fn delete_machine(&self, target: &MachineTarget, with: ActionOptions) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::DeleteMachine)?;
+        self.start_on(permit, target, with, |machines| Request::Delete { machines, group: None }).await
+    }
+
+    /// Simulates a hardware failure of a machine.
+    pub async fn fail_machine(&self, target: &MachineTarget, with: FailureOptions) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::Fail)?;
+        let machine = self.find_machine(target)?;
+        self.fail(permit, Target::Machines(vec![machine.id]), &machine.name, with).await
+    }
+
+    /// Simulates a hardware failure.
+    pub(super) async fn fail(
+        &self,
+        permit: Permit,
+        target: Target,
+        name: &str,
+        with: FailureOptions,
+    ) -> Result<Operation, ApiError> {
+        let kind: core::EventKind = with.kind.unwrap_or(FailureType::Reboot).convert();
+        let event_type: EventType = kind.convert();
+        let note = permit.note(name).with(json!({ "type": event_type }));
+        self.start_operation(Request::Fail { target, kind }, with.event_id, note).await
+    }
+
+    /// Changes the power state directly, without an event.
+    pub async fn set_power(&self, target: &MachineTarget, power: PowerState) -> Result<Machine, ApiError> {
+        let permit = self.permit(power_action(power))?;
+        let machine = self.find_machine(target)?;
+        let command = Command::SetPower { machine: machine.id, power: power.convert() };
+        let done = self.submit(command, permit.note(machine.name.as_ref())).await?;
+        Ok(render_changed(&done.snapshot.region, &machine))
+    }
+
+    /// Changes the power state of several machines in one commit.
+    pub async fn set_power_of_all(&self, machines: &[Arc<core::Machine>], power: PowerState) -> Result<(), ApiError> {
+        let note = self.permit(power_action(power))?.note(name_machines(machines));
+        let set = |machine: &Arc<core::Machine>| Command::SetPower { machine: machine.id, power: power.convert() };
+        self.commit(machines.iter().map(set).collect(), note, |_| Vec::new()).await.map(drop)
+    }
+
+    /// Starts one operation of this kind for several machines.
+    pub async fn start_on_all(
+        &self,
+        action: Action,
+        machines: &[Arc<core::Machine>],
+        request: fn(Vec<MachineId>) -> Request,
+    ) -> Result<Operation, ApiError> {
+        let note = self.permit(action)?.note(name_machines(machines));
+        let ids = machines.iter().map(|machine| machine.id).collect();
+        self.start_operation(request(ids), None, note).await
+    }
+
+    pub fn find_machine(&self, target: &MachineTarget) -> Result<Arc<core::Machine>, ApiError> {
+        target.find(&self.engine().snapshot().region)
+    }
+
+    async fn start_on(
+        &self,
+        permit: Permit,
+        target: &MachineTarget,
+        with: ActionOptions,
+        request: fn(Vec<MachineId>) -> Request,
+    ) -> Result<Operation, ApiError> {
+        let machine = self.find_machine(target)?;
+        let note: AuditNote = permit.note(machine.name.as_ref());
+        self.start_operation(request(vec![machine.id]), with.event_id, note).await
+    }
+}
+
+fn power_action(power: PowerState) -> Action {
+    match power {
+        PowerState::Running => Action::StartMachine,
+        PowerState::Stopped => Action::StopMachine,
+        PowerState::Deallocated => Action::DeallocateMachine,
+    }
+}
+
+/// The machines as the audit trail names them: the first few, then the number of the others.
+pub fn name_machines(machines: &[Arc<core::Machine>]) -> String {
+    const NAMED_MAX: usize = 10;
+    let mut text = machines.iter().take(NAMED_MAX).map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
+    if machines.len() > NAMED_MAX {
+        text += &format!(" and {} more", machines.len() - NAMED_MAX);
+    }
+    text
+}
+
+/// A changed machine, or its previous state if it has been deleted since.
+fn render_changed(region: &Region, before: &Arc<core::Machine>) -> Machine {
+    render_machine(region, region.machine(before.id).unwrap_or(before))
+}
+
+fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiError> {
+    let place = place_of(&new, region)?;
+    let mut details = core::Details::default();
+    merge_details(new.details, Some(new.tags), &mut details);
+    Ok(NewCoreMachine {
+        vm_id: new.vm_id.map_or_else(random_guid, |id| Guid(id.0)),
+        name: new.name.into(),
+        home: home_or_default(new.subscription, new.resource_group),
+        place,
+        host: new.host.map(Name::from),
+        update_domain: new.update_domain,
+        fault_domain: new.fault_domain,
+        zone: new.zone.map(Name::from),
+        priority: new.priority.unwrap_or(MachinePriority::Regular).convert(),
+        eviction: new.eviction_policy.unwrap_or(MachineEvictionPolicy::Deallocate).convert(),
+        addresses: match new.addresses {
+            None => AddressWish::FromPool,
+            Some(given) if given.is_empty() => AddressWish::None,
+            Some(given) => AddressWish::Given(core_addresses(given)?),
+        },
+        terminate: new.terminate_notification.as_ref().map(terminate_profile).transpose()?,
+        policy: new.policy.map(Convert::convert),
+        details: Arc::new(details),
+    })
+}
+
+fn place_of(new: &NewMachine, region: &Region) -> Result<Place, ApiError> {
+    let conflict = |field: &str, message: &str| {
+        Err(ApiError::new(ErrorCode::ConflictingPlace, format!("The field '{field}' {message}.")).with_target(field))
+    };
+    let found = |name: &str, kind: GroupType| Ok::<_, ApiError>(names::find_group(region, name, None, kind)?.id);
+    match (&new.availability_set, &new.scale_set, &new.cloud_service) {
+        (_, _, None) if new.role.is_some() => {
+            conflict("role", "is only valid for instances of a cloud service. Omit it, or set 'cloudService'")
+        }
+        (None, None, None) => Ok(Place::Standalone),
+        (Some(set), None, None) => Ok(Place::AvailabilitySet(found(set, GroupType::AvailabilitySet)?)),
+        (None, Some(set), None) => Ok(Place::FlexibleSet(found(set, GroupType::ScaleSet)?)),
+        (_, Some(_), _) => conflict("scaleSet", "conflicts with another group. A machine can be in only one group"),
+        (Some(_), None, Some(_)) => {
+            conflict("cloudService", "conflicts with 'availabilitySet'. A machine can be in only one group")
+        }
+        (None, None, Some(service)) => {
+            let service = found(service, GroupType::CloudService)?;
+            let in_name = new.name.0.rsplit_once("_IN_").map(|(role, _)| role);
+            match new.role.as_ref().map(|role| role.0.as_str()).or(in_name) {
+                Some(role) => Ok(Place::CloudService { service, role: role.into() }),
+                None => conflict("role", "is required unless the name has the form FrontEnd_IN_0"),
+            }
+        }
+    }
+}
+
+fn machine_change(given: MachineChange, machine: &core::Machine) -> Result<core::MachineChange, ApiError> {
+    let details = match (given.details, given.tags) {
+        (None, None) => None,
+        (changed, tags) => {
+            let mut details = (*machine.details).clone();
+            merge_details(changed.unwrap_or_default(), tags, &mut details);
+            Some(Arc::new(details))
+        }
+    };
+    let terminate = match given.terminate_notification.into_change() {
+        Some(Some(given)) => Some(Some(terminate_profile(&given)?)),
+        Some(None) => Some(None),
+        None => None,
+    };
+    Ok(core::MachineChange {
+        host: given.host.into_change().map(|host| host.map(Name::from)),
+        update_domain: given.update_domain,
+        fault_domain: given.fault_domain,
+        zone: given.zone.into_change().map(|zone| zone.map(Name::from)),
+        addresses: given.addresses.map(core_addresses).transpose()?,
+        protected: given.protected,
+        terminate,
+        policy: given.policy.into_change().map(|policy| policy.map(Convert::convert)),
+        details,
+    })
+}

@@ -1,0 +1,52 @@
+//! Starts or plans maintenance of machines, a host or a group.
+
+use std::time::Duration;
+
+use forewarn_api_types::{MaintenanceCause, MaintenanceTarget, NewMaintenance, Operation};
+use forewarn_core::{Name, Plan, Region, Request, Target};
+use serde_json::json;
+
+use crate::Actions;
+use crate::action::Action;
+use crate::convert::Convert;
+use crate::error::ApiError;
+use crate::names;
+
+impl Actions {
+    pub async fn start_maintenance(&self, new: NewMaintenance) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::StartMaintenance)?;
+        let (target, name) = resolve(&new.target, &self.engine().snapshot().region)?;
+        let detail = json!({ "type": new.kind, "at": new.at, "noticeSeconds": new.notice_seconds });
+        let event = new.event_id;
+        let request = Request::Maintain { target, plan: plan_of(new) };
+        self.start_operation(request, event, permit.note(name).with(detail)).await
+    }
+}
+
+/// The plan of maintenance for the rules.
+pub fn plan_of(new: NewMaintenance) -> Plan {
+    Plan {
+        kind: new.kind.convert(),
+        cause: new.cause.unwrap_or(MaintenanceCause::HostMaintenance).convert(),
+        at: new.at.map(Convert::convert),
+        notice: new.notice_seconds.map(Duration::from_secs),
+        duration_secs: new.duration_seconds,
+        description: new.description.map(|text| Name::from(text.0)),
+    }
+}
+
+/// The target and its name for the audit trail.
+fn resolve(target: &MaintenanceTarget, region: &Region) -> Result<(Target, String), ApiError> {
+    Ok(match target {
+        MaintenanceTarget::Machines(given) => {
+            let machines = names::find_machines(region, given)?;
+            let names = machines.iter().map(|machine| &*machine.name).collect::<Vec<_>>().join(", ");
+            (Target::Machines(machines.iter().map(|machine| machine.id).collect()), names)
+        }
+        MaintenanceTarget::Host(name) => (Target::Host(names::find_host(region, name)?), name.clone()),
+        MaintenanceTarget::Group(name) => {
+            let group = names::find_any_group(region, name)?;
+            (Target::Group(group.id), group.name.to_string())
+        }
+    })
+}

@@ -1,0 +1,98 @@
+//! The actions of the management API: one typed function each, called by the HTTP handlers, the ARM API, the portal and
+//! scenarios alike.
+//!
+//! ```text
+//!  permit (role, from the table) ─▶ names → IDs ─▶ command with an audit entry ─▶ result
+//! ```
+//!
+//! Each function first asks for a [`Permit`], which checks the role of the caller. Reading needs no function here: it takes
+//! a snapshot.
+
+mod clock;
+mod events;
+mod faults;
+mod groups;
+mod hosts;
+mod identity;
+mod machines;
+mod maintenance;
+mod operations;
+mod scale_sets;
+mod webhooks;
+
+pub use groups::{PlainGroup, delete_action};
+pub use hosts::Registered;
+pub use machines::name_machines;
+pub use maintenance::plan_of;
+pub use scale_sets::{PLACEMENT_GROUP_DEFAULT, ZONES_MAX};
+
+use forewarn_core::{Answer, Command, Guid, Request};
+use forewarn_store::Attachment;
+
+use super::Actions;
+use super::action::{Action, AuditNote, Permit};
+use super::error::{ApiError, ErrorCode};
+use super::guard::check_role;
+use super::render::render_operation;
+use forewarn_access::{Role, random_guid};
+use forewarn_api_types::Operation;
+use forewarn_engine::{AllDone, Asked, Bundle, Done};
+
+impl Actions {
+    /// Checks that the caller may perform an action.
+    pub fn permit(&self, action: Action) -> Result<Permit, ApiError> {
+        self.require(action.role())?;
+        Ok(Permit::new(action))
+    }
+
+    /// Checks that the caller has a role.
+    pub fn require(&self, role: Role) -> Result<(), ApiError> {
+        check_role(&self.1, role)
+    }
+
+    /// Runs the commands and writes the attachments in one commit: all or nothing.
+    pub async fn commit(
+        &self,
+        commands: Vec<Command>,
+        note: AuditNote,
+        attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
+    ) -> Result<AllDone, ApiError> {
+        let bundle = Bundle { commands, asked: Some(self.audit(note)), attach: Box::new(attach) };
+        Ok(self.engine().submit_all(bundle).await?)
+    }
+
+    /// Runs a command as the caller and records it in the audit trail.
+    pub(super) async fn submit(&self, command: Command, note: AuditNote) -> Result<Done, ApiError> {
+        Ok(self.engine().submit(command, Some(self.audit(note))).await?)
+    }
+
+    /// An entry of the audit trail, made by the caller.
+    pub(super) fn audit(&self, note: AuditNote) -> Asked {
+        note.by(self.1.name.to_string())
+    }
+
+    /// Requests an operation.
+    async fn start_operation(
+        &self,
+        request: Request,
+        event: Option<forewarn_api_types::EventId>,
+        note: AuditNote,
+    ) -> Result<Operation, ApiError> {
+        let requested = random_guid();
+        let event = event.map(|id| Guid(id.0));
+        let command = Command::Request { operation: requested, by: self.principal_name(), request, event };
+        let done = self.submit(command, note).await?;
+        let id = match done.answer {
+            Answer::Operation(id) => id,
+            Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Scaled { .. } => requested,
+        };
+        let region = &done.snapshot.region;
+        match region.operation(id) {
+            Some(found) => Ok(render_operation(region, found)),
+            None => Err(ApiError::new(
+                ErrorCode::OperationNotFound,
+                format!("Operation {id} has already finished. See the history."),
+            )),
+        }
+    }
+}

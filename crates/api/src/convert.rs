@@ -1,0 +1,225 @@
+//! Conversions between the types of the API and those of the rules. Both are defined in other crates, so `From` cannot be
+//! implemented here.
+
+use std::time::Duration;
+
+use forewarn_api_types::{
+    Address, Details, EventCause, EventOutcome, EventSource, EventStage, EventType, FailureType, Id, Ip,
+    MachineEvictionPolicy, MachinePriority, MaintenanceCause, MaintenanceType, OperationKind, OrchestrationMode,
+    Policy, PowerState, ResourceName, Tags, TerminateNotification, Text, Time, UpgradePolicy,
+};
+use forewarn_core as core;
+use forewarn_core::{
+    Cause, EventKind, EventsPolicy, EvictionPolicy, Guid, Name, Orchestration, Outcome, Power, Priority, Source,
+    TerminateProfile, Timestamp, UpgradeMode,
+};
+use forewarn_store::RequestKind;
+use forewarn_wire::cloudevent::Stage;
+use forewarn_wire::duration;
+
+use super::error::ApiError;
+use super::{RESOURCE_GROUP_DEFAULT, SUBSCRIPTION_DEFAULT};
+
+/// Addresses of one machine; Azure allows up to eight network interfaces.
+pub const ADDRESSES_MAX: usize = 64;
+
+const _: () = assert!(forewarn_api_types::NAME_BYTES_MAX == core::settings::NAME_BYTES_MAX);
+const _: () = assert!(
+    forewarn_api_types::TEXT_CHARS_MAX * 4 <= core::settings::DESCRIPTION_BYTES_MAX,
+    "a short text fits a description"
+);
+
+/// A conversion that cannot fail.
+pub trait Convert<T> {
+    fn convert(self) -> T;
+}
+
+/// Two enums with the same variants.
+macro_rules! mirror {
+    ($api:ty = $other:ty { $($variant:ident),+ $(,)? }) => {
+        impl Convert<$api> for $other {
+            fn convert(self) -> $api {
+                match self { $(<$other>::$variant => <$api>::$variant),+ }
+            }
+        }
+
+        impl Convert<$other> for $api {
+            fn convert(self) -> $other {
+                match self { $(<$api>::$variant => <$other>::$variant),+ }
+            }
+        }
+    };
+}
+
+mirror!(EventType = EventKind { Freeze, Reboot, Redeploy, Preempt, Terminate });
+mirror!(
+    EventCause = Cause {
+        HostMaintenance,
+        LiveMigration,
+        UserRestart,
+        UserRedeploy,
+        SelfServiceMaintenance,
+        HardwareFailure,
+        Eviction,
+        Deletion,
+    }
+);
+mirror!(EventSource = Source { Platform, User });
+mirror!(EventStage = Stage { Scheduled, Started, Completed, Canceled });
+mirror!(PowerState = Power { Running, Stopped, Deallocated });
+mirror!(MachinePriority = Priority { Regular, Spot });
+mirror!(MachineEvictionPolicy = EvictionPolicy { Deallocate, Delete });
+mirror!(OrchestrationMode = Orchestration { Uniform, Flexible });
+mirror!(UpgradePolicy = UpgradeMode { Automatic, Manual, Rolling });
+mirror!(OperationKind = RequestKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Fail });
+
+impl Convert<EventOutcome> for &Outcome {
+    fn convert(self) -> EventOutcome {
+        match self {
+            Outcome::Completed => EventOutcome::Completed,
+            Outcome::Failed(_) => EventOutcome::Failed,
+            Outcome::TimedOut => EventOutcome::TimedOut,
+            Outcome::Superseded => EventOutcome::Superseded,
+            Outcome::NoEffect => EventOutcome::NoEffect,
+            Outcome::ResourceGone => EventOutcome::ResourceGone,
+            Outcome::Canceled { .. } => EventOutcome::Canceled,
+        }
+    }
+}
+
+impl Convert<EventKind> for MaintenanceType {
+    fn convert(self) -> EventKind {
+        match self {
+            MaintenanceType::Freeze => EventKind::Freeze,
+            MaintenanceType::Reboot => EventKind::Reboot,
+            MaintenanceType::Redeploy => EventKind::Redeploy,
+        }
+    }
+}
+
+impl Convert<Cause> for MaintenanceCause {
+    fn convert(self) -> Cause {
+        match self {
+            MaintenanceCause::HostMaintenance => Cause::HostMaintenance,
+            MaintenanceCause::LiveMigration => Cause::LiveMigration,
+        }
+    }
+}
+
+impl Convert<EventKind> for FailureType {
+    fn convert(self) -> EventKind {
+        match self {
+            FailureType::Reboot => EventKind::Reboot,
+            FailureType::Redeploy => EventKind::Redeploy,
+        }
+    }
+}
+
+impl Convert<Time> for Timestamp {
+    fn convert(self) -> Time {
+        Time(self.0)
+    }
+}
+
+impl Convert<Timestamp> for Time {
+    fn convert(self) -> Timestamp {
+        Timestamp(self.0)
+    }
+}
+
+impl Convert<Id> for Guid {
+    fn convert(self) -> Id {
+        Id(self.0)
+    }
+}
+
+impl Convert<Policy> for &EventsPolicy {
+    fn convert(self) -> Policy {
+        let EventsPolicy { approve_user_reboot, approve_user_redeploy, approve_all_instances_down } = *self;
+        Policy { approve_user_reboot, approve_user_redeploy, approve_all_instances_down }
+    }
+}
+
+impl Convert<EventsPolicy> for Policy {
+    fn convert(self) -> EventsPolicy {
+        let Policy { approve_user_reboot, approve_user_redeploy, approve_all_instances_down } = self;
+        EventsPolicy { approve_user_reboot, approve_user_redeploy, approve_all_instances_down }
+    }
+}
+
+impl Convert<TerminateNotification> for &TerminateProfile {
+    fn convert(self) -> TerminateNotification {
+        TerminateNotification { not_before_timeout: self.text.to_string() }
+    }
+}
+
+/// Refuses malformed durations; the rules check the range.
+pub fn terminate_profile(given: &TerminateNotification) -> Result<TerminateProfile, ApiError> {
+    let text = given.not_before_timeout.as_str();
+    let secs = duration::parse_secs(text).map_err(|why| {
+        let reason = format!("'{text}': {why}");
+        let reason = reason.trim_end_matches('.');
+        ApiError::field("terminateNotification.notBeforeTimeout", format!("is not valid: {reason}"))
+    })?;
+    Ok(TerminateProfile { timeout: Duration::from_secs(secs), text: text.into() })
+}
+
+/// The details and tags of a machine or model.
+pub fn render_details(details: &core::Details) -> (Details, Tags) {
+    let text = |text: &String| (!text.is_empty()).then(|| Text(text.clone()));
+    let shown = Details {
+        location: text(&details.location),
+        size: text(&details.size),
+        os_type: text(&details.os_type),
+        computer_name: text(&details.computer_name),
+        publisher: text(&details.publisher),
+        offer: text(&details.offer),
+        sku: text(&details.sku),
+        image_version: text(&details.image_version),
+        mac: text(&details.mac),
+    };
+    (shown, Tags(details.tags.iter().cloned().collect()))
+}
+
+/// Replaces the given details and keeps the others. Given tags replace all tags.
+pub fn merge_details(given: Details, tags: Option<Tags>, details: &mut core::Details) {
+    for (given, current) in [
+        (given.location, &mut details.location),
+        (given.size, &mut details.size),
+        (given.os_type, &mut details.os_type),
+        (given.computer_name, &mut details.computer_name),
+        (given.publisher, &mut details.publisher),
+        (given.offer, &mut details.offer),
+        (given.sku, &mut details.sku),
+        (given.image_version, &mut details.image_version),
+        (given.mac, &mut details.mac),
+    ] {
+        if let Some(Text(given)) = given {
+            *current = given;
+        }
+    }
+    if let Some(Tags(tags)) = tags {
+        details.tags = tags.into_iter().collect();
+    }
+}
+
+/// The given subscription and resource group, or the default ones.
+pub fn home_or_default(subscription: Option<ResourceName>, resource_group: Option<ResourceName>) -> core::Home {
+    core::Home {
+        subscription: subscription.map_or_else(|| SUBSCRIPTION_DEFAULT.into(), Name::from),
+        resource_group: resource_group.map_or_else(|| RESOURCE_GROUP_DEFAULT.into(), Name::from),
+    }
+}
+
+pub fn render_addresses(addresses: &[core::Address]) -> Vec<Address> {
+    let render =
+        |address: &core::Address| Address { network: ResourceName(address.network.to_string()), ip: Ip(address.ip) };
+    addresses.iter().map(render).collect()
+}
+
+pub fn core_addresses(given: Vec<Address>) -> Result<Vec<core::Address>, ApiError> {
+    if given.len() > ADDRESSES_MAX {
+        return Err(ApiError::field("addresses", format!("has more than {ADDRESSES_MAX} entries")));
+    }
+    Ok(given.into_iter().map(|address| core::Address { network: address.network.into(), ip: address.ip.0 }).collect())
+}

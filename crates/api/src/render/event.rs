@@ -1,0 +1,56 @@
+//! Events as the API shows them.
+
+use forewarn_api_types::{Approval, Event, EventId, EventStatus};
+use forewarn_core as core;
+use forewarn_core::{Approver, Outcome, Status};
+
+use crate::convert::Convert;
+
+pub fn render_event(event: &core::Event) -> Event {
+    let (status, started, ended, outcome) = match &event.status {
+        Status::Scheduled => (EventStatus::Scheduled, None, None, None),
+        Status::Started { at } => (EventStatus::Started, Some(at.convert()), None, None),
+        Status::Ended { at, outcome } => (EventStatus::Ended, None, Some(at.convert()), Some(outcome)),
+    };
+    Event {
+        id: EventId(event.id.0),
+        number: event.seq,
+        kind: event.kind.convert(),
+        status,
+        outcome: outcome.map(Convert::convert),
+        reason: outcome.and_then(outcome_reason),
+        cause: event.cause.convert(),
+        source: event.cause.source().convert(),
+        shown: event.is_shown(),
+        scope: event.scope.0,
+        resources: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
+        appeared: event.appeared.convert(),
+        not_before: event.not_before.convert(),
+        started,
+        ended,
+        approval: event.approval.as_ref().map(render_approval),
+        description: event.description.to_string(),
+        duration_seconds: event.duration_secs,
+        operations: event.operations.iter().map(|id| id.convert()).collect(),
+    }
+}
+
+fn render_approval(approval: &core::Approval) -> Approval {
+    let by = match &approval.by {
+        Approver::Guest { name, .. } => format!("guest:{name}"),
+        Approver::Management(name) => format!("management:{name}"),
+        Approver::Policy => "policy".into(),
+    };
+    Approval { by, at: approval.at.convert() }
+}
+
+/// The driver's message, or the name of the principal that canceled the event.
+pub fn outcome_reason(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed(reason) => Some(reason.to_string()),
+        Outcome::Canceled { by } => Some(by.to_string()),
+        Outcome::Completed | Outcome::TimedOut | Outcome::Superseded | Outcome::NoEffect | Outcome::ResourceGone => {
+            None
+        }
+    }
+}

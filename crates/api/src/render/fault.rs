@@ -1,0 +1,43 @@
+//! Faults of the metadata endpoint as the API shows them.
+
+use forewarn_api_types::{Fault, FaultKind, FaultMethod};
+use forewarn_metadata::faults::{self, Kind, Method, Path};
+
+use crate::convert::Convert;
+
+pub fn render_fault(fault: &faults::Fault) -> Fault {
+    Fault {
+        id: fault.id.0,
+        machine: fault.machine.as_ref().map(|(_, name)| name.to_string()),
+        fault: render_kind(fault.kind),
+        count: fault.life.count,
+        for_seconds: fault.life.span.map(|span| span.as_secs()),
+        percent: fault.life.percent,
+        method: fault.only.method.map(|method| match method {
+            Method::Get => FaultMethod::Get,
+            Method::Post => FaultMethod::Post,
+        }),
+        documents_only: fault.only.path == Path::Events,
+        since: fault.since.convert(),
+        until: fault.until.map(Convert::convert),
+        asked: fault.asked,
+        met: fault.met,
+    }
+}
+
+fn render_kind(kind: Kind) -> FaultKind {
+    match kind {
+        Kind::Status { status, retry_after_secs } => FaultKind::Status {
+            status: status.code(),
+            retry_after_seconds: status.has_retry_after().then_some(retry_after_secs),
+        },
+        Kind::Delay(delay) => FaultKind::Delay(delay),
+        Kind::SlowFirstCall(delay) => FaultKind::SlowFirstCall(delay),
+        Kind::Reset => FaultKind::Reset,
+        Kind::Truncated => FaultKind::Truncated,
+        Kind::Malformed => FaultKind::Malformed,
+        Kind::IncarnationRestart => FaultKind::IncarnationRestart,
+        Kind::EventsVanish => FaultKind::EventsVanish,
+        Kind::UnknownType => FaultKind::UnknownType,
+    }
+}

@@ -1,0 +1,15 @@
+//! The resources of the region as the API shows them.
+
+mod event;
+mod fault;
+mod group;
+mod host;
+mod machine;
+mod operation;
+
+pub use event::{outcome_reason, render_event};
+pub use fault::render_fault;
+pub use group::{render_group, render_scale_set};
+pub use host::render_host;
+pub use machine::render_machine;
+pub use operation::{render_operation, render_operation_from_history};

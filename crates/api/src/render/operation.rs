@@ -1,0 +1,163 @@
+//! Operations as the API shows them, from the region or from history.
+
+use std::collections::BTreeMap;
+
+use forewarn_api_types::{
+    EventCause, EventId, EventOutcome, EventType, Operation, OperationKind, OperationPhase, Part, Time,
+};
+use forewarn_core as core;
+use forewarn_core::{
+    GroupId, MachineId, Name, OperationId, OperationResult, OperationState, Outcome, Region, Request, Target,
+};
+use forewarn_store::{HistoryFact, HistoryRow};
+
+use super::outcome_reason;
+use crate::convert::Convert;
+
+pub fn render_operation(region: &Region, operation: &core::Operation) -> Operation {
+    let summary = RequestSummary::of(region, operation);
+    let (state, ended, outcome, reason) = state_of(&operation.state);
+    let rollout = operation.rollout.as_ref();
+    Operation {
+        id: operation.id.convert(),
+        kind: summary.kind,
+        by: operation.by.to_string(),
+        asked: Some(operation.asked.convert()),
+        state,
+        ended,
+        outcome,
+        reason,
+        machines: summary.machines,
+        host: summary.host,
+        group: summary.group,
+        events: operation.parts.iter().map(render_part).collect(),
+        event_type: summary.event_type,
+        cause: summary.cause,
+        at: summary.at,
+        next_update_domain: rollout.map(|rollout| rollout.next_domain),
+        resume: rollout.and_then(|rollout| rollout.resume).map(Convert::convert),
+    }
+}
+
+/// An operation that the region no longer has, reconstructed from its rows of history.
+pub fn render_operation_from_history(id: OperationId, rows: &[HistoryRow]) -> Option<Operation> {
+    let last = rows.iter().rev().find(|row| row.operation == Some(id) && row.event.is_none())?;
+    let Some(HistoryFact::OperationEnded(ended)) = last.fact() else { return None };
+    let (state, outcome, reason) = describe_result(&ended.result);
+    let outcomes: Vec<(&HistoryRow, Outcome)> =
+        rows.iter().filter_map(|row| Some((row, row.event_outcome()?))).collect();
+    let mut machines: Vec<String> = outcomes.iter().flat_map(|(row, _)| row.machines.iter().cloned()).collect();
+    machines.dedup();
+    let outcome_of = |event| outcomes.iter().find(|(row, _)| row.event == Some(event)).map(|(_, outcome)| outcome);
+    Some(Operation {
+        id: id.convert(),
+        kind: ended.request?.convert(),
+        by: ended.requested_by,
+        asked: ended.requested.map(Convert::convert),
+        state,
+        ended: Some(last.at.convert()),
+        outcome,
+        reason,
+        machines,
+        host: None,
+        group: None,
+        events: ended
+            .events
+            .iter()
+            .map(|event| Part { id: EventId(event.0), outcome: outcome_of(*event).map(Convert::convert) })
+            .collect(),
+        event_type: None,
+        cause: None,
+        at: None,
+        next_update_domain: None,
+        resume: None,
+    })
+}
+
+fn state_of(state: &OperationState) -> (OperationPhase, Option<Time>, Option<EventOutcome>, Option<String>) {
+    match state {
+        OperationState::Running => (OperationPhase::Running, None, None, None),
+        OperationState::Ended { at, result } => {
+            let (phase, outcome, reason) = describe_result(result);
+            (phase, Some(at.convert()), outcome, reason)
+        }
+    }
+}
+
+fn describe_result(result: &OperationResult) -> (OperationPhase, Option<EventOutcome>, Option<String>) {
+    match result {
+        OperationResult::Succeeded => (OperationPhase::Succeeded, None, None),
+        OperationResult::Failed(outcome) => {
+            let reason = outcome_reason(outcome).filter(|reason| !reason.is_empty());
+            (OperationPhase::Failed, Some(outcome.convert()), reason)
+        }
+        OperationResult::Canceled { by } => (OperationPhase::Canceled, None, Some(by.to_string())),
+    }
+}
+
+fn render_part(part: &core::Part) -> Part {
+    Part { id: EventId(part.event.0), outcome: part.outcome.as_ref().map(Convert::convert) }
+}
+
+/// The request of an operation, as the API shows it.
+struct RequestSummary {
+    kind: OperationKind,
+    machines: Vec<String>,
+    host: Option<String>,
+    group: Option<String>,
+    event_type: Option<EventType>,
+    cause: Option<EventCause>,
+    at: Option<Time>,
+}
+
+impl RequestSummary {
+    fn of(region: &Region, operation: &core::Operation) -> RequestSummary {
+        let names = |machines: &[MachineId]| machine_names(region, operation, machines);
+        let at = |kind, target: &Target| {
+            let blank = RequestSummary::new(kind, Vec::new());
+            match target {
+                Target::Machines(machines) => RequestSummary::new(kind, names(machines)),
+                Target::Host(host) => RequestSummary { host: Some(host.to_string()), ..blank },
+                Target::Group(group) => RequestSummary { group: group_name(region, *group), ..blank },
+            }
+        };
+        match &operation.request {
+            Request::Restart { machines } => RequestSummary::new(OperationKind::Restart, names(machines)),
+            Request::Redeploy { machines } => RequestSummary::new(OperationKind::Redeploy, names(machines)),
+            Request::PerformMaintenance { machines } => {
+                RequestSummary::new(OperationKind::PerformMaintenance, names(machines))
+            }
+            Request::Evict { machine } => RequestSummary::new(OperationKind::Evict, names(&[*machine])),
+            Request::Delete { machines, group } => RequestSummary {
+                group: group.and_then(|group| group_name(region, group)),
+                ..RequestSummary::new(OperationKind::Delete, names(machines))
+            },
+            Request::Maintain { target, plan } => RequestSummary {
+                event_type: Some(plan.kind.convert()),
+                cause: Some(plan.cause.convert()),
+                at: plan.at.map(Convert::convert),
+                ..at(OperationKind::Maintain, target)
+            },
+            Request::Fail { target, kind } => {
+                RequestSummary { event_type: Some(kind.convert()), ..at(OperationKind::Fail, target) }
+            }
+        }
+    }
+
+    fn new(kind: OperationKind, machines: Vec<String>) -> RequestSummary {
+        RequestSummary { kind, machines, host: None, group: None, event_type: None, cause: None, at: None }
+    }
+}
+
+fn group_name(region: &Region, group: GroupId) -> Option<String> {
+    region.group(group).map(|group| group.name.to_string())
+}
+
+/// The names of machines. Events keep the names of deleted machines.
+fn machine_names(region: &Region, operation: &core::Operation, machines: &[MachineId]) -> Vec<String> {
+    let events = operation.parts.iter().filter_map(|part| region.event(part.event));
+    let in_events: BTreeMap<MachineId, &Name> =
+        events.flat_map(|event| event.resources.iter()).map(|resource| (resource.machine, &resource.name)).collect();
+    let name = |id: &MachineId| region.machine(*id).map(|machine| &machine.name).or(in_events.get(id).copied());
+    machines.iter().filter_map(name).map(|name| name.to_string()).collect()
+}
