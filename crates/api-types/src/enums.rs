@@ -76,7 +76,21 @@ words!(MachinePriority { Regular, Spot });
 words!(MachineEvictionPolicy { Deallocate, Delete });
 words!(OrchestrationMode { Flexible, Uniform });
 words!(UpgradePolicy { Manual, Automatic, Rolling });
-words!(OperationKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Fail });
+words!(OperationKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail });
+words!(
+    /// Whether machines are placed on a host.
+    HostPhase { Active, Draining, Drained, Failed }
+);
+words!(RolloutPhase { Planned, Running, Waiting, Paused, Finished, Stopped, Failed });
+words!(RolloutStepPhase { Pending, InProgress, Succeeded, Failed, Skipped, Canceled });
+words!(
+    /// The maintenance that a rollout carries out on each target.
+    RolloutType { Freeze, Reboot, Redeploy, Drain }
+);
+words!(
+    /// The reason why a rollout or drain does not go on.
+    WaitReason { Window, Pause, Availability, Capacity, Approvals, Host, Paused }
+);
 words!(OperationPhase { Running, Succeeded, Failed, Canceled });
 words!(MaintenanceType { Freeze, Reboot, Redeploy });
 words!(MaintenanceCause { HostMaintenance, LiveMigration });

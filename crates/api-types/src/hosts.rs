@@ -1,11 +1,99 @@
-//! Hosts, on which machines run.
+//! Hosts, on which machines run, and drains, which empty them.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::{EventType, HostPhase, Id, Nullable, ResourceName, Text, WaitFor};
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Host {
     pub name: String,
+    pub state: HostPhase,
+    /// Whether its agent is in contact. Absent for a host without an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reachable: Option<bool>,
+    pub pool: String,
+    pub labels: BTreeMap<String, String>,
+    /// Memory for machines, in MiB. Absent: unlimited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+    /// Memory that its machines need, in MiB.
+    pub memory_used_mib: u64,
+    pub machine_count: u64,
     /// Names of its machines, at most 1,000.
     pub machines: Vec<String>,
+    /// Operation of the drain in progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Id>,
+    /// Why the drain does not go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitFor>,
+    /// Rollout that the host belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Id>,
+}
+
+/// A change of a host. Omitted fields keep their values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HostChange {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<ResourceName>,
+    /// Replaces all labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// Memory for machines, in MiB; null for unlimited.
+    #[serde(default, skip_serializing_if = "Nullable::is_absent")]
+    #[schema(value_type = Option<u64>)]
+    pub memory_mib: Nullable<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewDrain {
+    /// Pool to which machines move. Default: the pool of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<ResourceName>,
+    /// Maximum number of machines that move at a time. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub parallel: Option<u32>,
+    /// Maximum number of unavailable machines in each group. Default: the size of its largest update domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<u32>,
+    /// Notice period, if longer than the minimum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 34_560_000)]
+    pub notice_seconds: Option<u64>,
+    /// Restart machines that cannot move while they run, instead of moving them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait_in_place: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<Text>,
+}
+
+/// The expected moves of a drain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DrainPreview {
+    pub machines: Vec<DrainMove>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainMove {
+    pub machine: String,
+    /// Event type. Absent if the machine cannot move.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub event_type: Option<EventType>,
+    /// Host to which it moves. Absent if it restarts in place or cannot move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Why it cannot move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitFor>,
+    /// Whether a handler gets notice of the move.
+    pub has_handler: bool,
 }

@@ -50,6 +50,10 @@ pub struct Machine {
     pub terminate_notification: Option<TerminateNotification>,
     /// Whether it is protected from scale-in.
     pub protected: bool,
+    /// Memory that it needs on its host, in MiB. 0: unknown.
+    pub memory_mib: u64,
+    /// Whether it can move to another host while it runs.
+    pub live_migratable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     pub details: Details,
@@ -112,6 +116,13 @@ pub struct NewMachine {
     pub terminate_notification: Option<TerminateNotification>,
     #[serde(default, deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
+    /// Memory that it needs on its host, in MiB. Default: unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 1099511627776u64)]
+    pub memory_mib: Option<u64>,
+    /// Whether it can move to another host while it runs. Default: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_migratable: Option<bool>,
     #[serde(default, deserialize_with = "object::required", skip_serializing_if = "Details::is_empty")]
     pub details: Details,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
@@ -130,6 +141,8 @@ impl NewMachine {
             scale_set: None,
             cloud_service: None,
             role: None,
+            memory_mib: None,
+            live_migratable: None,
             host: None,
             update_domain: None,
             fault_domain: None,
@@ -167,6 +180,13 @@ pub struct MachineChange {
     pub addresses: Option<Vec<Address>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protected: Option<bool>,
+    /// Memory that it needs on its host, in MiB. 0: unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 1099511627776u64)]
+    pub memory_mib: Option<u64>,
+    /// Whether it can move to another host while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live_migratable: Option<bool>,
     #[serde(default, deserialize_with = "nullable_object", skip_serializing_if = "Nullable::is_absent")]
     #[schema(value_type = Option<TerminateNotification>)]
     pub terminate_notification: Nullable<TerminateNotification>,

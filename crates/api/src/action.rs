@@ -60,6 +60,15 @@ table! {
 
     RegisterHost: "host.register", Owner;
     RemoveHost: "host.remove", Owner;
+    ChangeHost: "host.change", Owner;
+    DrainHost: "host.drain", Operator;
+    ActivateHost: "host.activate", Operator;
+    FenceHost: "host.fence", Owner;
+
+    StartRollout: "rollout.start", Operator;
+    PauseRollout: "rollout.pause", Operator;
+    ResumeRollout: "rollout.resume", Operator;
+    StopRollout: "rollout.stop", Operator;
     StartMaintenance: "maintenance", Operator;
 
     ApproveEvents: "approve", Operator;

@@ -71,7 +71,7 @@ mirror!(MachinePriority = Priority { Regular, Spot });
 mirror!(MachineEvictionPolicy = EvictionPolicy { Deallocate, Delete });
 mirror!(OrchestrationMode = Orchestration { Uniform, Flexible });
 mirror!(UpgradePolicy = UpgradeMode { Automatic, Manual, Rolling });
-mirror!(OperationKind = RequestKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Fail });
+mirror!(OperationKind = RequestKind { Restart, Redeploy, PerformMaintenance, Evict, Delete, Maintain, Drain, Fail });
 
 impl Convert<EventOutcome> for &Outcome {
     fn convert(self) -> EventOutcome {

@@ -27,7 +27,7 @@ fn describe_deadline(region: &Region, at: Timestamp) -> String {
         return format!("NotBefore of {}", describe_event(event));
     }
     let resumes = |operation: &Arc<Operation>| {
-        let resume = operation.rollout.as_ref().and_then(|rollout| rollout.resume);
+        let resume = operation.domains.as_ref().and_then(|domains| domains.resume);
         operation.state == OperationState::Running && resume == Some(at)
     };
     if region.operations().any(resumes) {

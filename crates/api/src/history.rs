@@ -53,6 +53,7 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
         event: query.event.map(|id| Guid(id.0)),
         operation: query.operation.map(|id| Guid(id.0)),
         machine: name,
+        machine_id: None,
         scopes,
         kinds: parse_kinds(query.kind.as_deref())?,
         since: query.since.map(Convert::convert),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use forewarn_api_types::{FailureOptions, Page};
+use forewarn_api_types::{EmptyBody, FailureOptions, HostChange, NewDrain, Page};
 use forewarn_core as core;
 use http::StatusCode;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use super::Actions;
 use super::actions::Registered;
 use super::error::ApiError;
-use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
+use super::extract::{self, Body, NoQuery, OptionalBody, Params, Segment};
 use super::names::find_host;
 use super::render::render_host;
 
@@ -74,4 +74,49 @@ pub async fn fail(
     OptionalBody(body): OptionalBody<FailureOptions>,
 ) -> Result<Response, ApiError> {
     actions.fail_host(&name, body).await.map(extract::accepted)
+}
+
+pub async fn change(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    Body(body): Body<HostChange>,
+) -> Result<Response, ApiError> {
+    actions.change_host(&name, body).await.map(extract::ok)
+}
+
+pub async fn drain(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(body): OptionalBody<NewDrain>,
+) -> Result<Response, ApiError> {
+    actions.drain_host(&name, body).await.map(extract::accepted)
+}
+
+pub async fn preview_drain(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(body): OptionalBody<NewDrain>,
+) -> Result<Response, ApiError> {
+    actions.preview_drain(&name, body).map(extract::ok)
+}
+
+pub async fn activate(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
+) -> Result<Response, ApiError> {
+    actions.activate_host(&name).await.map(extract::ok)
+}
+
+pub async fn fence(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
+) -> Result<Response, ApiError> {
+    actions.fence_host(&name).await.map(extract::ok)
 }

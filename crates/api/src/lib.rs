@@ -47,6 +47,7 @@ mod operations;
 mod portal_links;
 mod render;
 mod requests;
+mod rollouts;
 mod routes;
 mod scale_sets;
 pub mod scenario;
@@ -57,6 +58,7 @@ mod waits;
 mod webhook_messages;
 mod webhook_routes;
 pub mod webhooks;
+mod windows;
 
 use std::convert::Infallible;
 use std::sync::Arc;

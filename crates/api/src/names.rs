@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use forewarn_core::{
     Event, EventId, Found, Group, GroupId, GroupKind, Guid, Machine, MachineId, Name, OperationId, Region, Rejection,
-    ScaleSet, Seat,
+    RolloutId, ScaleSet, Seat,
 };
 use forewarn_wire::guid;
 
@@ -109,6 +109,22 @@ pub fn find_host(region: &Region, name: &str) -> Result<Name, ApiError> {
         let message = format!("No host is named '{name}'. Register it first, or set it as the 'host' of a machine.");
         ApiError::new(ErrorCode::HostNotFound, message).with_target(name)
     })
+}
+
+/// The rollout with this ID, or with an ID that starts with this text.
+pub fn find_rollout(region: &Region, text: &str) -> Result<RolloutId, ApiError> {
+    let wanted = text.to_ascii_lowercase();
+    let mut found = region.rollouts().map(|rollout| rollout.id).filter(|id| id.to_string().starts_with(&wanted));
+    let unknown = || {
+        let message = format!("No rollout has the ID '{text}', or it ended more than a week ago. List the rollouts.");
+        ApiError::new(ErrorCode::RolloutNotFound, message).with_target(text)
+    };
+    let first = found.next().filter(|_| !wanted.is_empty()).ok_or_else(unknown)?;
+    if found.next().is_some() {
+        let message = format!("Several rollouts have IDs that start with '{text}'. Use more characters.");
+        return Err(ApiError::new(ErrorCode::AmbiguousName, message).with_target(text));
+    }
+    Ok(first)
 }
 
 pub fn find_machine(region: &Region, text: &str, within: Option<&str>) -> Result<Arc<Machine>, ApiError> {

@@ -10,11 +10,12 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
 use forewarn_access::{Needs, Role, is_arm_path};
 use forewarn_api_types::{
-    ActionOptions, AdvanceBy, Approvals, Approved, Cleared, Clock, DeleteInstances, EmptyBody, Event, FailureOptions,
-    Fault, GivenUpMessage, Group, Health, HistoryRow, Host, Identity, Listeners, Machine, MachineChange, NewFault,
-    NewGroup, NewIdentity, NewMachine, NewMaintenance, NewRun, NewScaleSet, NewWebhook, Operation, PREFIX,
-    PolicyChange, PortalLink, Requests, Resend, Resent, Run, ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile,
-    ScenarioSummary, SetTo, SomeInstances, Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
+    ActionOptions, AdvanceBy, Approvals, Approved, Cleared, Clock, DeleteInstances, DrainPreview, EmptyBody, Event,
+    FailureOptions, Fault, GivenUpMessage, Group, Health, HistoryRow, Host, HostChange, Identity, Listeners, Machine,
+    MachineChange, NewDrain, NewFault, NewGroup, NewIdentity, NewMachine, NewMaintenance, NewRollout, NewRun,
+    NewScaleSet, NewWebhook, Operation, PREFIX, PauseOptions, PolicyChange, PortalLink, Requests, Resend, Resent,
+    Rollout, RolloutPreview, Run, ScaleSet, ScaleSetChange, ScaleSetChanged, ScenarioFile, ScenarioSummary, SetTo,
+    SomeInstances, Upgrade, WaitAnswer, Webhook, WebhookChange, WebhookTest,
 };
 use http::{Method, StatusCode, Uri, header};
 
@@ -29,7 +30,7 @@ use super::scale_sets::InstancesQuery;
 use super::scenario_routes::RunQuery;
 use super::{
     Service, changes, clock, events, faults, guard, health, history, hosts, listeners, machine_actions,
-    machine_identity, machines, maintenance, operations, portal_links, requests, scale_sets,
+    machine_identity, machines, maintenance, operations, portal_links, requests, rollouts, scale_sets,
     scenario_routes as scenarios, sign_in, waits, webhook_messages, webhook_routes as webhooks,
 };
 
@@ -249,9 +250,21 @@ fn scale_set_routes() -> Vec<Route> {
 #[rustfmt::skip]
 fn host_routes() -> Vec<Route> {
     vec![
+        get("/api/v1/rollouts", rollouts::list, doc("listRollouts", "List rollouts, newest first").query::<Paging>().page::<Rollout>()),
+        post("/api/v1/rollouts", Action::StartRollout, rollouts::start, doc("startRollout", "Start maintenance in steps over hosts or update domains").body::<NewRollout>().response::<Rollout>(ACCEPTED)),
+        post("/api/v1/rollouts/preview", Action::StartRollout, rollouts::preview, doc("previewRollout", "Show the expected course of a rollout").body::<NewRollout>().response::<RolloutPreview>(OK)),
+        get("/api/v1/rollouts/{rollout}", rollouts::get, doc("getRollout", "Get a rollout").response::<Rollout>(OK)),
+        post("/api/v1/rollouts/{rollout}/pause", Action::PauseRollout, rollouts::pause, doc("pauseRollout", "Start no more steps; scheduled events finish, or are canceled with 'now'").optional_body::<PauseOptions>().response::<Rollout>(OK)),
+        post("/api/v1/rollouts/{rollout}/resume", Action::ResumeRollout, rollouts::resume, doc("resumeRollout", "Continue a paused rollout").optional_body::<EmptyBody>().response::<Rollout>(OK)),
+        post("/api/v1/rollouts/{rollout}/stop", Action::StopRollout, rollouts::stop, doc("stopRollout", "End a rollout; scheduled events are canceled, started events finish").optional_body::<EmptyBody>().response::<Rollout>(OK)),
         get("/api/v1/hosts", hosts::list, doc("listHosts", "List hosts by name").query::<hosts::ListQuery>().page::<Host>()),
         get("/api/v1/hosts/{host}", hosts::get, doc("getHost", "Get a host").response::<Host>(OK)),
         put("/api/v1/hosts/{host}", Action::RegisterHost, hosts::put, doc("registerHost", "Register a host").response::<Host>(OK).response::<Host>(CREATED)),
+        patch("/api/v1/hosts/{host}", Action::ChangeHost, hosts::change, doc("changeHost", "Change a host; omitted fields keep their values").body::<HostChange>().response::<Host>(OK)),
+        post("/api/v1/hosts/{host}/drain", Action::DrainHost, hosts::drain, doc("drainHost", "Move all machines away from a host").optional_body::<NewDrain>().response::<Operation>(ACCEPTED)),
+        post("/api/v1/hosts/{host}/drain/preview", Action::DrainHost, hosts::preview_drain, doc("previewDrain", "Show where the machines of a host would go").optional_body::<NewDrain>().response::<DrainPreview>(OK)),
+        post("/api/v1/hosts/{host}/activate", Action::ActivateHost, hosts::activate, doc("activateHost", "Make a drained, draining or failed host available again").optional_body::<EmptyBody>().response::<Host>(OK)),
+        post("/api/v1/hosts/{host}/fence", Action::FenceHost, hosts::fence, doc("fenceHost", "Record that a host is off; its machines are then stopped").optional_body::<EmptyBody>().response::<Host>(OK)),
         delete("/api/v1/hosts/{host}", Action::RemoveHost, hosts::delete, doc("removeHost", "Remove a host without machines").no_content()),
         post("/api/v1/hosts/{host}/hardware-failure", Action::Fail, hosts::fail, doc("failHost", "Simulate a hardware failure of a host (events without notice for all its machines)").optional_body::<FailureOptions>().response::<Operation>(ACCEPTED)),
         post("/api/v1/maintenance", Action::StartMaintenance, maintenance::start, doc("startMaintenance", "Start or plan maintenance of machines, a host or a group").body::<NewMaintenance>().response::<Operation>(ACCEPTED)),

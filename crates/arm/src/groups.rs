@@ -105,7 +105,8 @@ pub fn new_group(
 pub fn created_group(answers: &[Answer]) -> Option<GroupId> {
     match answers.first() {
         Some(Answer::Group { group, .. }) => Some(*group),
-        Some(Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Scaled { .. }) | None => None,
+        Some(Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Rollout(_) | Answer::Scaled { .. })
+        | None => None,
     }
 }
 

@@ -68,6 +68,8 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
         addresses: AddressWish::FromPool,
         terminate: profile::terminate(&properties)?,
         policy: profile::policy(&properties)?,
+        memory_mib: 0,
+        live_migratable: true,
         details: Arc::new(details(&body, &properties, &Details::default())?),
     };
     let identity = WantedIdentity::from_body(arm, &body, None, new.vm_id)?;
@@ -84,7 +86,10 @@ async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Writ
     let region = &done.snapshot.region;
     let created = match done.answers.first() {
         Some(Answer::Machine(id)) => region.machine(*id),
-        Some(Answer::Done | Answer::Group { .. } | Answer::Operation(_) | Answer::Scaled { .. }) | None => None,
+        Some(
+            Answer::Done | Answer::Group { .. } | Answer::Operation(_) | Answer::Rollout(_) | Answer::Scaled { .. },
+        )
+        | None => None,
     };
     let machine = created.ok_or_else(|| deleted_meanwhile(name))?;
     let resource = render::machine(arm, region, machine, ResourceForm::VirtualMachine, View::Without).await?;

@@ -154,7 +154,7 @@ fn created_machines(answers: &[Answer]) -> Vec<MachineId> {
     match answers.first() {
         Some(Answer::Group { machines, .. }) => machines.clone(),
         Some(Answer::Scaled { added, .. }) => added.clone(),
-        Some(Answer::Done | Answer::Machine(_) | Answer::Operation(_)) | None => Vec::new(),
+        Some(Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Rollout(_)) | None => Vec::new(),
     }
 }
 

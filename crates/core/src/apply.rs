@@ -39,11 +39,20 @@ impl Step {
             Command::ChangeGroup { group, change, salt } => self.change_group(*group, change, *salt),
             Command::UpgradeInstances { group, machines } => self.upgrade_instances(*group, machines),
             Command::RegisterHost { name } => self.register_host(name),
+            Command::ChangeHost { name, change } => self.change_host(name, change),
             Command::RemoveHost { name } => self.remove_host(name),
+            Command::ActivateHost { name, by } => self.activate_host(name, by),
+            Command::FenceHost { name } => self.fence_host(name),
+            Command::ConfirmHost { name, revision } => self.confirm_host(name, *revision),
+            Command::LoseHost { name } => self.lose_host(name),
             Command::SetPower { machine, power } => self.set_power(*machine, *power),
             Command::Request { operation, by, request, event } => self.request(*operation, by, request, *event),
             Command::Cancel { operation, by } => self.cancel(*operation, by),
             Command::CancelEvent { event, by } => self.cancel_event(*event, by),
+            Command::StartRollout(new) => self.start_rollout(new),
+            Command::PauseRollout { rollout, now } => self.pause_rollout(*rollout, *now),
+            Command::ResumeRollout { rollout } => self.resume_rollout(*rollout),
+            Command::StopRollout { rollout, by } => self.stop_rollout(*rollout, by),
             Command::Approve { by, within, events } => self.approve(by, within, events),
             Command::Seen { machine } => self.record_seen(*machine),
             Command::Report { event, report } => self.report(*event, report),
@@ -66,7 +75,16 @@ impl Step {
             | Command::ChangeGroup { .. }
             | Command::UpgradeInstances { .. }
             | Command::RegisterHost { .. }
+            | Command::ChangeHost { .. }
             | Command::RemoveHost { .. }
+            | Command::ActivateHost { .. }
+            | Command::FenceHost { .. }
+            | Command::ConfirmHost { .. }
+            | Command::LoseHost { .. }
+            | Command::StartRollout(_)
+            | Command::PauseRollout { .. }
+            | Command::ResumeRollout { .. }
+            | Command::StopRollout { .. }
             | Command::SetPower { .. }
             | Command::Cancel { .. }
             | Command::CancelEvent { .. }

@@ -1,9 +1,11 @@
 //! Commands: the only input of the rules. Operators, guests, drivers and the clock all use this enum.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId};
+use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, RolloutId};
 use crate::model::*;
+use crate::rollout::RolloutPlan;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -27,7 +29,29 @@ pub enum Command {
     RegisterHost {
         name: Name,
     },
+    ChangeHost {
+        name: Name,
+        change: HostChange,
+    },
     RemoveHost {
+        name: Name,
+    },
+    /// Makes a drained, draining or failed host available again. Cancels a drain that is in progress.
+    ActivateHost {
+        name: Name,
+        by: Name,
+    },
+    /// States that a host is off, so that its machines are certainly not running.
+    FenceHost {
+        name: Name,
+    },
+    /// The agent of a host has confirmed a copy with everything up to this revision of the region.
+    ConfirmHost {
+        name: Name,
+        revision: u64,
+    },
+    /// The agent of a host has not been heard from for too long.
+    LoseHost {
         name: Name,
     },
     SetPower {
@@ -49,6 +73,20 @@ pub enum Command {
     /// Cancels the operations that own this event.
     CancelEvent {
         event: EventId,
+        by: Name,
+    },
+    StartRollout(Box<NewRollout>),
+    PauseRollout {
+        rollout: RolloutId,
+        /// Cancels Scheduled events instead of letting them finish.
+        now: bool,
+    },
+    ResumeRollout {
+        rollout: RolloutId,
+    },
+    /// Ends a rollout. Scheduled events are canceled, started events finish.
+    StopRollout {
+        rollout: RolloutId,
         by: Name,
     },
     Approve {
@@ -105,6 +143,8 @@ pub struct NewMachine {
     pub addresses: AddressWish,
     pub terminate: Option<TerminateProfile>,
     pub policy: Option<EventsPolicy>,
+    pub memory_mib: u64,
+    pub live_migratable: bool,
     pub details: Arc<Details>,
 }
 
@@ -125,6 +165,8 @@ impl NewMachine {
             addresses: AddressWish::None,
             terminate: None,
             policy: None,
+            memory_mib: 0,
+            live_migratable: true,
             details: Arc::default(),
         }
     }
@@ -158,6 +200,8 @@ pub struct MachineChange {
     pub zone: Option<Option<Name>>,
     pub addresses: Option<Vec<Address>>,
     pub protected: Option<bool>,
+    pub memory_mib: Option<u64>,
+    pub live_migratable: Option<bool>,
     pub terminate: Option<Option<TerminateProfile>>,
     pub policy: Option<Option<EventsPolicy>>,
     pub details: Option<Arc<Details>>,
@@ -206,4 +250,28 @@ pub struct Scale {
     pub capacity: u32,
     pub by: Name,
     pub operation: OperationId,
+}
+
+/// A change of a host. Fields that are None keep their value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostChange {
+    pub pool: Option<Name>,
+    pub labels: Option<BTreeMap<Name, Name>>,
+    pub memory_mib: Option<Option<u64>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRollout {
+    pub id: RolloutId,
+    pub by: Name,
+    pub targets: RolloutTargets,
+    pub plan: RolloutPlan,
+}
+
+/// The targets of a rollout, in the order of its steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutTargets {
+    Hosts(Vec<Name>),
+    /// Each group by update domain.
+    Groups(Vec<GroupId>),
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::ids::{EventId, GroupId, MachineId, OperationId, ScopeId};
+use crate::ids::{EventId, GroupId, MachineId, OperationId, RolloutId, ScopeId};
 use crate::model::{Event, Group, Host, Machine, Name, Operation, Scope};
+use crate::rollout::Rollout;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub enum Entity {
     Machine(Arc<Machine>),
     Event(Arc<Event>),
     Operation(Arc<Operation>),
+    Rollout(Arc<Rollout>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,7 @@ pub enum Key {
     Machine(MachineId),
     Event(EventId),
     Operation(OperationId),
+    Rollout(RolloutId),
 }
 
 impl Entity {
@@ -38,6 +41,7 @@ impl Entity {
             Entity::Machine(machine) => Key::Machine(machine.id),
             Entity::Event(event) => Key::Event(event.id),
             Entity::Operation(operation) => Key::Operation(operation.id),
+            Entity::Rollout(rollout) => Key::Rollout(rollout.id),
         }
     }
 }
@@ -55,6 +59,8 @@ pub struct Meta {
     pub resumed: Timestamp,
     /// Total downtime of the server, in milliseconds.
     pub downtime_ms: i64,
+    /// Incremented by every command.
+    pub revision: u64,
     /// Position in the address pool after the last assigned address.
     pub pool_given: u32,
 }

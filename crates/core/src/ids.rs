@@ -33,6 +33,8 @@ pub struct Guid(pub u128);
 pub type EventId = Guid;
 /// ID of an operation.
 pub type OperationId = Guid;
+/// ID of a rollout.
+pub type RolloutId = Guid;
 
 impl Guid {
     /// Derives the GUID with this index. The same input gives the same output, which has the version bits of a

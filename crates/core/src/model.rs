@@ -8,11 +8,13 @@
 //!                 Event ─────────────┘ ◀──owns── Operation
 //! ```
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, ScopeId};
+use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, RolloutId, ScopeId};
+use crate::rollout::Wait;
 use crate::time::Timestamp;
 
 /// Text shared between entities. Cloning it only increments a reference count.
@@ -42,6 +44,10 @@ pub struct Machine {
     pub model: u64,
     /// Protected from scale-in.
     pub protected: bool,
+    /// Memory that the machine needs on its host, in MiB. 0: unknown.
+    pub memory_mib: u64,
+    /// Whether the machine can move to another host while it runs.
+    pub live_migratable: bool,
     /// The machine's own policy. Always None for members of a group, where the group's policy applies.
     pub policy: Option<EventsPolicy>,
     pub details: Arc<Details>,
@@ -246,6 +252,66 @@ pub enum Switch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     pub name: Name,
+    /// Machines move only between hosts of one pool, unless a drain names another.
+    pub pool: Name,
+    pub labels: BTreeMap<Name, Name>,
+    /// Memory for machines, in MiB. None: unlimited.
+    pub memory_mib: Option<u64>,
+    pub state: HostState,
+    pub contact: Contact,
+}
+
+impl Host {
+    /// The pool of hosts that name none.
+    pub const POOL_DEFAULT: &str = "default";
+
+    pub fn new(name: Name) -> Host {
+        Host {
+            name,
+            pool: Host::POOL_DEFAULT.into(),
+            labels: BTreeMap::new(),
+            memory_mib: None,
+            state: HostState::Active,
+            contact: Contact::None,
+        }
+    }
+
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self.contact, Contact::Lost { .. })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostState {
+    Active,
+    /// Machines are moving away, and none are placed here.
+    Draining,
+    /// Nothing is left on the host.
+    Drained,
+    /// The host is off, as an operator or a fencing agent has stated.
+    Failed,
+}
+
+impl HostState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HostState::Active => "Active",
+            HostState::Draining => "Draining",
+            HostState::Drained => "Drained",
+            HostState::Failed => "Failed",
+        }
+    }
+}
+
+/// Contact with the agent of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contact {
+    /// The host has no agent.
+    None,
+    /// The agent's copy of the documents contains everything up to this revision of the region.
+    Confirmed { revision: u64 },
+    /// The agent has not been heard from. Its copy contained everything up to this revision.
+    Lost { since: Timestamp, revision: u64 },
 }
 
 // --- events --------------------------------------------------------------------------------------
@@ -267,6 +333,14 @@ pub struct Event {
     /// When the machines will have seen the event for the minimum notice period. Moves back when the server was
     /// down, while `not_before` stays as announced.
     pub notice_end: Timestamp,
+    /// The minimum time for which the machines must see the event before it starts without approval.
+    pub notice: Duration,
+    /// Whether the agent of one of its hosts has yet to confirm the event. Until then, its notice does not begin.
+    pub unseen: bool,
+    /// The revision of the region in which the event appeared.
+    pub revision: u64,
+    /// The driver's timeout counts from here: the start, or the latest time at which a lost host came back.
+    pub attended: Timestamp,
     /// Whether both `not_before` and `notice_end` have passed.
     pub due: bool,
     pub approval: Option<Approval>,
@@ -276,6 +350,8 @@ pub struct Event {
     pub operations: Vec<OperationId>,
     /// The host operation that the event belongs to. Its events start together.
     pub cohort: Option<OperationId>,
+    /// The hosts to which machines move. They are reserved until the event ends.
+    pub moves: Vec<Move>,
     /// The notice scale in effect when the event was created. Later changes of the setting do not affect it.
     pub notice_scale: u32,
 }
@@ -360,6 +436,13 @@ pub struct Resource {
     pub role_instance: bool,
 }
 
+/// The host to which an event moves a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    pub machine: MachineId,
+    pub to: Name,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     pub by: Approver,
@@ -388,7 +471,12 @@ pub struct Operation {
     pub state: OperationState,
     /// The events of the operation, with the outcomes of those that have ended.
     pub parts: Vec<Part>,
-    pub rollout: Option<Rollout>,
+    /// Progress of maintenance by update domain.
+    pub domains: Option<DomainProgress>,
+    /// Progress of a drain.
+    pub drain: Option<DrainProgress>,
+    /// The rollout that requested the operation.
+    pub rollout: Option<RolloutId>,
     /// The user who canceled the operation. Events that had already started still finish.
     pub canceled: Option<Name>,
 }
@@ -438,6 +526,8 @@ pub enum Request {
         target: Target,
         plan: Plan,
     },
+    /// Moves all machines away from a host.
+    Drain(DrainPlan),
     /// Simulated hardware failure, without notice. `kind` is Reboot or Redeploy.
     Fail {
         target: Target,
@@ -470,11 +560,38 @@ pub struct Plan {
     pub description: Option<Name>,
 }
 
-/// Progress of a rollout over update domains.
+/// Progress of maintenance by update domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rollout {
+pub struct DomainProgress {
     /// The first update domain that has not been started.
     pub next_domain: u32,
     /// End of the pause after the previous domain. None while a domain is in progress.
     pub resume: Option<Timestamp>,
+}
+
+/// A requested drain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainPlan {
+    pub host: Name,
+    /// The pool to which machines move. None: the host's own pool.
+    pub to: Option<Name>,
+    /// Maximum number of machines that move at a time.
+    pub parallel: u32,
+    /// Maximum number of unavailable machines in each group. None: the size of its largest update domain.
+    pub unavailable_max: Option<u32>,
+    /// Notice period, if longer than the minimum for the kind.
+    pub notice: Option<Duration>,
+    /// Machines that cannot move while they run restart in place instead of moving.
+    pub in_place: bool,
+    pub description: Option<Name>,
+}
+
+/// Progress of a drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DrainProgress {
+    /// Machines that are still on the host although their event has ended: they restarted in place, or their
+    /// move failed.
+    pub settled: Vec<MachineId>,
+    /// Why no further machine moves. None: machines are moving, or the drain has ended.
+    pub waits_for: Option<Wait>,
 }

@@ -15,6 +15,7 @@ use crate::entity::{Entity, Meta};
 use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
+use crate::rollout::{Rollout, StepTarget};
 use crate::settings::{NOTICE_PULSE_INTERVAL, PULSE_INTERVAL, SEEN_INTERVAL, Settings};
 use crate::time::Timestamp;
 pub(crate) use index::Deadline;
@@ -30,6 +31,7 @@ pub struct Region {
     pub(crate) machines: OrdMap<MachineId, Arc<Machine>>,
     pub(crate) events: OrdMap<EventId, Arc<Event>>,
     pub(crate) operations: OrdMap<OperationId, Arc<Operation>>,
+    pub(crate) rollouts: OrdMap<RolloutId, Arc<Rollout>>,
     pub(crate) index: Index,
 }
 
@@ -67,6 +69,7 @@ impl Region {
             machines: OrdMap::new(),
             events: OrdMap::new(),
             operations: OrdMap::new(),
+            rollouts: OrdMap::new(),
             index: Index::default(),
         }
     }
@@ -144,6 +147,7 @@ impl Region {
             .chain(self.machines.values().cloned().map(Entity::Machine))
             .chain(self.events.values().cloned().map(Entity::Event))
             .chain(self.operations.values().cloned().map(Entity::Operation))
+            .chain(self.rollouts.values().cloned().map(Entity::Rollout))
     }
 
     pub fn settings(&self) -> &Settings {
@@ -289,6 +293,39 @@ impl Region {
 
     pub fn operations(&self) -> impl Iterator<Item = &Arc<Operation>> {
         self.operations.values()
+    }
+
+    pub fn rollout(&self, id: RolloutId) -> Option<&Arc<Rollout>> {
+        self.rollouts.get(&id)
+    }
+
+    /// All known rollouts, including those that ended recently.
+    pub fn rollouts(&self) -> impl Iterator<Item = &Arc<Rollout>> {
+        self.rollouts.values()
+    }
+
+    /// Rollouts that have not ended, in order of creation.
+    pub fn live_rollouts(&self) -> impl Iterator<Item = &Arc<Rollout>> {
+        self.index.live_rollouts.iter().filter_map(|(_, id)| self.rollouts.get(id))
+    }
+
+    /// The rollout that owns this host.
+    pub fn rollout_of_host(&self, host: &Name) -> Option<&Arc<Rollout>> {
+        self.live_rollouts().find(|rollout| {
+            rollout.steps.iter().any(|step| matches!(&step.target, StepTarget::Host(name) if name == host))
+        })
+    }
+
+    /// The rollout that owns this group.
+    pub fn rollout_of_group(&self, group: GroupId) -> Option<&Arc<Rollout>> {
+        self.live_rollouts().find(|rollout| {
+            rollout.steps.iter().any(|step| matches!(step.target, StepTarget::Domain { group: of, .. } if of == group))
+        })
+    }
+
+    /// The drain in progress on this host.
+    pub fn drain_of(&self, host: &Name) -> Option<&Arc<Operation>> {
+        self.operations.get(self.index.drains.get(host)?)
     }
 
     /// The machine's events that have not ended.

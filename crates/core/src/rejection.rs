@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::ids::{EventId, MachineId, OperationId};
-use crate::model::{Address, Name};
+use crate::ids::{EventId, MachineId, OperationId, RolloutId};
+use crate::model::{Address, HostState, Name};
 use crate::settings;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub enum Rejection {
     UnknownGroup,
     UnknownHost(Name),
     UnknownOperation(OperationId),
+    UnknownRollout(RolloutId),
     /// These IDs were never in the document, or the events ended more than an hour ago.
     UnknownEvents(Vec<EventId>),
     UnknownEvent(EventId),
@@ -26,6 +27,20 @@ pub enum Rejection {
         by: Name,
     },
     HostInUse(Name),
+    HostOwned {
+        host: Name,
+        rollout: RolloutId,
+    },
+    GroupOwned {
+        group: Name,
+        rollout: RolloutId,
+    },
+    AlreadyDraining(Name),
+    HostNotActive {
+        host: Name,
+        state: HostState,
+    },
+    RolloutOver(RolloutId),
     IdTaken(EventId),
 
     // Not allowed in the current state.
@@ -74,12 +89,33 @@ pub enum Rejection {
     DurationRange,
     DescriptionTooLong,
     NothingThere,
+    ParallelRange {
+        max: u32,
+    },
+    UnavailableRange,
+    DrainNeedsHosts,
+    TargetTwice,
+    StepTooLarge {
+        step: Name,
+        group: Name,
+        max: u32,
+    },
+    BadWindow,
+    WindowTooShort {
+        secs_min: u64,
+    },
+    BadLabel(Name),
+    RevisionAhead(Name),
 
     // Limits.
     TooManyEvents,
     TooManyMachines,
     TooManyJoined,
     TooManyApprovals,
+    TooManyRollouts,
+    TooManySteps,
+    TooManyWindows,
+    TooManyLabels,
     PoolEmpty,
 }
 
@@ -123,6 +159,62 @@ impl fmt::Display for Rejection {
                 )
             }
             HostInUse(name) => write!(f, "Host '{name}' still has machines. Move or delete them first."),
+            HostOwned { host, rollout } => {
+                write!(f, "Host '{host}' belongs to rollout {rollout}. Wait for the rollout to finish, or stop it.")
+            }
+            GroupOwned { group, rollout } => {
+                write!(f, "Group '{group}' belongs to rollout {rollout}. Wait for the rollout to finish, or stop it.")
+            }
+            AlreadyDraining(host) => {
+                write!(f, "Host '{host}' is already being drained. Watch its operation, or undrain the host.")
+            }
+            HostNotActive { host, state } => {
+                write!(f, "Host '{host}' is {}. Activate it first.", state.as_str())
+            }
+            RolloutOver(id) => write!(f, "Rollout {id} has ended. Start a new one."),
+            ParallelRange { max } => write!(f, "The number in parallel must be from 1 to {max}."),
+            UnavailableRange => write!(
+                f,
+                "The maximum number of unavailable machines must be at least 1. Omit it to allow one update domain."
+            ),
+            DrainNeedsHosts => write!(f, "Only hosts can be drained. Choose hosts, or another type of maintenance."),
+            TargetTwice => write!(f, "A target is listed twice. List each host or group once."),
+            StepTooLarge { step, group, max } => write!(
+                f,
+                "The step '{step}' alone would make more machines of '{group}' unavailable than the limit of {max}. Raise the limit, or drain the host instead."
+            ),
+            BadWindow => {
+                write!(f, "A maintenance window needs at least one weekday and times between 00:00 and 23:59.")
+            }
+            WindowTooShort { secs_min } => {
+                write!(f, "A maintenance window must be longer than the notice period, which is {secs_min} seconds.")
+            }
+            BadLabel(key) => write!(
+                f,
+                "The value of label '{key}' must be at most {} bytes long and contain no control characters.",
+                settings::LABEL_BYTES_MAX
+            ),
+            RevisionAhead(host) => {
+                write!(
+                    f,
+                    "The agent of host '{host}' has a newer copy than this server. Check that it talks to the right one."
+                )
+            }
+            UnknownRollout(id) => {
+                write!(f, "There is no rollout {id}, or it ended more than a week ago. List the rollouts.")
+            }
+            TooManyRollouts => write!(
+                f,
+                "At most {} rollouts can be in progress. Wait for one to finish, or stop one.",
+                settings::ROLLOUTS_MAX
+            ),
+            TooManySteps => {
+                write!(f, "A rollout can have at most {} steps. Split it into several.", settings::ROLLOUT_STEPS_MAX)
+            }
+            TooManyWindows => write!(f, "A rollout can have at most {} windows.", settings::WINDOWS_MAX),
+            TooManyLabels => {
+                write!(f, "A host can have at most {} labels. Remove some.", settings::LABELS_PER_HOST_MAX)
+            }
             IdTaken(id) => {
                 write!(f, "The ID {id} has already been used. Choose another one, or omit it to generate one.")
             }

@@ -65,6 +65,30 @@ pub const TERMINATE_SECS_MAX: u64 = 15 * 60;
 /// How long ended events and operations are kept. During this time, approving the event again is not an error.
 pub const ENDED_RETENTION: Duration = Duration::from_secs(3600);
 
+/// How long rollouts are kept after their end.
+pub const ROLLOUT_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Maximum number of rollouts that have not ended. Each is looked at when capacity becomes free.
+pub const ROLLOUTS_MAX: usize = 100;
+
+/// Maximum number of steps of a rollout. A step is a host, or an update domain of a group.
+pub const ROLLOUT_STEPS_MAX: usize = 5_000;
+
+/// Maximum number of windows of a rollout.
+pub const WINDOWS_MAX: usize = 20;
+
+/// Maximum number of machines that a drain moves at a time.
+pub const DRAIN_PARALLEL_MAX: u32 = 1_000;
+
+/// A host whose agent has not confirmed its copy for this long is unreachable.
+pub const HOST_SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Maximum number of labels of a host.
+pub const LABELS_PER_HOST_MAX: usize = 64;
+
+/// Maximum length of the value of a label, in bytes.
+pub const LABEL_BYTES_MAX: usize = 256;
+
 /// How often, at most, the server reports that a scope is still in use. `idle_disable` may be late by this
 /// much, so it is less than an hour.
 pub const SEEN_INTERVAL: Duration = Duration::from_secs(30 * 60);

@@ -14,6 +14,7 @@ use crate::ids::*;
 use crate::model::*;
 use crate::region::Region;
 use crate::rejection::Rejection;
+use crate::rollout::Rollout;
 use crate::time::Timestamp;
 use crate::transition::*;
 
@@ -24,6 +25,8 @@ pub(crate) struct Step {
     pub unsettled: BTreeSet<ScopeId>,
     /// Operations that may have ended.
     pub unconcluded: BTreeSet<OperationId>,
+    /// Whether something changed that a drain or rollout may have waited for.
+    pub replan: bool,
     changed: BTreeMap<Key, Change>,
     /// State of each document before its first change in this step. None: do not compare.
     documents_before: BTreeMap<ScopeId, Option<Vec<(EventId, bool)>>>,
@@ -43,12 +46,16 @@ impl Step {
             now,
             unsettled: BTreeSet::new(),
             unconcluded: BTreeSet::new(),
+            replan: false,
             changed: BTreeMap::new(),
             documents_before: BTreeMap::new(),
             facts: Vec::new(),
             effects: Vec::new(),
         };
-        step.edit_meta(|meta| meta.now = now);
+        step.edit_meta(|meta| {
+            meta.now = now;
+            meta.revision += 1;
+        });
         step
     }
 
@@ -134,6 +141,23 @@ impl Step {
             let operation = edit_copy(operation, edit);
             self.put(Entity::Operation(operation));
         }
+    }
+
+    pub fn edit_host(&mut self, name: &Name, edit: impl FnOnce(&mut Host)) {
+        if let Some(host) = self.region.hosts.get(name) {
+            let before = (host.state, host.is_unreachable());
+            let host = edit_copy(host, edit);
+            self.put(Entity::Host(host.clone()));
+            if before != (host.state, host.is_unreachable()) {
+                self.record_fact(What::HostChanged(host));
+            }
+        }
+    }
+
+    pub fn edit_rollout(&mut self, id: RolloutId, edit: impl FnOnce(&mut Rollout)) -> Option<Arc<Rollout>> {
+        let rollout = edit_copy(self.region.rollouts.get(&id)?, edit);
+        self.put(Entity::Rollout(rollout.clone()));
+        Some(rollout)
     }
 
     pub fn allocate_id(&mut self) -> u64 {

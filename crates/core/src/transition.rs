@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use crate::entity::{Entity, Key};
-use crate::ids::{EventId, GroupId, MachineId, OperationId, ScopeId};
+use crate::ids::{EventId, GroupId, MachineId, OperationId, RolloutId, ScopeId};
 use crate::model::*;
 use crate::region::Region;
+use crate::rollout::Rollout;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug)]
@@ -30,6 +31,7 @@ pub enum Answer {
         machines: Vec<MachineId>,
     },
     Operation(OperationId),
+    Rollout(RolloutId),
     /// The result of changing the capacity of a scale set.
     Scaled {
         added: Vec<MachineId>,
@@ -62,10 +64,30 @@ pub enum What {
     /// An event was removed from the document or, if it was hidden, ended. Its status contains the outcome.
     Ended(Arc<Event>),
     OperationEnded(Arc<Operation>),
+    RolloutChanged {
+        rollout: Arc<Rollout>,
+        change: RolloutChange,
+    },
+    /// The state of a host changed.
+    HostChanged(Arc<Host>),
     MachineAdded(Arc<Machine>),
     MachineRemoved(Arc<Machine>),
     ScopeOn(ScopeId),
     ScopeOff(ScopeId),
+}
+
+/// A change of a rollout. Steps are numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RolloutChange {
+    Started,
+    StepStarted { step: usize },
+    StepEnded { step: usize },
+    Waiting,
+    Paused,
+    Resumed,
+    Stopped,
+    Failed,
+    Finished,
 }
 
 /// An event that drivers should begin or stop carrying out.

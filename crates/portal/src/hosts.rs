@@ -115,6 +115,7 @@ pub async fn render_one(scene: &Scene, name: &str) -> Result<PageContent, NotFou
 fn targets_host(operation: &Operation, host: &Host) -> bool {
     match &operation.request {
         Request::Maintain { target, .. } | Request::Fail { target, .. } => *target == Target::Host(host.name.clone()),
+        Request::Drain(plan) => plan.host == host.name,
         Request::Restart { .. }
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }

@@ -162,7 +162,7 @@ fn domain_of(region: &Region, event: &Event) -> u32 {
 }
 
 fn queued_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
-    let (Some(rollout), Request::Maintain { target, .. }) = (&operation.rollout, &operation.request) else {
+    let (Some(rollout), Request::Maintain { target, .. }) = (&operation.domains, &operation.request) else {
         return Vec::new();
     };
     rows_from(region, target, rollout.next_domain, |domain| match rollout.resume {
@@ -176,6 +176,7 @@ fn skipped_rows(region: &Region, operation: &Operation) -> Vec<ProgressRow> {
     let target = match &operation.request {
         Request::Maintain { target: target @ (Target::Group(_) | Target::Machines(_)), .. } => target,
         Request::Maintain { target: Target::Host(_), .. }
+        | Request::Drain(_)
         | Request::Fail { .. }
         | Request::Restart { .. }
         | Request::Redeploy { .. }
@@ -210,6 +211,7 @@ fn title_of(region: &Region, operation: &Operation) -> String {
     let (kind, target) = match &operation.request {
         Request::Maintain { target, plan } => (plan.kind.as_str(), target),
         Request::Fail { target, .. } => ("Hardware failure", target),
+        Request::Drain(plan) => return format!("Drain of host {}", plan.host),
         Request::Restart { .. }
         | Request::Redeploy { .. }
         | Request::PerformMaintenance { .. }
@@ -232,7 +234,7 @@ fn describe_state(operation: &Operation, all: usize) -> String {
     match &operation.state {
         OperationState::Running => {
             let finished = operation.parts.iter().filter(|part| part.outcome.is_some()).count();
-            match operation.rollout.as_ref().and_then(|rollout| rollout.resume) {
+            match operation.domains.as_ref().and_then(|domains| domains.resume) {
                 Some(at) => format!("paused until {}", words::time(at)),
                 None => format!("in progress, {finished} of {all} finished"),
             }

@@ -390,6 +390,8 @@ fn describe_consequences(trial: &Transition) -> Vec<String> {
         What::Approved { .. }
         | What::Appeared(_)
         | What::OperationEnded(_)
+        | What::RolloutChanged { .. }
+        | What::HostChanged(_)
         | What::MachineAdded(_)
         | What::MachineRemoved(_)
         | What::ScopeOn(_)

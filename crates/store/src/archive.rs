@@ -1,7 +1,7 @@
 //! Archives: the complete contents of a store as lines of JSON, for backups and for moving to another store.
 //!
 //! ```text
-//!   {"archive":{"format":"forewarn","version":3,"revision":7,"clock":"real"}}
+//!   {"archive":{"format":"forewarn","version":4,"revision":7,"clock":"real"}}
 //!   {"record":{"kind":"machine","key":"1","version":1,"body":{…}}}                    entities
 //!   {"attachment":{"kind":"machine","key":"1","name":"identity","value":"…"}}         attachments of entities
 //!   {"history":{"number":1,"at_ms":…,"kind":"appeared",…}}                            history rows
@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 use std::io::{BufRead, Read, Write};
 
-use forewarn_core::{Entity, LoadError, Region, Settings, Timestamp};
+use forewarn_core::{Entity, LoadError, MachineId, Region, Settings, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -22,7 +22,7 @@ use crate::text::parse_guid;
 use crate::*;
 
 /// The version in which archives are written. Records have their own version.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The oldest version that can be read.
 const VERSION_MIN: u32 = 1;
@@ -171,6 +171,8 @@ struct HistoryLine {
     scope: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     machines: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    machine_ids: Vec<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +194,7 @@ impl From<HistoryRow> for HistoryLine {
             joined: row.joined.iter().map(ToString::to_string).collect(),
             scope: row.scope,
             machines: row.machines,
+            machine_ids: row.machine_ids.iter().map(|id| id.0).collect(),
             actor: row.actor,
             target: row.target,
             outcome: row.outcome,
@@ -212,6 +215,7 @@ impl HistoryLine {
             joined: self.joined.into_iter().map(guid).collect::<Result<_, _>>()?,
             scope: self.scope,
             machines: self.machines,
+            machine_ids: self.machine_ids.into_iter().map(MachineId).collect(),
             actor: self.actor,
             target: self.target,
             outcome: self.outcome,

@@ -50,7 +50,7 @@ impl Owner {
             Key::Machine(id) => Some(Owner::Machine(*id)),
             Key::Group(id) => Some(Owner::Group(*id)),
             Key::Operation(id) => Some(Owner::Operation(*id)),
-            Key::Host(_) | Key::Scope(_) | Key::Event(_) => None,
+            Key::Host(_) | Key::Scope(_) | Key::Event(_) | Key::Rollout(_) => None,
         }
     }
 

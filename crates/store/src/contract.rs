@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use forewarn_core::{Entity, EventId, Fact, OperationId, Timestamp, Write};
+use forewarn_core::{Entity, EventId, Fact, MachineId, OperationId, Timestamp, Write};
 
 use crate::attachment::{Attachment, Owner};
 use crate::error::{CommitError, StoreError};
@@ -27,6 +27,9 @@ pub trait Store: Send {
     fn clock_kind(&mut self) -> Result<Option<ClockKind>, StoreError>;
 
     fn set_clock_kind(&mut self, kind: ClockKind) -> Result<(), StoreError>;
+
+    /// The stamp of the latest commit that had one.
+    fn clock_stamp(&mut self) -> Result<Option<ClockStamp>, StoreError>;
 
     /// Fills an empty store, atomically: an error in `history` leaves the store empty. Fails if the store is
     /// not empty.
@@ -114,6 +117,29 @@ pub struct Batch {
     pub audit: Vec<Audit>,
     /// Applied after `writes`, in order. Deleting an entity also deletes its attachments.
     pub attachments: Vec<Attachment>,
+    /// The clocks at the time of the commit. None: unchanged, or the clock is manual.
+    pub stamp: Option<ClockStamp>,
+}
+
+/// The readings of the clocks at a commit. After a restart in the same boot, time continues by the boot-time clock,
+/// whatever happened to the wall clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockStamp {
+    /// Identifies the boot of the operating system.
+    pub boot_id: String,
+    /// The boot-time clock, in milliseconds.
+    pub boot_ms: i64,
+    pub time: Timestamp,
+}
+
+impl ClockStamp {
+    /// Reads a stamp as the store writes it. None: the text is not a stamp, which is as good as none.
+    pub(crate) fn parse(text: &str) -> Option<ClockStamp> {
+        let mut words = text.split(' ');
+        let boot_id = words.next()?.to_owned();
+        let (boot_ms, time) = (words.next()?.parse().ok()?, Timestamp(words.next()?.parse().ok()?));
+        Some(ClockStamp { boot_id, boot_ms, time })
+    }
 }
 
 /// An accepted management action.
@@ -139,6 +165,9 @@ pub struct HistoryQuery {
     /// Only rows that concern a machine with this name, case-insensitive. Includes audit rows whose target it
     /// is.
     pub machine: Option<String>,
+    /// With `machine`: only rows of the machine with this ID. Rows without IDs, which older versions and audits wrote,
+    /// are matched by name.
+    pub machine_id: Option<MachineId>,
     /// Only rows of these scopes; None stands for rows without a scope. Empty: all.
     pub scopes: Vec<Option<u64>>,
     /// Only rows of these kinds. Empty: all.
@@ -166,7 +195,7 @@ pub struct HistoryRow {
     /// Never earlier than the previous row's, because the clock does not go back.
     pub at: Timestamp,
     /// `appeared`, `approved`, `started`, `ended`, `operation-ended`, `machine-added`,
-    /// `machine-removed`, `scope-on`, `scope-off`, `audit`.
+    /// `machine-removed`, `scope-on`, `scope-off`, `rollout`, `host`, `audit`.
     pub kind: String,
     pub event: Option<EventId>,
     pub operation: Option<OperationId>,
@@ -175,11 +204,15 @@ pub struct HistoryRow {
     pub scope: Option<u64>,
     /// Names of the affected machines.
     pub machines: Vec<String>,
+    /// IDs of the affected machines. Empty in rows before format 4.
+    pub machine_ids: Vec<MachineId>,
     /// The actor, if there is one: `guest:NAME`, `management:NAME` or `policy`; for `audit` rows as given.
     pub actor: Option<String>,
-    /// For `audit` rows, the target's name as a user would write it.
+    /// For `audit` rows, the target's name as a user would write it; for `host` rows, the host; for `rollout` rows, the
+    /// rollout's ID.
     pub target: Option<String>,
-    /// The outcome of `ended` and `operation-ended`, the event type of `appeared`, the action of `audit`.
+    /// The outcome of `ended` and `operation-ended`, the event type of `appeared`, the action of `audit`, the new state
+    /// of a `host`, the change of a `rollout`.
     pub outcome: Option<String>,
     /// Additional details, as a JSON object.
     pub detail: String,

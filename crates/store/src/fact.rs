@@ -2,7 +2,8 @@
 //! the JSON of a row.
 
 use forewarn_core::{
-    Cause, EventId, EventKind, Guid, OperationResult, Outcome, ScopeId, Source, Timestamp, Visibility,
+    Cause, EventId, EventKind, Guid, HostState, OperationResult, Outcome, RolloutId, ScopeId, Source, StepState,
+    Timestamp, Visibility,
 };
 use serde_json::Value;
 
@@ -23,6 +24,8 @@ pub enum HistoryFact {
     MachineRemoved(MachineFact),
     ScopeOn,
     ScopeOff,
+    RolloutChanged(RolloutFact),
+    HostChanged(HostFact),
     Audit { actor: String, action: String, target: String, detail: String },
 }
 
@@ -70,6 +73,7 @@ pub enum RequestKind {
     Evict,
     Delete,
     Maintain,
+    Drain,
     Fail,
 }
 
@@ -80,6 +84,34 @@ pub struct MachineFact {
     pub subscription: String,
     pub resource_group: String,
     pub group: Option<u64>,
+}
+
+/// A change of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutFact {
+    pub rollout: Option<RolloutId>,
+    /// `started`, `step-started`, `step-ended`, `waiting`, `paused`, `resumed`, `stopped`, `failed` or `finished`.
+    pub change: String,
+    pub requested_by: String,
+    pub failures: u64,
+    /// The number of the step, from 0.
+    pub step: Option<u64>,
+    /// The state in which the step ended.
+    pub step_state: Option<StepState>,
+    pub host: Option<String>,
+    pub group: Option<u64>,
+    pub domain: Option<u64>,
+    /// The reason of a `waiting` rollout.
+    pub waits_for: Option<String>,
+}
+
+/// A change of a host's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostFact {
+    pub host: String,
+    /// None: from a newer version.
+    pub state: Option<HostState>,
+    pub reachable: bool,
 }
 
 impl HistoryRow {
@@ -96,6 +128,8 @@ impl HistoryRow {
             HistoryKind::MachineRemoved => HistoryFact::MachineRemoved(detail.machine()),
             HistoryKind::ScopeOn => HistoryFact::ScopeOn,
             HistoryKind::ScopeOff => HistoryFact::ScopeOff,
+            HistoryKind::RolloutChanged => HistoryFact::RolloutChanged(detail.rollout(self)),
+            HistoryKind::HostChanged => HistoryFact::HostChanged(detail.host(self)),
             HistoryKind::Audit => HistoryFact::Audit {
                 actor: self.actor.clone().unwrap_or_default(),
                 action: self.outcome.clone().unwrap_or_default(),
@@ -122,6 +156,8 @@ impl HistoryRow {
             | HistoryFact::MachineRemoved(_)
             | HistoryFact::ScopeOn
             | HistoryFact::ScopeOff
+            | HistoryFact::RolloutChanged(_)
+            | HistoryFact::HostChanged(_)
             | HistoryFact::Audit { .. } => None,
         }
     }
@@ -201,6 +237,33 @@ impl Detail {
         })
     }
 
+    fn optional(&self, key: &str) -> Option<String> {
+        self.0[key].as_str().map(str::to_owned)
+    }
+
+    fn rollout(&self, row: &HistoryRow) -> RolloutFact {
+        RolloutFact {
+            rollout: row.target.as_deref().and_then(parse_guid),
+            change: row.outcome.clone().unwrap_or_default(),
+            requested_by: self.text("by").to_owned(),
+            failures: self.0["failures"].as_u64().unwrap_or(0),
+            step: self.0["step"].as_u64(),
+            step_state: StepState::from_tag(self.text("step_state")),
+            host: self.optional("host"),
+            group: self.0["group"].as_u64(),
+            domain: self.0["domain"].as_u64(),
+            waits_for: self.optional("waits_for"),
+        }
+    }
+
+    fn host(&self, row: &HistoryRow) -> HostFact {
+        HostFact {
+            host: row.target.clone().unwrap_or_default(),
+            state: HostState::from_tag(row.outcome.as_deref().unwrap_or_default()),
+            reachable: self.0["reachable"].as_bool().unwrap_or(true),
+        }
+    }
+
     fn operation(&self, row: &HistoryRow) -> OperationFact {
         let events = self.0["events"].as_array().into_iter().flatten();
         OperationFact {
@@ -234,6 +297,7 @@ impl Detail {
             "evict" => RequestKind::Evict,
             "delete" => RequestKind::Delete,
             "maintain" => RequestKind::Maintain,
+            "drain" => RequestKind::Drain,
             "fail" => RequestKind::Fail,
             _ => return None,
         })
@@ -304,6 +368,8 @@ impl EventTimeline {
                 | HistoryFact::MachineRemoved(_)
                 | HistoryFact::ScopeOn
                 | HistoryFact::ScopeOff
+                | HistoryFact::RolloutChanged(_)
+                | HistoryFact::HostChanged(_)
                 | HistoryFact::Audit { .. },
             )
             | None => {}
@@ -332,6 +398,7 @@ mod tests {
             joined: Vec::new(),
             scope: Some(3),
             machines: vec!["web".to_owned()],
+            machine_ids: Vec::new(),
             actor: None,
             target: None,
             outcome: None,

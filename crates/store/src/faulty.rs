@@ -104,6 +104,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.set_clock_kind(kind)
     }
 
+    fn clock_stamp(&mut self) -> Result<Option<ClockStamp>, StoreError> {
+        self.inner.clock_stamp()
+    }
+
     fn restore(&mut self, contents: &Contents, history: &mut HistoryRows<'_>) -> Result<(), StoreError> {
         self.inner.restore(contents, history)
     }

@@ -1,8 +1,10 @@
 //! Converts the facts and audits of a batch into history rows. Every store writes the same rows. They contain
 //! words and JSON because they outlive the types.
 
-use forewarn_core::{Approver, Event, Fact, Machine, Operation, OperationResult, OperationState, Outcome};
-use forewarn_core::{OperationId, Status, Timestamp, What};
+use forewarn_core::{
+    Approver, Event, Fact, Host, Machine, MachineId, Operation, OperationId, OperationResult, OperationState, Outcome,
+    Rollout, RolloutChange, Status, StepTarget, Timestamp, What,
+};
 use serde_json::{Value, json};
 
 use crate::record::{RequestBody, Tagged};
@@ -38,6 +40,16 @@ pub(crate) fn search_names(row: &HistoryRow) -> Vec<String> {
     unique(row.machines.iter().chain(&row.target).map(|name| fold(name)))
 }
 
+/// Whether a row belongs to the machine with this ID and name. Rows without IDs, which older versions and audits
+/// wrote, are decided by the name.
+pub(crate) fn concerns_machine(row: &HistoryRow, id: MachineId, name: Option<&str>) -> bool {
+    if row.machine_ids.is_empty() {
+        name.is_some_and(|name| search_names(row).contains(&fold(name)))
+    } else {
+        row.machine_ids.contains(&id)
+    }
+}
+
 /// The operations under which a row can be found, without duplicates.
 pub(crate) fn search_operations(row: &HistoryRow) -> Vec<OperationId> {
     unique(row.operation.iter().chain(&row.joined).copied())
@@ -62,6 +74,8 @@ fn row_of(fact: &Fact) -> HistoryRow {
         What::Started(event) => event_row(at, "started", event),
         What::Ended(event) => ended_row(at, event),
         What::OperationEnded(operation) => operation_row(at, operation),
+        What::RolloutChanged { rollout, change } => rollout_row(at, rollout, *change),
+        What::HostChanged(host) => host_row(at, host),
         What::MachineAdded(machine) => machine_row(at, "machine-added", machine),
         What::MachineRemoved(machine) => machine_row(at, "machine-removed", machine),
         What::ScopeOn(scope) => HistoryRow { scope: Some(scope.0), ..blank(at, "scope-on") },
@@ -89,6 +103,7 @@ fn blank(at: Timestamp, kind: &str) -> HistoryRow {
         joined: Vec::new(),
         scope: None,
         machines: Vec::new(),
+        machine_ids: Vec::new(),
         actor: None,
         target: None,
         outcome: None,
@@ -103,6 +118,7 @@ fn event_row(at: Timestamp, kind: &str, event: &Event) -> HistoryRow {
         joined: event.operations.iter().skip(1).copied().collect(),
         scope: Some(event.scope.0),
         machines: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
+        machine_ids: event.resources.iter().map(|resource| resource.machine).collect(),
         detail: json!({ "type": event.kind.tag(), "cause": event.cause.tag() }).to_string(),
         ..blank(at, kind)
     }
@@ -164,10 +180,70 @@ fn operation_row(at: Timestamp, operation: &Operation) -> HistoryRow {
     }
 }
 
+fn rollout_row(at: Timestamp, rollout: &Rollout, change: RolloutChange) -> HistoryRow {
+    let number = match change {
+        RolloutChange::StepStarted { step } | RolloutChange::StepEnded { step } => Some(step),
+        RolloutChange::Started
+        | RolloutChange::Waiting
+        | RolloutChange::Paused
+        | RolloutChange::Resumed
+        | RolloutChange::Stopped
+        | RolloutChange::Failed
+        | RolloutChange::Finished => None,
+    };
+    let step = number.and_then(|number| rollout.steps.get(number));
+    let mut detail = json!({ "by": &*rollout.by, "state": rollout.state.as_str(), "failures": rollout.failures });
+    if let (Some(number), Some(step)) = (number, step) {
+        detail["step"] = json!(number);
+        detail["step_state"] = json!(step.state.tag());
+        match &step.target {
+            StepTarget::Host(host) => detail["host"] = json!(&**host),
+            StepTarget::Domain { group, domain } => {
+                detail["group"] = json!(group.0);
+                detail["domain"] = json!(domain);
+            }
+        }
+    }
+    if let (RolloutChange::Waiting, Some(wait)) = (change, &rollout.waits_for) {
+        detail["waits_for"] = json!(wait.as_str());
+    }
+    HistoryRow {
+        operation: step.and_then(|step| step.operation),
+        target: Some(rollout.id.to_string()),
+        outcome: Some(rollout_word(change).to_string()),
+        detail: detail.to_string(),
+        ..blank(at, "rollout")
+    }
+}
+
+fn rollout_word(change: RolloutChange) -> &'static str {
+    match change {
+        RolloutChange::Started => "started",
+        RolloutChange::StepStarted { .. } => "step-started",
+        RolloutChange::StepEnded { .. } => "step-ended",
+        RolloutChange::Waiting => "waiting",
+        RolloutChange::Paused => "paused",
+        RolloutChange::Resumed => "resumed",
+        RolloutChange::Stopped => "stopped",
+        RolloutChange::Failed => "failed",
+        RolloutChange::Finished => "finished",
+    }
+}
+
+fn host_row(at: Timestamp, host: &Host) -> HistoryRow {
+    HistoryRow {
+        target: Some(host.name.to_string()),
+        outcome: Some(host.state.tag().to_string()),
+        detail: json!({ "pool": &*host.pool, "reachable": !host.is_unreachable() }).to_string(),
+        ..blank(at, "host")
+    }
+}
+
 fn machine_row(at: Timestamp, kind: &str, machine: &Machine) -> HistoryRow {
     HistoryRow {
         scope: Some(machine.scope.0),
         machines: vec![machine.name.to_string()],
+        machine_ids: vec![machine.id],
         detail: json!({
             "machine": machine.id.0,
             "vm_id": machine.vm_id.to_string(),

@@ -12,11 +12,13 @@ pub enum HistoryKind {
     MachineRemoved,
     ScopeOn,
     ScopeOff,
+    RolloutChanged,
+    HostChanged,
     Audit,
 }
 
 impl HistoryKind {
-    pub const ALL: [HistoryKind; 10] = [
+    pub const ALL: [HistoryKind; 12] = [
         HistoryKind::Appeared,
         HistoryKind::Approved,
         HistoryKind::Started,
@@ -26,6 +28,8 @@ impl HistoryKind {
         HistoryKind::MachineRemoved,
         HistoryKind::ScopeOn,
         HistoryKind::ScopeOff,
+        HistoryKind::RolloutChanged,
+        HistoryKind::HostChanged,
         HistoryKind::Audit,
     ];
 
@@ -44,6 +48,8 @@ impl HistoryKind {
             HistoryKind::MachineRemoved => "machine-removed",
             HistoryKind::ScopeOn => "scope-on",
             HistoryKind::ScopeOff => "scope-off",
+            HistoryKind::RolloutChanged => "rollout",
+            HistoryKind::HostChanged => "host",
             HistoryKind::Audit => "audit",
         }
     }

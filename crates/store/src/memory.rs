@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forewarn_core::{Entity, Key, Scope, Timestamp, Write};
 
-use crate::history::{fold, rows_of, search_names, search_operations};
+use crate::history::{concerns_machine, fold, rows_of, search_names, search_operations};
 use crate::*;
 
 /// Clones share their contents. Keep a clone to reopen the store after its server has stopped.
@@ -19,6 +19,7 @@ pub struct MemoryStore {
 struct State {
     revision: u64,
     clock: Option<ClockKind>,
+    stamp: Option<ClockStamp>,
     entities: BTreeMap<Key, Entity>,
     attachments: BTreeMap<AttachmentKey, String>,
     history: VecDeque<HistoryRow>,
@@ -62,6 +63,9 @@ impl Store for MemoryStore {
             let number = state.last_number + 1;
             state.remember(HistoryRow { number, ..row });
         }
+        if batch.stamp.is_some() {
+            state.stamp.clone_from(&batch.stamp);
+        }
         state.revision += 1;
         Ok(state.revision)
     }
@@ -80,6 +84,10 @@ impl Store for MemoryStore {
     fn set_clock_kind(&mut self, kind: ClockKind) -> Result<(), StoreError> {
         self.state().clock = Some(kind);
         Ok(())
+    }
+
+    fn clock_stamp(&mut self) -> Result<Option<ClockStamp>, StoreError> {
+        Ok(self.state().stamp.clone())
     }
 
     fn restore(&mut self, contents: &Contents, history: &mut HistoryRows<'_>) -> Result<(), StoreError> {
@@ -208,10 +216,27 @@ impl State {
 }
 
 fn matches(query: &HistoryQuery, row: &HistoryRow) -> bool {
-    let HistoryQuery { after: _, event, operation, machine, scopes, kinds, since, until, newest: _, limit: _ } = query;
+    let HistoryQuery {
+        after: _,
+        event,
+        operation,
+        machine,
+        machine_id,
+        scopes,
+        kinds,
+        since,
+        until,
+        newest: _,
+        limit: _,
+    } = query;
+    let is_about = match (machine_id, machine) {
+        (Some(id), name) => concerns_machine(row, *id, name.as_deref()),
+        (None, Some(name)) => search_names(row).contains(&fold(name)),
+        (None, None) => true,
+    };
     event.is_none_or(|event| row.event == Some(event))
         && operation.is_none_or(|operation| search_operations(row).contains(&operation))
-        && machine.as_ref().is_none_or(|machine| search_names(row).contains(&fold(machine)))
+        && is_about
         && (scopes.is_empty() || scopes.contains(&row.scope))
         && (kinds.is_empty() || kinds.iter().any(|kind| kind.as_str() == row.kind))
         && since.is_none_or(|since| row.at >= since)

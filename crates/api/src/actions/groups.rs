@@ -108,7 +108,7 @@ impl Actions {
         let region = &done.snapshot.region;
         let id = match done.answer {
             Answer::Group { group, .. } => Some(group),
-            Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Scaled { .. } => {
+            Answer::Done | Answer::Machine(_) | Answer::Operation(_) | Answer::Rollout(_) | Answer::Scaled { .. } => {
                 region.group_by_name(&home, &name)
             }
         };

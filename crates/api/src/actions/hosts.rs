@@ -1,13 +1,20 @@
-//! Registers, removes and fails hosts.
+//! Registers, changes, drains, activates, fences and removes hosts.
 
-use forewarn_api_types::{FailureOptions, Host, Operation, ResourceName};
-use forewarn_core::{Command, Name, Target};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use forewarn_api_types::{
+    DrainMove, DrainPreview, FailureOptions, Host, HostChange, NewDrain, Operation, ResourceName,
+};
+use forewarn_core as core;
+use forewarn_core::{Command, DrainPlan, Name, Request, Target};
 
 use crate::Actions;
 use crate::action::Action;
+use crate::convert::Convert;
 use crate::error::{ApiError, ErrorCode};
 use crate::names::find_host;
-use crate::render::render_host;
+use crate::render::{render_host, render_wait};
 
 /// Whether a request created the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +39,67 @@ impl Actions {
         Ok((Registered::New, render_host(&done.snapshot.region, &name)))
     }
 
+    pub async fn change_host(&self, name: &str, change: HostChange) -> Result<Host, ApiError> {
+        let permit = self.permit(Action::ChangeHost)?;
+        let name = find_host(&self.engine().snapshot().region, name)?;
+        let labels = |labels: BTreeMap<String, String>| {
+            labels.into_iter().map(|(key, value)| (Name::from(key), Name::from(value))).collect()
+        };
+        let change = core::HostChange {
+            pool: change.pool.map(Name::from),
+            labels: change.labels.map(labels),
+            memory_mib: change.memory_mib.into_change(),
+        };
+        let note = permit.note(name.as_ref());
+        let done = self.submit(Command::ChangeHost { name: name.clone(), change }, note).await?;
+        Ok(render_host(&done.snapshot.region, &name))
+    }
+
+    /// Moves all machines away from a host.
+    pub async fn drain_host(&self, name: &str, new: NewDrain) -> Result<Operation, ApiError> {
+        let permit = self.permit(Action::DrainHost)?;
+        let host = find_host(&self.engine().snapshot().region, name)?;
+        let note = permit.note(host.as_ref());
+        self.start_operation(Request::Drain(drain_plan(host, new)), None, note).await
+    }
+
+    /// Where each machine of a host would go, without draining the host.
+    pub fn preview_drain(&self, name: &str, new: NewDrain) -> Result<DrainPreview, ApiError> {
+        let region = &self.engine().snapshot().region;
+        let host = find_host(region, name)?;
+        let moves = region.preview_drain(&drain_plan(host, new), self.engine().now())?;
+        let machines = moves.into_iter().filter_map(|one| {
+            let machine = region.machine(one.machine)?;
+            Some(DrainMove {
+                machine: machine.name.to_string(),
+                event_type: one.kind.map(Convert::convert),
+                to: one.to.map(|host| host.to_string()),
+                waits_for: one.waits_for.as_ref().map(render_wait),
+                has_handler: region.is_on(machine.scope),
+            })
+        });
+        Ok(DrainPreview { machines: machines.collect() })
+    }
+
+    /// Makes a host available again. Cancels a drain that is in progress.
+    pub async fn activate_host(&self, name: &str) -> Result<Host, ApiError> {
+        let permit = self.permit(Action::ActivateHost)?;
+        let name = find_host(&self.engine().snapshot().region, name)?;
+        let note = permit.note(name.as_ref());
+        let command = Command::ActivateHost { name: name.clone(), by: self.principal_name() };
+        let done = self.submit(command, note).await?;
+        Ok(render_host(&done.snapshot.region, &name))
+    }
+
+    /// Records that a host is off, so that its machines are certainly not running.
+    pub async fn fence_host(&self, name: &str) -> Result<Host, ApiError> {
+        let permit = self.permit(Action::FenceHost)?;
+        let name = find_host(&self.engine().snapshot().region, name)?;
+        let note = permit.note(name.as_ref());
+        let done = self.submit(Command::FenceHost { name: name.clone() }, note).await?;
+        Ok(render_host(&done.snapshot.region, &name))
+    }
+
     pub async fn remove_host(&self, name: &str) -> Result<(), ApiError> {
         let permit = self.permit(Action::RemoveHost)?;
         let name = find_host(&self.engine().snapshot().region, name)?;
@@ -44,5 +112,17 @@ impl Actions {
         let permit = self.permit(Action::Fail)?;
         let name = find_host(&self.engine().snapshot().region, name)?;
         self.fail(permit, Target::Host(name.clone()), &name, with).await
+    }
+}
+
+fn drain_plan(host: Name, new: NewDrain) -> DrainPlan {
+    DrainPlan {
+        host,
+        to: new.to.map(Name::from),
+        parallel: new.parallel.unwrap_or(1),
+        unavailable_max: new.max_unavailable,
+        notice: new.notice_seconds.map(Duration::from_secs),
+        in_place: new.wait_in_place,
+        description: new.description.map(|text| Name::from(text.0)),
     }
 }

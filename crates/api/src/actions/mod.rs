@@ -17,6 +17,7 @@ mod identity;
 mod machines;
 mod maintenance;
 mod operations;
+mod rollouts;
 mod scale_sets;
 mod webhooks;
 
@@ -84,7 +85,9 @@ impl Actions {
         let done = self.submit(command, note).await?;
         let id = match done.answer {
             Answer::Operation(id) => id,
-            Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Scaled { .. } => requested,
+            Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Rollout(_) | Answer::Scaled { .. } => {
+                requested
+            }
         };
         let region = &done.snapshot.region;
         match region.operation(id) {

@@ -61,7 +61,9 @@ impl Actions {
         let region = &done.snapshot.region;
         let (added, removing) = match done.answer {
             Answer::Scaled { added, removing } => (added, removing),
-            Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Operation(_) => (Vec::new(), Vec::new()),
+            Answer::Done | Answer::Machine(_) | Answer::Group { .. } | Answer::Operation(_) | Answer::Rollout(_) => {
+                (Vec::new(), Vec::new())
+            }
         };
         let names = |ids: Vec<MachineId>| {
             let found = ids.into_iter().filter_map(|id| region.machine(id).or_else(|| snapshot.region.machine(id)));

@@ -44,6 +44,8 @@ pub fn render_machine(region: &Region, machine: &core::Machine) -> Machine {
         addresses: render_addresses(&machine.addresses),
         terminate_notification: machine.terminate.as_ref().map(Convert::convert),
         protected: machine.protected,
+        memory_mib: machine.memory_mib,
+        live_migratable: machine.live_migratable,
         policy: machine.policy.as_ref().map(Convert::convert),
         details,
         tags,

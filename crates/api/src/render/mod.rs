@@ -6,6 +6,7 @@ mod group;
 mod host;
 mod machine;
 mod operation;
+mod rollout;
 
 pub use event::{outcome_reason, render_event};
 pub use fault::render_fault;
@@ -13,3 +14,4 @@ pub use group::{render_group, render_scale_set};
 pub use host::render_host;
 pub use machine::render_machine;
 pub use operation::{render_operation, render_operation_from_history};
+pub use rollout::{render_rollout, render_rollout_preview, render_wait};

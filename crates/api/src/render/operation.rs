@@ -17,7 +17,7 @@ use crate::convert::Convert;
 pub fn render_operation(region: &Region, operation: &core::Operation) -> Operation {
     let summary = RequestSummary::of(region, operation);
     let (state, ended, outcome, reason) = state_of(&operation.state);
-    let rollout = operation.rollout.as_ref();
+    let domains = operation.domains.as_ref();
     Operation {
         id: operation.id.convert(),
         kind: summary.kind,
@@ -34,8 +34,8 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
         event_type: summary.event_type,
         cause: summary.cause,
         at: summary.at,
-        next_update_domain: rollout.map(|rollout| rollout.next_domain),
-        resume: rollout.and_then(|rollout| rollout.resume).map(Convert::convert),
+        next_update_domain: domains.map(|domains| domains.next_domain),
+        resume: domains.and_then(|domains| domains.resume).map(Convert::convert),
     }
 }
 
@@ -137,6 +137,10 @@ impl RequestSummary {
                 cause: Some(plan.cause.convert()),
                 at: plan.at.map(Convert::convert),
                 ..at(OperationKind::Maintain, target)
+            },
+            Request::Drain(plan) => RequestSummary {
+                host: Some(plan.host.to_string()),
+                ..RequestSummary::new(OperationKind::Drain, Vec::new())
             },
             Request::Fail { target, kind } => {
                 RequestSummary { event_type: Some(kind.convert()), ..at(OperationKind::Fail, target) }

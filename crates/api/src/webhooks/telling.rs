@@ -88,6 +88,8 @@ fn stage_of(row: &HistoryRow) -> Option<Stage> {
         | HistoryFact::MachineRemoved(_)
         | HistoryFact::ScopeOn
         | HistoryFact::ScopeOff
+        | HistoryFact::RolloutChanged(_)
+        | HistoryFact::HostChanged(_)
         | HistoryFact::Audit { .. } => None,
     }
 }
@@ -203,6 +205,8 @@ fn place_of_deleted(reader: &dyn Reader, row: &HistoryRow, facts: &Facts) -> Res
             | HistoryFact::OperationEnded(_)
             | HistoryFact::ScopeOn
             | HistoryFact::ScopeOff
+            | HistoryFact::RolloutChanged(_)
+            | HistoryFact::HostChanged(_)
             | HistoryFact::Audit { .. } => None,
         });
     let resource_group = resource_group.unwrap_or_default();

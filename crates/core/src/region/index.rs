@@ -8,7 +8,7 @@ use crate::ids::*;
 use crate::model::*;
 use crate::names::{NameHash, NameKey, same_name};
 use crate::region::Region;
-use crate::settings::ENDED_RETENTION;
+use crate::settings::{ENDED_RETENTION, ROLLOUT_RETENTION};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default)]
@@ -20,9 +20,14 @@ pub(crate) struct Index {
     pub groups_by_name: OrdMap<NameKey, GroupId>,
     pub members: OrdSet<(ScopeId, MachineId)>,
     pub on_host: OrdSet<(Name, MachineId)>,
-    /// Hosts by number of machines.
-    pub hosts_by_load: OrdSet<(u32, Name)>,
+    /// Number of machines by host.
     pub host_load: OrdMap<Name, u32>,
+    /// Machines that are moving to a host.
+    pub inbound: OrdSet<(Name, MachineId, EventId)>,
+    /// Drains in progress, by host.
+    pub drains: OrdMap<Name, OperationId>,
+    /// Rollouts that have not ended, in order of creation.
+    pub live_rollouts: OrdSet<(u64, RolloutId)>,
     /// Events that have not ended, by machine.
     pub of_machine: OrdSet<(MachineId, EventId)>,
     /// Started events, by start time.
@@ -46,6 +51,8 @@ pub(crate) enum Deadline {
     ForgetOperation(OperationId),
     NextDomain(OperationId),
     NextBatch(GroupId),
+    Rollout(RolloutId),
+    ForgetRollout(RolloutId),
 }
 
 impl Region {
@@ -65,6 +72,7 @@ impl Region {
             Entity::Machine(machine) => drop(self.machines.insert(machine.id, machine)),
             Entity::Event(event) => drop(self.events.insert(event.id, event)),
             Entity::Operation(operation) => drop(self.operations.insert(operation.id, operation)),
+            Entity::Rollout(rollout) => drop(self.rollouts.insert(rollout.id, rollout)),
         }
     }
 
@@ -78,6 +86,7 @@ impl Region {
             Key::Machine(id) => drop(self.machines.remove(id)),
             Key::Event(id) => drop(self.events.remove(id)),
             Key::Operation(id) => drop(self.operations.remove(id)),
+            Key::Rollout(id) => drop(self.rollouts.remove(id)),
         }
     }
 
@@ -90,6 +99,7 @@ impl Region {
             Key::Machine(id) => self.machines.get(id).cloned().map(Entity::Machine),
             Key::Event(id) => self.events.get(id).cloned().map(Entity::Event),
             Key::Operation(id) => self.operations.get(id).cloned().map(Entity::Operation),
+            Key::Rollout(id) => self.rollouts.get(id).cloned().map(Entity::Rollout),
         }
     }
 
@@ -98,8 +108,17 @@ impl Region {
             self.index.deadlines.insert(deadline);
         }
         match entity {
-            Entity::Meta(_) | Entity::Operation(_) => {}
-            Entity::Host(host) => self.index.change_load(&host.name, |load| load),
+            Entity::Meta(_) | Entity::Host(_) => {}
+            Entity::Operation(operation) => {
+                if let Some(host) = operation.draining_host() {
+                    self.index.drains.insert(host.clone(), operation.id);
+                }
+            }
+            Entity::Rollout(rollout) => {
+                if rollout.is_live() {
+                    self.index.live_rollouts.insert((rollout.seq, rollout.id));
+                }
+            }
             Entity::Group(group) => drop(self.index.groups_by_name.insert(NameKey::of_group(group), group.id)),
             Entity::Scope(scope) => {
                 if let Switch::On { seen } = scope.switch {
@@ -117,8 +136,13 @@ impl Region {
             self.index.deadlines.remove(&deadline);
         }
         match entity {
-            Entity::Meta(_) | Entity::Operation(_) => {}
-            Entity::Host(host) => self.index.remove_host(&host.name),
+            Entity::Meta(_) | Entity::Host(_) => {}
+            Entity::Operation(operation) => {
+                if let Some(host) = operation.draining_host() {
+                    self.index.drains.remove(host);
+                }
+            }
+            Entity::Rollout(rollout) => drop(self.index.live_rollouts.remove(&(rollout.seq, rollout.id))),
             Entity::Group(group) => drop(self.index.groups_by_name.remove(&NameKey::of_group(&group))),
             Entity::Scope(scope) => {
                 if let Switch::On { seen } = scope.switch {
@@ -165,9 +189,12 @@ impl Region {
             for resource in event.resources.iter() {
                 self.index.of_machine.insert((resource.machine, event.id));
             }
+            for (to, machine) in event.moves.iter().map(|step| (&step.to, step.machine)) {
+                self.index.inbound.insert((to.clone(), machine, event.id));
+            }
         }
-        if let Status::Started { at } = event.status {
-            self.index.started.insert((at, event.id));
+        if matches!(event.status, Status::Started { .. }) {
+            self.index.started.insert((event.attended, event.id));
         }
         if event.has_pending_notice() {
             self.index.noticing.insert((event.notice_end, event.id));
@@ -179,8 +206,13 @@ impl Region {
         for resource in event.resources.iter() {
             self.index.of_machine.remove(&(resource.machine, event.id));
         }
-        if let Status::Started { at } = event.status {
-            self.index.started.remove(&(at, event.id));
+        if event.is_live() {
+            for (to, machine) in event.moves.iter().map(|step| (&step.to, step.machine)) {
+                self.index.inbound.remove(&(to.clone(), machine, event.id));
+            }
+        }
+        if matches!(event.status, Status::Started { .. }) {
+            self.index.started.remove(&(event.attended, event.id));
         }
         if event.has_pending_notice() {
             self.index.noticing.remove(&(event.notice_end, event.id));
@@ -231,30 +263,51 @@ impl Region {
                 Some((set.next_batch?, Deadline::NextBatch(group.id)))
             }
             Entity::Event(event) => match &event.status {
-                Status::Scheduled if event.due => None,
+                Status::Scheduled if event.due || event.unseen => None,
                 Status::Started { .. } => None,
                 Status::Scheduled => Some((event.not_before.max(event.notice_end), Deadline::NotBefore(event.id))),
                 Status::Ended { at, .. } => Some((*at + ENDED_RETENTION, Deadline::Forget(event.id))),
             },
             Entity::Operation(operation) => match &operation.state {
                 OperationState::Running => {
-                    let resume = operation.rollout.as_ref()?.resume?;
+                    let resume = operation.domains.as_ref()?.resume?;
                     Some((resume, Deadline::NextDomain(operation.id)))
                 }
                 OperationState::Ended { at, .. } => {
                     Some((*at + ENDED_RETENTION, Deadline::ForgetOperation(operation.id)))
                 }
             },
+            Entity::Rollout(rollout) => match rollout.ended_at() {
+                Some(at) => Some((at + ROLLOUT_RETENTION, Deadline::ForgetRollout(rollout.id))),
+                None => Some((rollout.wake?, Deadline::Rollout(rollout.id))),
+            },
+        }
+    }
+}
+
+impl Operation {
+    /// The host of a drain in progress.
+    fn draining_host(&self) -> Option<&Name> {
+        match &self.request {
+            Request::Drain(plan) => self.drain.as_ref().map(|_| &plan.host),
+            Request::Restart { .. }
+            | Request::Redeploy { .. }
+            | Request::PerformMaintenance { .. }
+            | Request::Evict { .. }
+            | Request::Delete { .. }
+            | Request::Maintain { .. }
+            | Request::Fail { .. } => None,
         }
     }
 }
 
 impl Index {
     fn change_load(&mut self, host: &Name, change: fn(u32) -> u32) {
-        let load = self.host_load.get(host).copied().unwrap_or(0);
-        self.hosts_by_load.remove(&(load, host.clone()));
-        self.host_load.insert(host.clone(), change(load));
-        self.hosts_by_load.insert((change(load), host.clone()));
+        let load = change(self.host_load.get(host).copied().unwrap_or(0));
+        match load {
+            0 => self.host_load.remove(host),
+            _ => self.host_load.insert(host.clone(), load),
+        };
     }
 
     fn change_user_events(&mut self, key: (Name, OperationId), change: fn(u32) -> u32) {
@@ -268,12 +321,6 @@ impl Index {
             0 => self.user_events.remove(&key),
             _ => self.user_events.insert(key, after),
         };
-    }
-
-    fn remove_host(&mut self, host: &Name) {
-        if let Some(load) = self.host_load.remove(host) {
-            self.hosts_by_load.remove(&(load, host.clone()));
-        }
     }
 }
 

@@ -22,13 +22,20 @@ impl Step {
         self.turn_off_idle_scopes();
     }
 
-    /// Ends events whose drivers have not reported in time. Downtime of the server does not count.
+    /// Ends events whose drivers have not reported in time. Neither downtime of the server nor time without contact
+    /// to the host counts.
     fn time_out_events(&mut self) {
         while let Some((started, id)) = self.region.index.started.get_min().copied() {
             if self.region.timeout_at(started) > self.now {
                 break;
             }
-            self.end(id, Outcome::TimedOut);
+            match self.region.events.get(&id).and_then(|event| self.unreachable_host(event)) {
+                Some(_) => {
+                    let now = self.now;
+                    self.edit_event(id, |event| event.attended = now);
+                }
+                None => self.end(id, Outcome::TimedOut),
+            }
         }
     }
 
@@ -37,12 +44,18 @@ impl Step {
             Deadline::NotBefore(id) => {
                 if let Some(event) = self.edit_event(id, |event| event.due = true) {
                     self.unsettle(&event);
+                    self.replan_for(&event);
                 }
             }
             Deadline::Forget(id) => self.delete(Key::Event(id)),
             Deadline::ForgetOperation(id) => self.delete(Key::Operation(id)),
-            Deadline::NextDomain(id) => self.resume_rollout(id),
+            Deadline::NextDomain(id) => self.resume_domains(id),
             Deadline::NextBatch(id) => self.upgrade_next_batch(id),
+            Deadline::Rollout(id) => {
+                self.edit_rollout(id, |rollout| rollout.wake = None);
+                self.replan = true;
+            }
+            Deadline::ForgetRollout(id) => self.delete(Key::Rollout(id)),
         }
     }
 

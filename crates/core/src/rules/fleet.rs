@@ -1,4 +1,4 @@
-//! Machines and hosts: registration, changes and removal.
+//! Machines: registration, changes and removal.
 
 use std::sync::Arc;
 
@@ -57,6 +57,8 @@ impl Step {
             terminate: new.terminate.clone(),
             model,
             protected: false,
+            memory_mib: new.memory_mib,
+            live_migratable: new.live_migratable,
             policy: new.policy.clone(),
             details: new.details.clone(),
         };
@@ -82,6 +84,7 @@ impl Step {
             self.register_host(host)?;
         }
         self.unsettled.insert(machine.scope);
+        self.replan = true;
         let machine = Arc::new(machine);
         self.put(Entity::Machine(machine.clone()));
         self.record_fact(What::MachineAdded(machine));
@@ -168,6 +171,8 @@ impl Step {
             machine.addresses = addresses.clone();
         }
         machine.protected = change.protected.unwrap_or(machine.protected);
+        machine.memory_mib = change.memory_mib.unwrap_or(machine.memory_mib);
+        machine.live_migratable = change.live_migratable.unwrap_or(machine.live_migratable);
         if let Some(terminate) = &change.terminate {
             machine.terminate = terminate.clone();
         }
@@ -184,8 +189,9 @@ impl Step {
             if let Some(host) = &machine.host {
                 self.register_host(host)?;
             }
-            self.cancel_stale_host_events(id);
+            self.leave_host(id);
         }
+        self.replan = true;
         Ok(Answer::Machine(id))
     }
 
@@ -209,6 +215,7 @@ impl Step {
             Power::Running | Power::Stopped => self.edit_machine(id, |machine| machine.power = power),
         }
         self.unsettled.insert(machine.scope);
+        self.replan = true;
         Ok(Answer::Machine(id))
     }
 
@@ -218,13 +225,14 @@ impl Step {
             machine.power = Power::Deallocated;
             machine.host = None;
         });
-        self.cancel_stale_host_events(id);
+        self.leave_host(id);
     }
 
     /// Removes a machine from the region and ends the events that concern no other machine.
     pub fn remove_machine(&mut self, machine: &Arc<Machine>) {
         let events: Vec<Arc<Event>> = self.region.events_of(machine.id).cloned().collect();
         self.delete(Key::Machine(machine.id));
+        self.replan = true;
         self.record_fact(What::MachineRemoved(machine.clone()));
         for event in events {
             if self.machines_of(&event).is_empty() {
@@ -242,33 +250,19 @@ impl Step {
 
     // --- hosts -----------------------------------------------------------------------------------
 
-    pub fn register_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
-        check_name("host", name)?;
-        if !self.region.hosts.contains_key(name) {
-            self.put(Entity::Host(Arc::new(Host { name: name.clone() })));
-        }
-        Ok(Answer::Done)
+    /// Puts a machine on another host, where it has moved.
+    pub fn move_machine(&mut self, machine: MachineId, host: &Name) {
+        self.edit_machine(machine, |machine| machine.host = Some(host.clone()));
+        self.leave_host(machine);
     }
 
-    pub fn remove_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
-        if !self.region.hosts.contains_key(name) {
-            return Err(Rejection::UnknownHost(name.clone()));
+    /// Applies what follows from a change of a machine's host.
+    fn leave_host(&mut self, machine: MachineId) {
+        self.cancel_stale_host_events(machine);
+        for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
+            self.refresh_visibility(&event);
         }
-        if self.region.machines_on(name).next().is_some() {
-            return Err(Rejection::HostInUse(name.clone()));
-        }
-        self.delete(Key::Host(name.clone()));
-        Ok(Answer::Done)
-    }
-
-    /// Moves a machine to the host with the fewest machines, if there is another host.
-    pub fn move_to_another_host(&mut self, machine: &Machine) {
-        let Some(here) = &machine.host else { return };
-        let other = self.region.index.hosts_by_load.iter().map(|(_, host)| host).find(|host| *host != here).cloned();
-        if let Some(host) = other {
-            self.edit_machine(machine.id, |machine| machine.host = Some(host));
-            self.cancel_stale_host_events(machine.id);
-        }
+        self.replan = true;
     }
 
     fn cancel_stale_host_events(&mut self, machine: MachineId) {
@@ -286,11 +280,13 @@ impl Step {
         }
     }
 
+    /// The host of a host operation or drain.
     fn host_of(&self, event: &Event) -> Option<Name> {
-        match &self.region.operations.get(&event.cohort?)?.request {
+        event.operations.iter().find_map(|id| match &self.region.operations.get(id)?.request {
             Request::Maintain { target: Target::Host(host), .. } => Some(host.clone()),
+            Request::Drain(plan) => Some(plan.host.clone()),
             _ => None,
-        }
+        })
     }
 }
 

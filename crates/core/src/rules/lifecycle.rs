@@ -37,6 +37,7 @@ pub(crate) struct EventDraft {
     pub description: Option<Name>,
     pub duration_secs: Option<i64>,
     pub cohort: Option<OperationId>,
+    pub moves: Vec<Move>,
 }
 
 /// Whether approved deletions may start, or wait until the other deletions in their scope are approved.
@@ -55,6 +56,9 @@ impl Step {
         let first = draft.machines.first().and_then(|id| self.region.machines.get(id));
         let subscription = first.map_or_else(Name::default, |machine| machine.home.subscription.clone());
         let notice_end = self.now + draft.notice;
+        let unseen = draft.visibility == Visibility::Shown
+            && !draft.notice.is_zero()
+            && draft.machines.iter().any(|machine| self.has_agent(*machine));
         let event = Arc::new(Event {
             id,
             seq: self.allocate_seq(),
@@ -68,12 +72,17 @@ impl Step {
             appeared: self.now,
             not_before: draft.not_before,
             notice_end,
-            due: draft.not_before.max(notice_end) <= self.now,
+            notice: draft.notice,
+            unseen,
+            revision: self.region.meta.revision,
+            attended: self.now,
+            due: !unseen && draft.not_before.max(notice_end) <= self.now,
             approval: draft.approval,
             description: draft.description.unwrap_or_else(|| draft.cause.description().into()),
             duration_secs: draft.duration_secs.unwrap_or(default_duration_secs(draft.kind, draft.cause)),
             operations: vec![draft.operation],
             cohort: draft.cohort,
+            moves: draft.moves,
             notice_scale: self.region.settings.notice_scale,
         });
         self.remember_document(event.scope);
@@ -117,14 +126,28 @@ impl Step {
         }
     }
 
+    /// Lets the rollout of an event notice that the event is ready, because it may not stay blocked forever.
+    pub fn replan_for(&mut self, event: &Event) {
+        let operations = event.operations.iter().filter_map(|id| self.region.operations.get(id));
+        self.replan |= operations.into_iter().any(|operation| operation.rollout.is_some());
+    }
+
     // --- start -----------------------------------------------------------------------------------
 
     /// Starts all events that can start, then ends the operations that are finished. Operations come last
     /// because their results depend on changes that the events make to machines.
+    ///
+    /// Drains and rollouts go on after that, which may create further events.
     pub fn settle(&mut self) {
-        self.settle_scopes();
-        while let Some(operation) = self.unconcluded.pop_first() {
-            self.conclude(operation);
+        loop {
+            self.settle_scopes();
+            while let Some(operation) = self.unconcluded.pop_first() {
+                self.conclude(operation);
+            }
+            if !std::mem::take(&mut self.replan) {
+                return;
+            }
+            self.advance_plans();
         }
     }
 
@@ -193,6 +216,19 @@ impl Step {
 
     fn is_blocked(&self, event: &Event) -> bool {
         self.started_with(event).iter().any(|started| !event.supersedes(started))
+            || self.waits_for_host(event)
+            || self.is_outside_windows(event)
+    }
+
+    /// Whether a host of the event is unreachable. Deletions and evictions do not wait for it once their notice is
+    /// over; only their effect does.
+    fn waits_for_host(&self, event: &Event) -> bool {
+        match event.kind {
+            EventKind::Terminate | EventKind::Preempt if event.due => false,
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Preempt | EventKind::Terminate => {
+                self.unreachable_host(event).is_some()
+            }
+        }
     }
 
     /// Other started events on the same machines.
@@ -204,7 +240,8 @@ impl Step {
 
     fn start(&mut self, event: &Event) {
         let machines = self.machines_of(event);
-        if event.kind != EventKind::Terminate && machines.iter().all(|machine| machine.power != Power::Running) {
+        let is_off = machines.iter().all(|machine| machine.power != Power::Running);
+        if is_off && event.kind != EventKind::Terminate && event.moves.is_empty() {
             self.end(event.id, Outcome::NoEffect);
             return;
         }
@@ -212,10 +249,34 @@ impl Step {
             self.end(started.id, Outcome::Superseded);
         }
         let now = self.now;
-        if let Some(event) = self.edit_event(event.id, |event| event.status = Status::Started { at: now }) {
+        let moves = self.choose_moves(event, &machines);
+        self.replan = true;
+        let event = self.edit_event(event.id, |event| {
+            event.status = Status::Started { at: now };
+            event.attended = now;
+            event.moves = moves;
+        });
+        if let Some(event) = event {
             self.record_fact(What::Started(event.clone()));
             self.emit_effect(Effect::Begin(event));
         }
+    }
+
+    /// The hosts to which machines move: as reserved, or chosen now for a Redeploy without reservation.
+    fn choose_moves(&mut self, event: &Event, machines: &[Arc<Machine>]) -> Vec<Move> {
+        if event.kind != EventKind::Redeploy || !event.moves.is_empty() {
+            return event.moves.clone();
+        }
+        let mut moves = Vec::new();
+        for machine in machines {
+            if let Some(to) = self.place(machine, None) {
+                moves.push(Move { machine: machine.id, to });
+                // Each choice is a reservation that the next one takes into account.
+                let reserved = moves.clone();
+                self.edit_event(event.id, |event| event.moves = reserved);
+            }
+        }
+        moves
     }
 
     /// `allInstancesDown`: approves events automatically if no machine in the scope is running.
@@ -235,6 +296,7 @@ impl Step {
         let approval = Approval { by: by.clone(), at: self.now };
         if let Some(event) = self.edit_event(id, |event| event.approval = Some(approval)) {
             self.unsettle(&event);
+            self.replan_for(&event);
             self.record_fact(What::Approved { event, by });
         }
     }
@@ -247,8 +309,7 @@ impl Step {
         self.end(event.id, Outcome::Completed);
         for machine in machines {
             match event.kind {
-                EventKind::Freeze | EventKind::Reboot => {}
-                EventKind::Redeploy => self.move_to_another_host(&machine),
+                EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => self.finish_move(event, machine.id),
                 EventKind::Terminate => self.remove_machine(&machine),
                 EventKind::Preempt => match machine.eviction {
                     EvictionPolicy::Delete => self.remove_evicted(&machine),
@@ -257,6 +318,12 @@ impl Step {
             }
         }
         self.unsettled.insert(event.scope);
+    }
+
+    fn finish_move(&mut self, event: &Event, machine: MachineId) {
+        if let Some(step) = event.moves.iter().find(|step| step.machine == machine) {
+            self.move_machine(machine, &step.to);
+        }
     }
 
     /// Removes an evicted instance. It is not replaced: the capacity of its set decreases, unless the instance
@@ -278,6 +345,8 @@ impl Step {
         }
         self.unsettle(&before);
         self.record_fact(What::Ended(event.clone()));
+        self.settle_drained_machine(&event, &outcome);
+        self.replan = true;
         if event.kind == EventKind::Terminate && outcome != Outcome::Completed {
             self.restore_capacity(&event);
         }
@@ -295,19 +364,26 @@ impl Step {
         self.unconcluded.insert(operation);
     }
 
-    /// Ends an operation whose events have all ended, or continues its rollout.
+    /// Ends an operation at once if its events have all ended.
+    pub fn conclude_now(&mut self, id: OperationId) {
+        self.unconcluded.remove(&id);
+        self.conclude(id);
+    }
+
+    /// Ends an operation whose events have all ended, or continues with its next update domain. A drain ends when
+    /// its host is empty.
     fn conclude(&mut self, id: OperationId) {
         let Some(operation) = self.region.operations.get(&id).cloned() else { return };
         if operation.state != OperationState::Running || operation.parts.iter().any(|part| part.outcome.is_none()) {
             return;
         }
-        if operation.rollout.is_some() && self.pause_rollout(&operation) {
+        if operation.drain.is_some() || operation.domains.is_some() && self.pause_domains(&operation) {
             return;
         }
         let state = OperationState::Ended { at: self.now, result: operation.result() };
         self.edit_operation(id, |operation| {
             operation.state = state;
-            operation.rollout = None;
+            operation.domains = None;
         });
         if let Some(operation) = self.region.operations.get(&id).cloned() {
             self.remove_group_of(&operation);
@@ -325,6 +401,12 @@ impl Event {
     /// Whether the event is approved or due.
     pub fn is_ready(&self) -> bool {
         self.due || self.approval.is_some()
+    }
+
+    /// Since when the event is approved or due. None: it is neither.
+    pub(crate) fn ready_since(&self) -> Option<Timestamp> {
+        let due = self.due.then_some(self.not_before.max(self.notice_end));
+        [self.approval.as_ref().map(|approval| approval.at), due].into_iter().flatten().min()
     }
 
     /// Whether the event ends a started event on its machines instead of waiting for it. An event that removes
@@ -361,7 +443,7 @@ impl Operation {
 }
 
 impl Outcome {
-    fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         match self {
             Outcome::Failed(_) | Outcome::TimedOut | Outcome::Superseded | Outcome::ResourceGone => true,
             Outcome::Completed | Outcome::NoEffect | Outcome::Canceled { .. } => false,

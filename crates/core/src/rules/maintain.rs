@@ -51,14 +51,16 @@ impl Step {
             Pace::Single => self.create_events(id, plan, machines, None, event),
             Pace::Together => self.create_events(id, plan, machines, Some(id), event),
             Pace::ByDomain => {
-                self.edit_operation(id, |operation| operation.rollout = Some(Rollout { next_domain: 0, resume: None }));
+                self.edit_operation(id, |operation| {
+                    operation.domains = Some(DomainProgress { next_domain: 0, resume: None })
+                });
                 self.start_domain(id, event);
             }
         }
         Ok(())
     }
 
-    /// Checks that the documents have room. The events of a host are created together, those of a rollout one
+    /// Checks that the documents have room. The events of a host are created together, those of a group one
     /// domain at a time.
     fn check_room_for_plan(&self, target: &Target, machines: &[Arc<Machine>]) -> Result<(), Rejection> {
         let domain = |machine: &Machine| match target.pace() {
@@ -73,7 +75,7 @@ impl Step {
         made.into_iter().try_for_each(|(scope, more)| self.check_room(scope, more))
     }
 
-    fn check_plan(&self, plan: &Plan) -> Result<(), Rejection> {
+    pub fn check_plan(&self, plan: &Plan) -> Result<(), Rejection> {
         let kinds = matches!(plan.kind, EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy);
         if !kinds || !matches!(plan.cause, Cause::HostMaintenance | Cause::LiveMigration) {
             return Err(Rejection::MaintenanceKind);
@@ -92,14 +94,18 @@ impl Step {
         if plan.duration_secs.is_some_and(|secs| !(-1..=DURATION_SECS_MAX).contains(&secs)) {
             return Err(Rejection::DurationRange);
         }
-        if plan.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
+        self.check_description(plan.description.as_ref())
+    }
+
+    pub fn check_description(&self, description: Option<&Name>) -> Result<(), Rejection> {
+        if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
             return Err(Rejection::DescriptionTooLong);
         }
         Ok(())
     }
 
     /// Creates one event per scope and update domain, all with the same `NotBefore`.
-    fn create_events(
+    pub fn create_events(
         &mut self,
         operation: OperationId,
         plan: &Plan,
@@ -138,17 +144,18 @@ impl Step {
                 description: plan.description.clone(),
                 duration_secs: plan.duration_secs,
                 cohort,
+                moves: Vec::new(),
             });
         }
     }
 
-    // --- rollout over update domains -------------------------------------------------------------
+    // --- one update domain at a time --------------------------------------------------------------
 
-    /// Continues a rollout after its pause.
-    pub fn resume_rollout(&mut self, id: OperationId) {
+    /// Continues with the next update domain after the pause.
+    pub fn resume_domains(&mut self, id: OperationId) {
         self.edit_operation(id, |operation| {
-            if let Some(rollout) = &mut operation.rollout {
-                rollout.resume = None;
+            if let Some(domains) = &mut operation.domains {
+                domains.resume = None;
             }
         });
         self.start_domain(id, None);
@@ -160,17 +167,17 @@ impl Step {
         let Some(operation) = self.region.operations.get(&id).cloned() else { return };
         let Request::Maintain { plan, .. } = &operation.request else { return };
         let Some((domain, machines)) = self.find_next_domain(&operation) else {
-            self.edit_operation(id, |operation| operation.rollout = None);
+            self.edit_operation(id, |operation| operation.domains = None);
             return;
         };
         self.edit_operation(id, |operation| {
-            operation.rollout = Some(Rollout { next_domain: domain + 1, resume: None })
+            operation.domains = Some(DomainProgress { next_domain: domain + 1, resume: None })
         });
         self.create_events(id, plan, machines, None, event);
     }
 
     fn find_next_domain(&self, operation: &Operation) -> Option<(u32, Vec<Arc<Machine>>)> {
-        let next = operation.rollout.as_ref()?.next_domain;
+        let next = operation.domains.as_ref()?.next_domain;
         let Request::Maintain { target, .. } = &operation.request else { return None };
         let mut machines = match target {
             Target::Machines(machines) => self.find_existing(machines),
@@ -186,15 +193,15 @@ impl Step {
         ids.into_iter().filter_map(|id| self.region.machines.get(id).cloned()).collect()
     }
 
-    /// Pauses a rollout after the last event of a domain. Returns false if no domain is left.
-    pub fn pause_rollout(&mut self, operation: &Operation) -> bool {
+    /// Pauses after the last event of a domain. Returns false if no domain is left.
+    pub fn pause_domains(&mut self, operation: &Operation) -> bool {
         if self.find_next_domain(operation).is_none() {
             return false;
         }
         let resume = self.now + self.region.settings.scaled(self.region.settings.update_domain_pause);
         self.edit_operation(operation.id, |operation| {
-            if let Some(rollout) = &mut operation.rollout {
-                rollout.resume = Some(resume);
+            if let Some(domains) = &mut operation.domains {
+                domains.resume = Some(resume);
             }
         });
         true

@@ -1,20 +1,28 @@
 //! The rules. Each file adds methods to [`Step`](crate::step::Step):
 //!
 //! ```text
-//!  fleet, sets    changes of machines, hosts, groups and scale sets
+//!  fleet, sets    changes of machines, groups and scale sets
 //!  requests       requests become operations and events
 //!  maintain       maintenance of machines, a host, or a group by update domain
+//!  hosts          hosts, their state, contact with their agents, and placement
+//!  drain          moving all machines away from a host
+//!  rollouts       maintenance in steps over hosts or update domains
+//!  availability   how many machines of a group may be unavailable
 //!  responses      approvals, cancellations and driver reports
 //!  switching      turning scopes on and off
 //!  deadlines      changes that happen without a command
 //!  lifecycle      the lifecycle of an event; used by all of the above
 //! ```
 
+mod availability;
 mod deadlines;
+mod drain;
 mod fleet;
+mod hosts;
 mod lifecycle;
 mod maintain;
 mod requests;
 mod responses;
+mod rollouts;
 mod sets;
 mod switching;

@@ -45,6 +45,7 @@ impl Step {
             Request::Evict { machine } => self.evict(id, by, *machine, event)?,
             Request::Delete { machines, group } => self.request_deletion(id, by, machines, *group, event)?,
             Request::Maintain { target, plan } => self.maintain(id, by, target, plan, event)?,
+            Request::Drain(plan) => self.start_drain(id, by, plan)?,
             Request::Fail { target, kind } => self.fail(id, by, target, *kind, event)?,
         }
         self.unconcluded.insert(id);
@@ -60,6 +61,8 @@ impl Step {
             asked: self.now,
             state: OperationState::Running,
             parts: Vec::new(),
+            domains: None,
+            drain: None,
             rollout: None,
             canceled: None,
         })));
@@ -175,6 +178,7 @@ impl Step {
             description: None,
             duration_secs: None,
             cohort: None,
+            moves: Vec::new(),
         });
         Ok(())
     }
@@ -276,6 +280,7 @@ impl Step {
                 description: None,
                 duration_secs: None,
                 cohort: None,
+                moves: Vec::new(),
             });
             self.change_capacity(machine, |capacity| capacity.saturating_sub(1));
         }
@@ -382,6 +387,7 @@ impl Request {
                 | Request::Evict { .. }
                 | Request::Delete { .. }
                 | Request::Maintain { .. }
+                | Request::Drain(_)
                 | Request::Fail { .. },
                 _,
             ) => self == other,

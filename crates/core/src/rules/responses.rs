@@ -57,8 +57,8 @@ impl Step {
 
     // --- cancellation ----------------------------------------------------------------------------
 
-    /// Cancels an operation. Scheduled events are removed, started events finish, and a rollout stops after the
-    /// current domain.
+    /// Cancels an operation. Scheduled events are removed, started events finish, and maintenance by update
+    /// domain stops after the current domain. A host that was draining is active again.
     pub fn cancel(&mut self, id: OperationId, by: &Name) -> Result<Answer, Rejection> {
         let operation = self.region.operations.get(&id).cloned().ok_or(Rejection::UnknownOperation(id))?;
         if operation.state != OperationState::Running || operation.canceled.is_some() {
@@ -72,20 +72,31 @@ impl Step {
             | Request::PerformMaintenance { .. }
             | Request::Evict { .. }
             | Request::Maintain { .. }
+            | Request::Drain(_)
             | Request::Fail { .. } => {}
         }
-        if scheduled.is_empty() && operation.rollout.is_none() {
+        if scheduled.is_empty() && operation.domains.is_none() && operation.drain.is_none() {
             return Err(Rejection::NotCancellable("An event that has started"));
         }
         self.edit_operation(id, |operation| {
             operation.canceled = Some(by.clone());
-            operation.rollout = None;
+            operation.domains = None;
+            operation.drain = None;
         });
-        for event in scheduled {
-            self.withdraw_operation(&event, id, by);
+        if let Request::Drain(plan) = &operation.request {
+            self.edit_host(&plan.host, |host| host.state = HostState::Active);
+            self.replan = true;
         }
+        self.withdraw_scheduled(&operation, by);
         self.unconcluded.insert(id);
         Ok(Answer::Operation(id))
+    }
+
+    /// Takes the Scheduled events of an operation back.
+    pub fn withdraw_scheduled(&mut self, operation: &Operation, by: &Name) {
+        for event in self.scheduled_events(operation) {
+            self.withdraw_operation(&event, operation.id, by);
+        }
     }
 
     pub fn cancel_event(&mut self, id: EventId, by: &Name) -> Result<Answer, Rejection> {
@@ -117,7 +128,7 @@ impl Step {
         }
     }
 
-    fn scheduled_events(&self, operation: &Operation) -> Vec<Arc<Event>> {
+    pub fn scheduled_events(&self, operation: &Operation) -> Vec<Arc<Event>> {
         let events = operation.parts.iter().filter_map(|part| self.region.events.get(&part.event));
         events.filter(|event| event.status == Status::Scheduled).cloned().collect()
     }

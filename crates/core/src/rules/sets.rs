@@ -235,6 +235,8 @@ impl Step {
             terminate: set.model.terminate.clone(),
             model: set.model_version,
             protected: false,
+            memory_mib: 0,
+            live_migratable: true,
             policy: None,
             details: set.model.details.clone(),
         })?;

@@ -58,12 +58,17 @@ impl Step {
             let notice = self.region.settings.notice_min(event.kind);
             let earliest = self.after(notice);
             let appeared = self.now;
+            let revision = self.region.meta.revision;
+            let unseen = event.resources.iter().any(|resource| self.has_agent(resource.machine));
             let event = self.edit_event(event.id, |event| {
                 event.seq = seq;
                 event.visibility = Visibility::Shown;
                 event.appeared = appeared;
                 event.not_before = event.not_before.max(earliest);
                 event.notice_end = appeared + notice;
+                event.notice = notice;
+                event.revision = revision;
+                event.unseen = unseen;
                 event.due = false;
             });
             let Some(event) = event else { continue };
@@ -80,7 +85,9 @@ impl Step {
             if self.region.idle_at(seen) > self.now {
                 break;
             }
-            let busy = self.switched_by(switch).into_iter().any(|scope| self.region.document(scope).next().is_some());
+            let scopes = self.switched_by(switch);
+            let busy = scopes.iter().any(|scope| self.region.document(*scope).next().is_some())
+                || scopes.iter().any(|scope| self.has_unreachable_member(*scope));
             if busy {
                 let look_again = self.region.running_time(self.now) - self.region.settings.idle_disable;
                 self.edit_scope(switch, |scope| scope.switch = Switch::On { seen: look_again });
@@ -89,6 +96,11 @@ impl Step {
                 self.record_fact(What::ScopeOff(switch));
             }
         }
+    }
+
+    fn has_unreachable_member(&self, scope: ScopeId) -> bool {
+        let mut hosts = self.region.members(scope).filter_map(|machine| self.host_of_machine(machine.id));
+        hosts.any(|host| host.is_unreachable())
     }
 
     /// The scopes that share this switch.

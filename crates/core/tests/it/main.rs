@@ -1,6 +1,9 @@
 //! The rules as tables: small scripts, and the documents that machines see. The language is defined in `lang`.
 
+mod agents;
+mod drain;
 mod lang;
+mod plans;
 
 mod approving;
 mod cancel;

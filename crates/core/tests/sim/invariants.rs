@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, SEEN_INTERVAL};
+use forewarn_core::settings::{EVENTS_PER_SCOPE_MAX, JOINED_MAX, ROLLOUT_RETENTION, SEEN_INTERVAL};
 use forewarn_core::*;
 
 use crate::model::notice;
@@ -123,7 +123,8 @@ fn no_early_start(step: &Step<'_>, _: &Memory) -> Result<(), String> {
         if step.before.event(event.id).is_some_and(|before| is_started(before)) {
             continue;
         }
-        let decided = event.approval.is_some() || event.not_before <= step.after.now();
+        let had_notice = event.not_before.max(event.notice_end) <= step.after.now() && !event.unseen;
+        let decided = event.approval.is_some() || had_notice;
         ensure(decided || event.cause == Cause::HardwareFailure, || format!("{} started early", event.id))?;
         let shared = event.cohort.is_some() || event.kind == EventKind::Terminate;
         let by_guest = matches!(event.approval.as_ref().map(|it| &it.by), Some(Approver::Guest { machine, .. })
@@ -364,16 +365,20 @@ fn machine_is_found(region: &Region, machine: &Machine) -> Result<(), String> {
 pub fn next_event_deadline(region: &Region) -> Option<Timestamp> {
     let settings = region.settings();
     let events = region.events().filter_map(|event| match event.status {
-        Status::Scheduled => (!event.due).then_some(event.not_before.max(event.notice_end)),
-        Status::Started { at } => Some(at.max(region.meta().resumed) + settings.driver_timeout),
+        Status::Scheduled => (!event.due && !event.unseen).then_some(event.not_before.max(event.notice_end)),
+        Status::Started { .. } => Some(event.attended.max(region.meta().resumed) + settings.driver_timeout),
         Status::Ended { at, .. } => Some(at + ENDED_RETENTION),
     });
     let operations = region.operations().filter_map(|operation| match operation.state {
-        OperationState::Running => operation.rollout.as_ref().and_then(|rollout| rollout.resume),
+        OperationState::Running => operation.domains.as_ref().and_then(|domains| domains.resume),
         OperationState::Ended { at, .. } => Some(at + ENDED_RETENTION),
     });
     let batches = region.groups().filter_map(|group| scale_set(group).and_then(|set| set.next_batch));
-    events.chain(operations).chain(batches).min()
+    let rollouts = region.rollouts().filter_map(|rollout| match rollout.ended_at() {
+        Some(at) => Some(at + ROLLOUT_RETENTION),
+        None => rollout.wake,
+    });
+    events.chain(operations).chain(batches).chain(rollouts).min()
 }
 
 fn next_deadline(region: &Region) -> Option<Timestamp> {
@@ -406,7 +411,7 @@ fn facts_tell_changes(step: &Step<'_>, _: &Memory) -> Result<(), String> {
             What::OperationEnded(operation) => recorded.push(("over", operation.id)),
             What::MachineAdded(machine) => came.push(machine.id),
             What::MachineRemoved(machine) => went.push(machine.id),
-            What::ScopeOn(_) | What::ScopeOff(_) => {}
+            What::RolloutChanged { .. } | What::HostChanged(_) | What::ScopeOn(_) | What::ScopeOff(_) => {}
         }
     }
     let count = |what: &str, id: Guid| recorded.iter().filter(|one| **one == (what, id)).count();
@@ -462,7 +467,7 @@ fn operations_and_events_agree(step: &Step<'_>, _: &Memory) -> Result<(), String
         }
     }
     for operation in region.operations().filter(|it| it.state == OperationState::Running) {
-        let resumes = operation.rollout.as_ref().is_some_and(|it| it.resume.is_some());
+        let resumes = operation.domains.as_ref().is_some_and(|it| it.resume.is_some()) || operation.drain.is_some();
         let open = operation.parts.iter().filter(|part| part.outcome.is_none());
         let mut open = open.map(|part| region.event(part.event).is_some_and(|event| event.is_live()));
         ensure(resumes || open.any(|live| live), || format!("operation {} waits for nothing", operation.id))?;

@@ -49,6 +49,8 @@ fn host_operations_do_not_outgrow_the_document() {
             addresses: AddressWish::None,
             terminate: None,
             policy: None,
+            memory_mib: 0,
+            live_migratable: true,
             details: Arc::default(),
         };
         apply(&mut region, &Command::RegisterMachine(Box::new(machine))).expect("a machine");

@@ -8,6 +8,7 @@
 mod invariants;
 mod limits;
 mod model;
+mod plans;
 mod refusals;
 mod rng;
 mod runs;
@@ -22,20 +23,33 @@ const SEEDS_DEFAULT: u64 = 300;
 /// After a failure, this many more seeds are tried, to show whether the failure is rare.
 const SKIPPED: u64 = SEEDS_DEFAULT / 5;
 
+/// A simulated run from a seed. The flag prints its trace.
+type Simulation = fn(u64, bool) -> Result<(), String>;
+
 #[test]
 fn runs_satisfy_the_invariants_and_agree_with_the_model() {
     if let Some(seed) = number("FOREWARN_SIM_SEED") {
-        return report(run(seed, true).err().map(|what| (seed, what)).into_iter().collect());
+        return report(run(seed, true, runs::simulate).err().map(|what| (seed, what)).into_iter().collect());
     }
     let seeds = number("FOREWARN_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT);
-    report(run_all(&(0..seeds).collect::<Vec<_>>()));
+    report(run_all(&(0..seeds).collect::<Vec<_>>(), runs::simulate));
+}
+
+#[test]
+fn drains_and_rollouts_satisfy_the_invariants() {
+    if let Some(seed) = number("FOREWARN_SIM_SEED") {
+        return report(run(seed, true, plans::simulate).err().map(|what| (seed, what)).into_iter().collect());
+    }
+    let seeds = number("FOREWARN_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT);
+    report(run_all(&(0..seeds).collect::<Vec<_>>(), plans::simulate));
 }
 
 #[test]
 fn seeds_that_failed_once_pass() {
     let kept = include_str!("seeds.txt").lines().map(|line| line.split('#').next().unwrap_or("").trim());
     let seeds: Vec<u64> = kept.filter(|line| !line.is_empty()).map(|line| line.parse().expect("a seed")).collect();
-    report(run_all(&seeds));
+    report(run_all(&seeds, runs::simulate));
+    report(run_all(&seeds, plans::simulate));
 }
 
 #[test]
@@ -52,7 +66,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Runs all seeds on a few threads. Returns those that failed, with the reason.
-fn run_all(seeds: &[u64]) -> Vec<(u64, String)> {
+fn run_all(seeds: &[u64], simulate: Simulation) -> Vec<(u64, String)> {
     let next = AtomicU64::new(0);
     let failed = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -60,7 +74,7 @@ fn run_all(seeds: &[u64]) -> Vec<(u64, String)> {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                    if let Err(what) = run(*seed, false) {
+                    if let Err(what) = run(*seed, false, simulate) {
                         failed.lock().expect("no panic while held").push((*seed, what));
                         next.fetch_add(SKIPPED, Ordering::Relaxed);
                     }
@@ -73,8 +87,8 @@ fn run_all(seeds: &[u64]) -> Vec<(u64, String)> {
     failed
 }
 
-fn run(seed: u64, print: bool) -> Result<(), String> {
-    let run = AssertUnwindSafe(|| runs::simulate(seed, print));
+fn run(seed: u64, print: bool, simulate: Simulation) -> Result<(), String> {
+    let run = AssertUnwindSafe(|| simulate(seed, print));
     match catch_unwind(run) {
         Ok(result) => result,
         Err(panic) => Err(format!("panicked: {}", text_of(panic.as_ref()))),

@@ -79,6 +79,8 @@ pub struct Work {
     pub plan: Option<Timestamp>,
     /// The host of a host operation.
     pub host: Option<Name>,
+    /// Where machines are moving.
+    pub moves: Vec<(MachineId, Name)>,
 }
 
 #[derive(Clone, Debug)]
@@ -239,7 +241,9 @@ impl Model {
             } else if let Some(down) = live().find(|event| self.approved_by_stillness(event)).map(|it| it.order) {
                 self.event(down).approved = true;
             } else if let Some(first) = live().filter(|it| self.can_start(it)).min_by_key(|it| self.turn(it)) {
-                for event in self.together(first).into_iter().cloned().collect::<Vec<_>>() {
+                let mut events: Vec<Work> = self.together(first).into_iter().cloned().collect();
+                events.sort_by_key(|event| self.turn(event));
+                for event in events {
                     self.start(&event);
                 }
             } else {
@@ -310,6 +314,34 @@ impl Model {
         }
         let at = self.now;
         self.event(event.order).status = Status::Started { at };
+        if event.kind == EventKind::Redeploy {
+            for machine in &event.who {
+                if let Some(to) = self.another_host(*machine) {
+                    self.event(event.order).moves.push((*machine, to));
+                }
+            }
+        }
+    }
+
+    /// Where a redeployed machine goes: a host without machines of its group in other fault domains, if there is
+    /// one, and then the one with the fewest machines, including those that are on their way.
+    fn another_host(&self, id: MachineId) -> Option<Name> {
+        let machine = self.machine(id)?;
+        let home = machine.host.as_ref()?;
+        let coming = |host: &Name| -> Vec<&Arc<Machine>> {
+            let moves = self.events.iter().filter(|event| event.live()).flat_map(|event| &event.moves);
+            moves.filter(|(_, to)| to == host).filter_map(|(id, _)| self.machine(*id)).collect()
+        };
+        let rank = |host: &Name| {
+            let there = self.machines.iter().filter(|other| other.host.as_ref() == Some(host));
+            let there: Vec<_> = there.chain(coming(host)).collect();
+            let group = machine.seat.group();
+            let mixed = there.iter().any(|other| {
+                group.is_some() && other.seat.group() == group && other.fault_domain != machine.fault_domain
+            });
+            (mixed, there.len(), host.clone())
+        };
+        self.hosts.iter().filter(|host| *host != home).min_by_key(|host| rank(host)).cloned()
     }
 
     pub fn event(&mut self, order: u64) -> &mut Work {
@@ -412,6 +444,7 @@ impl Model {
             approved: false,
             plan: None,
             host: None,
+            moves: vec![],
         });
         self.events.last_mut().expect("just pushed")
     }
@@ -442,6 +475,7 @@ impl Model {
             Request::Maintain { target: Target::Group(_), .. } => self.next_domain(id, 0),
             Request::Maintain { target: Target::Machines(all), .. } if all.len() > 1 => self.next_domain(id, 0),
             Request::Maintain { target, plan } => self.maintain(id, self.targets(target), plan, target),
+            Request::Drain(_) => unreachable!("the plans simulation covers drains"),
             Request::Fail { target, kind } => {
                 let (targets, now) = (self.targets(target), self.now);
                 self.batches(targets.into_iter().filter(|it| !self.leaving(it.id)).collect(), |model, scope, who| {
@@ -603,7 +637,7 @@ impl Model {
             Report::Failed(why) => self.end(event.order, Outcome::Failed(why.clone())),
             Report::Done => {
                 for machine in &event.who {
-                    self.done(*machine, event.kind);
+                    self.done(*machine, &event);
                 }
                 self.end(event.order, Outcome::Completed);
             }
@@ -611,18 +645,15 @@ impl Model {
         self.settle();
     }
 
-    fn done(&mut self, id: MachineId, kind: EventKind) {
+    fn done(&mut self, id: MachineId, event: &Work) {
         let Some(at) = self.machines.iter().position(|machine| machine.id == id) else { return };
-        let crowd = |host: &Name| self.machines.iter().filter(|machine| machine.host.as_ref() == Some(host)).count();
-        let home = self.machines[at].host.clone();
-        let others = self.hosts.iter().filter(|host| Some(*host) != home.as_ref());
-        let next = others.min_by_key(|host| (crowd(host), (*host).clone())).cloned();
-        match (kind, self.machines[at].eviction) {
+        match (event.kind, self.machines[at].eviction) {
             (EventKind::Freeze | EventKind::Reboot, _) => {}
-            (EventKind::Redeploy, _) if home.is_some() && next.is_some() => {
-                Arc::make_mut(&mut self.machines[at]).host = next
+            (EventKind::Redeploy, _) => {
+                if let Some((_, to)) = event.moves.iter().find(|(machine, _)| *machine == id) {
+                    Arc::make_mut(&mut self.machines[at]).host = Some(to.clone());
+                }
             }
-            (EventKind::Redeploy, _) => {}
             (EventKind::Preempt, EvictionPolicy::Deallocate) => {
                 let machine = Arc::make_mut(&mut self.machines[at]);
                 (machine.power, machine.host) = (Power::Deallocated, None);

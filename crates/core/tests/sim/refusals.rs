@@ -30,7 +30,12 @@ impl Model {
             },
             Command::RegisterHost { name } => bad_name(name),
             Command::RemoveHost { name } => {
-                !self.hosts.contains(name) || self.machines.iter().any(|machine| machine.host.as_ref() == Some(name))
+                let comes = |event: &Work| {
+                    event.live() && event.moves.iter().any(|(id, to)| to == name && self.machine(*id).is_some())
+                };
+                !self.hosts.contains(name)
+                    || self.machines.iter().any(|machine| machine.host.as_ref() == Some(name))
+                    || self.events.iter().any(comes)
             }
             Command::SetPower { machine, .. } => self.machine(*machine).is_none(),
             Command::Request { operation, request, event, .. } => {
@@ -56,6 +61,15 @@ impl Model {
                 !self.events.iter().any(|known| known.id == Some(*event) && known.started())
             }
             Command::Resume | Command::Tick => false,
+            Command::ChangeHost { .. }
+            | Command::ActivateHost { .. }
+            | Command::FenceHost { .. }
+            | Command::ConfirmHost { .. }
+            | Command::LoseHost { .. }
+            | Command::StartRollout(_)
+            | Command::PauseRollout { .. }
+            | Command::ResumeRollout { .. }
+            | Command::StopRollout { .. } => unreachable!("the plans simulation covers these"),
         }
     }
 
@@ -170,6 +184,7 @@ impl Model {
             }),
             Request::Delete { machines, group } => self.refuses_delete(machines, *group),
             Request::Maintain { target, plan } => self.refuses_target(target, false) || self.refuses_plan(plan),
+            Request::Drain(_) => false,
             Request::Fail { target, kind } => {
                 self.refuses_target(target, true) || !matches!(kind, EventKind::Reboot | EventKind::Redeploy)
             }
@@ -325,6 +340,15 @@ impl Model {
             Command::Seen { machine } => self.seen(*machine),
             Command::Report { event, report } => self.report(*event, report),
             Command::Resume | Command::Tick => {}
+            Command::ChangeHost { .. }
+            | Command::ActivateHost { .. }
+            | Command::FenceHost { .. }
+            | Command::ConfirmHost { .. }
+            | Command::LoseHost { .. }
+            | Command::StartRollout(_)
+            | Command::PauseRollout { .. }
+            | Command::ResumeRollout { .. }
+            | Command::StopRollout { .. } => unreachable!("the plans simulation covers these"),
         }
         self.learn_models(region)
     }
@@ -572,7 +596,7 @@ pub fn in_order(mut request: Request) -> Request {
             machines.sort();
             machines.dedup();
         }
-        Request::Evict { .. } | Request::Maintain { .. } | Request::Fail { .. } => {}
+        Request::Evict { .. } | Request::Maintain { .. } | Request::Drain(_) | Request::Fail { .. } => {}
     }
     request
 }

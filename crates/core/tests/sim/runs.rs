@@ -221,6 +221,8 @@ impl Run {
             addresses: if self.rng.percent(50) { AddressWish::FromPool } else { AddressWish::None },
             terminate: if self.rng.percent(60) { self.terminate(priority) } else { None },
             policy: if alone && self.rng.percent(40) { Some(self.policy()) } else { None },
+            memory_mib: 0,
+            live_migratable: true,
             details: Arc::default(),
         }
     }

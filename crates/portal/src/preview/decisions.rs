@@ -84,7 +84,7 @@ impl Preview<'_> {
             .collect();
         let stay: Vec<String> =
             live().filter(|event| event.status == Status::Scheduled).map(|event| event_title(event)).collect();
-        let next = operations.iter().find_map(|operation| Some(operation.rollout.as_ref()?.next_domain));
+        let next = operations.iter().find_map(|operation| Some(operation.domains.as_ref()?.next_domain));
         let mut sentences = Vec::new();
         match gone.len() {
             0 => {}
@@ -120,6 +120,8 @@ fn started(trial: &Transition) -> impl Iterator<Item = &Event> {
         | What::Approved { .. }
         | What::Ended(_)
         | What::OperationEnded(_)
+        | What::RolloutChanged { .. }
+        | What::HostChanged(_)
         | What::MachineAdded(_)
         | What::MachineRemoved(_)
         | What::ScopeOn(_)
@@ -137,6 +139,8 @@ pub(super) fn ended(trial: &Transition) -> impl Iterator<Item = (&Event, &Outcom
         | What::Approved { .. }
         | What::Started(_)
         | What::OperationEnded(_)
+        | What::RolloutChanged { .. }
+        | What::HostChanged(_)
         | What::MachineAdded(_)
         | What::MachineRemoved(_)
         | What::ScopeOn(_)

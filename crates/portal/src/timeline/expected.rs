@@ -46,7 +46,7 @@ pub fn find_expected(region: &Region) -> Vec<ExpectedEvent> {
 }
 
 fn expected_of_rollout(region: &Region, operation: &Operation) -> Vec<ExpectedEvent> {
-    let (Some(rollout), Request::Maintain { target, plan }) = (&operation.rollout, &operation.request) else {
+    let (Some(rollout), Request::Maintain { target, plan }) = (&operation.domains, &operation.request) else {
         return Vec::new();
     };
     let mut domains: BTreeMap<u32, Vec<&Machine>> = BTreeMap::new();

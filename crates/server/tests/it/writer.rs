@@ -144,6 +144,10 @@ impl Store for Gate {
     fn set_clock_kind(&mut self, kind: forewarn_store::ClockKind) -> Result<(), StoreError> {
         self.inner.set_clock_kind(kind)
     }
+    fn clock_stamp(&mut self) -> Result<Option<forewarn_store::ClockStamp>, StoreError> {
+        self.inner.clock_stamp()
+    }
+
     fn restore(
         &mut self,
         contents: &forewarn_store::Contents,

@@ -31,7 +31,7 @@ impl Fleet {
     /// The entities of the fleet, generated lazily.
     pub fn entities(self) -> impl Iterator<Item = Entity> {
         let common = Common::new();
-        let hosts = (0..self.machines.div_ceil(PER_HOST)).map(|n| Entity::Host(Arc::new(Host { name: host(n) })));
+        let hosts = (0..self.machines.div_ceil(PER_HOST)).map(|n| Entity::Host(Arc::new(Host::new(host(n)))));
         let scopes = (0..self.scopes()).flat_map(move |n| self.scope(n));
         let machines = (0..self.machines).scan((u64::MAX, Name::from("")), move |last, n| {
             if last.0 != n / PER_HOST {
@@ -124,6 +124,8 @@ impl Fleet {
             terminate: None,
             model: 0,
             protected: false,
+            memory_mib: 0,
+            live_migratable: true,
             policy: None,
             details,
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forewarn_core::{Fact, ScopeId, Status, What};
+use forewarn_core::{Fact, MachineId, ScopeId, Status, What};
 
 use super::sample::{self, at, event_id, operation_id};
 use super::{Case, Fixture};
@@ -40,6 +40,18 @@ const ROWS: &[&str] = &[
     "18 operation-ended - f034 - [] management:ann - canceled",
     "19 machine-removed - - 3 [Machine-3] - - -",
     "20 scope-off - - 3 [] - - -",
+    "21 rollout - - - [] - 00000000-0000-0000-0000-000000007000 started",
+    "22 rollout - f00b - [] - 00000000-0000-0000-0000-000000007000 step-started",
+    "23 rollout - - - [] - 00000000-0000-0000-0000-000000007000 step-ended",
+    "24 rollout - - - [] - 00000000-0000-0000-0000-000000007000 waiting",
+    "25 rollout - - - [] - 00000000-0000-0000-0000-000000007000 paused",
+    "26 rollout - - - [] - 00000000-0000-0000-0000-000000007000 resumed",
+    "27 rollout - - - [] - 00000000-0000-0000-0000-000000007000 stopped",
+    "28 rollout - - - [] - 00000000-0000-0000-0000-000000007000 failed",
+    "29 rollout - - - [] - 00000000-0000-0000-0000-000000007000 finished",
+    "30 host - - - [] - host-c draining",
+    "31 host - - - [] - host-d drained",
+    "32 host - - - [] - host-e failed",
 ];
 
 fn every_fact_is_stored_in_words(fixture: &dyn Fixture) {
@@ -84,6 +96,20 @@ fn each_filter_selects_its_rows(fixture: &dyn Fixture) {
     check(HistoryQuery { operation: Some(operation_id(51)), ..all() }, &[17]);
     check(HistoryQuery { machine: machine("mAchine-3"), ..all() }, &[1, 3, 9, 15, 19]);
     check(HistoryQuery { machine: machine("Machine"), ..all() }, &[]);
+    let machine_id = |id: u64| Some(MachineId(id));
+    check(HistoryQuery { machine_id: machine_id(3), ..all() }, &[3, 9, 15, 19]);
+    // Audit rows have no IDs and are found by name.
+    check(HistoryQuery { machine: machine("machine-3"), machine_id: machine_id(3), ..all() }, &[1, 3, 9, 15, 19]);
+    // Another machine with the same name does not share the rows that have IDs.
+    check(HistoryQuery { machine: machine("machine-3"), machine_id: machine_id(99), ..all() }, &[1]);
+    check(
+        HistoryQuery { machine: machine("machine-3"), machine_id: machine_id(3), kinds: kinds(&["ended"]), ..all() },
+        &[9, 15],
+    );
+    check(HistoryQuery { machine_id: machine_id(3), newest: true, limit: Some(1), ..all() }, &[19]);
+    check(HistoryQuery { event, machine_id: machine_id(2), ..all() }, &[4, 5, 6, 7, 8]);
+    check(HistoryQuery { event, machine_id: machine_id(3), ..all() }, &[]);
+    check(HistoryQuery { operation, machine: machine("machine-2"), machine_id: machine_id(9), ..all() }, &[]);
     check(HistoryQuery { machine: machine("machine-3"), scopes: vec![Some(3)], ..all() }, &[3, 9, 15, 19]);
     check(HistoryQuery { machine: machine("machine-3"), scopes: vec![None, Some(3)], ..all() }, &[1, 3, 9, 15, 19]);
     check(HistoryQuery { machine: machine("machine-3"), scopes: vec![None], ..all() }, &[1]);
@@ -91,18 +117,18 @@ fn each_filter_selects_its_rows(fixture: &dyn Fixture) {
     check(HistoryQuery { kinds: kinds(&["started"]), ..all() }, &[8]);
     check(HistoryQuery { kinds: kinds(&["started", "audit", "started"]), ..all() }, &[1, 8]);
     check(HistoryQuery { kinds: kinds(&["scope-off"]), ..all() }, &[20]);
-    check(HistoryQuery { since: Some(at(17)), ..all() }, &[19, 20]);
+    check(HistoryQuery { since: Some(at(17)), ..all() }, &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32]);
     check(HistoryQuery { since: Some(at(99)), ..all() }, &[]);
     check(HistoryQuery { until: Some(at(2)), ..all() }, &[1, 2, 3]);
     check(HistoryQuery { until: Some(at(0)), ..all() }, &[]);
     check(HistoryQuery { since: Some(at(3)), until: Some(at(5)), ..all() }, &[5, 6]);
     check(HistoryQuery { since: Some(at(5)), until: Some(at(3)), ..all() }, &[]);
-    check(HistoryQuery { after: Some(18), ..all() }, &[19, 20]);
+    check(HistoryQuery { after: Some(18), ..all() }, &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32]);
     check(HistoryQuery { after: Some(u64::MAX), ..all() }, &[]);
     check(HistoryQuery { limit: Some(2), ..all() }, &[1, 2]);
     check(HistoryQuery { limit: Some(0), ..all() }, &[]);
-    check(HistoryQuery { newest: true, limit: Some(2), ..all() }, &[19, 20]);
-    check(HistoryQuery { newest: true, after: Some(19), limit: Some(2), ..all() }, &[20]);
+    check(HistoryQuery { newest: true, limit: Some(2), ..all() }, &[31, 32]);
+    check(HistoryQuery { newest: true, after: Some(31), limit: Some(2), ..all() }, &[32]);
 
     check(HistoryQuery { event, operation, machine: machine("machine-2"), ..all() }, &[4, 5, 6, 7, 8]);
     check(HistoryQuery { event, operation: Some(operation_id(2)), ..all() }, &[]);
@@ -185,14 +211,14 @@ fn the_oldest_rows_are_deleted_first(fixture: &dyn Fixture) {
     assert_eq!(store.reader().history(&machine).unwrap().len(), 3);
     assert_eq!(store.load().unwrap().revision, 1);
 
-    assert_eq!(store.forget_history(at(1000), 100).unwrap(), 14);
+    assert_eq!(store.forget_history(at(1000), 100).unwrap(), 26);
     assert_eq!(left(&*store), []);
     drop(store);
     let mut store = fixture.open();
     let event = Arc::new(sample::event(1, Status::Scheduled));
     let facts = vec![Fact { at: at(2000), what: What::Started(event) }];
     store.commit(1, &Batch { facts, ..Batch::default() }).unwrap();
-    assert_eq!(left(&*store)[0].number, 21, "numbers are not reused");
+    assert_eq!(left(&*store)[0].number, 33, "numbers are not reused");
 }
 
 fn filled(fixture: &dyn Fixture) -> Box<dyn Store> {

@@ -17,6 +17,8 @@ pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 /// All entities, in the order of their keys. They are consistent: `Region::load` accepts them.
 pub fn entities() -> Vec<Entity> {
     let mut all = vec![meta(), host("host-a"), host("Host \"B\"")];
+    all.extend(full_hosts().map(|host| Entity::Host(Arc::new(host))));
+    all.extend(rollouts().into_iter().map(|rollout| Entity::Rollout(Arc::new(rollout))));
     all.extend(groups());
     all.extend((1..=MACHINES).map(scope));
     all.extend((1..=MACHINES).map(machine));
@@ -33,12 +35,110 @@ pub fn meta() -> Entity {
         next_seq: 50,
         resumed: at(590),
         downtime_ms: 12_345,
+        revision: 77,
         pool_given: 7,
     })
 }
 
 pub fn host(name: &str) -> Entity {
-    Entity::Host(Arc::new(Host { name: name.into() }))
+    Entity::Host(Arc::new(Host::new(name.into())))
+}
+
+/// Hosts with every state, and with every contact to an agent.
+fn full_hosts() -> [Host; 3] {
+    let plain = Host::new("host-c".into());
+    let labels = [("rack".into(), "7".into()), ("zone".into(), "ä b".into())];
+    let draining = Host {
+        pool: "spare".into(),
+        labels: labels.into_iter().collect(),
+        memory_mib: Some(65_536),
+        state: HostState::Draining,
+        contact: Contact::Confirmed { revision: 70 },
+        ..plain.clone()
+    };
+    let drained = Host { name: "host-d".into(), state: HostState::Drained, ..plain.clone() };
+    let contact = Contact::Lost { since: at(580), revision: 60 };
+    let failed = Host { name: "host-e".into(), state: HostState::Failed, contact, ..plain };
+    [draining, drained, failed]
+}
+
+const ROLLOUT_ID: RolloutId = Guid(0x7000);
+
+/// Rollouts with every action, state, reason and step.
+fn rollouts() -> Vec<Rollout> {
+    let states = [
+        RolloutState::Planned,
+        RolloutState::Running,
+        RolloutState::Waiting,
+        RolloutState::Paused,
+        RolloutState::Finished { at: at(560) },
+        RolloutState::Stopped { at: at(561), by: "bob".into() },
+        RolloutState::Failed { at: at(562) },
+    ];
+    let waits = [
+        Wait::Window { opens: at(4000) },
+        Wait::Pause { until: at(3000) },
+        Wait::Availability { group: "web".into(), unavailable: 2, max: 3 },
+        Wait::Capacity { machine: "Machine-1".into() },
+        Wait::Approvals,
+        Wait::Host("host-c".into()),
+        Wait::Paused,
+    ];
+    let actions = [
+        RolloutAction::Freeze,
+        RolloutAction::Reboot,
+        RolloutAction::Redeploy,
+        RolloutAction::Drain { to: Some("spare".into()), machines_parallel: 4, in_place: true },
+    ];
+    let rollout = |(n, (state, wait)): (usize, (RolloutState, Wait))| Rollout {
+        id: Guid(ROLLOUT_ID.0 + n as u128),
+        seq: 40 + n as u64,
+        by: "ann".into(),
+        created: at(n as i64),
+        plan: plan_of_rollout(actions[n % actions.len()].clone(), n == 0),
+        state,
+        steps: steps(n),
+        waits_for: (n != 1).then_some(wait),
+        failures: n as u32,
+        paused_until: (n == 2).then(|| at(3000)),
+        wake: (n == 0).then(|| at(4000)),
+        requested: n as u64,
+    };
+    states.into_iter().zip(waits).enumerate().map(rollout).collect()
+}
+
+fn plan_of_rollout(action: RolloutAction, is_full: bool) -> RolloutPlan {
+    let zone = Zone { name: "Europe/Berlin".into(), offsets: vec![(at(0), 3600), (at(7_500_000), 7200)] };
+    let window = Window { days: Weekdays::new([5, 6]), start_minute: 1320, end_minute: 240, zone };
+    RolloutPlan {
+        action,
+        parallel: 2,
+        pause: Duration::from_secs(600),
+        windows: if is_full { vec![window] } else { Vec::new() },
+        unavailable_max: is_full.then_some(1),
+        failures_max: 3,
+        notice: is_full.then_some(Duration::from_secs(1800)),
+        duration_secs: is_full.then_some(20),
+        description: is_full.then(|| "TICKET-7".into()),
+    }
+}
+
+fn steps(n: usize) -> Vec<RolloutStep> {
+    use StepState::{Canceled, Failed, InProgress, Pending, Skipped, Succeeded};
+    let states = [Pending, InProgress, Succeeded, Failed, Skipped, Canceled];
+    let step = |(k, state): (usize, StepState)| RolloutStep {
+        target: match n {
+            0 => StepTarget::Domain { group: AVAILABILITY_SET, domain: k as u32 },
+            _ => StepTarget::Host(format!("host-{n}-{k}").into()),
+        },
+        state,
+        operation: (k == 1).then(|| operation_id(11)),
+        started: (k > 0).then(|| at(100 + k as i64)),
+        ended: (k > 1).then(|| at(200 + k as i64)),
+        withdrawn: k == 1,
+        handled: if k == 1 { vec![MachineId(1), MachineId(2)] } else { Vec::new() },
+    };
+    states.into_iter().enumerate().map(step).collect()
 }
 
 pub fn at(secs: i64) -> Timestamp {
@@ -75,6 +175,8 @@ pub fn machine(n: u64) -> Entity {
         terminate: (!plain).then(terminate),
         model: n,
         protected: n == 5,
+        memory_mib: if n == 5 { 4096 } else { 0 },
+        live_migratable: n != 5,
         policy: (n == 6).then(|| policy(true)),
         details: if plain { Arc::default() } else { details(n) },
     }))
@@ -214,6 +316,10 @@ pub fn event(n: u64, status: Status) -> Event {
     use EventKind::{Freeze, Preempt, Reboot, Redeploy, Terminate};
     let machine = n % MACHINES + 1;
     let joined = (n % 2 == 1).then(|| operation_id(n + 100));
+    let attended = match &status {
+        Status::Started { at } => *at,
+        Status::Scheduled | Status::Ended { .. } => at(n as i64),
+    };
     Event {
         id: event_id(n),
         seq: n + 1,
@@ -226,13 +332,18 @@ pub fn event(n: u64, status: Status) -> Event {
         resources: [resource(machine)].into(),
         appeared: at(n as i64),
         not_before: at(900),
-        notice_end: at(900),
+        notice_end: if n == 4 { at(950) } else { at(900) },
+        notice: if n == 4 { Duration::from_secs(600) } else { at(900).since(at(n as i64)) },
+        unseen: n == 4,
+        revision: n,
+        attended,
         due: n == 1,
         approval: approver(n).map(|by| Approval { by, at: at(300) }),
         description: "Virtual machine is being paused".into(),
         duration_secs: n as i64 - 1,
         operations: std::iter::once(operation_id(n)).chain(joined).collect(),
         cohort: (n == 2).then(|| operation_id(2)),
+        moves: if n == 2 { vec![Move { machine: MachineId(machine), to: "host-b".into() }] } else { Vec::new() },
         notice_scale: 60,
     }
 }
@@ -288,11 +399,16 @@ pub fn operation(n: u64, request: Request, result: Option<OperationResult>) -> O
         asked: at(n as i64),
         state: result.map_or(OperationState::Running, |result| OperationState::Ended { at: at(550), result }),
         parts: parts.into_iter().map(|outcome| Part { event: event_id(n), outcome }).collect(),
-        rollout: match n {
-            0 => Some(Rollout { next_domain: 2, resume: Some(at(700)) }),
-            1 => Some(Rollout { next_domain: 3, resume: None }),
+        domains: match n {
+            0 => Some(DomainProgress { next_domain: 2, resume: Some(at(700)) }),
+            1 => Some(DomainProgress { next_domain: 3, resume: None }),
             _ => None,
         },
+        drain: (n == 11).then(|| DrainProgress {
+            settled: vec![MachineId(2)],
+            waits_for: Some(Wait::Capacity { machine: "Machine-1".into() }),
+        }),
+        rollout: (n == 11).then_some(ROLLOUT_ID),
         canceled: (n == 2).then(|| "bob".into()),
     }
 }
@@ -320,6 +436,15 @@ fn requests() -> Vec<Request> {
         Request::Delete { machines: vec![MachineId(3)], group: None },
         Request::Restart { machines: vec![machine, MachineId(2)] },
         Request::Maintain { target: Target::Machines(vec![machine, MachineId(3)]), plan: bare },
+        Request::Drain(DrainPlan {
+            host: "host-c".into(),
+            to: Some("spare".into()),
+            parallel: 3,
+            unavailable_max: Some(2),
+            notice: Some(Duration::from_secs(1800)),
+            in_place: true,
+            description: Some("new disks".into()),
+        }),
     ]
 }
 
@@ -332,6 +457,7 @@ pub fn batch() -> Batch {
         facts: facts(),
         audit: vec![audit()],
         attachments: attachments(),
+        stamp: None,
     }
 }
 
@@ -358,6 +484,18 @@ pub fn audit() -> Audit {
     }
 }
 
+const ROLLOUT_CHANGES: [RolloutChange; 9] = [
+    RolloutChange::Started,
+    RolloutChange::StepStarted { step: 1 },
+    RolloutChange::StepEnded { step: 2 },
+    RolloutChange::Waiting,
+    RolloutChange::Paused,
+    RolloutChange::Resumed,
+    RolloutChange::Stopped,
+    RolloutChange::Failed,
+    RolloutChange::Finished,
+];
+
 /// Facts of every kind and outcome.
 pub fn facts() -> Vec<Fact> {
     let live = Arc::new(event(1, Status::Started { at: at(400) }));
@@ -379,5 +517,8 @@ pub fn facts() -> Vec<Fact> {
         _ => None,
     }));
     all.extend([What::MachineRemoved(machine), What::ScopeOff(ScopeId(3))]);
+    let rollout = Arc::new(rollouts().remove(0));
+    all.extend(ROLLOUT_CHANGES.map(|change| What::RolloutChanged { rollout: rollout.clone(), change }));
+    all.extend(full_hosts().map(|host| What::HostChanged(Arc::new(host))));
     all.into_iter().enumerate().map(|(n, what)| Fact { at: at(n as i64), what }).collect()
 }

@@ -4,7 +4,7 @@ use forewarn_core::*;
 use serde::{Deserialize, Serialize};
 
 use super::intern::Interner;
-use super::tag::{GuidText, Tag, Text};
+use super::tag::{GuidText, Millis, Tag, Text};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,16 @@ pub(super) struct EventBody<'a> {
     /// Omitted if it is `not_before`, as in records before format 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice_end: Option<i64>,
+    /// Omitted if it is the time from `appeared` to `not_before`, as in records before format 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unseen: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    revision: u64,
+    /// Omitted if it is the time of the start or, before that, of the appearance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attended: Option<i64>,
     due: bool,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     approval: Option<ApprovalBody<'a>>,
@@ -35,6 +45,8 @@ pub(super) struct EventBody<'a> {
     operations: Vec<GuidText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cohort: Option<GuidText>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    moves: Vec<MoveBody<'a>>,
     /// Omitted if it is 1, which means real time.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     notice_scale: u32,
@@ -42,6 +54,38 @@ pub(super) struct EventBody<'a> {
 
 fn one() -> u32 {
     1
+}
+
+fn is_zero(revision: &u64) -> bool {
+    *revision == 0
+}
+
+/// The start of an event or, before that, its appearance.
+fn began(status: &Status, appeared: Timestamp) -> Timestamp {
+    match status {
+        Status::Started { at } => *at,
+        Status::Scheduled | Status::Ended { .. } => appeared,
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MoveBody<'a> {
+    machine: u64,
+    #[serde(borrow)]
+    to: Text<'a>,
+}
+
+impl<'a> From<&'a Move> for MoveBody<'a> {
+    fn from(from: &'a Move) -> Self {
+        MoveBody { machine: from.machine.0, to: (&from.to).into() }
+    }
+}
+
+impl MoveBody<'_> {
+    fn into_move(self, interner: &mut Interner) -> Move {
+        Move { machine: MachineId(self.machine), to: interner.name(self.to) }
+    }
 }
 
 fn is_one(scale: &u32) -> bool {
@@ -61,6 +105,10 @@ impl<'a> From<&'a Event> for EventBody<'a> {
             resources: event.resources.iter().map(ResourceBody::from).collect(),
             appeared: event.appeared.0,
             not_before: event.not_before.0,
+            notice_ms: (event.notice != event.not_before.since(event.appeared)).then(|| event.notice.into()),
+            unseen: event.unseen,
+            revision: event.revision,
+            attended: (event.attended != began(&event.status, event.appeared)).then_some(event.attended.0),
             notice_end: (event.notice_end != event.not_before).then_some(event.notice_end.0),
             due: event.due,
             approval: event.approval.as_ref().map(ApprovalBody::from),
@@ -68,6 +116,7 @@ impl<'a> From<&'a Event> for EventBody<'a> {
             duration_secs: event.duration_secs,
             operations: event.operations.iter().copied().map(GuidText).collect(),
             cohort: event.cohort.map(GuidText),
+            moves: event.moves.iter().map(MoveBody::from).collect(),
             notice_scale: event.notice_scale,
         }
     }
@@ -75,6 +124,8 @@ impl<'a> From<&'a Event> for EventBody<'a> {
 
 impl EventBody<'_> {
     pub fn into_event(self, id: EventId, interner: &mut Interner) -> Event {
+        let (appeared, not_before) = (Timestamp(self.appeared), Timestamp(self.not_before));
+        let status = self.status.into_status(interner);
         Event {
             id,
             seq: self.seq,
@@ -83,17 +134,22 @@ impl EventBody<'_> {
             kind: self.kind.0,
             cause: self.cause.0,
             visibility: self.visibility.0,
-            status: self.status.into_status(interner),
+            notice: self.notice_ms.map_or_else(|| not_before.since(appeared), Into::into),
+            unseen: self.unseen,
+            revision: self.revision,
+            attended: self.attended.map_or_else(|| began(&status, appeared), Timestamp),
+            status,
             resources: self.resources.into_iter().map(ResourceBody::into_resource).collect(),
-            appeared: Timestamp(self.appeared),
-            not_before: Timestamp(self.not_before),
-            notice_end: Timestamp(self.notice_end.unwrap_or(self.not_before)),
+            appeared,
+            not_before,
+            notice_end: self.notice_end.map_or(not_before, Timestamp),
             due: self.due,
             approval: self.approval.map(|approval| approval.into_approval(interner)),
             description: interner.name(self.description),
             duration_secs: self.duration_secs,
             operations: self.operations.into_iter().map(|id| id.0).collect(),
             cohort: self.cohort.map(|id| id.0),
+            moves: self.moves.into_iter().map(|body| body.into_move(interner)).collect(),
             notice_scale: self.notice_scale,
         }
     }

@@ -36,10 +36,19 @@ pub(super) struct MachineBody<'a> {
     terminate: Option<TerminateBody<'a>>,
     model: u64,
     protected: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    memory_mib: u64,
+    /// Omitted if the machine can move while it runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    fixed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<PolicyBody>,
     #[serde(borrow)]
     details: DetailsBody<'a>,
+}
+
+fn is_zero(memory_mib: &u64) -> bool {
+    *memory_mib == 0
 }
 
 impl<'a> From<&'a Machine> for MachineBody<'a> {
@@ -62,6 +71,8 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
             terminate: machine.terminate.as_ref().map(TerminateBody::from),
             model: machine.model,
             protected: machine.protected,
+            memory_mib: machine.memory_mib,
+            fixed: !machine.live_migratable,
             policy: machine.policy.as_ref().map(PolicyBody::from),
             details: (&*machine.details).into(),
         }
@@ -88,6 +99,8 @@ impl MachineBody<'_> {
             terminate: self.terminate.map(|terminate| terminate.into_profile(interner)),
             model: self.model,
             protected: self.protected,
+            memory_mib: self.memory_mib,
+            live_migratable: !self.fixed,
             policy: self.policy.map(EventsPolicy::from),
             details: interner.details(self.details.into_details()),
         }

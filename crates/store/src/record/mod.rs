@@ -7,9 +7,11 @@
 
 mod event;
 mod group;
+mod host;
 mod intern;
 mod machine;
 mod operation;
+mod rollout;
 mod tag;
 
 use std::sync::Arc;
@@ -21,10 +23,12 @@ use crate::StoreError;
 use crate::text::parse_guid;
 use event::EventBody;
 use group::{GroupBody, ScopeBody};
+use host::HostBody;
 pub use intern::Interner;
 use machine::MachineBody;
 use operation::OperationBody;
 pub(crate) use operation::RequestBody;
+use rollout::RolloutBody;
 pub(crate) use tag::Tagged;
 
 /// The version in which records are written.
@@ -48,6 +52,7 @@ pub fn name_of(key: &Key) -> (&'static str, String) {
         Key::Machine(id) => (MACHINE, id.0.to_string()),
         Key::Event(id) => (EVENT, id.to_string()),
         Key::Operation(id) => (OPERATION, id.to_string()),
+        Key::Rollout(id) => (ROLLOUT, id.to_string()),
     }
 }
 
@@ -61,6 +66,7 @@ pub fn key_of(kind: &str, key: &str) -> Option<Key> {
         MACHINE => Key::Machine(MachineId(number(key).ok()?)),
         EVENT => Key::Event(guid(key).ok()?),
         OPERATION => Key::Operation(guid(key).ok()?),
+        ROLLOUT => Key::Rollout(guid(key).ok()?),
         _ => return None,
     };
     Some(key)
@@ -70,12 +76,13 @@ pub fn encode(entity: &Entity) -> Record {
     let (kind, key) = name_of(&entity.key());
     let body = match entity {
         Entity::Meta(meta) => json(&MetaBody::from(meta)),
-        Entity::Host(_) => json(&HostBody {}),
+        Entity::Host(host) => json(&HostBody::from(&**host)),
         Entity::Group(group) => json(&GroupBody::from(&**group)),
         Entity::Scope(scope) => json(&ScopeBody::from(&**scope)),
         Entity::Machine(machine) => json(&MachineBody::from(&**machine)),
         Entity::Event(event) => json(&EventBody::from(&**event)),
         Entity::Operation(operation) => json(&OperationBody::from(&**operation)),
+        Entity::Rollout(rollout) => json(&RolloutBody::from(&**rollout)),
     };
     Record { kind, key, version: VERSION, body }
 }
@@ -104,14 +111,15 @@ const SCOPE: &str = "scope";
 const MACHINE: &str = "machine";
 const EVENT: &str = "event";
 const OPERATION: &str = "operation";
+const ROLLOUT: &str = "rollout";
 
 fn decode_v1(kind: &str, key: &str, body: &str, interner: &mut Interner) -> Result<Entity, String> {
     Ok(match kind {
         META if key == META_KEY => Entity::Meta(parse::<MetaBody>(body)?.into()),
         META => return Err("the only key of this kind is 'region'".into()),
         HOST => {
-            parse::<HostBody>(body)?;
-            Entity::Host(Arc::new(Host { name: interner.name(key.into()) }))
+            let name = interner.name(key.into());
+            Entity::Host(Arc::new(parse::<HostBody<'_>>(body)?.into_host(name, interner)))
         }
         GROUP => {
             let id = GroupId(number(key)?);
@@ -126,6 +134,7 @@ fn decode_v1(kind: &str, key: &str, body: &str, interner: &mut Interner) -> Resu
         OPERATION => {
             Entity::Operation(Arc::new(parse::<OperationBody<'_>>(body)?.into_operation(guid(key)?, interner)))
         }
+        ROLLOUT => Entity::Rollout(Arc::new(parse::<RolloutBody<'_>>(body)?.into_rollout(guid(key)?, interner))),
         _ => return Err("its kind is unknown".into()),
     })
 }
@@ -149,17 +158,19 @@ fn guid(key: &str) -> Result<Guid, String> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct HostBody {}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct MetaBody {
     now: i64,
     next_id: u64,
     next_seq: u64,
     resumed: i64,
     downtime_ms: i64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    revision: u64,
     pool_given: u32,
+}
+
+fn is_zero(revision: &u64) -> bool {
+    *revision == 0
 }
 
 impl From<&Meta> for MetaBody {
@@ -170,6 +181,7 @@ impl From<&Meta> for MetaBody {
             next_seq: meta.next_seq,
             resumed: meta.resumed.0,
             downtime_ms: meta.downtime_ms,
+            revision: meta.revision,
             pool_given: meta.pool_given,
         }
     }
@@ -183,6 +195,7 @@ impl From<MetaBody> for Meta {
             next_seq: body.next_seq,
             resumed: Timestamp(body.resumed),
             downtime_ms: body.downtime_ms,
+            revision: body.revision,
             pool_given: body.pool_given,
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::OutcomeBody;
 use super::intern::Interner;
+use super::rollout::WaitBody;
 use super::tag::{GuidText, Millis, Tag, Text};
 
 #[derive(Serialize, Deserialize)]
@@ -21,8 +22,13 @@ pub(super) struct OperationBody<'a> {
     state: StateBody<'a>,
     #[serde(borrow)]
     parts: Vec<PartBody<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rollout: Option<RolloutBody>,
+    #[serde(rename = "rollout", skip_serializing_if = "Option::is_none")]
+    domains: Option<DomainsBody>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    drain: Option<DrainBody<'a>>,
+    /// The rollout that requested the operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of_rollout: Option<GuidText>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     canceled: Option<Text<'a>>,
 }
@@ -36,7 +42,9 @@ impl<'a> From<&'a Operation> for OperationBody<'a> {
             asked: operation.asked.0,
             state: (&operation.state).into(),
             parts: operation.parts.iter().map(PartBody::from).collect(),
-            rollout: operation.rollout.as_ref().map(RolloutBody::from),
+            domains: operation.domains.as_ref().map(DomainsBody::from),
+            drain: operation.drain.as_ref().map(DrainBody::from),
+            of_rollout: operation.rollout.map(GuidText),
             canceled: operation.canceled.as_ref().map(Text::from),
         }
     }
@@ -52,7 +60,9 @@ impl OperationBody<'_> {
             asked: Timestamp(self.asked),
             state: self.state.into_state(interner),
             parts: self.parts.into_iter().map(|part| part.into_part(interner)).collect(),
-            rollout: self.rollout.map(Rollout::from),
+            domains: self.domains.map(DomainProgress::from),
+            drain: self.drain.map(|drain| drain.into_progress(interner)),
+            rollout: self.of_rollout.map(|id| id.0),
             canceled: self.canceled.map(|by| interner.name(by)),
         }
     }
@@ -147,21 +157,47 @@ impl PartBody<'_> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RolloutBody {
+struct DomainsBody {
     next_domain: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     resume: Option<i64>,
 }
 
-impl From<&Rollout> for RolloutBody {
-    fn from(rollout: &Rollout) -> Self {
-        RolloutBody { next_domain: rollout.next_domain, resume: rollout.resume.map(|at| at.0) }
+impl From<&DomainProgress> for DomainsBody {
+    fn from(domains: &DomainProgress) -> Self {
+        DomainsBody { next_domain: domains.next_domain, resume: domains.resume.map(|at| at.0) }
     }
 }
 
-impl From<RolloutBody> for Rollout {
-    fn from(body: RolloutBody) -> Self {
-        Rollout { next_domain: body.next_domain, resume: body.resume.map(Timestamp) }
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DrainBody<'a> {
+    settled: Vec<u64>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    waits_for: Option<WaitBody<'a>>,
+}
+
+impl<'a> From<&'a DrainProgress> for DrainBody<'a> {
+    fn from(drain: &'a DrainProgress) -> Self {
+        DrainBody {
+            settled: drain.settled.iter().map(|machine| machine.0).collect(),
+            waits_for: drain.waits_for.as_ref().map(WaitBody::from),
+        }
+    }
+}
+
+impl DrainBody<'_> {
+    fn into_progress(self, interner: &mut Interner) -> DrainProgress {
+        DrainProgress {
+            settled: self.settled.into_iter().map(MachineId).collect(),
+            waits_for: self.waits_for.map(|wait| wait.into_wait(interner)),
+        }
+    }
+}
+
+impl From<DomainsBody> for DomainProgress {
+    fn from(body: DomainsBody) -> Self {
+        DomainProgress { next_domain: body.next_domain, resume: body.resume.map(Timestamp) }
     }
 }
 
@@ -185,6 +221,8 @@ pub(crate) enum RequestBody<'a> {
         #[serde(borrow)]
         plan: PlanBody<'a>,
     },
+    #[serde(rename = "drain", borrow)]
+    Drain(DrainPlanBody<'a>),
     #[serde(rename = "fail")]
     Fail {
         #[serde(borrow)]
@@ -206,6 +244,7 @@ impl<'a> From<&'a Request> for RequestBody<'a> {
                 group: group.map(|group| group.0),
             },
             Request::Maintain { target, plan } => RequestBody::Maintain { target: target.into(), plan: plan.into() },
+            Request::Drain(plan) => RequestBody::Drain(plan.into()),
             Request::Fail { target, kind } => RequestBody::Fail { target: target.into(), kind: Tag(*kind) },
         }
     }
@@ -224,6 +263,7 @@ impl RequestBody<'_> {
             RequestBody::Maintain { target, plan } => {
                 Request::Maintain { target: target.into_target(interner), plan: plan.into_plan(interner) }
             }
+            RequestBody::Drain(plan) => Request::Drain(plan.into_plan(interner)),
             RequestBody::Fail { target, kind } => Request::Fail { target: target.into_target(interner), kind: kind.0 },
         }
     }
@@ -324,6 +364,52 @@ impl PlanBody<'_> {
             at: self.at.map(Timestamp),
             notice: self.notice_ms.map(Into::into),
             duration_secs: self.duration_secs,
+            description: self.description.map(|text| interner.name(text)),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DrainPlanBody<'a> {
+    #[serde(borrow)]
+    host: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    to: Option<Text<'a>>,
+    parallel: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unavailable_max: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    in_place: bool,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    description: Option<Text<'a>>,
+}
+
+impl<'a> From<&'a DrainPlan> for DrainPlanBody<'a> {
+    fn from(plan: &'a DrainPlan) -> Self {
+        DrainPlanBody {
+            host: (&plan.host).into(),
+            to: plan.to.as_ref().map(Text::from),
+            parallel: plan.parallel,
+            unavailable_max: plan.unavailable_max,
+            notice_ms: plan.notice.map(Millis::from),
+            in_place: plan.in_place,
+            description: plan.description.as_ref().map(Text::from),
+        }
+    }
+}
+
+impl DrainPlanBody<'_> {
+    fn into_plan(self, interner: &mut Interner) -> DrainPlan {
+        DrainPlan {
+            host: interner.name(self.host),
+            to: self.to.map(|pool| interner.name(pool)),
+            parallel: self.parallel,
+            unavailable_max: self.unavailable_max,
+            notice: self.notice_ms.map(Into::into),
+            in_place: self.in_place,
             description: self.description.map(|text| interner.name(text)),
         }
     }

@@ -61,6 +61,15 @@ tags! {
         Eviction = "eviction",
         Deletion = "deletion",
     }
+    HostState "host state" { Active = "active", Draining = "draining", Drained = "drained", Failed = "failed" }
+    StepState "step state" {
+        Pending = "pending",
+        InProgress = "in-progress",
+        Succeeded = "succeeded",
+        Failed = "failed",
+        Skipped = "skipped",
+        Canceled = "canceled",
+    }
     Source "source" { Platform = "Platform", User = "User" }
     Visibility "visibility" { Shown = "shown", Hidden = "hidden" }
 }

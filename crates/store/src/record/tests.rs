@@ -25,7 +25,7 @@ fn a_scope_is_stored_without_its_live_events() {
 #[test]
 fn any_text_round_trips() {
     for name in ["", "a \"quoted\" \\ name", "täst ✓", "\u{0}\n\t", "null"] {
-        let entity = Entity::Host(Arc::new(Host { name: name.into() }));
+        let entity = Entity::Host(Arc::new(Host::new(name.into())));
         assert_eq!(round(&entity), entity);
         let Entity::Machine(machine) = sample::machine(3) else { panic!("not a machine") };
         let entity = Entity::Machine(Arc::new(Machine { name: name.into(), ..(*machine).clone() }));

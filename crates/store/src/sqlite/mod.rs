@@ -96,6 +96,10 @@ impl Store for SqliteStore {
         schema::set_meta(&self.connection, "clock", kind.as_str()).map_err(read_error)
     }
 
+    fn clock_stamp(&mut self) -> Result<Option<ClockStamp>, StoreError> {
+        Ok(self.meta("clock_stamp")?.as_deref().and_then(ClockStamp::parse))
+    }
+
     fn restore(&mut self, contents: &Contents, history: &mut HistoryRows<'_>) -> Result<(), StoreError> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;

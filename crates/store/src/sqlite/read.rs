@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use forewarn_core::{Guid, Timestamp};
+use forewarn_core::{Guid, MachineId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
@@ -137,16 +137,23 @@ pub(super) const LAST_BEFORE: &str =
     "SELECT number FROM history WHERE at_ms < ?1 ORDER BY at_ms DESC, number DESC LIMIT 1";
 
 const COLUMNS: &str = "h.number, h.at_ms, h.kind, h.event, h.operation, h.joined, h.scope, h.machines, h.actor, \
-                       h.target, h.outcome, h.detail";
+                       h.target, h.outcome, h.detail, h.machine_ids";
 
 struct Select {
     sql: String,
     values: Vec<Value>,
 }
 
-/// One statement, or one for each kind if no other filter is more selective.
+/// One statement, or one for each kind if no other filter is more selective. The rows of a machine are found by its ID
+/// and, where they have none, by its name.
 fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
     let led = query.event.is_some() || query.operation.is_some() || query.machine.is_some();
+    let is_by_machine = query.event.is_none() && query.operation.is_none();
+    if let Some(id) = query.machine_id.filter(|_| is_by_machine) {
+        let by_id = build_select_by_id(query, id, bounds);
+        let by_name = query.machine.as_ref().map(|_| build_select(query, &query.kinds, bounds));
+        return std::iter::once(by_id).chain(by_name).collect();
+    }
     let mut kinds = query.kinds.clone();
     kinds.sort();
     kinds.dedup();
@@ -155,6 +162,23 @@ fn build_selects(query: &HistoryQuery, bounds: (u64, u64)) -> Vec<Select> {
     } else {
         kinds.chunks(1).map(|kind| build_select(query, kind, bounds)).collect()
     }
+}
+
+fn build_select_by_id(query: &HistoryQuery, id: MachineId, (first, last): (u64, u64)) -> Select {
+    let mut values = vec![Value::from(id.0 as i64)];
+    values.extend([first, last].map(|bound| Value::from(bound.min(i64::MAX as u64) as i64)));
+    let mut conditions = vec!["i.machine = ?".to_string(), "i.number BETWEEN ? AND ?".to_string()];
+    if !query.kinds.is_empty() {
+        conditions.push(format!("i.kind IN ({})", vec!["?"; query.kinds.len()].join(", ")));
+        values.extend(query.kinds.iter().map(|kind| Value::from(kind.as_str().to_owned())));
+    }
+    add_scopes(query, &mut conditions, &mut values);
+    values.push(Value::from(query.page_size() as i64));
+    let order = if query.newest { "DESC" } else { "ASC" };
+    let from = "history_machine_ids i CROSS JOIN history h ON h.number = i.number";
+    let conditions = conditions.join(" AND ");
+    let sql = format!("SELECT {COLUMNS} FROM {from} WHERE {conditions} ORDER BY i.number {order} LIMIT ?");
+    Select { sql, values }
 }
 
 fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64, u64)) -> Select {
@@ -171,6 +195,9 @@ fn build_select(query: &HistoryQuery, kinds: &[HistoryKind], (first, last): (u64
     } else if let Some(machine) = &query.machine {
         conditions.push("m.name = ?".to_string());
         values.push(Value::from(fold(machine)));
+        if query.machine_id.is_some() {
+            conditions.push("h.machine_ids IS NULL".to_string());
+        }
         ("history_machines m CROSS JOIN history h ON h.number = m.number", "m.number")
     } else if !kinds.is_empty() {
         ("history h INDEXED BY history_kind", "h.number")
@@ -198,11 +225,33 @@ fn add_filters(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut 
         conditions.push(format!("EXISTS ({found})"));
         values.push(Value::from(operation.to_string()));
     }
-    if let (true, Some(machine)) = (query.event.is_some() || query.operation.is_some(), &query.machine) {
-        let found = "SELECT 1 FROM history_machines m WHERE m.name = ? AND m.number = h.number";
-        conditions.push(format!("EXISTS ({found})"));
-        values.push(Value::from(fold(machine)));
+    if query.event.is_some() || query.operation.is_some() {
+        add_machine(query, conditions, values);
     }
+    add_scopes(query, conditions, values);
+}
+
+fn add_machine(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
+    let by_name = "EXISTS (SELECT 1 FROM history_machines m WHERE m.name = ? AND m.number = h.number)";
+    let by_id = "EXISTS (SELECT 1 FROM history_machine_ids i WHERE i.machine = ? AND i.number = h.number)";
+    match (&query.machine, query.machine_id) {
+        (Some(name), None) => {
+            conditions.push(by_name.to_string());
+            values.push(Value::from(fold(name)));
+        }
+        (Some(name), Some(id)) => {
+            conditions.push(format!("({by_id} OR h.machine_ids IS NULL AND {by_name})"));
+            values.extend([Value::from(id.0 as i64), Value::from(fold(name))]);
+        }
+        (None, Some(id)) => {
+            conditions.push(by_id.to_string());
+            values.push(Value::from(id.0 as i64));
+        }
+        (None, None) => {}
+    }
+}
+
+fn add_scopes(query: &HistoryQuery, conditions: &mut Vec<String>, values: &mut Vec<Value>) {
     if !query.scopes.is_empty() {
         conditions.push(format!("({})", vec!["h.scope IS ?"; query.scopes.len()].join(" OR ")));
         values.extend(query.scopes.iter().map(|scope| Value::from(scope.map(|scope| scope as i64))));
@@ -226,6 +275,7 @@ fn read_row(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         target: row.get(9)?,
         outcome: row.get(10)?,
         detail: row.get(11)?,
+        machine_ids: read_numbers(row, 12)?.into_iter().map(MachineId).collect(),
     })
 }
 
@@ -235,6 +285,11 @@ fn read_guid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Guid>> {
 }
 
 fn read_list(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+    let text: Option<String> = row.get(column)?;
+    text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|_| invalid_value(column, "history", &text)))
+}
+
+fn read_numbers(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u64>> {
     let text: Option<String> = row.get(column)?;
     text.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text).map_err(|_| invalid_value(column, "history", &text)))
 }

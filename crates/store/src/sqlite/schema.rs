@@ -1,4 +1,4 @@
-//! The tables. `meta` contains the properties of the whole store: `format`, `revision` and `clock`.
+//! The tables. `meta` contains the properties of the whole store: `format`, `revision`, `clock` and `clock_stamp`.
 
 use rusqlite::Connection;
 
@@ -7,7 +7,7 @@ use super::query_one;
 use crate::StoreError;
 
 /// The version of the tables. Records have their own version.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// `FWRN`: identifies databases of Forewarn.
 const APPLICATION_ID: i32 = 0x4657_524e;
@@ -99,12 +99,25 @@ CREATE TABLE attachments (
 ) WITHOUT ROWID;
 ";
 
+/// Added in format 4: the machines of a row by ID. `kind` is repeated here so that a search for rare rows of a busy
+/// machine reads only this table.
+const MACHINE_IDS: &str = "
+ALTER TABLE history ADD COLUMN machine_ids TEXT;
+
+CREATE TABLE history_machine_ids (
+    machine INT  NOT NULL,
+    number  INT  NOT NULL,
+    kind    TEXT NOT NULL,
+    PRIMARY KEY (machine, number)
+) WITHOUT ROWID;
+";
+
 /// Creates the tables of an empty store, atomically.
 pub(super) fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {ATTACHMENTS}
+        "BEGIN IMMEDIATE; {TABLES} {ATTACHMENTS} {MACHINE_IDS}
          PRAGMA application_id = {APPLICATION_ID};
          INSERT INTO meta (key, value) VALUES ('format', '{FORMAT}'), ('revision', '0');
          COMMIT;"
@@ -125,9 +138,9 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     let format = read_meta(connection, "format").map_err(read_error)?.unwrap_or_default();
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
-        Ok(1) => upgrade(connection, ATTACHMENTS).map_err(read_error),
-        // Format 3 allows records that concern several machines. Records of format 2 are still valid.
-        Ok(2) => upgrade(connection, "").map_err(read_error),
+        Ok(1) => upgrade(connection, &[ATTACHMENTS, MACHINE_IDS]).map_err(read_error),
+        // Formats 3 and 4 allow records with more content. Older records are still valid.
+        Ok(2 | 3) => upgrade(connection, &[MACHINE_IDS]).map_err(read_error),
         Ok(newer) if newer > FORMAT => Err(StoreError::Message(format!(
             "forewarn.db was written by a newer version of Forewarn: its format is {newer}, but this program reads \
              formats up to {FORMAT}. Use that version, or restore an older backup."
@@ -138,7 +151,8 @@ pub(super) fn check_format(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-fn upgrade(connection: &Connection, missing: &str) -> rusqlite::Result<()> {
+fn upgrade(connection: &Connection, missing: &[&str]) -> rusqlite::Result<()> {
+    let missing = missing.concat();
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE; {missing}
          UPDATE meta SET value = '{FORMAT}' WHERE key = 'format';

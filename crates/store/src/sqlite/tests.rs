@@ -42,8 +42,8 @@ fn damaged_files_are_reported() {
             fs::rename(path, path.with_extension("db-wal")).unwrap()
         }),
         ("was not created by Forewarn", |path| sql(path, "PRAGMA application_id = 7")),
-        ("its format is 4, but this program reads formats up to 3", |path| {
-            sql(path, "UPDATE meta SET value = 4 WHERE key = 'format'")
+        ("its format is 5, but this program reads formats up to 4", |path| {
+            sql(path, "UPDATE meta SET value = 5 WHERE key = 'format'")
         }),
         ("the format of forewarn.db is ''", |path| sql(path, "DELETE FROM meta WHERE key = 'format'")),
         ("the revision in forewarn.db is 'x'", |path| sql(path, "UPDATE meta SET value = 'x' WHERE key = 'revision'")),
@@ -155,13 +155,13 @@ fn a_full_disk_is_refused_and_writes_nothing() {
     let before = store.load().unwrap().entities;
     let pages: i64 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
     store.connection.pragma_update(None, "max_page_count", pages).unwrap();
-    let writes = (0..1000).map(|n| format!("host-{n}").into()).map(|name| Host { name });
+    let writes = (0..1000).map(|n| format!("host-{n}").into()).map(Host::new);
     let mut batch = sample::batch();
     batch.writes.extend(writes.map(|host| Write::Put(Entity::Host(Arc::new(host)))));
     let Err(CommitError::Refused(source)) = store.commit(1, &batch) else { panic!("not refused") };
     assert!(source.to_string().contains("full"), "{source}");
     assert_eq!(store.load().unwrap().entities, before);
-    assert_eq!(store.reader().history(&HistoryQuery::default()).unwrap().len(), 20);
+    assert_eq!(store.reader().history(&HistoryQuery::default()).unwrap().len(), 32);
 
     store.connection.pragma_update(None, "max_page_count", i64::from(u32::MAX - 1)).unwrap();
     assert_eq!(store.commit(1, &batch).unwrap(), 2);
@@ -241,8 +241,8 @@ fn check_plan(connection: &Connection, sql: &str) {
 fn deleting_history_removes_its_index_entries() {
     let directory = filled();
     let mut store = SqliteStore::open(directory.path()).unwrap();
-    assert_eq!(store.forget_history(sample::at(1000), 1000).unwrap(), 20);
-    for table in ["history", "history_machines", "history_operations"] {
+    assert_eq!(store.forget_history(sample::at(1000), 1000).unwrap(), 32);
+    for table in ["history", "history_machines", "history_machine_ids", "history_operations"] {
         let left: i64 = query_one(&store.connection, &format!("SELECT count(*) FROM {table}"), []).unwrap().unwrap();
         assert_eq!(left, 0, "{table}");
     }

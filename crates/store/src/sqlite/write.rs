@@ -1,6 +1,6 @@
 //! The statements of a writing transaction.
 
-use forewarn_core::{Entity, Key, Timestamp, Write};
+use forewarn_core::{Entity, Key, MachineId, Timestamp, Write};
 use rusqlite::{Connection, Result, params};
 
 use super::error::read_error;
@@ -32,6 +32,10 @@ pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Times
     }
     for attachment in &batch.attachments {
         attach(connection, attachment)?;
+    }
+    if let Some(stamp) = &batch.stamp {
+        let text = format!("{} {} {}", stamp.boot_id, stamp.boot_ms, stamp.time.0);
+        schema::set_meta(connection, "clock_stamp", &text)?;
     }
     let rows = rows_of(batch, last_at);
     for row in &rows {
@@ -82,8 +86,8 @@ pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, r
     connection
         .prepare_cached(
             "INSERT INTO history (number, at_ms, at, kind, event, operation, joined, scope, machines, actor, target,
-                                  outcome, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                  outcome, detail, machine_ids)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             number,
@@ -99,11 +103,17 @@ pub(super) fn insert_history_row(connection: &Connection, number: Option<u64>, r
             row.target,
             row.outcome,
             row.detail,
+            json_numbers(&row.machine_ids),
         ])?;
     let number = connection.last_insert_rowid();
     let mut by_name = connection.prepare_cached("INSERT INTO history_machines (name, number) VALUES (?1, ?2)")?;
     for name in search_names(row) {
         by_name.execute(params![name, number])?;
+    }
+    let mut by_id = connection
+        .prepare_cached("INSERT OR IGNORE INTO history_machine_ids (machine, number, kind) VALUES (?1, ?2, ?3)")?;
+    for machine in &row.machine_ids {
+        by_id.execute(params![machine.0, number, row.kind])?;
     }
     let mut by_operation =
         connection.prepare_cached("INSERT INTO history_operations (operation, number) VALUES (?1, ?2)")?;
@@ -118,11 +128,19 @@ fn json_list(items: &[String]) -> Option<String> {
     (!items.is_empty()).then(|| serde_json::Value::from(items).to_string())
 }
 
+/// A JSON array, or NULL if it is empty.
+fn json_numbers(ids: &[MachineId]) -> Option<String> {
+    let numbers: Vec<u64> = ids.iter().map(|id| id.0).collect();
+    (!numbers.is_empty()).then(|| serde_json::Value::from(numbers).to_string())
+}
+
 /// Deletes the oldest rows together with their index entries.
 pub(super) fn delete_history(connection: &Connection, before: Timestamp, limit: u32) -> Result<u32> {
     let old = super::read::query_oldest(connection, before, limit)?;
     let mut row_gone = connection.prepare_cached("DELETE FROM history WHERE number = ?1")?;
     let mut name_gone = connection.prepare_cached("DELETE FROM history_machines WHERE name = ?1 AND number = ?2")?;
+    let mut id_gone =
+        connection.prepare_cached("DELETE FROM history_machine_ids WHERE machine = ?1 AND number = ?2")?;
     let mut operation_gone =
         connection.prepare_cached("DELETE FROM history_operations WHERE operation = ?1 AND number = ?2")?;
     for row in &old {
@@ -131,6 +149,9 @@ pub(super) fn delete_history(connection: &Connection, before: Timestamp, limit: 
         }
         for operation in search_operations(row) {
             operation_gone.execute(params![operation.to_string(), row.number])?;
+        }
+        for machine in &row.machine_ids {
+            id_gone.execute(params![machine.0, row.number])?;
         }
         row_gone.execute([row.number])?;
     }

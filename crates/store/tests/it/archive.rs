@@ -8,7 +8,7 @@ fn lines() -> Vec<String> {
     store.commit(0, &sample::batch()).unwrap();
     let mut out = Vec::new();
     let summary = archive::export(&mut store, &mut out).unwrap();
-    assert_eq!((summary.records, summary.attachments, summary.history), (sample::entities().len() as u64, 5, 20));
+    assert_eq!((summary.records, summary.attachments, summary.history), (sample::entities().len() as u64, 5, 32));
     String::from_utf8(out).unwrap().lines().map(String::from).collect()
 }
 
@@ -45,8 +45,8 @@ fn other_files_are_rejected() {
     check(|lines| drop(lines.remove(0)), "line 1 of the archive: this is not a Forewarn archive");
     check(|lines| replace(lines, "\"forewarn\"", "\"other\""), "this is not a Forewarn archive");
     check(
-        |lines| replace(lines, "\"version\":3", "\"version\":4"),
-        "the archive has version 4, but this program reads",
+        |lines| replace(lines, "\"version\":4", "\"version\":5"),
+        "the archive has version 5, but this program reads",
     );
     check(
         |lines| replace(lines, "\"revision\":1", "\"revision\":1,\"clock\":\"sundial\""),
@@ -59,10 +59,10 @@ fn incomplete_archives_are_rejected() {
     check(|lines| drop(lines.pop()), "the end line is missing");
     check(|lines| lines.truncate(5), "line 6 of the archive: the archive is incomplete: the end line is missing");
     check(|lines| lines.push(lines[1].clone()), "unexpected data after the end line");
-    check(|lines| drop(lines.remove(lines.len() - 2)), "20 history rows, found");
+    check(|lines| drop(lines.remove(lines.len() - 2)), "32 history rows, found");
     check(
         |lines| drop(lines.remove(find(lines, "\"operation\""))),
-        "records, 5 attachments and 20 history rows, found",
+        "records, 5 attachments and 32 history rows, found",
     );
 }
 
@@ -78,7 +78,7 @@ fn attachments_need_an_owner_and_come_after_records() {
         |lines| lines.insert(lines.len() - 1, lines[attachment(lines)].clone()),
         "unexpected attachment after the history",
     );
-    check(|lines| drop(lines.remove(attachment(lines))), "5 attachments and 20 history rows, found");
+    check(|lines| drop(lines.remove(attachment(lines))), "5 attachments and 32 history rows, found");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use forewarn_core::{Region, Settings};
 use forewarn_store::conformance::sample;
 use forewarn_store::{ClockKind, MemoryStore, SqliteStore, Store, archive};
 
-const CURRENT: &str = "v3";
+const CURRENT: &str = "v4";
 
 #[test]
 fn this_version_writes_its_fixtures() {
@@ -27,7 +27,7 @@ fn a_directory_of_v1_opens() {
     let copy = tempfile::tempdir().unwrap();
     fs::copy(fixture("v1").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
     let mut store = SqliteStore::open(copy.path()).unwrap();
-    check_older("v1", &mut store);
+    check_older("v1", 12, &mut store);
     assert_eq!(store.reader().all_attachments(None).unwrap(), []);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
@@ -36,7 +36,7 @@ fn a_directory_of_v1_opens() {
 fn an_archive_of_v1_is_imported() {
     let mut store = MemoryStore::new();
     import("v1", &mut store);
-    check_older("v1", &mut store);
+    check_older("v1", 12, &mut store);
     assert_eq!(store.reader().all_attachments(None).unwrap(), []);
 }
 
@@ -45,7 +45,7 @@ fn a_directory_of_v2_opens() {
     let copy = tempfile::tempdir().unwrap();
     fs::copy(fixture("v2").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
     let mut store = SqliteStore::open(copy.path()).unwrap();
-    check_older("v2", &mut store);
+    check_older("v2", 12, &mut store);
     assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
 
@@ -53,27 +53,43 @@ fn a_directory_of_v2_opens() {
 fn an_archive_of_v2_is_imported() {
     let mut store = MemoryStore::new();
     import("v2", &mut store);
-    check_older("v2", &mut store);
+    check_older("v2", 12, &mut store);
 }
 
 #[test]
 fn a_directory_of_v3_opens() {
     let copy = tempfile::tempdir().unwrap();
     fs::copy(fixture("v3").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
-    check_v3(&mut SqliteStore::open(copy.path()).unwrap());
+    let mut store = SqliteStore::open(copy.path()).unwrap();
+    check_older("v3", 14, &mut store);
+    assert_eq!(store.commit(1, &sample::batch()).unwrap(), 2);
 }
 
 #[test]
 fn an_archive_of_v3_is_imported() {
     let mut store = MemoryStore::new();
     import("v3", &mut store);
-    check_v3(&mut store);
+    check_older("v3", 14, &mut store);
+}
+
+#[test]
+fn a_directory_of_v4_opens() {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(fixture("v4").join("forewarn.db"), copy.path().join("forewarn.db")).unwrap();
+    check_current(&mut SqliteStore::open(copy.path()).unwrap());
+}
+
+#[test]
+fn an_archive_of_v4_is_imported() {
+    let mut store = MemoryStore::new();
+    import("v4", &mut store);
+    check_current(&mut store);
 }
 
 /// Data of older versions is exported byte for byte, except for the first line, which contains the version, and
 /// the last, in which version 1 did not count attachments.
-fn check_older(version: &str, store: &mut dyn Store) {
-    check_state(store, 12);
+fn check_older(version: &str, operations: usize, store: &mut dyn Store) {
+    check_state(store, operations);
     let between = |archive: &str| -> Vec<String> {
         let lines: Vec<_> = archive.lines().map(str::to_string).collect();
         lines[1..lines.len() - 1].to_vec()
@@ -81,9 +97,9 @@ fn check_older(version: &str, store: &mut dyn Store) {
     assert_eq!(between(&exported(store)), between(&kept_archive(version)));
 }
 
-fn check_v3(store: &mut dyn Store) {
-    check_state(store, 14);
-    assert_eq!(exported(store), kept_archive("v3"));
+fn check_current(store: &mut dyn Store) {
+    check_state(store, 15);
+    assert_eq!(exported(store), kept_archive(CURRENT));
 }
 
 fn check_state(store: &mut dyn Store, operations: usize) {

@@ -2,11 +2,16 @@
 //!
 //! ```text
 //! vm a [spot] [policy=delete] [host=h1] [ud=1] [fd=1] [zone=1] [term=10m] [sub=s] [rg=rg] [ip=10.0.0.1|pool] [vmid=b]
+//!   [mem=1024] [fixed]
 //!                                   a standalone machine; vmid=b requests the vmId of b
 //! avset s a b c [uds=3] [fds=2] · service s a b     a group with these machines; domains are assigned round robin
 //! join s d [as=avset|service|instance]  adds a machine to a group (options as for vm)
 //! set w uniform 3 [term=10m] [max=2] [mode=manual|rolling] [zones=2] [ud=5] [fd=3] [spot] · set w flexible 3 …
-//! host h1 · unhost h1 · move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
+//! host h1 · host h1 pool=p mem=4096|- · unhost h1 · activate h1 · fence h1 · confirm h1 [revision] · lose h1
+//! drain h1 [to=pool] [parallel=2] [max=1] [notice=30m] [in-place]
+//! rollout hosts h1,h2|groups s,t freeze|reboot|redeploy|drain [parallel=2] [pause=10m] [window=22:00-04:00] [max=1]
+//!   [failures=1] [notice=30m] · pause r1 [now] · resume r1 · stop r1
+//! move a h2|- · ud a 2 · fd a 2 · zone a 2|- · addr a 10.0.0.1 · term a 5m|none
 //! on a                              a requests its document
 //! restart|redeploy|perform|delete a b · evict a · drop s [a b] (a group) · fail a|vms a,b|host h1|group s [redeploy]
 //! maintain a|vms a,b|host h1|group s freeze|reboot|redeploy [in=1h] [ago=1m] [notice=30m] [migration] [secs=30] ["text"]
@@ -33,11 +38,15 @@
 //! ip term part power), `w? capacity=3 size=4 parts=1` those of a set, `e1? Platform 9 "Host server…"` source,
 //! duration and description of an event, `e1? id=7` its ID.
 //!
+//! `h1> Draining a,b waits for capacity a` is the state of a host, its machines and the obstacle of its drain;
+//! `r1> Waiting approvals | InProgress Pending` the state of a rollout, its reason and its steps.
+//!
 //! Events are named e1, e2… and operations op1, op2… in order of appearance. Instances of Flexible sets have
 //! generated names and are called w/1, w/2… in order of creation. `missing`, `nogroup`, `e99` and `op99` do not
 //! exist. After every line, the stored entities are loaded again and must give the same region, and the effects
 //! so far must add up to the started events.
 
+mod plans;
 mod show;
 mod words;
 
@@ -68,6 +77,7 @@ struct World {
     now: Timestamp,
     events: Vec<EventId>,
     operations: Vec<OperationId>,
+    rollouts: Vec<RolloutId>,
     next_guid: u128,
     /// Facts that the last line added to the history.
     recorded: Vec<String>,
@@ -85,6 +95,7 @@ impl World {
             now: START,
             events: Vec::new(),
             operations: Vec::new(),
+            rollouts: Vec::new(),
             next_guid: 0,
             recorded: Vec::new(),
             made_up: BTreeMap::new(),

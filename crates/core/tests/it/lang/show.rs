@@ -26,6 +26,12 @@ impl World {
         if numbered(who, "op") {
             return self.show_operation(who);
         }
+        if numbered(who, "r") {
+            return self.show_rollout(who);
+        }
+        if let Some(host) = self.region.host(who) {
+            return Ok(self.show_host(host));
+        }
         if numbered(who, "e") {
             let Some(event) = self.region.event(self.event(who)?) else { return Ok("forgotten".into()) };
             let hidden = if event.is_shown() || !event.is_live() { "" } else { "hidden " };
@@ -76,6 +82,8 @@ impl World {
                 let number = self.operations.iter().position(|id| *id == operation.id);
                 format!("{} over", number.map_or("op?".into(), |n| format!("op{}", n + 1)))
             }
+            What::RolloutChanged { change, .. } => format!("rollout {change:?}"),
+            What::HostChanged(host) => format!("{} {:?}", host.name, host.state),
             What::MachineAdded(machine) => format!("+{}", self.name(machine.id, &machine.name)),
             What::MachineRemoved(machine) => format!("-{}", self.name(machine.id, &machine.name)),
             What::ScopeOn(_) => "on".into(),

@@ -23,11 +23,13 @@ impl World {
     }
 
     fn plain_command(&mut self, words: &[&str], text: Option<&str>) -> Result<Command, String> {
+        if let Some(command) = self.plan_command(words, text)? {
+            return Ok(command);
+        }
         let rest = &words[1..];
         Ok(match words[0] {
             "vm" => Command::RegisterMachine(Box::new(self.new_machine(rest, Place::Standalone)?)),
             "set" => self.new_set(rest)?,
-            "host" => Command::RegisterHost { name: rest[0].into() },
             "unhost" => Command::RemoveHost { name: rest[0].into() },
             "move" => {
                 let host = Some((rest[1] != "-").then(|| rest[1].into()));
@@ -131,7 +133,7 @@ impl World {
         })
     }
 
-    fn request(&mut self, request: Request) -> Command {
+    pub(super) fn request(&mut self, request: Request) -> Command {
         Command::Request { operation: self.guid(), by: "test".into(), request, event: None }
     }
 
@@ -218,6 +220,8 @@ impl World {
             },
             terminate: option("term=").map(profile).transpose()?,
             policy: None,
+            memory_mib: option("mem=").map_or(0, |n| n.parse().unwrap()),
+            live_migratable: !words.contains(&"fixed"),
             details: Default::default(),
         })
     }

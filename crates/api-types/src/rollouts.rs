@@ -1,0 +1,279 @@
+//! Rollouts: maintenance in steps over hosts, or over the update domains of groups.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewRollout {
+    /// ID to use. A repeated request with the same ID returns the existing rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Id>,
+    #[serde(rename = "type")]
+    pub kind: RolloutType,
+    /// Hosts, in order. Set either hosts, a label or groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// All hosts with this label, `KEY=VALUE`, in order of their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_label: Option<String>,
+    /// Groups, in order, each by update domain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// Maximum number of steps in progress. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 5000)]
+    pub parallel: Option<u32>,
+    /// Time between the end of a step and the start of the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 34_560_000)]
+    pub pause_seconds: Option<u64>,
+    /// Events start only within these windows. Default: at any time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 20)]
+    pub windows: Vec<MaintenanceWindow>,
+    /// Maximum number of unavailable machines in each group. Default: the size of its largest update domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_unavailable: Option<u32>,
+    /// Number of failed machines to tolerate. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
+    /// Notice period, if longer than the minimum of the event type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 34_560_000)]
+    pub notice_seconds: Option<u64>,
+    /// Expected duration of the impact; -1 if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -1, maximum = 86400)]
+    pub duration_seconds: Option<i64>,
+    /// Description or ticket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<Text>,
+    /// Drain: pool to which machines move.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<ResourceName>,
+    /// Drain: maximum number of machines of a host that move at a time. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub machines_parallel: Option<u32>,
+    /// Drain: restart machines that cannot move while they run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait_in_place: bool,
+}
+
+impl NewRollout {
+    /// A rollout with default limits and without targets.
+    pub fn of(kind: RolloutType) -> NewRollout {
+        NewRollout {
+            id: None,
+            kind,
+            hosts: Vec::new(),
+            host_label: None,
+            groups: Vec::new(),
+            parallel: None,
+            pause_seconds: None,
+            windows: Vec::new(),
+            max_unavailable: None,
+            max_failures: None,
+            notice_seconds: None,
+            duration_seconds: None,
+            description: None,
+            to: None,
+            machines_parallel: None,
+            wait_in_place: false,
+        }
+    }
+}
+
+/// A span of local time that recurs on certain weekdays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MaintenanceWindow {
+    /// Weekdays on which it starts: Mon, Tue, Wed, Thu, Fri, Sat, Sun. Default: every day.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub days: Vec<String>,
+    /// Local start time, `22:00`.
+    pub start: String,
+    /// Local end time, `04:00`. A window that does not end after its start ends the next day.
+    pub end: String,
+    /// IANA time zone. Default: UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+}
+
+/// The names of weekdays, from Monday.
+pub const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+impl MaintenanceWindow {
+    /// Parses `[DAYS] START-END [ZONE]`, for example `Sat,Sun 22:00-04:00 Europe/Berlin`.
+    pub fn parse(text: &str) -> Result<MaintenanceWindow, String> {
+        let invalid = || {
+            format!(
+                "'{text}' is not a window. Use [DAYS] START-END [ZONE], for example 'Sat,Sun 22:00-04:00 Europe/Berlin'"
+            )
+        };
+        let mut words = text.split_whitespace().peekable();
+        let days = match words.peek() {
+            Some(word) if !word.contains(':') => {
+                words.next().unwrap_or_default().split(',').map(str::to_owned).collect()
+            }
+            Some(_) | None => Vec::new(),
+        };
+        let (start, end) = words.next().and_then(|span| span.split_once('-')).ok_or_else(invalid)?;
+        let time_zone = words.next().map(str::to_owned);
+        if words.next().is_some() {
+            return Err(invalid());
+        }
+        Ok(MaintenanceWindow { days, start: start.to_owned(), end: end.to_owned(), time_zone })
+    }
+}
+
+impl std::fmt::Display for MaintenanceWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.days.is_empty() {
+            write!(f, "{} ", self.days.join(","))?;
+        }
+        write!(f, "{}-{} {}", self.start, self.end, self.time_zone.as_deref().unwrap_or("UTC"))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollout {
+    pub id: Id,
+    #[serde(rename = "type")]
+    pub kind: RolloutType,
+    pub state: RolloutPhase,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitFor>,
+    pub requested_by: String,
+    pub created: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
+    pub parallel: u32,
+    pub pause_seconds: u64,
+    pub windows: Vec<MaintenanceWindow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<u32>,
+    pub max_failures: u32,
+    /// Number of failed machines.
+    pub failures: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub steps: Vec<RolloutStep>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutStep {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_domain: Option<u32>,
+    pub state: RolloutStepPhase,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    /// Names of the machines that its events have not finished, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_machines: Vec<String>,
+}
+
+/// The reason why a rollout or drain does not go on, with its details.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitFor {
+    pub reason: WaitReason,
+    /// When the window opens or the pause ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+impl WaitFor {
+    pub fn of(reason: WaitReason) -> WaitFor {
+        let (until, group, unavailable, max_unavailable, machine, host) = (None, None, None, None, None, None);
+        WaitFor { reason, until, group, unavailable, max_unavailable, machine, host }
+    }
+}
+
+impl std::fmt::Display for WaitFor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let or = |text: &Option<String>| text.clone().unwrap_or_default();
+        let until = self.until.map_or_else(String::new, |time| time.to_string());
+        match self.reason {
+            WaitReason::Window => write!(f, "the maintenance window that opens at {until}"),
+            WaitReason::Pause => write!(f, "the end of the pause at {until}"),
+            WaitReason::Availability => {
+                let (down, max) = (self.unavailable.unwrap_or(0), self.max_unavailable.unwrap_or(0));
+                write!(f, "machines of {}: {down} are unavailable, and at most {max} may be", or(&self.group))
+            }
+            WaitReason::Capacity => write!(f, "a host with room for {}", or(&self.machine)),
+            WaitReason::Approvals => write!(f, "approvals, or the end of the notice period"),
+            WaitReason::Host => write!(f, "host {}", or(&self.host)),
+            WaitReason::Paused => write!(f, "its rollout, which is paused"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PauseOptions {
+    /// Cancel scheduled events instead of letting them finish.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// The expected course of a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutPreview {
+    /// Whether every step is expected to end.
+    pub is_complete: bool,
+    /// The steps with their expected times.
+    pub steps: Vec<RolloutStep>,
+    /// When the last step is expected to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Time>,
+    pub waits: Vec<ExpectedWait>,
+    /// Other operations with events on the targets.
+    pub conflicts: Vec<Id>,
+    pub groups: Vec<GroupAvailability>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpectedWait {
+    pub at: Time,
+    pub waits_for: WaitFor,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupAvailability {
+    pub name: String,
+    pub machines: u32,
+    /// The lowest number of machines available at any time.
+    pub min_available: u32,
+    /// Whether a handler gets notice.
+    pub has_handler: bool,
+}

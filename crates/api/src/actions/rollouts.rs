@@ -1,0 +1,132 @@
+//! Starts, previews, pauses, resumes and stops rollouts.
+
+use std::time::Duration;
+
+use forewarn_api_types::{NewRollout, PauseOptions, Rollout, RolloutPreview, RolloutType};
+use forewarn_core as core;
+use forewarn_core::{Command, Guid, Name, Region, RolloutAction, RolloutId, RolloutPlan, RolloutTargets, Timestamp};
+use serde_json::json;
+
+use crate::Actions;
+use crate::action::{Action, AuditNote};
+use crate::error::{ApiError, ErrorCode};
+use crate::render::{render_rollout, render_rollout_preview};
+use crate::{names, windows};
+use forewarn_access::random_guid;
+
+impl Actions {
+    pub async fn start_rollout(&self, new: NewRollout) -> Result<Rollout, ApiError> {
+        let permit = self.permit(Action::StartRollout)?;
+        let new = self.resolve_rollout(new)?;
+        let id = new.id;
+        let note = permit.note(id.to_string()).with(json!({ "steps": count_targets(&new.targets) }));
+        self.change_rollout(Command::StartRollout(Box::new(new)), id, note).await
+    }
+
+    /// The expected course of a rollout, without starting it.
+    pub fn preview_rollout(&self, new: NewRollout) -> Result<RolloutPreview, ApiError> {
+        let new = self.resolve_rollout(new)?;
+        let region = &self.engine().snapshot().region;
+        let preview = region.preview_rollout(&new, self.engine().now())?;
+        Ok(render_rollout_preview(region, &preview))
+    }
+
+    /// Pauses a rollout. Scheduled events still finish, unless the options cancel them.
+    pub async fn pause_rollout(&self, id: &str, options: PauseOptions) -> Result<Rollout, ApiError> {
+        let permit = self.permit(Action::PauseRollout)?;
+        let rollout = names::find_rollout(&self.engine().snapshot().region, id)?;
+        let note = permit.note(rollout.to_string()).with(json!({ "now": options.now }));
+        self.change_rollout(Command::PauseRollout { rollout, now: options.now }, rollout, note).await
+    }
+
+    pub async fn resume_rollout(&self, id: &str) -> Result<Rollout, ApiError> {
+        let permit = self.permit(Action::ResumeRollout)?;
+        let rollout = names::find_rollout(&self.engine().snapshot().region, id)?;
+        self.change_rollout(Command::ResumeRollout { rollout }, rollout, permit.note(rollout.to_string())).await
+    }
+
+    /// Ends a rollout. Scheduled events are canceled, started events finish.
+    pub async fn stop_rollout(&self, id: &str) -> Result<Rollout, ApiError> {
+        let permit = self.permit(Action::StopRollout)?;
+        let rollout = names::find_rollout(&self.engine().snapshot().region, id)?;
+        let command = Command::StopRollout { rollout, by: self.principal_name() };
+        self.change_rollout(command, rollout, permit.note(rollout.to_string())).await
+    }
+
+    async fn change_rollout(&self, command: Command, id: RolloutId, note: AuditNote) -> Result<Rollout, ApiError> {
+        let done = self.submit(command, note).await?;
+        let region = &done.snapshot.region;
+        let rollout = region.rollout(id).ok_or(core::Rejection::UnknownRollout(id))?;
+        Ok(render_rollout(region, rollout))
+    }
+
+    fn resolve_rollout(&self, new: NewRollout) -> Result<core::NewRollout, ApiError> {
+        let region = &self.engine().snapshot().region;
+        Ok(core::NewRollout {
+            id: new.id.map_or_else(random_guid, |id| Guid(id.0)),
+            by: self.principal_name(),
+            targets: resolve_targets(&new, region)?,
+            plan: plan_of(new, self.engine().now())?,
+        })
+    }
+}
+
+fn count_targets(targets: &RolloutTargets) -> usize {
+    match targets {
+        RolloutTargets::Hosts(hosts) => hosts.len(),
+        RolloutTargets::Groups(groups) => groups.len(),
+    }
+}
+
+fn resolve_targets(new: &NewRollout, region: &Region) -> Result<RolloutTargets, ApiError> {
+    match (new.hosts.as_slice(), &new.host_label, new.groups.as_slice()) {
+        ([], Some(label), []) => Ok(RolloutTargets::Hosts(find_labeled_hosts(region, label)?)),
+        (hosts, None, []) if !hosts.is_empty() => {
+            let found = hosts.iter().map(|name| names::find_host(region, name));
+            Ok(RolloutTargets::Hosts(found.collect::<Result<_, _>>()?))
+        }
+        ([], None, groups) if !groups.is_empty() => {
+            let found = groups.iter().map(|name| Ok(names::find_any_group(region, name)?.id));
+            Ok(RolloutTargets::Groups(found.collect::<Result<_, ApiError>>()?))
+        }
+        _ => Err(ApiError::new(
+            ErrorCode::InvalidField,
+            "Set exactly one of 'hosts', 'hostLabel' and 'groups', with at least one name.",
+        )),
+    }
+}
+
+fn find_labeled_hosts(region: &Region, label: &str) -> Result<Vec<Name>, ApiError> {
+    let (key, value) =
+        label.split_once('=').ok_or_else(|| ApiError::field("hostLabel", "must have the form KEY=VALUE"))?;
+    let has_label = |host: &&std::sync::Arc<core::Host>| host.labels.get(key).is_some_and(|found| **found == *value);
+    let hosts: Vec<Name> = region.hosts().filter(has_label).map(|host| host.name.clone()).collect();
+    if hosts.is_empty() {
+        return Err(ApiError::new(ErrorCode::HostNotFound, format!("No host has the label '{label}'.")));
+    }
+    Ok(hosts)
+}
+
+fn plan_of(new: NewRollout, now: Timestamp) -> Result<RolloutPlan, ApiError> {
+    let drain = RolloutAction::Drain {
+        to: new.to.map(Name::from),
+        machines_parallel: new.machines_parallel.unwrap_or(1),
+        in_place: new.wait_in_place,
+    };
+    Ok(RolloutPlan {
+        action: match new.kind {
+            RolloutType::Freeze => RolloutAction::Freeze,
+            RolloutType::Reboot => RolloutAction::Reboot,
+            RolloutType::Redeploy => RolloutAction::Redeploy,
+            RolloutType::Drain => drain,
+        },
+        parallel: new.parallel.unwrap_or(1),
+        pause: Duration::from_secs(new.pause_seconds.unwrap_or(0)),
+        windows: windows::resolve(&new.windows, now)?,
+        unavailable_max: new.max_unavailable,
+        failures_max: new.max_failures.unwrap_or(0),
+        notice: new.notice_seconds.map(Duration::from_secs),
+        duration_secs: new.duration_seconds,
+        description: new.description.map(|text| Name::from(text.0)),
+    })
+}

@@ -1,0 +1,152 @@
+//! Rollouts and their previews as the API shows them.
+
+use forewarn_api_types as types;
+use forewarn_api_types::{
+    ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase, RolloutType, WEEKDAYS, WaitFor,
+    WaitReason,
+};
+use forewarn_core as core;
+use forewarn_core::{Region, RolloutAction, RolloutState, StepState, StepTarget, Wait};
+
+use crate::convert::Convert;
+
+/// Maximum number of machines that a step lists.
+const MACHINES_LISTED_MAX: usize = 20;
+
+pub fn render_rollout(region: &Region, rollout: &core::Rollout) -> types::Rollout {
+    types::Rollout {
+        id: rollout.id.convert(),
+        kind: render_type(&rollout.plan.action),
+        state: render_state(&rollout.state),
+        waits_for: rollout.waits_for.as_ref().map(render_wait),
+        requested_by: rollout.by.to_string(),
+        created: rollout.created.convert(),
+        ended: rollout.ended_at().map(Convert::convert),
+        stopped_by: match &rollout.state {
+            RolloutState::Stopped { by, .. } => Some(by.to_string()),
+            _ => None,
+        },
+        parallel: rollout.plan.parallel,
+        pause_seconds: rollout.plan.pause.as_secs(),
+        windows: rollout.plan.windows.iter().map(render_window).collect(),
+        max_unavailable: rollout.plan.unavailable_max,
+        max_failures: rollout.plan.failures_max,
+        failures: rollout.failures,
+        description: rollout.plan.description.as_ref().map(ToString::to_string),
+        steps: rollout.steps.iter().map(|step| render_step(region, step)).collect(),
+    }
+}
+
+pub fn render_rollout_preview(region: &Region, preview: &core::RolloutPreview) -> types::RolloutPreview {
+    let steps = preview.rollout.steps.iter().map(|step| types::RolloutStep {
+        operation: None,
+        waiting_machines: Vec::new(),
+        ..render_step(region, step)
+    });
+    types::RolloutPreview {
+        is_complete: preview.is_complete,
+        steps: steps.collect(),
+        ends: preview.rollout.steps.iter().filter_map(|step| step.ended).max().map(Convert::convert),
+        waits: preview
+            .waits
+            .iter()
+            .map(|(at, wait)| ExpectedWait { at: at.convert(), waits_for: render_wait(wait) })
+            .collect(),
+        conflicts: preview.conflicts.iter().map(|id| id.convert()).collect(),
+        groups: preview
+            .groups
+            .iter()
+            .map(|group| GroupAvailability {
+                name: group.name.to_string(),
+                machines: group.machines,
+                min_available: group.available_min,
+                has_handler: !group.has_no_handler,
+            })
+            .collect(),
+    }
+}
+
+fn render_step(region: &Region, step: &core::RolloutStep) -> types::RolloutStep {
+    let (host, group, update_domain) = match &step.target {
+        StepTarget::Host(host) => (Some(host.to_string()), None, None),
+        StepTarget::Domain { group, domain } => {
+            (None, region.group(*group).map(|group| group.name.to_string()), Some(*domain))
+        }
+    };
+    types::RolloutStep {
+        host,
+        group,
+        update_domain,
+        state: match step.state {
+            StepState::Pending => RolloutStepPhase::Pending,
+            StepState::InProgress => RolloutStepPhase::InProgress,
+            StepState::Succeeded => RolloutStepPhase::Succeeded,
+            StepState::Failed => RolloutStepPhase::Failed,
+            StepState::Skipped => RolloutStepPhase::Skipped,
+            StepState::Canceled => RolloutStepPhase::Canceled,
+        },
+        operation: step.operation.map(Convert::convert),
+        started: step.started.map(Convert::convert),
+        ended: step.ended.map(Convert::convert),
+        waiting_machines: waiting_machines(region, step),
+    }
+}
+
+/// The machines of a step whose events have not ended.
+fn waiting_machines(region: &Region, step: &core::RolloutStep) -> Vec<String> {
+    let operation = step.operation.filter(|_| step.state == StepState::InProgress);
+    let parts = operation.and_then(|id| region.operation(id)).map_or(&[][..], |operation| &operation.parts);
+    let live = parts.iter().filter_map(|part| region.event(part.event)).filter(|event| event.is_live());
+    let names = live.flat_map(|event| event.resources.iter().map(|resource| resource.name.to_string()));
+    names.take(MACHINES_LISTED_MAX).collect()
+}
+
+pub fn render_wait(wait: &Wait) -> WaitFor {
+    let plain = WaitFor::of;
+    match wait {
+        Wait::Window { opens } => WaitFor { until: Some(opens.convert()), ..plain(WaitReason::Window) },
+        Wait::Pause { until } => WaitFor { until: Some(until.convert()), ..plain(WaitReason::Pause) },
+        Wait::Availability { group, unavailable, max } => WaitFor {
+            group: Some(group.to_string()),
+            unavailable: Some(*unavailable),
+            max_unavailable: Some(*max),
+            ..plain(WaitReason::Availability)
+        },
+        Wait::Capacity { machine } => WaitFor { machine: Some(machine.to_string()), ..plain(WaitReason::Capacity) },
+        Wait::Approvals => plain(WaitReason::Approvals),
+        Wait::Host(host) => WaitFor { host: Some(host.to_string()), ..plain(WaitReason::Host) },
+        Wait::Paused => plain(WaitReason::Paused),
+    }
+}
+
+fn render_type(action: &RolloutAction) -> RolloutType {
+    match action {
+        RolloutAction::Freeze => RolloutType::Freeze,
+        RolloutAction::Reboot => RolloutType::Reboot,
+        RolloutAction::Redeploy => RolloutType::Redeploy,
+        RolloutAction::Drain { .. } => RolloutType::Drain,
+    }
+}
+
+fn render_state(state: &RolloutState) -> RolloutPhase {
+    match state {
+        RolloutState::Planned => RolloutPhase::Planned,
+        RolloutState::Running => RolloutPhase::Running,
+        RolloutState::Waiting => RolloutPhase::Waiting,
+        RolloutState::Paused => RolloutPhase::Paused,
+        RolloutState::Finished { .. } => RolloutPhase::Finished,
+        RolloutState::Stopped { .. } => RolloutPhase::Stopped,
+        RolloutState::Failed { .. } => RolloutPhase::Failed,
+    }
+}
+
+fn render_window(window: &core::Window) -> MaintenanceWindow {
+    let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
+    let days: Vec<String> = window.days.days().map(|day| WEEKDAYS[usize::from(day)].to_owned()).collect();
+    MaintenanceWindow {
+        days: if days.len() == WEEKDAYS.len() { Vec::new() } else { days },
+        start: time(window.start_minute),
+        end: time(window.end_minute),
+        time_zone: Some(window.zone.name.to_string()),
+    }
+}

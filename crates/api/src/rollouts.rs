@@ -1,0 +1,80 @@
+//! Handlers of rollouts.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use forewarn_api_types::{EmptyBody, NewRollout, Page, PauseOptions};
+use forewarn_core as core;
+
+use super::Actions;
+use super::error::ApiError;
+use super::extract::{self, Body, NoQuery, OptionalBody, Paging, Params, Segment};
+use super::names;
+use super::render::render_rollout;
+
+/// Lists rollouts, newest first.
+pub async fn list(actions: Actions, Params(query): Params<Paging>) -> Result<Response, ApiError> {
+    let limit = extract::page_limit(query.limit)?;
+    let snapshot = actions.engine().snapshot();
+    let region = &snapshot.region;
+    let before = extract::numeric_cursor(query.after.as_deref())?;
+    let mut found: Vec<&Arc<core::Rollout>> =
+        region.rollouts().filter(|rollout| before.is_none_or(|before| rollout.seq < before)).collect();
+    found.sort_by_key(|rollout| std::cmp::Reverse(rollout.seq));
+    let cursor = |rollout: &&Arc<core::Rollout>| rollout.seq.to_string();
+    Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |rollout| render_rollout(region, rollout))))
+}
+
+pub async fn get(
+    actions: Actions,
+    Segment(id): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+) -> Result<Response, ApiError> {
+    let snapshot = actions.engine().snapshot();
+    let id = names::find_rollout(&snapshot.region, &id)?;
+    let rollout = snapshot.region.rollout(id).ok_or(core::Rejection::UnknownRollout(id))?;
+    Ok(extract::ok(render_rollout(&snapshot.region, rollout)))
+}
+
+pub async fn start(
+    actions: Actions,
+    Params(NoQuery {}): Params<NoQuery>,
+    Body(body): Body<NewRollout>,
+) -> Result<Response, ApiError> {
+    actions.start_rollout(body).await.map(extract::accepted)
+}
+
+pub async fn preview(
+    actions: Actions,
+    Params(NoQuery {}): Params<NoQuery>,
+    Body(body): Body<NewRollout>,
+) -> Result<Response, ApiError> {
+    actions.preview_rollout(body).map(extract::ok)
+}
+
+pub async fn pause(
+    actions: Actions,
+    Segment(id): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(body): OptionalBody<PauseOptions>,
+) -> Result<Response, ApiError> {
+    actions.pause_rollout(&id, body).await.map(extract::ok)
+}
+
+pub async fn resume(
+    actions: Actions,
+    Segment(id): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
+) -> Result<Response, ApiError> {
+    actions.resume_rollout(&id).await.map(extract::ok)
+}
+
+pub async fn stop(
+    actions: Actions,
+    Segment(id): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
+) -> Result<Response, ApiError> {
+    actions.stop_rollout(&id).await.map(extract::ok)
+}

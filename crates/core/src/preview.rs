@@ -1,0 +1,289 @@
+//! The expected course of a rollout, computed by the rules on a copy of the region.
+//!
+//! The preview assumes that no one approves, that every effect takes as long as announced, and that a drained host is
+//! activated at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::command::{Command, NewRollout, Report, Within};
+use crate::ids::*;
+use crate::model::*;
+use crate::region::Region;
+use crate::rejection::Rejection;
+use crate::rollout::*;
+use crate::settings::PLAN_AHEAD_MAX;
+use crate::time::Timestamp;
+
+/// Maximum number of commands in a preview, so that its cost is bounded.
+const COMMANDS_MAX: usize = 200_000;
+
+/// Assumed duration of an effect that announces none.
+const EFFECT_DEFAULT: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutPreview {
+    /// The rollout as it is expected to end. Its steps have the expected times.
+    pub rollout: Rollout,
+    /// Whether every step is expected to end. Otherwise the rollout waits for the reason in `rollout`.
+    pub is_complete: bool,
+    /// Reasons for which the rollout is expected to wait, with the time at which each begins.
+    pub waits: Vec<(Timestamp, Wait)>,
+    /// Other operations with events on the targets that have not ended.
+    pub conflicts: Vec<OperationId>,
+    pub groups: Vec<GroupPreview>,
+}
+
+/// The expected availability of a group, or of a standalone machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupPreview {
+    pub name: Name,
+    pub machines: u32,
+    /// The lowest number of machines that run without impact at any time.
+    pub available_min: u32,
+    /// Whether no handler has read its document, so that it gets no notice.
+    pub has_no_handler: bool,
+}
+
+impl Region {
+    /// Simulates a rollout that starts at `now`. Fails where the rollout itself would be refused.
+    pub fn preview_rollout(&self, new: &NewRollout, now: Timestamp) -> Result<RolloutPreview, Rejection> {
+        let region = self.apply(&Command::StartRollout(Box::new(new.clone())), now)?.region;
+        let targets = find_targets(&region, new.id);
+        let mut course = Course { region, now, id: new.id, effects: BTreeMap::new(), waits: Vec::new() };
+        let mut lowest = Availability::new(self, &targets);
+        for _ in 0..COMMANDS_MAX {
+            lowest.observe(&course.region);
+            if !course.is_live() || !course.advance() {
+                break;
+            }
+        }
+        let rollout = course.region.rollout(new.id).ok_or(Rejection::UnknownRollout(new.id))?;
+        Ok(RolloutPreview {
+            is_complete: !rollout.is_live(),
+            rollout: (**rollout).clone(),
+            waits: course.waits,
+            conflicts: find_conflicts(self, &targets),
+            groups: lowest.into_groups(self),
+        })
+    }
+}
+
+/// The machines that the rollout reaches if none of them moves.
+fn find_targets(region: &Region, id: RolloutId) -> BTreeSet<MachineId> {
+    let mut machines = BTreeSet::new();
+    for step in region.rollout(id).map_or(&[][..], |rollout| &rollout.steps) {
+        match &step.target {
+            StepTarget::Host(host) => machines.extend(region.machines_on(host).map(|machine| machine.id)),
+            StepTarget::Domain { group, .. } => {
+                machines
+                    .extend(region.group(*group).iter().flat_map(|group| region.group_members(group)).map(|it| it.id));
+            }
+        }
+    }
+    machines
+}
+
+fn find_conflicts(region: &Region, machines: &BTreeSet<MachineId>) -> Vec<OperationId> {
+    let events = machines.iter().flat_map(|machine| region.events_of(*machine));
+    let operations: BTreeSet<OperationId> = events.flat_map(|event| event.operations.iter().copied()).collect();
+    operations.into_iter().collect()
+}
+
+/// A simulated run.
+struct Course {
+    region: Region,
+    now: Timestamp,
+    id: RolloutId,
+    /// Started events by the time at which their effect ends.
+    effects: BTreeMap<(Timestamp, EventId), ()>,
+    waits: Vec<(Timestamp, Wait)>,
+}
+
+impl Course {
+    fn is_live(&self) -> bool {
+        self.region.rollout(self.id).is_some_and(|rollout| rollout.is_live())
+    }
+
+    /// Goes on to the next thing that happens. Returns false if nothing will.
+    fn advance(&mut self) -> bool {
+        self.note_wait();
+        if self.activate_drained_host() {
+            return true;
+        }
+        self.begin_effects();
+        let effect = self.effects.keys().next().copied();
+        let deadline = self.region.next_deadline();
+        let horizon = self.now.max(self.region.now()) + PLAN_AHEAD_MAX;
+        match (effect, deadline) {
+            (Some((at, event)), deadline) if deadline.is_none_or(|deadline| at <= deadline) => {
+                self.effects.remove(&(at, event));
+                self.now = self.now.max(at);
+                self.apply(&Command::Report { event, report: Report::Done });
+                true
+            }
+            (_, Some(deadline)) if deadline < horizon => {
+                self.now = self.now.max(deadline);
+                self.apply(&Command::Tick)
+            }
+            _ => false,
+        }
+    }
+
+    fn apply(&mut self, command: &Command) -> bool {
+        match self.region.apply(command, self.now) {
+            Ok(transition) => {
+                self.region = transition.region;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn note_wait(&mut self) {
+        let wait = self.region.rollout(self.id).and_then(|rollout| rollout.waits_for.clone());
+        let Some(wait) = wait.filter(|wait| !matches!(wait, Wait::Approvals | Wait::Pause { .. })) else { return };
+        if self.waits.last().is_none_or(|(_, last)| last.as_str() != wait.as_str()) {
+            self.waits.push((self.now, wait));
+        }
+    }
+
+    fn activate_drained_host(&mut self) -> bool {
+        let Some(rollout) = self.region.rollout(self.id) else { return false };
+        let active = rollout.steps.iter().filter(|step| step.state == StepState::InProgress);
+        let hosts = active.filter_map(|step| match &step.target {
+            StepTarget::Host(host) => self.region.host(host),
+            StepTarget::Domain { .. } => None,
+        });
+        let drained = hosts.into_iter().find(|host| host.state == HostState::Drained).map(|host| host.name.clone());
+        match drained {
+            Some(name) => self.apply(&Command::ActivateHost { name, by: "preview".into() }),
+            None => false,
+        }
+    }
+
+    fn begin_effects(&mut self) {
+        let known: BTreeSet<EventId> = self.effects.keys().map(|(_, event)| *event).collect();
+        let new = self.region.wanted_effects().filter(|event| !known.contains(&event.id));
+        let ends: Vec<(Timestamp, EventId)> = new.map(|event| (self.now + self.effect_of(event), event.id)).collect();
+        self.effects.extend(ends.into_iter().map(|end| (end, ())));
+    }
+
+    fn effect_of(&self, event: &Event) -> Duration {
+        let announced = u64::try_from(event.duration_secs).ok().filter(|secs| *secs > 0).map(Duration::from_secs);
+        self.region.settings().scaled(announced.unwrap_or(EFFECT_DEFAULT))
+    }
+}
+
+/// The lowest number of available machines of each group so far.
+struct Availability {
+    lowest: BTreeMap<GroupKey, u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum GroupKey {
+    Group(GroupId),
+    Machine(MachineId),
+}
+
+impl Availability {
+    fn new(region: &Region, targets: &BTreeSet<MachineId>) -> Availability {
+        let machines = targets.iter().filter_map(|id| region.machine(*id));
+        let keys = machines.map(|machine| machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group));
+        Availability { lowest: keys.map(|key| (key, u32::MAX)).collect() }
+    }
+
+    fn observe(&mut self, region: &Region) {
+        let mut affected: BTreeMap<GroupKey, u32> = BTreeMap::new();
+        for event in region.wanted_effects() {
+            for machine in event.resources.iter().filter_map(|resource| region.machine(resource.machine)) {
+                let key = machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group);
+                *affected.entry(key).or_default() += 1;
+            }
+        }
+        for (key, lowest) in &mut self.lowest {
+            let available = count_running(region, *key).saturating_sub(affected.get(key).copied().unwrap_or(0));
+            *lowest = available.min(*lowest);
+        }
+    }
+
+    fn into_groups(self, region: &Region) -> Vec<GroupPreview> {
+        let groups = self.lowest.into_iter().filter_map(|(key, available_min)| {
+            let (name, machines) = describe(region, key)?;
+            let has_no_handler = machines.iter().all(|machine| !region.is_on(machine.scope));
+            Some(GroupPreview { name, machines: machines.len() as u32, available_min, has_no_handler })
+        });
+        groups.collect()
+    }
+}
+
+fn count_running(region: &Region, key: GroupKey) -> u32 {
+    let machines = describe(region, key).map_or_else(Vec::new, |(_, machines)| machines);
+    machines.iter().filter(|machine| machine.power == Power::Running).count() as u32
+}
+
+fn describe(region: &Region, key: GroupKey) -> Option<(Name, Vec<std::sync::Arc<Machine>>)> {
+    match key {
+        GroupKey::Group(id) => {
+            let group = region.group(id)?;
+            Some((group.name.clone(), region.group_members(group).cloned().collect()))
+        }
+        GroupKey::Machine(id) => {
+            let machine = region.machine(id)?;
+            Some((machine.name.clone(), vec![machine.clone()]))
+        }
+    }
+}
+
+/// The expected move of one machine in a drain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovePreview {
+    pub machine: MachineId,
+    /// None: the machine cannot move, for the reason in `waits_for`.
+    pub kind: Option<EventKind>,
+    /// None: it restarts in place, or cannot move.
+    pub to: Option<Name>,
+    pub waits_for: Option<Wait>,
+}
+
+impl Region {
+    /// Simulates a drain in which every event is approved and succeeds. Fails where the drain itself would be refused.
+    pub fn preview_drain(&self, plan: &DrainPlan, now: Timestamp) -> Result<Vec<MovePreview>, Rejection> {
+        let operation = Guid(0);
+        let request = Request::Drain(plan.clone());
+        let start = Command::Request { operation, by: "preview".into(), request, event: None };
+        let mut region = self.apply(&start, now)?.region;
+        let mut moves: BTreeMap<MachineId, MovePreview> = BTreeMap::new();
+        for _ in 0..COMMANDS_MAX {
+            let parts = region.operation(operation).map_or(&[][..], |operation| &operation.parts);
+            let live = parts.iter().filter(|part| part.outcome.is_none()).find_map(|part| region.event(part.event));
+            let Some(event) = live.cloned() else { break };
+            for resource in event.resources.iter() {
+                let to = event.moves.iter().find(|one| one.machine == resource.machine).map(|one| one.to.clone());
+                let kind = Some(event.kind);
+                moves.insert(resource.machine, MovePreview { machine: resource.machine, kind, to, waits_for: None });
+            }
+            let command = match event.status {
+                Status::Started { .. } => Command::Report { event: event.id, report: Report::Done },
+                Status::Scheduled | Status::Ended { .. } => Command::Approve {
+                    by: Approver::Management("preview".into()),
+                    within: Within::Region,
+                    events: vec![event.id],
+                },
+            };
+            let Ok(transition) = region.apply(&command, now) else { break };
+            let is_stuck = transition.region.event(event.id).is_some_and(|after| after.status == event.status);
+            region = transition.region;
+            if is_stuck {
+                break;
+            }
+        }
+        let waits_for = region.drain_of(&plan.host).and_then(|operation| operation.drain.as_ref()?.waits_for.clone());
+        let left = self.machines_on(&plan.host).filter(|machine| !moves.contains_key(&machine.id));
+        let left: Vec<MovePreview> = left
+            .map(|machine| MovePreview { machine: machine.id, kind: None, to: None, waits_for: waits_for.clone() })
+            .collect();
+        moves.extend(left.into_iter().map(|one| (one.machine, one)));
+        Ok(moves.into_values().collect())
+    }
+}

@@ -1,0 +1,194 @@
+//! The data of a rollout: maintenance in steps over hosts, or over the update domains of groups. Plain data; the
+//! rules are in `rules/rollouts.rs`.
+
+use std::time::Duration;
+
+use crate::ids::{GroupId, MachineId, OperationId, RolloutId};
+use crate::model::Name;
+use crate::time::Timestamp;
+use crate::window::Window;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    pub id: RolloutId,
+    /// Sequence number. Rollouts reserve capacity in this order.
+    pub seq: u64,
+    pub by: Name,
+    pub created: Timestamp,
+    pub plan: RolloutPlan,
+    pub state: RolloutState,
+    pub steps: Vec<RolloutStep>,
+    /// Why no machine is affected at the moment, or why the next step cannot start.
+    pub waits_for: Option<Wait>,
+    /// Number of machines whose event failed or timed out.
+    pub failures: u32,
+    /// End of the pause after the latest step.
+    pub paused_until: Option<Timestamp>,
+    /// When the rollout must be looked at again without a command.
+    pub wake: Option<Timestamp>,
+    /// Number of operations requested so far. Determines the ID of the next one.
+    pub requested: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutPlan {
+    pub action: RolloutAction,
+    /// Maximum number of steps in progress. A host that is draining or drained counts until it is active again.
+    pub parallel: u32,
+    /// Time between the end of a step and the start of the next.
+    pub pause: Duration,
+    /// Events start only within these windows. Empty: at any time.
+    pub windows: Vec<Window>,
+    /// Maximum number of unavailable machines in each group. None: the size of its largest update domain.
+    pub unavailable_max: Option<u32>,
+    /// Number of failed machines that the rollout tolerates.
+    pub failures_max: u32,
+    /// Notice period, if longer than the minimum.
+    pub notice: Option<Duration>,
+    pub duration_secs: Option<i64>,
+    pub description: Option<Name>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutAction {
+    Freeze,
+    Reboot,
+    Redeploy,
+    /// Empties hosts. A step ends when its host is active again.
+    Drain {
+        to: Option<Name>,
+        machines_parallel: u32,
+        in_place: bool,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RolloutState {
+    /// No step has begun.
+    Planned,
+    Running,
+    /// No machine is affected at the moment; `waits_for` says why.
+    Waiting,
+    Paused,
+    Finished {
+        at: Timestamp,
+    },
+    Stopped {
+        at: Timestamp,
+        by: Name,
+    },
+    /// More machines failed than the plan tolerates.
+    Failed {
+        at: Timestamp,
+    },
+}
+
+/// The reason why a rollout or drain cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The next maintenance window opens at this time.
+    Window { opens: Timestamp },
+    /// The pause between steps.
+    Pause { until: Timestamp },
+    /// The group has too many unavailable machines. The name is that of the group or the standalone machine.
+    Availability { group: Name, unavailable: u32, max: u32 },
+    /// No host has room for this machine.
+    Capacity { machine: Name },
+    /// The events wait for approval or for the end of their notice.
+    Approvals,
+    /// This host is unreachable, has failed, or is not active yet.
+    Host(Name),
+    /// The rollout that requested the drain is paused.
+    Paused,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutStep {
+    pub target: StepTarget,
+    pub state: StepState,
+    /// The operation that carries out the step, the latest if it was announced again.
+    pub operation: Option<OperationId>,
+    pub started: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    /// Whether the rollout took back events of the step, which are announced again.
+    pub withdrawn: bool,
+    /// Machines whose events have ended in an earlier announcement of the step.
+    pub handled: Vec<MachineId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepTarget {
+    Host(Name),
+    Domain { group: GroupId, domain: u32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepState {
+    Pending,
+    InProgress,
+    Succeeded,
+    Failed,
+    /// There were no machines.
+    Skipped,
+    /// The rollout ended before or during the step.
+    Canceled,
+}
+
+impl Rollout {
+    /// Whether the rollout can still start steps.
+    pub fn is_live(&self) -> bool {
+        match self.state {
+            RolloutState::Planned | RolloutState::Running | RolloutState::Waiting | RolloutState::Paused => true,
+            RolloutState::Finished { .. } | RolloutState::Stopped { .. } | RolloutState::Failed { .. } => false,
+        }
+    }
+
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        match self.state {
+            RolloutState::Planned | RolloutState::Running | RolloutState::Waiting | RolloutState::Paused => None,
+            RolloutState::Finished { at } | RolloutState::Stopped { at, .. } | RolloutState::Failed { at } => Some(at),
+        }
+    }
+}
+
+impl Wait {
+    /// The reason as one word, as the API shows it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Wait::Window { .. } => "window",
+            Wait::Pause { .. } => "pause",
+            Wait::Availability { .. } => "availability",
+            Wait::Capacity { .. } => "capacity",
+            Wait::Approvals => "approvals",
+            Wait::Host(_) => "host",
+            Wait::Paused => "paused",
+        }
+    }
+}
+
+impl StepState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StepState::Pending => "Pending",
+            StepState::InProgress => "InProgress",
+            StepState::Succeeded => "Succeeded",
+            StepState::Failed => "Failed",
+            StepState::Skipped => "Skipped",
+            StepState::Canceled => "Canceled",
+        }
+    }
+}
+
+impl RolloutState {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            RolloutState::Planned => "Planned",
+            RolloutState::Running => "Running",
+            RolloutState::Waiting => "Waiting",
+            RolloutState::Paused => "Paused",
+            RolloutState::Finished { .. } => "Finished",
+            RolloutState::Stopped { .. } => "Stopped",
+            RolloutState::Failed { .. } => "Failed",
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How many machines of a group may be unavailable at a time. Drains and rollouts reserve capacity by creating
+//! events: a machine with an event that has not ended counts as unavailable, so an early approval cannot empty a
+//! group.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::*;
+use crate::model::*;
+use crate::rollout::{StepTarget, Wait};
+use crate::step::Step;
+
+/// A named group, or a standalone machine, which is a group of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AvailabilityGroup {
+    Group(GroupId),
+    Machine(MachineId),
+}
+
+impl Machine {
+    pub(crate) fn availability_group(&self) -> AvailabilityGroup {
+        self.seat.group().map_or(AvailabilityGroup::Machine(self.id), AvailabilityGroup::Group)
+    }
+}
+
+impl Step {
+    /// Why these machines cannot become unavailable together, for the first group whose limit they exceed.
+    /// `own_max` is the limit of the operation that asks.
+    pub fn find_availability_limit(&self, machines: &[Arc<Machine>], own_max: Option<u32>) -> Option<Wait> {
+        let mut groups: BTreeMap<AvailabilityGroup, BTreeSet<MachineId>> = BTreeMap::new();
+        for machine in machines.iter().filter(|machine| machine.power == Power::Running) {
+            groups.entry(machine.availability_group()).or_default().insert(machine.id);
+        }
+        groups.into_iter().find_map(|(group, hit)| {
+            let max = self.unavailable_max(group, own_max);
+            let mut down = self.unavailable(group);
+            let unavailable = down.len() as u32;
+            down.extend(hit);
+            let name = self.name_of_group(group);
+            (down.len() as u32 > max).then_some(Wait::Availability { group: name, unavailable, max })
+        })
+    }
+
+    /// The size of the part of a group that these machines are, if it alone exceeds the limit.
+    pub fn exceeds_limit_alone(&self, machines: &[Arc<Machine>], own_max: Option<u32>) -> Option<(Name, u32)> {
+        let mut groups: BTreeMap<AvailabilityGroup, u32> = BTreeMap::new();
+        for machine in machines.iter().filter(|machine| machine.power == Power::Running) {
+            *groups.entry(machine.availability_group()).or_default() += 1;
+        }
+        groups.into_iter().find_map(|(group, hit)| {
+            let max = own_max.unwrap_or_else(|| self.default_max(group));
+            (hit > max).then(|| (self.name_of_group(group), max))
+        })
+    }
+
+    /// The strictest limit of all operations in progress on this group.
+    fn unavailable_max(&self, group: AvailabilityGroup, own_max: Option<u32>) -> u32 {
+        let drains = self.region.index.drains.values().filter_map(|id| self.region.operations.get(id));
+        let by_drains = drains.filter_map(|operation| match &operation.request {
+            Request::Drain(plan) if self.is_on_host(group, &plan.host) => Some(plan.unavailable_max),
+            _ => None,
+        });
+        let rollouts = self.region.live_rollouts().filter(|rollout| {
+            rollout.steps.iter().any(|step| match &step.target {
+                StepTarget::Host(host) => self.is_on_host(group, host),
+                StepTarget::Domain { group: of, .. } => group == AvailabilityGroup::Group(*of),
+            })
+        });
+        let by_rollouts = rollouts.map(|rollout| rollout.plan.unavailable_max);
+        let default = self.default_max(group);
+        let limits = by_drains.chain(by_rollouts).chain([own_max]);
+        limits.map(|max| max.unwrap_or(default)).min().unwrap_or(default)
+    }
+
+    /// One update domain.
+    fn default_max(&self, group: AvailabilityGroup) -> u32 {
+        let mut domains: BTreeMap<u32, u32> = BTreeMap::new();
+        for machine in self.members_of(group) {
+            *domains.entry(machine.update_domain).or_default() += 1;
+        }
+        domains.into_values().max().unwrap_or(1)
+    }
+
+    fn is_on_host(&self, group: AvailabilityGroup, host: &Name) -> bool {
+        self.region.machines_on(host).any(|machine| machine.availability_group() == group)
+    }
+
+    /// Machines that have an event that has not ended, or whose host has failed or is unreachable. Machines that
+    /// were stopped on request do not count.
+    fn unavailable(&self, group: AvailabilityGroup) -> BTreeSet<MachineId> {
+        let down = |machine: &&Arc<Machine>| {
+            let host = machine.host.as_ref().and_then(|host| self.region.hosts.get(host));
+            let is_lost = host.is_some_and(|host| host.is_unreachable() || host.state == HostState::Failed);
+            is_lost || machine.power == Power::Running && self.region.events_of(machine.id).next().is_some()
+        };
+        self.members_of(group).iter().filter(down).map(|machine| machine.id).collect()
+    }
+
+    fn members_of(&self, group: AvailabilityGroup) -> Vec<Arc<Machine>> {
+        match group {
+            AvailabilityGroup::Group(id) => self
+                .region
+                .groups
+                .get(&id)
+                .map_or_else(Vec::new, |group| self.region.group_members(group).cloned().collect()),
+            AvailabilityGroup::Machine(id) => self.region.machines.get(&id).cloned().into_iter().collect(),
+        }
+    }
+
+    fn name_of_group(&self, group: AvailabilityGroup) -> Name {
+        match group {
+            AvailabilityGroup::Group(id) => self.region.groups.get(&id).map(|group| group.name.clone()),
+            AvailabilityGroup::Machine(id) => self.region.machines.get(&id).map(|machine| machine.name.clone()),
+        }
+        .unwrap_or_default()
+    }
+}

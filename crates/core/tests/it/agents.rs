@@ -1,0 +1,200 @@
+//! Hosts with an agent: confirmed copies, lost contact and fencing.
+
+use crate::lang::check;
+
+#[test]
+fn notice_begins_when_the_agent_has_confirmed_the_event() {
+    check(
+        "
+        vm a host=h1
+        confirm h1
+        on a
+        restart a
+        a> 2: e1 Reboot Scheduled a 15:00
+        wait 1h
+        a> 2: e1 Reboot Scheduled a 0:00
+        confirm h1
+        wait 899s
+        a> 2: e1 Reboot Scheduled a 0:00
+        wait 1s
+        a> 3: e1 Reboot Started a
+    ",
+    );
+}
+
+#[test]
+fn a_copy_from_before_the_event_does_not_confirm_it() {
+    check(
+        "
+        vm a host=h1
+        confirm h1 1
+        on a
+        restart a
+        confirm h1 2
+        wait 1h
+        a> 2: e1 Reboot Scheduled a 0:00
+        approve a e1
+        a> 3: e1 Reboot Started a
+    ",
+    );
+}
+
+#[test]
+fn notice_begins_when_the_last_of_several_agents_has_confirmed() {
+    check(
+        "
+        avset s a b uds=1 host=h1
+        move b h2
+        confirm h1
+        confirm h2
+        on a
+        maintain group s freeze
+        confirm h1
+        wait 20m
+        a> 2: e1 Freeze Scheduled a,b 0:00
+        confirm h2
+        wait 15m
+        a> 3: e1 Freeze Started a,b
+    ",
+    );
+}
+
+#[test]
+fn events_wait_for_a_host_that_is_unreachable() {
+    check(
+        "
+        vm a host=h1
+        confirm h1
+        on a
+        restart a
+        confirm h1
+        lose h1
+        h1> Active lost a
+        wait 1h
+        a> 2: e1 Reboot Scheduled a 0:00
+        approve a e1
+        a> 2: e1 Reboot Scheduled a 0:00
+        confirm h1
+        a> 3: e1 Reboot Started a
+    ",
+    );
+}
+
+#[test]
+fn a_host_operation_waits_for_all_its_hosts() {
+    check(
+        "
+        avset s a b uds=1 host=h1
+        move b h2
+        confirm h2
+        on a
+        maintain group s freeze
+        confirm h2
+        lose h2
+        wait 1h
+        a> 2: e1 Freeze Scheduled a,b 0:00
+        confirm h2
+        a> 3: e1 Freeze Started a,b
+    ",
+    );
+}
+
+#[test]
+fn a_confirmed_deletion_starts_at_not_before_although_the_host_is_unreachable() {
+    check(
+        "
+        vm a host=h1 term=5m
+        confirm h1
+        on a
+        delete a
+        confirm h1
+        lose h1
+        approve a e1
+        a> 2: e1 Terminate Scheduled a 5:00
+        wait 5m
+        a> 3: e1 Terminate Started a
+    ",
+    );
+}
+
+#[test]
+fn a_started_event_on_an_unreachable_host_neither_ends_nor_times_out() {
+    check(
+        "
+        vm a host=h1
+        confirm h1
+        on a
+        restart a
+        approve a e1
+        lose h1
+        wait 10h
+        a> 3: e1 Reboot Started a
+        confirm h1
+        wait 59m
+        a> 3: e1 Reboot Started a
+        wait 1m
+        a> 4: -
+        op1> failed TimedOut
+    ",
+    );
+}
+
+#[test]
+fn an_event_group_on_an_unreachable_host_does_not_turn_off() {
+    check(
+        "
+        vm a host=h1
+        confirm h1
+        on a
+        lose h1
+        wait 100h
+        a> 1: -
+        confirm h1
+        wait 26h
+        a> off
+    ",
+    );
+}
+
+#[test]
+fn fencing_stops_machines_and_ends_their_events() {
+    check(
+        "
+        vm a host=h1
+        vm b host=h1 term=5m
+        vm c host=h1 spot
+        confirm h1
+        on a
+        on b
+        on c
+        restart a
+        approve a e1
+        delete b
+        evict c
+        confirm h1
+        lose h1
+        wait 5m
+        b> 3: e2 Terminate Started b
+        fence h1
+        a? stopped host=h1
+        a> 4: -
+        op1> failed Failed
+        machines> a c
+        c? deallocated
+        h1> Failed lost a
+        activate h1
+        h1> Active lost a
+    ",
+    );
+}
+
+#[test]
+fn an_agent_cannot_confirm_what_does_not_exist_yet() {
+    check(
+        "
+        vm a host=h1
+        confirm h1 999 = RevisionAhead
+        confirm h9 = UnknownHost
+    ",
+    );
+}

@@ -1,0 +1,386 @@
+//! Record body of a rollout.
+
+use forewarn_core::*;
+use serde::{Deserialize, Serialize};
+
+use super::intern::Interner;
+use super::tag::{GuidText, Millis, Tag, Text};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RolloutBody<'a> {
+    seq: u64,
+    #[serde(borrow)]
+    by: Text<'a>,
+    created: i64,
+    #[serde(borrow)]
+    plan: RolloutPlanBody<'a>,
+    #[serde(borrow)]
+    state: RolloutStateBody<'a>,
+    #[serde(borrow)]
+    steps: Vec<StepBody<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    waits_for: Option<WaitBody<'a>>,
+    failures: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paused_until: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wake: Option<i64>,
+    requested: u64,
+}
+
+impl<'a> From<&'a Rollout> for RolloutBody<'a> {
+    fn from(rollout: &'a Rollout) -> Self {
+        RolloutBody {
+            seq: rollout.seq,
+            by: (&rollout.by).into(),
+            created: rollout.created.0,
+            plan: (&rollout.plan).into(),
+            state: (&rollout.state).into(),
+            steps: rollout.steps.iter().map(StepBody::from).collect(),
+            waits_for: rollout.waits_for.as_ref().map(WaitBody::from),
+            failures: rollout.failures,
+            paused_until: rollout.paused_until.map(|at| at.0),
+            wake: rollout.wake.map(|at| at.0),
+            requested: rollout.requested,
+        }
+    }
+}
+
+impl RolloutBody<'_> {
+    pub fn into_rollout(self, id: RolloutId, interner: &mut Interner) -> Rollout {
+        Rollout {
+            id,
+            seq: self.seq,
+            by: interner.name(self.by),
+            created: Timestamp(self.created),
+            plan: self.plan.into_plan(interner),
+            state: self.state.into_state(interner),
+            steps: self.steps.into_iter().map(|step| step.into_step(interner)).collect(),
+            waits_for: self.waits_for.map(|wait| wait.into_wait(interner)),
+            failures: self.failures,
+            paused_until: self.paused_until.map(Timestamp),
+            wake: self.wake.map(Timestamp),
+            requested: self.requested,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RolloutPlanBody<'a> {
+    #[serde(borrow)]
+    action: ActionBody<'a>,
+    parallel: u32,
+    pause_ms: Millis,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    windows: Vec<WindowBody<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unavailable_max: Option<u32>,
+    failures_max: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    duration_secs: Option<i64>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    description: Option<Text<'a>>,
+}
+
+impl<'a> From<&'a RolloutPlan> for RolloutPlanBody<'a> {
+    fn from(plan: &'a RolloutPlan) -> Self {
+        RolloutPlanBody {
+            action: (&plan.action).into(),
+            parallel: plan.parallel,
+            pause_ms: plan.pause.into(),
+            windows: plan.windows.iter().map(WindowBody::from).collect(),
+            unavailable_max: plan.unavailable_max,
+            failures_max: plan.failures_max,
+            notice_ms: plan.notice.map(Millis::from),
+            duration_secs: plan.duration_secs,
+            description: plan.description.as_ref().map(Text::from),
+        }
+    }
+}
+
+impl RolloutPlanBody<'_> {
+    fn into_plan(self, interner: &mut Interner) -> RolloutPlan {
+        RolloutPlan {
+            action: self.action.into_action(interner),
+            parallel: self.parallel,
+            pause: self.pause_ms.into(),
+            windows: self.windows.into_iter().map(|window| window.into_window(interner)).collect(),
+            unavailable_max: self.unavailable_max,
+            failures_max: self.failures_max,
+            notice: self.notice_ms.map(Into::into),
+            duration_secs: self.duration_secs,
+            description: self.description.map(|text| interner.name(text)),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum ActionBody<'a> {
+    #[serde(rename = "freeze")]
+    Freeze,
+    #[serde(rename = "reboot")]
+    Reboot,
+    #[serde(rename = "redeploy")]
+    Redeploy,
+    #[serde(rename = "drain")]
+    Drain {
+        #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+        to: Option<Text<'a>>,
+        machines_parallel: u32,
+        in_place: bool,
+    },
+}
+
+impl<'a> From<&'a RolloutAction> for ActionBody<'a> {
+    fn from(action: &'a RolloutAction) -> Self {
+        match action {
+            RolloutAction::Freeze => ActionBody::Freeze,
+            RolloutAction::Reboot => ActionBody::Reboot,
+            RolloutAction::Redeploy => ActionBody::Redeploy,
+            RolloutAction::Drain { to, machines_parallel, in_place } => ActionBody::Drain {
+                to: to.as_ref().map(Text::from),
+                machines_parallel: *machines_parallel,
+                in_place: *in_place,
+            },
+        }
+    }
+}
+
+impl ActionBody<'_> {
+    fn into_action(self, interner: &mut Interner) -> RolloutAction {
+        match self {
+            ActionBody::Freeze => RolloutAction::Freeze,
+            ActionBody::Reboot => RolloutAction::Reboot,
+            ActionBody::Redeploy => RolloutAction::Redeploy,
+            ActionBody::Drain { to, machines_parallel, in_place } => {
+                RolloutAction::Drain { to: to.map(|pool| interner.name(pool)), machines_parallel, in_place }
+            }
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WindowBody<'a> {
+    /// From 0 (Monday) to 6 (Sunday).
+    days: Vec<u8>,
+    start_minute: u32,
+    end_minute: u32,
+    #[serde(borrow)]
+    zone: Text<'a>,
+    /// Times and offsets in seconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    offsets: Vec<(i64, i32)>,
+}
+
+impl<'a> From<&'a Window> for WindowBody<'a> {
+    fn from(window: &'a Window) -> Self {
+        WindowBody {
+            days: window.days.days().collect(),
+            start_minute: window.start_minute,
+            end_minute: window.end_minute,
+            zone: (&window.zone.name).into(),
+            offsets: window.zone.offsets.iter().map(|(from, offset)| (from.0, *offset)).collect(),
+        }
+    }
+}
+
+impl WindowBody<'_> {
+    fn into_window(self, interner: &mut Interner) -> Window {
+        let offsets = self.offsets.into_iter().map(|(from, offset)| (Timestamp(from), offset)).collect();
+        Window {
+            days: Weekdays::new(self.days),
+            start_minute: self.start_minute,
+            end_minute: self.end_minute,
+            zone: Zone { name: interner.name(self.zone), offsets },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum RolloutStateBody<'a> {
+    #[serde(rename = "planned")]
+    Planned,
+    #[serde(rename = "running")]
+    Running,
+    #[serde(rename = "waiting")]
+    Waiting,
+    #[serde(rename = "paused")]
+    Paused,
+    #[serde(rename = "finished")]
+    Finished { at: i64 },
+    #[serde(rename = "stopped")]
+    Stopped {
+        at: i64,
+        #[serde(borrow)]
+        by: Text<'a>,
+    },
+    #[serde(rename = "failed")]
+    Failed { at: i64 },
+}
+
+impl<'a> From<&'a RolloutState> for RolloutStateBody<'a> {
+    fn from(state: &'a RolloutState) -> Self {
+        match state {
+            RolloutState::Planned => RolloutStateBody::Planned,
+            RolloutState::Running => RolloutStateBody::Running,
+            RolloutState::Waiting => RolloutStateBody::Waiting,
+            RolloutState::Paused => RolloutStateBody::Paused,
+            RolloutState::Finished { at } => RolloutStateBody::Finished { at: at.0 },
+            RolloutState::Stopped { at, by } => RolloutStateBody::Stopped { at: at.0, by: by.into() },
+            RolloutState::Failed { at } => RolloutStateBody::Failed { at: at.0 },
+        }
+    }
+}
+
+impl RolloutStateBody<'_> {
+    fn into_state(self, interner: &mut Interner) -> RolloutState {
+        match self {
+            RolloutStateBody::Planned => RolloutState::Planned,
+            RolloutStateBody::Running => RolloutState::Running,
+            RolloutStateBody::Waiting => RolloutState::Waiting,
+            RolloutStateBody::Paused => RolloutState::Paused,
+            RolloutStateBody::Finished { at } => RolloutState::Finished { at: Timestamp(at) },
+            RolloutStateBody::Stopped { at, by } => RolloutState::Stopped { at: Timestamp(at), by: interner.name(by) },
+            RolloutStateBody::Failed { at } => RolloutState::Failed { at: Timestamp(at) },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) enum WaitBody<'a> {
+    #[serde(rename = "window")]
+    Window { opens: i64 },
+    #[serde(rename = "pause")]
+    Pause { until: i64 },
+    #[serde(rename = "availability")]
+    Availability {
+        #[serde(borrow)]
+        group: Text<'a>,
+        unavailable: u32,
+        max: u32,
+    },
+    #[serde(rename = "capacity")]
+    Capacity {
+        #[serde(borrow)]
+        machine: Text<'a>,
+    },
+    #[serde(rename = "approvals")]
+    Approvals,
+    #[serde(rename = "host", borrow)]
+    Host(Text<'a>),
+    #[serde(rename = "paused")]
+    Paused,
+}
+
+impl<'a> From<&'a Wait> for WaitBody<'a> {
+    fn from(wait: &'a Wait) -> Self {
+        match wait {
+            Wait::Window { opens } => WaitBody::Window { opens: opens.0 },
+            Wait::Pause { until } => WaitBody::Pause { until: until.0 },
+            Wait::Availability { group, unavailable, max } => {
+                WaitBody::Availability { group: group.into(), unavailable: *unavailable, max: *max }
+            }
+            Wait::Capacity { machine } => WaitBody::Capacity { machine: machine.into() },
+            Wait::Approvals => WaitBody::Approvals,
+            Wait::Host(host) => WaitBody::Host(host.into()),
+            Wait::Paused => WaitBody::Paused,
+        }
+    }
+}
+
+impl WaitBody<'_> {
+    pub fn into_wait(self, interner: &mut Interner) -> Wait {
+        match self {
+            WaitBody::Window { opens } => Wait::Window { opens: Timestamp(opens) },
+            WaitBody::Pause { until } => Wait::Pause { until: Timestamp(until) },
+            WaitBody::Availability { group, unavailable, max } => {
+                Wait::Availability { group: interner.name(group), unavailable, max }
+            }
+            WaitBody::Capacity { machine } => Wait::Capacity { machine: interner.name(machine) },
+            WaitBody::Approvals => Wait::Approvals,
+            WaitBody::Host(host) => Wait::Host(interner.name(host)),
+            WaitBody::Paused => Wait::Paused,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepBody<'a> {
+    #[serde(borrow)]
+    target: StepTargetBody<'a>,
+    state: Tag<StepState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    operation: Option<GuidText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended: Option<i64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    withdrawn: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    handled: Vec<u64>,
+}
+
+impl<'a> From<&'a RolloutStep> for StepBody<'a> {
+    fn from(step: &'a RolloutStep) -> Self {
+        StepBody {
+            target: (&step.target).into(),
+            state: Tag(step.state),
+            operation: step.operation.map(GuidText),
+            started: step.started.map(|at| at.0),
+            ended: step.ended.map(|at| at.0),
+            withdrawn: step.withdrawn,
+            handled: step.handled.iter().map(|machine| machine.0).collect(),
+        }
+    }
+}
+
+impl StepBody<'_> {
+    fn into_step(self, interner: &mut Interner) -> RolloutStep {
+        RolloutStep {
+            target: self.target.into_target(interner),
+            state: self.state.0,
+            operation: self.operation.map(|id| id.0),
+            started: self.started.map(Timestamp),
+            ended: self.ended.map(Timestamp),
+            withdrawn: self.withdrawn,
+            handled: self.handled.into_iter().map(MachineId).collect(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum StepTargetBody<'a> {
+    #[serde(rename = "host", borrow)]
+    Host(Text<'a>),
+    #[serde(rename = "domain")]
+    Domain { group: u64, domain: u32 },
+}
+
+impl<'a> From<&'a StepTarget> for StepTargetBody<'a> {
+    fn from(target: &'a StepTarget) -> Self {
+        match target {
+            StepTarget::Host(host) => StepTargetBody::Host(host.into()),
+            StepTarget::Domain { group, domain } => StepTargetBody::Domain { group: group.0, domain: *domain },
+        }
+    }
+}
+
+impl StepTargetBody<'_> {
+    fn into_target(self, interner: &mut Interner) -> StepTarget {
+        match self {
+            StepTargetBody::Host(host) => StepTarget::Host(interner.name(host)),
+            StepTargetBody::Domain { group, domain } => StepTarget::Domain { group: GroupId(group), domain },
+        }
+    }
+}
