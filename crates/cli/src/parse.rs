@@ -4,10 +4,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use forewarn_api::WEBHOOK_RETRY_MAX;
+use forewarn_api_types::Word;
 use forewarn_api_types::nearest::nearest;
 pub use forewarn_api_types::span::{span, span_text};
 use forewarn_metadata::faults::{DELAY_MAX, RETRY_AFTER_SECS_MAX};
+
+/// One of the words of the API, in any case.
+pub fn word<T: Word>() -> impl TypedValueParser<Value = T> {
+    let words = PossibleValuesParser::new(T::ALL.iter().map(|value| value.as_str()));
+    words.map(|typed| {
+        let found = T::ALL.iter().find(|value| value.as_str().eq_ignore_ascii_case(&typed));
+        *found.expect("clap accepts only the words of the list")
+    })
+}
 
 /// A duration in whole seconds.
 pub fn whole_seconds(text: &str) -> Result<u64, String> {

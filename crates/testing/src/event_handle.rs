@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use forewarn_api_types as types;
+use forewarn_api_types::EmptyBody;
 use forewarn_client::{EventId, EventKind, EventStatus};
-use serde_json::{Value, json};
 
 use crate::Forewarn;
 
@@ -40,7 +41,7 @@ impl EventHandle {
     /// Event type.
     #[track_caller]
     pub fn kind(&self) -> EventKind {
-        EventKind::parse(self.fetch()["type"].as_str().unwrap_or_default())
+        EventKind::parse(self.fetch().kind.as_str())
     }
 
     /// Status in the document; `None` once the event has finished.
@@ -58,7 +59,7 @@ impl EventHandle {
     /// Whether the event is in the machine's document.
     #[track_caller]
     pub(crate) fn is_shown(&self) -> bool {
-        self.fetch()["shown"] == true
+        self.fetch().shown
     }
 
     /// Whether the event is in progress.
@@ -70,7 +71,7 @@ impl EventHandle {
     /// Time at which the event starts without an approval, for example `2026-07-28T10:15:00Z`.
     #[track_caller]
     pub fn not_before(&self) -> String {
-        self.fetch()["notBefore"].as_str().unwrap_or_default().to_owned()
+        self.fetch().not_before.to_string()
     }
 
     /// Approval of the event, if there is one.
@@ -89,7 +90,7 @@ impl EventHandle {
     /// ```
     #[track_caller]
     pub fn approve(&self) {
-        self.forewarn.inner.api.post(&["events", self.id.as_str(), "approve"], &json!({}));
+        let _: types::Event = self.forewarn.inner.api.post(&["events", self.id.as_str(), "approve"], &EmptyBody {});
     }
 
     /// Cancels the event. A Preempt or a Terminate cannot be canceled.
@@ -102,7 +103,7 @@ impl EventHandle {
     /// ```
     #[track_caller]
     pub fn cancel(&self) {
-        self.forewarn.inner.api.post(&["events", self.id.as_str(), "cancel"], &json!({}));
+        let _: types::Event = self.forewarn.inner.api.post(&["events", self.id.as_str(), "cancel"], &EmptyBody {});
     }
 
     /// Waits until the event is approved.
@@ -146,7 +147,7 @@ impl EventHandle {
     }
 
     #[track_caller]
-    fn wait<T>(&self, goal: &str, timeout: Duration, check: impl Fn(&Value) -> Option<T>) -> T {
+    fn wait<T>(&self, goal: &str, timeout: Duration, check: impl Fn(&types::Event) -> Option<T>) -> T {
         let started = Instant::now();
         loop {
             let event = self.fetch();
@@ -154,34 +155,34 @@ impl EventHandle {
                 return found;
             }
             if let Some(outcome) = read_outcome(&event) {
-                panic!("event {} has finished ({outcome}) and was not {goal}: {event}", self.id);
+                panic!("event {} has finished ({outcome}) and was not {goal}: {event:?}", self.id);
             }
-            assert!(started.elapsed() < timeout, "event {} was not {goal} within {timeout:?}: {event}", self.id);
+            assert!(started.elapsed() < timeout, "event {} was not {goal} within {timeout:?}: {event:?}", self.id);
             std::thread::sleep(CHECK_INTERVAL);
         }
     }
 
     #[track_caller]
-    fn fetch(&self) -> Value {
+    fn fetch(&self) -> types::Event {
         self.forewarn.inner.api.get(&["events", self.id.as_str()])
     }
 }
 
-fn read_status(event: &Value) -> Option<EventStatus> {
-    match event["status"].as_str() {
-        Some("Scheduled") => Some(EventStatus::Scheduled),
-        Some("Started") => Some(EventStatus::Started),
-        _ => None,
+fn read_status(event: &types::Event) -> Option<EventStatus> {
+    match event.status {
+        types::EventStatus::Scheduled => Some(EventStatus::Scheduled),
+        types::EventStatus::Started => Some(EventStatus::Started),
+        types::EventStatus::Ended => None,
     }
 }
 
-fn read_outcome(event: &Value) -> Option<String> {
-    match read_status(event) {
-        Some(_) => None,
-        None => Some(event["outcome"].as_str().unwrap_or_default().to_owned()),
+fn read_outcome(event: &types::Event) -> Option<String> {
+    match event.status {
+        types::EventStatus::Scheduled | types::EventStatus::Started => None,
+        types::EventStatus::Ended => Some(event.outcome.map_or(String::new(), |outcome| outcome.to_string())),
     }
 }
 
-fn read_approval(event: &Value) -> Option<Approval> {
-    Some(Approval { by: event["approval"]["by"].as_str()?.to_owned() })
+fn read_approval(event: &types::Event) -> Option<Approval> {
+    event.approval.as_ref().map(|approval| Approval { by: approval.by.clone() })
 }

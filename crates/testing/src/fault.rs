@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use forewarn_api_types::{FaultKind, FaultMethod, NewFault};
 
 /// Fault in the responses to a handler, injected with [`Machine::inject_fault`](crate::Machine::inject_fault) or
 /// [`Forewarn::inject_fault`](crate::Forewarn::inject_fault).
@@ -22,102 +22,97 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Fault {
-    body: Value,
+    new: NewFault,
 }
 
 impl Fault {
     /// Responds with status 410, 429, 500 or 503. Nothing is approved.
     pub fn status(status: u16) -> Fault {
-        Fault::new(json!({ "kind": "Status", "status": status }))
+        Fault::new(FaultKind::Status { status, retry_after_seconds: None })
     }
 
     /// Responds with status 429 or 503 and a `Retry-After` header. Nothing is approved.
     pub fn status_retry_after(status: u16, secs: u32) -> Fault {
-        Fault::new(json!({ "kind": "Status", "status": status, "retryAfterSeconds": secs }))
+        Fault::new(FaultKind::Status { status, retry_after_seconds: Some(secs) })
     }
 
     /// Delays the response, in real time.
     pub fn delay(delay: Duration) -> Fault {
-        Fault::new(json!({ "kind": "Delay", "delaySeconds": delay.as_secs_f64() }))
+        Fault::new(FaultKind::Delay(delay))
     }
 
     /// Resets the connection. Nothing is approved.
     pub fn reset() -> Fault {
-        Fault::without_settings("Reset")
+        Fault::new(FaultKind::Reset)
     }
 
     /// Truncates the response. Approvals take effect.
     pub fn truncated() -> Fault {
-        Fault::without_settings("Truncated")
+        Fault::new(FaultKind::Truncated)
     }
 
     /// Responds with invalid JSON. Approvals take effect.
     pub fn malformed() -> Fault {
-        Fault::without_settings("Malformed")
+        Fault::new(FaultKind::Malformed)
     }
 
     /// Delays the first response to each machine, in real time.
     pub fn slow_first_call(delay: Duration) -> Fault {
-        Fault::new(json!({ "kind": "SlowFirstCall", "delaySeconds": delay.as_secs_f64() }))
+        Fault::new(FaultKind::SlowFirstCall(delay))
     }
 
     /// Restarts `DocumentIncarnation` at 1.
     pub fn incarnation_restart() -> Fault {
-        Fault::without_settings("IncarnationRestart")
+        Fault::new(FaultKind::IncarnationRestart)
     }
 
     /// Hides all events.
     pub fn events_vanish() -> Fault {
-        Fault::without_settings("EventsVanish")
+        Fault::new(FaultKind::EventsVanish)
     }
 
     /// Shows events with an unknown type.
     pub fn unknown_type() -> Fault {
-        Fault::without_settings("UnknownType")
+        Fault::new(FaultKind::UnknownType)
     }
 
     /// Limits the fault to this many requests.
-    pub fn count(self, count: u32) -> Fault {
-        self.with("count", json!(count))
+    pub fn count(mut self, count: u32) -> Fault {
+        self.new.count = Some(count);
+        self
     }
 
     /// Percentage of requests affected, evenly spread.
-    pub fn percent(self, percent: u8) -> Fault {
-        self.with("percent", json!(percent))
+    pub fn percent(mut self, percent: u8) -> Fault {
+        self.new.percent = Some(percent);
+        self
     }
 
     /// Limits the fault to this duration, in whole seconds on the server's clock.
-    pub fn lasting(self, span: Duration) -> Fault {
-        self.with("forSeconds", json!(span.as_secs()))
+    pub fn lasting(mut self, span: Duration) -> Fault {
+        // The server refuses longer durations.
+        self.new.for_seconds = Some(u32::try_from(span.as_secs()).unwrap_or(u32::MAX));
+        self
     }
 
     /// Affects only approvals (POST).
-    pub fn only_approvals(self) -> Fault {
-        self.with("method", json!("POST"))
+    pub fn only_approvals(mut self) -> Fault {
+        self.new.method = Some(FaultMethod::Post);
+        self
     }
 
     /// Affects only polls (GET of the document).
-    pub fn only_polls(self) -> Fault {
-        self.with("method", json!("GET")).with("documentsOnly", json!(true))
-    }
-
-    pub(crate) fn body(self, machine: Option<&str>) -> Value {
-        match machine {
-            Some(name) => self.with("machine", json!(name)).body,
-            None => self.body,
-        }
-    }
-
-    fn without_settings(kind: &str) -> Fault {
-        Fault::new(json!({ "kind": kind }))
-    }
-
-    fn new(fault: Value) -> Fault {
-        Fault { body: json!({ "fault": fault }) }
-    }
-
-    fn with(mut self, key: &str, value: Value) -> Fault {
-        self.body[key] = value;
+    pub fn only_polls(mut self) -> Fault {
+        self.new.method = Some(FaultMethod::Get);
+        self.new.documents_only = true;
         self
+    }
+
+    pub(crate) fn request(self, machine: Option<&str>) -> NewFault {
+        NewFault { machine: machine.map(str::to_owned), ..self.new }
+    }
+
+    fn new(kind: FaultKind) -> Fault {
+        Fault { new: NewFault::of(kind) }
     }
 }

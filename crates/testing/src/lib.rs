@@ -53,8 +53,12 @@ mod machine;
 use std::sync::Arc;
 use std::time::Duration;
 
+use forewarn_api_types as types;
+use forewarn_api_types::{
+    AdvanceBy, Cleared, Clock, Group, MachinePriority, NewGroup, NewMachine, NewScaleSet, Operation, OrchestrationMode,
+    Page, ResourceName, ScaleSet, TerminateNotification,
+};
 use forewarn_server::Running;
-use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 pub use builder::Builder;
@@ -68,7 +72,7 @@ use api::Api;
 /// Runs the examples of docs/testing.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/testing.md")]
-struct Page;
+struct TestingPage;
 
 /// Running server. It stops when the last clone, [`Machine`] and [`EventHandle`] are dropped.
 #[derive(Clone)]
@@ -113,8 +117,8 @@ impl Forewarn {
     /// ```
     #[track_caller]
     pub fn machine(&self, name: &str) -> Machine {
-        if self.inner.api.find(&["machines", name]).is_none() {
-            self.inner.api.post(&["machines"], &json!({ "name": name, "addresses": [] }));
+        if self.inner.api.find::<types::Machine>(&["machines", name]).is_none() {
+            self.register(new_machine(name));
         }
         Machine::new(self.clone(), name)
     }
@@ -128,8 +132,7 @@ impl Forewarn {
     /// ```
     #[track_caller]
     pub fn spot_machine(&self, name: &str) -> Machine {
-        self.inner.api.post(&["machines"], &json!({ "name": name, "addresses": [], "priority": "Spot" }));
-        Machine::new(self.clone(), name)
+        self.register(NewMachine { priority: Some(MachinePriority::Spot), ..new_machine(name) })
     }
 
     /// Creates a machine whose deletion has this much notice: five to fifteen minutes.
@@ -142,10 +145,8 @@ impl Forewarn {
     /// ```
     #[track_caller]
     pub fn machine_with_terminate_notice(&self, name: &str, notice: Duration) -> Machine {
-        let notification = json!({ "notBeforeTimeout": format!("PT{}S", notice.as_secs()) });
-        let body = json!({ "name": name, "addresses": [], "terminateNotification": notification });
-        self.inner.api.post(&["machines"], &body);
-        Machine::new(self.clone(), name)
+        let notification = TerminateNotification { not_before_timeout: format!("PT{}S", notice.as_secs()) };
+        self.register(NewMachine { terminate_notification: Some(notification), ..new_machine(name) })
     }
 
     /// Creates an availability set with these machines. They share one document and can approve each other's events.
@@ -159,11 +160,16 @@ impl Forewarn {
     /// ```
     #[track_caller]
     pub fn availability_set<const N: usize>(&self, set: &str, names: [&str; N]) -> [Machine; N] {
-        self.inner.api.post(&["availability-sets"], &json!({ "name": set }));
-        names.map(|name| {
-            self.inner.api.post(&["machines"], &json!({ "name": name, "availabilitySet": set, "addresses": [] }));
-            Machine::new(self.clone(), name)
-        })
+        let new = NewGroup {
+            name: ResourceName(set.to_owned()),
+            subscription: None,
+            resource_group: None,
+            policy: None,
+            update_domains: None,
+            fault_domains: None,
+        };
+        let _: Group = self.inner.api.post(&["availability-sets"], &new);
+        names.map(|name| self.register(NewMachine { availability_set: Some(set.to_owned()), ..new_machine(name) }))
     }
 
     /// Creates a Uniform scale set with this many instances, named `web_0` and so on.
@@ -175,11 +181,13 @@ impl Forewarn {
     /// ```
     #[track_caller]
     pub fn scale_set(&self, set: &str, capacity: u32) -> Vec<Machine> {
-        let body = json!({ "name": set, "capacity": capacity, "orchestration": "Uniform" });
-        self.inner.api.post(&["scale-sets"], &body);
-        let instances = self.inner.api.get(&["scale-sets", set, "instances"]);
-        let names = instances["value"].as_array().into_iter().flatten().filter_map(|each| each["name"].as_str());
-        names.map(|name| Machine::new(self.clone(), name)).collect()
+        let new = NewScaleSet {
+            orchestration: Some(OrchestrationMode::Uniform),
+            ..NewScaleSet::new(ResourceName(set.to_owned()), capacity)
+        };
+        let _: ScaleSet = self.inner.api.post(&["scale-sets"], &new);
+        let instances: Page<types::Machine> = self.inner.api.get(&["scale-sets", set, "instances"]);
+        instances.value.iter().map(|machine| Machine::new(self.clone(), &machine.name)).collect()
     }
 
     /// Advances the manual clock. All deadlines in between are processed in order before this returns.
@@ -194,19 +202,19 @@ impl Forewarn {
     #[track_caller]
     pub fn advance(&self, time: Duration) {
         assert!(time.subsec_nanos() == 0, "the clock moves in whole seconds, not by {time:?}");
-        self.inner.api.post(&["clock", "advance"], &json!({ "seconds": time.as_secs() }));
+        let _: Clock = self.inner.api.post(&["clock", "advance"], &AdvanceBy { seconds: time.as_secs() });
     }
 
     /// Injects a fault into requests of all machines.
     #[track_caller]
     pub fn inject_fault(&self, fault: Fault) {
-        self.inner.api.post(&["faults"], &fault.body(None));
+        let _: types::Fault = self.inner.api.post(&["faults"], &fault.request(None));
     }
 
     /// Removes all faults.
     #[track_caller]
     pub fn clear_faults(&self) {
-        self.inner.api.delete(&["faults"]);
+        let _: Cleared = self.inner.api.delete(&["faults"]);
     }
 
     /// Base URL of the management API, which requires no token.
@@ -214,10 +222,21 @@ impl Forewarn {
         &self.inner.api.server
     }
 
-    fn first_event(&self, operation: &Value) -> Option<EventHandle> {
-        let id = operation["events"].as_array()?.first()?["id"].as_str()?;
-        Some(EventHandle::new(self.clone(), EventId::parse(id)?))
+    #[track_caller]
+    fn register(&self, new: NewMachine) -> Machine {
+        let machine: types::Machine = self.inner.api.post(&["machines"], &new);
+        Machine::new(self.clone(), &machine.name)
     }
+
+    fn first_event(&self, operation: &Operation) -> Option<EventHandle> {
+        let event = operation.events.first()?;
+        Some(EventHandle::new(self.clone(), EventId::parse(&event.id.to_string())?))
+    }
+}
+
+/// A machine without addresses, because the path selects it.
+fn new_machine(name: &str) -> NewMachine {
+    NewMachine { addresses: Some(Vec::new()), ..NewMachine::named(ResourceName(name.to_owned())) }
 }
 
 impl Drop for Inner {

@@ -1,7 +1,11 @@
 //! A machine for the handler under test.
 
+use forewarn_api_types as types;
+use forewarn_api_types::{
+    ActionOptions, FailureOptions, MachineChange, MaintenanceTarget, MaintenanceType, NewMaintenance, Nullable,
+    Operation, RequestEntry, Requests, TerminateNotification,
+};
 use forewarn_client::{Document, EventId, EventKind};
-use serde_json::{Value, json};
 
 use crate::Forewarn;
 use crate::api::Api;
@@ -81,19 +85,26 @@ impl Machine {
         match kind {
             EventKind::Preempt => self.evict(),
             EventKind::Terminate => self.delete_with_notice(),
-            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy | EventKind::Other(_) => {
-                self.enable_events();
-                let body = json!({ "target": { "machine": self.name }, "type": kind.as_str() });
-                self.expect_event(&self.api().post(&["maintenance"], &body))
-            }
+            EventKind::Freeze => self.maintain(MaintenanceType::Freeze),
+            EventKind::Reboot => self.maintain(MaintenanceType::Reboot),
+            EventKind::Redeploy => self.maintain(MaintenanceType::Redeploy),
+            EventKind::Other(kind) => panic!("cannot schedule an event of the unknown type {kind:?}"),
         }
     }
 
     #[track_caller]
+    fn maintain(&self, kind: MaintenanceType) -> EventHandle {
+        self.enable_events();
+        let target = MaintenanceTarget::Machines(vec![self.name.clone()]);
+        self.expect_event(&self.api().post(&["maintenance"], &NewMaintenance::of(target, kind)))
+    }
+
+    #[track_caller]
     fn delete_with_notice(&self) -> EventHandle {
-        if self.fetch()["terminateNotification"].is_null() {
-            let notice = json!({ "terminateNotification": { "notBeforeTimeout": "PT5M" } });
-            self.api().patch(&["machines", &self.name], &notice);
+        if self.fetch().terminate_notification.is_none() {
+            let notification = Nullable::Value(TerminateNotification::default());
+            let change = MachineChange { terminate_notification: notification, ..MachineChange::default() };
+            let _: types::Machine = self.api().patch(&["machines", &self.name], &change);
         }
         self.delete().unwrap_or_else(|| panic!("{} was deleted without an event", self.name))
     }
@@ -124,7 +135,8 @@ impl Machine {
     /// ```
     #[track_caller]
     pub fn fail(&self) -> EventHandle {
-        self.request_action("hardware-failure")
+        self.enable_events();
+        self.expect_event(&self.api().post(&["machines", &self.name, "hardware-failure"], &FailureOptions::default()))
     }
 
     /// Deletes the machine. Returns an event only if the machine has a
@@ -138,7 +150,7 @@ impl Machine {
     /// Injects a fault into requests of this machine.
     #[track_caller]
     pub fn inject_fault(&self, fault: Fault) {
-        self.api().post(&["faults"], &fault.body(Some(&self.name)));
+        let _: types::Fault = self.api().post(&["faults"], &fault.request(Some(&self.name)));
     }
 
     /// The last 64 requests of the machine, oldest first, including those of [`document`](Machine::document).
@@ -151,33 +163,33 @@ impl Machine {
     /// ```
     #[track_caller]
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        let requests = self.api().get(&["machines", &self.name, "requests"]);
-        requests["value"].as_array().into_iter().flatten().map(RecordedRequest::from_json).collect()
+        let requests: Requests = self.api().get(&["machines", &self.name, "requests"]);
+        requests.value.into_iter().map(RecordedRequest::of).collect()
     }
 
     #[track_caller]
     fn request_action(&self, action: &str) -> EventHandle {
         self.enable_events();
-        self.expect_event(&self.api().post(&["machines", &self.name, action], &json!({})))
+        self.expect_event(&self.api().post(&["machines", &self.name, action], &ActionOptions::default()))
     }
 
     #[track_caller]
-    fn expect_event(&self, operation: &Value) -> EventHandle {
+    fn expect_event(&self, operation: &Operation) -> EventHandle {
         match self.forewarn.first_event(operation) {
             Some(event) => event,
-            None => panic!("the operation created no event for {}: {operation}", self.name),
+            None => panic!("the operation created no event for {}: {operation:?}", self.name),
         }
     }
 
     #[track_caller]
     fn enable_events(&self) {
-        if self.fetch()["listening"] != true {
+        if !self.fetch().listening {
             self.document();
         }
     }
 
     #[track_caller]
-    fn fetch(&self) -> Value {
+    fn fetch(&self) -> types::Machine {
         self.api().get(&["machines", &self.name])
     }
 
@@ -187,15 +199,13 @@ impl Machine {
 }
 
 impl RecordedRequest {
-    fn from_json(value: &Value) -> RecordedRequest {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let list = |key: &str| value[key].as_array().into_iter().flatten();
+    fn of(entry: RequestEntry) -> RecordedRequest {
         RecordedRequest {
-            method: text(&value["method"]),
-            path: text(&value["path"]),
-            status: value["status"].as_u64().and_then(|status| u16::try_from(status).ok()),
-            approved: list("approved").filter_map(|id| EventId::parse(id.as_str()?)).collect(),
-            faults: list("faults").map(|fault| text(&fault["kind"])).collect(),
+            method: entry.method,
+            path: entry.path,
+            status: entry.status,
+            approved: entry.approved.iter().filter_map(|id| EventId::parse(&id.to_string())).collect(),
+            faults: entry.faults.into_iter().map(|fault| fault.kind).collect(),
         }
     }
 }

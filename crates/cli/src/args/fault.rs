@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
+use forewarn_api_types::FaultMethod;
 
 use crate::parse;
 
@@ -58,7 +59,7 @@ pub struct FaultArgs {
     #[arg(long, value_name = "N", value_parser = parse::percent)]
     pub percent: Option<u8>,
     /// HTTP method of the requests affected.
-    #[arg(long, value_name = "METHOD", ignore_case = true)]
+    #[arg(long, value_name = "METHOD", ignore_case = true, value_parser = parse::word::<FaultMethod>())]
     pub method: Option<FaultMethod>,
     /// Affect only requests to /metadata/scheduledevents.
     #[arg(long)]
@@ -108,13 +109,6 @@ pub enum FaultStatus {
     InternalServerError,
     #[value(name = "503")]
     ServiceUnavailable,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "UPPER")]
-pub enum FaultMethod {
-    Get,
-    Post,
 }
 
 #[derive(Debug, clap::Args)]

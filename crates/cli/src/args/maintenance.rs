@@ -1,6 +1,7 @@
 //! Arguments of `forewarn maintenance`.
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use forewarn_api_types::{MaintenanceCause, MaintenanceType};
 
 use super::OperationArgs;
 use crate::parse;
@@ -16,10 +17,10 @@ pub struct MaintenanceArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     /// Event type.
-    #[arg(long = "type", value_name = "TYPE", default_value = "Freeze", ignore_case = true)]
+    #[arg(long = "type", value_name = "TYPE", default_value = "Freeze", ignore_case = true, value_parser = parse::word::<MaintenanceType>())]
     pub kind: MaintenanceType,
     /// Cause, which determines the description that machines see.
-    #[arg(long, value_name = "CAUSE", ignore_case = true)]
+    #[arg(long, value_name = "CAUSE", ignore_case = true, value_parser = parse::word::<MaintenanceCause>())]
     pub cause: Option<MaintenanceCause>,
     /// Time to start, such as 2026-07-28T10:00:00Z [default: after the notice period].
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
@@ -49,19 +50,4 @@ pub struct TargetArgs {
     /// Availability set, cloud service or scale set, one update domain after the other.
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum MaintenanceType {
-    Freeze,
-    Reboot,
-    Redeploy,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum MaintenanceCause {
-    HostMaintenance,
-    LiveMigration,
 }

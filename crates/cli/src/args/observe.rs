@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use forewarn_api_types::EventType;
 
 use super::ResourceName;
 use crate::parse;
@@ -16,7 +17,7 @@ pub struct WaitArgs {
     #[arg(long, value_name = "NAME")]
     pub vm: Option<String>,
     /// Type of the event.
-    #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
+    #[arg(long = "type", value_name = "TYPE", ignore_case = true, value_parser = parse::word::<EventType>())]
     pub kind: Option<EventType>,
     /// ID of the event; an event that has finished counts too.
     #[arg(long, value_name = "ID")]
@@ -39,16 +40,6 @@ pub enum WaitStatus {
     Started,
     /// The event has finished, with any outcome.
     Gone,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum EventType {
-    Freeze,
-    Reboot,
-    Redeploy,
-    Preempt,
-    Terminate,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,22 +1,6 @@
 //! Options that machines and scale sets have in common.
 
-use clap::ValueEnum;
-
 use crate::parse;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum Priority {
-    Regular,
-    Spot,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum EvictionPolicy {
-    Deallocate,
-    Delete,
-}
 
 /// Instance metadata and tags.
 #[derive(Debug, clap::Args)]

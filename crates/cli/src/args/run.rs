@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, FromArgMatches};
 
-use super::EventType;
 use super::serve::{flag_argument, read_flag};
 use crate::config::{RawSetting, RawValue, SETTINGS, Setting};
 use crate::parse;
+use forewarn_api_types::EventType;
 
 /// Flags of `serve` that also apply to a temporary server.
 const SERVER_FLAGS: &[&str] = &[
@@ -89,7 +89,7 @@ struct RunFlags {
     #[arg(long, value_name = "PORT", value_parser = parse::port)]
     reach: Vec<u16>,
     /// Event to schedule before the program starts, with the notice period of its type (5 minutes for Terminate).
-    #[arg(long, value_name = "TYPE", ignore_case = true)]
+    #[arg(long, value_name = "TYPE", ignore_case = true, value_parser = parse::word::<EventType>())]
     schedule: Option<EventType>,
     /// Address of the management API [default: start a temporary server].
     #[arg(long, help_heading = "Existing server", env = "FOREWARN_SERVER", value_name = "URL")]

@@ -1,9 +1,10 @@
 //! Arguments of `forewarn vm`.
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use forewarn_access::Role;
+use forewarn_api_types::{FailureType, MachineEvictionPolicy, MachinePriority};
 
-use super::properties::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
+use super::properties::{DetailArgs, PolicyArgs, TerminateChange};
 use super::{GroupFilter, OperationArgs, ResourceName};
 use crate::parse;
 
@@ -86,17 +87,10 @@ pub struct FailVmArgs {
 #[derive(Debug, clap::Args)]
 pub struct FailureArgs {
     /// Event type: Reboot on the same host, or Redeploy to another.
-    #[arg(long = "type", value_name = "TYPE", default_value = "Reboot", ignore_case = true)]
+    #[arg(long = "type", value_name = "TYPE", default_value = "Reboot", ignore_case = true, value_parser = parse::word::<FailureType>())]
     pub kind: FailureType,
     #[command(flatten)]
     pub operation: OperationArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum FailureType {
-    Reboot,
-    Redeploy,
 }
 
 /// Addresses and placement of a machine.
@@ -141,14 +135,14 @@ pub struct CreateVmArgs {
     #[arg(long, value_name = "NAME")]
     pub cloud_service: Option<String>,
     /// Priority; Spot machines can be evicted.
-    #[arg(long, value_name = "PRIORITY", ignore_case = true)]
-    pub priority: Option<Priority>,
+    #[arg(long, value_name = "PRIORITY", ignore_case = true, value_parser = parse::word::<MachinePriority>())]
+    pub priority: Option<MachinePriority>,
     /// Create a Spot machine; the same as --priority Spot.
     #[arg(long, conflicts_with = "priority")]
     pub spot: bool,
     /// Effect of an eviction.
-    #[arg(long, value_name = "POLICY", ignore_case = true)]
-    pub eviction_policy: Option<EvictionPolicy>,
+    #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = parse::word::<MachineEvictionPolicy>())]
+    pub eviction_policy: Option<MachineEvictionPolicy>,
     /// Notice period for deletion: 5 to 15 minutes, as a number or such as 7m30s [default: no notice].
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,

@@ -1,8 +1,9 @@
 //! Arguments of `forewarn vmss`.
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use forewarn_api_types::{MachineEvictionPolicy, MachinePriority, OrchestrationMode, UpgradePolicy};
 
-use super::properties::{DetailArgs, EvictionPolicy, PolicyArgs, Priority, TerminateChange};
+use super::properties::{DetailArgs, PolicyArgs, TerminateChange};
 use super::{GroupFilter, OperationArgs, ResourceName};
 use crate::parse;
 
@@ -122,17 +123,17 @@ pub struct CreateSetArgs {
     #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true, default_value_t = 2)]
     pub instance_count: u32,
     /// Orchestration mode: individual machines that share one document, or numbered instances in placement groups.
-    #[arg(long, value_name = "MODE", default_value = "Flexible", ignore_case = true)]
-    pub orchestration_mode: Orchestration,
+    #[arg(long, value_name = "MODE", default_value = "Flexible", ignore_case = true, value_parser = parse::word::<OrchestrationMode>())]
+    pub orchestration_mode: OrchestrationMode,
     /// How instances receive a changed model.
-    #[arg(long, value_name = "MODE", default_value = "Manual", ignore_case = true)]
-    pub upgrade_policy_mode: UpgradeMode,
+    #[arg(long, value_name = "MODE", default_value = "Manual", ignore_case = true, value_parser = parse::word::<UpgradePolicy>())]
+    pub upgrade_policy_mode: UpgradePolicy,
     /// Priority; Spot instances can be evicted.
-    #[arg(long, value_name = "PRIORITY", ignore_case = true)]
-    pub priority: Option<Priority>,
+    #[arg(long, value_name = "PRIORITY", ignore_case = true, value_parser = parse::word::<MachinePriority>())]
+    pub priority: Option<MachinePriority>,
     /// Effect of an eviction.
-    #[arg(long, value_name = "POLICY", ignore_case = true)]
-    pub eviction_policy: Option<EvictionPolicy>,
+    #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = parse::word::<MachineEvictionPolicy>())]
+    pub eviction_policy: Option<MachineEvictionPolicy>,
     /// Notice period for deletions: 5 to 15 minutes, as a number or such as 7m30s [default: no notice].
     #[arg(long, value_name = "MINUTES", value_parser = parse::terminate_timeout, allow_hyphen_values = true)]
     pub terminate_notification_time: Option<String>,
@@ -159,33 +160,18 @@ pub struct UpdateSetArgs {
     #[command(flatten)]
     pub set: ResourceName,
     /// How instances receive a changed model.
-    #[arg(long, value_name = "MODE", ignore_case = true)]
-    pub upgrade_policy_mode: Option<UpgradeMode>,
+    #[arg(long, value_name = "MODE", ignore_case = true, value_parser = parse::word::<UpgradePolicy>())]
+    pub upgrade_policy_mode: Option<UpgradePolicy>,
     /// Priority; Spot instances can be evicted.
-    #[arg(long, value_name = "PRIORITY", ignore_case = true)]
-    pub priority: Option<Priority>,
+    #[arg(long, value_name = "PRIORITY", ignore_case = true, value_parser = parse::word::<MachinePriority>())]
+    pub priority: Option<MachinePriority>,
     /// Effect of an eviction.
-    #[arg(long, value_name = "POLICY", ignore_case = true)]
-    pub eviction_policy: Option<EvictionPolicy>,
+    #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = parse::word::<MachineEvictionPolicy>())]
+    pub eviction_policy: Option<MachineEvictionPolicy>,
     #[command(flatten)]
     pub terminate: TerminateChange,
     #[command(flatten)]
     pub details: DetailArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum Orchestration {
-    Flexible,
-    Uniform,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum UpgradeMode {
-    Manual,
-    Automatic,
-    Rolling,
 }

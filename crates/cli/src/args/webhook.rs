@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use forewarn_api_types::{EventStage, EventType};
 
 use crate::parse;
 
@@ -76,11 +77,11 @@ pub struct UpdateWebhookArgs {
 #[derive(Debug, clap::Args)]
 pub struct WebhookArgs {
     /// Event type to deliver; repeatable [default: all].
-    #[arg(long = "type", value_name = "TYPE", ignore_case = true)]
-    pub types: Vec<WebhookType>,
+    #[arg(long = "type", value_name = "TYPE", ignore_case = true, value_parser = parse::word::<EventType>())]
+    pub types: Vec<EventType>,
     /// Event status to deliver; repeatable [default: all].
-    #[arg(long = "status", value_name = "STATUS", ignore_case = true)]
-    pub statuses: Vec<WebhookStatus>,
+    #[arg(long = "status", value_name = "STATUS", ignore_case = true, value_parser = parse::word::<EventStage>())]
+    pub statuses: Vec<EventStage>,
     /// Machine whose events to deliver; repeatable [default: all].
     #[arg(long = "vm", value_name = "NAME")]
     pub machines: Vec<String>,
@@ -93,23 +94,4 @@ pub struct WebhookArgs {
     /// Time to keep retrying a message: at most 7d [default: 1d].
     #[arg(long, value_name = "DURATION", value_parser = parse::retry_for)]
     pub retry_for: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum WebhookType {
-    Freeze,
-    Reboot,
-    Redeploy,
-    Preempt,
-    Terminate,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum WebhookStatus {
-    Scheduled,
-    Started,
-    Completed,
-    Canceled,
 }

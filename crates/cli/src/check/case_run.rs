@@ -5,12 +5,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use forewarn_api_types::{NewMachine, NewRun, ResourceName, Run, RunStatus};
 use forewarn_core::{Found, MachineId, Timestamp};
 use forewarn_server::{
     Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Impacts, ListenAddress, MetadataListener, Running,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
-use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::CheckContext;
@@ -21,6 +21,7 @@ use super::marks::{Mark, Marks};
 use super::observation::{Elapsed, Observation, ObservedEvent, ObservedRequest, RequestKind};
 use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
+use crate::decode::decode;
 use crate::failure::Failure;
 
 /// Time limit for the first request of a handler.
@@ -132,11 +133,12 @@ impl<'a> CaseRun<'a> {
     /// Starts the scenario; None if the case has none.
     fn start_scenario(&self) -> Result<Option<u64>, Failure> {
         let Some(scenario) = self.case.scenario else {
-            self.api.post(&Call::api(&["machines"]), &json!({ "name": self.case.subject }))?;
+            self.api.post(&Call::api(&["machines"]), &NewMachine::named(ResourceName(self.case.subject.to_owned())))?;
             return Ok(None);
         };
-        let run = self.api.post(&Call::api(&["scenario-runs"]), &json!({ "scenario": scenario, "handler": true }))?;
-        run["id"].as_u64().map(Some).ok_or_else(internal_error)
+        let new = NewRun { scenario: Some(scenario.to_owned()), handler: true, ..NewRun::default() };
+        let run: Run = decode(&self.api.post(&Call::api(&["scenario-runs"]), &new)?)?;
+        Ok(Some(run.id))
     }
 
     /// Waits until the scenario has created the machine.
@@ -215,12 +217,12 @@ impl<'a> CaseRun<'a> {
 
     fn has_finished(&self, run: Option<u64>, started_at: Instant, monitor: &mut Monitor) -> Result<bool, Failure> {
         let Some(run) = run else { return Ok(started_at.elapsed() > IDLE) };
-        let run = self.api.get(&Call::api(&["scenario-runs", &run.to_string()]))?;
-        match run["state"].as_str() {
-            Some("Running") => Ok(false),
-            Some("Passed") => Ok(true),
-            _ => {
-                let reason = run["reason"].as_str().unwrap_or_default();
+        let run: Run = decode(&self.api.get(&Call::api(&["scenario-runs", &run.to_string()]))?)?;
+        match run.state {
+            RunStatus::Running => Ok(false),
+            RunStatus::Passed => Ok(true),
+            RunStatus::Failed | RunStatus::Stopped => {
+                let reason = run.reason.unwrap_or_default();
                 monitor.observed.error = Some(format!("the scenario failed: {reason}"));
                 Ok(true)
             }

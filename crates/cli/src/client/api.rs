@@ -5,6 +5,8 @@ use std::time::Duration;
 use std::{fs, io};
 
 use forewarn_access::TOKEN_FILE;
+use forewarn_api_types::{ErrorBody, PREFIX, Page};
+use serde::Serialize;
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
@@ -12,6 +14,7 @@ use ureq::{Agent, Body};
 use super::suggest;
 use crate::args::Connection;
 use crate::config::data_directory;
+use crate::decode::decode;
 use crate::failure::Failure;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,7 +55,7 @@ impl Call {
     /// A path below `/api/v1/`.
     pub fn api(segments: &[&str]) -> Call {
         let encoded: Vec<String> = segments.iter().map(|segment| percent_encode(segment)).collect();
-        Call { path: format!("/api/v1/{}", encoded.join("/")), query: Vec::new() }
+        Call { path: format!("{PREFIX}/{}", encoded.join("/")), query: Vec::new() }
     }
 
     /// A path that is not below `/api/v1/`.
@@ -94,16 +97,16 @@ impl Api {
         self.send(&Method::GET, call, None)
     }
 
-    pub fn post(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
-        self.send(&Method::POST, call, Some(body))
+    pub fn post(&self, call: &Call, body: &impl Serialize) -> Result<Value, Failure> {
+        self.send_body(&Method::POST, call, body)
     }
 
-    pub fn put(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
-        self.send(&Method::PUT, call, Some(body))
+    pub fn put(&self, call: &Call, body: &impl Serialize) -> Result<Value, Failure> {
+        self.send_body(&Method::PUT, call, body)
     }
 
-    pub fn patch(&self, call: &Call, body: &Value) -> Result<Value, Failure> {
-        self.send(&Method::PATCH, call, Some(body))
+    pub fn patch(&self, call: &Call, body: &impl Serialize) -> Result<Value, Failure> {
+        self.send_body(&Method::PATCH, call, body)
     }
 
     pub fn delete(&self, call: &Call) -> Result<Value, Failure> {
@@ -120,11 +123,11 @@ impl Api {
         call = call.with("limit", Some(PAGE));
         let mut all = Vec::new();
         loop {
-            let mut page = self.get(&call)?;
-            all.append(page["value"].as_array_mut().ok_or_else(|| self.unexpected_answer("a list without `value`"))?);
-            let Some(next) = page["next"].as_str().filter(|_| all.len() < most) else { return Ok(all) };
+            let mut page: Page<Value> = decode(&self.get(&call)?)?;
+            all.append(&mut page.value);
+            let Some(next) = page.next.filter(|_| all.len() < most) else { return Ok(all) };
             call.query.retain(|(name, _)| *name != "after");
-            call.query.push(("after", next.to_owned()));
+            call.query.push(("after", next));
         }
     }
 
@@ -166,6 +169,11 @@ impl Api {
         Ok(response.into_body().into_reader())
     }
 
+    fn send_body(&self, method: &Method, call: &Call, body: &impl Serialize) -> Result<Value, Failure> {
+        let body = serde_json::to_value(body).expect("bodies consist of strings, numbers and lists");
+        self.send(method, call, Some(&body))
+    }
+
     fn send(&self, method: &Method, call: &Call, body: Option<&Value>) -> Result<Value, Failure> {
         self.read(self.run(method, call, body)?, &call.path)
     }
@@ -201,13 +209,14 @@ impl Api {
         if status == StatusCode::UNAUTHORIZED {
             return Failure::Refused(self.auth_error());
         }
-        match body["error"]["message"].as_str() {
-            Some(message) => {
-                let message = cli_message(message);
-                let question = suggest::did_you_mean(self, path, body).map_or(String::new(), |text| format!(" {text}"));
+        match decode::<ErrorBody>(body) {
+            Ok(ErrorBody { error }) => {
+                let message = cli_message(&error.message);
+                let question =
+                    suggest::did_you_mean(self, path, &error).map_or(String::new(), |text| format!(" {text}"));
                 Failure::Refused(format!("{message}{question}"))
             }
-            None => self.unexpected_answer(&format!("{status} without an error message")),
+            Err(_) => self.unexpected_answer(&format!("{status} without an error message")),
         }
     }
 

@@ -6,9 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use forewarn_api_types::{HistoryRow, Page};
 use serde_json::Value;
 
 use super::{Api, Call};
+use crate::decode::decode;
 use crate::failure::Failure;
 
 /// The server sends a comment every 15 s; a stream that is silent for three of them is dead.
@@ -52,7 +54,7 @@ impl<'a> Changes<'a> {
     /// arrives.
     pub fn open(api: &'a Api) -> Result<Changes<'a>, Failure> {
         let newest = api.get(&Call::api(&["history"]).with("newest", Some(true)).with("limit", Some(1)))?;
-        let last = newest["value"][0]["number"].as_u64();
+        let last = decode::<Page<HistoryRow>>(&newest)?.value.first().map(|row| row.number);
         Ok(Changes { api, items: listen(api, last)?, last, last_activity: Instant::now(), unreachable_since: None })
     }
 

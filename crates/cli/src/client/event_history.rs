@@ -1,56 +1,62 @@
 //! Reads from history: the start time of finished events, and events that the server has forgotten, which it does an
 //! hour after they finish.
 
-use super::{Api, Approval, Call, Event, HistoryRow};
+use forewarn_api_types::{
+    Approval, Event, EventCause, EventId, EventOutcome, EventSource, EventStatus, EventType, HistoryRow, Id, Time,
+};
+
+use super::{Api, Call};
 use crate::decode::decode_all;
 use crate::failure::Failure;
 
 /// Adds the start time to a finished event.
 pub fn add_start(api: &Api, mut event: Event) -> Result<Event, Failure> {
     if event.ended.is_some() && event.started.is_none() {
-        event.started = fetch_rows(api, &event.id)?.iter().find(|row| row.kind == "started").map(|row| row.at);
+        event.started = fetch_rows(api, event.id)?.iter().find(|row| row.kind == "started").map(|row| row.at);
     }
     Ok(event)
 }
 
-pub fn find_event(api: &Api, id: &str) -> Result<Option<Event>, Failure> {
+pub fn find_event(api: &Api, id: EventId) -> Result<Option<Event>, Failure> {
     Ok(build_event(id, &fetch_rows(api, id)?))
 }
 
 /// The operation that an event belongs to.
-pub fn find_operation(api: &Api, event_id: &str) -> Result<Option<String>, Failure> {
+pub fn find_operation(api: &Api, event_id: EventId) -> Result<Option<Id>, Failure> {
     Ok(fetch_rows(api, event_id)?.into_iter().find_map(|row| row.operation))
 }
 
-fn fetch_rows(api: &Api, event_id: &str) -> Result<Vec<HistoryRow>, Failure> {
+fn fetch_rows(api: &Api, event_id: EventId) -> Result<Vec<HistoryRow>, Failure> {
     decode_all(&api.list(Call::api(&["history"]).with("event", Some(event_id)))?)
 }
 
-fn build_event(id: &str, rows: &[HistoryRow]) -> Option<Event> {
+fn build_event(id: EventId, rows: &[HistoryRow]) -> Option<Event> {
     let of_kind = |kind: &str| rows.iter().find(|row| row.kind == kind);
     let first = rows.first()?;
     let ended = of_kind("ended");
-    let text = |row: &HistoryRow, name: &str| row.detail[name].as_str().map(String::from);
-    let not_before = text(first, "not_before").and_then(|time| time.parse().ok());
+    let text = |name: &str| first.detail_text(name).unwrap_or_default();
+    let outcome = ended.and_then(|row| EventOutcome::parse(&to_api_word(row.outcome.as_deref()?)));
     Some(Event {
-        id: id.to_owned(),
-        kind: text(first, "type").unwrap_or_default(),
-        status: "Ended".into(),
-        outcome: ended.and_then(|row| row.outcome.as_deref()).map(to_api_word),
-        reason: ended.and_then(|row| row.actor.clone().or_else(|| text(row, "reason"))),
+        id,
+        number: 0,
+        kind: EventType::parse(text("type"))?,
+        status: EventStatus::Ended,
+        outcome,
+        reason: ended.and_then(|row| row.actor.clone().or_else(|| row.detail_text("reason").map(str::to_owned))),
+        // Rows of the first stored format have no cause.
+        cause: EventCause::parse(&to_api_word(text("cause"))).unwrap_or(EventCause::HostMaintenance),
+        source: EventSource::parse(text("source")).unwrap_or(EventSource::Platform),
         shown: of_kind("appeared").is_some(),
+        scope: first.scope.unwrap_or_default(),
         resources: first.machines.clone(),
         appeared: first.at,
-        not_before: not_before.unwrap_or(first.at),
+        not_before: Time::parse(text("not_before")).unwrap_or(first.at),
         started: of_kind("started").map(|row| row.at),
         ended: ended.map(|row| row.at),
         approval: of_kind("approved").and_then(|row| Some(Approval { by: row.actor.clone()?, at: row.at })),
-        scope: 0,
-        source: String::new(),
-        cause: String::new(),
-        description: String::new(),
+        description: text("description").to_owned(),
         duration_seconds: -1,
-        operations: first.operation.clone().into_iter().collect(),
+        operations: first.operation.into_iter().collect(),
     })
 }
 
@@ -70,7 +76,7 @@ mod tests {
     fn a_forgotten_event_is_rebuilt_from_its_rows() {
         let row = |minute: u32, kind: &str, outcome: Option<&str>, actor: Option<&str>| {
             json!({"at": format!("2026-07-28T10:{minute:02}:00Z"), "kind": kind, "outcome": outcome, "actor": actor,
-                "machines": ["web_1"], "operation": "o", "detail": {"type": "Reboot"}})
+                "number": minute, "machines": ["web_1"], "operation": "51941b56-8080-45ac-81ae-8bda818f5958", "detail": {"type": "Reboot"}})
         };
         let rows = [
             row(0, "appeared", Some("Reboot"), None),
@@ -78,8 +84,8 @@ mod tests {
             row(2, "started", None, None),
             row(3, "ended", Some("timed-out"), None),
         ];
-        let event = build_event("E", &decode_all(&rows).unwrap()).unwrap();
+        let event = build_event(EventId(7), &decode_all(&rows).unwrap()).unwrap();
         let expected = "Scheduled 10:00:00 · approved by web_1 10:01:00 · Started 10:02:00 · TimedOut 10:03:00";
-        assert_eq!((event.kind.as_str(), format_timeline(&event).as_str()), ("Reboot", expected));
+        assert_eq!((event.kind, format_timeline(&event).as_str()), (EventType::Reboot, expected));
     }
 }

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use forewarn_api_types::{Clock, Event, EventId, EventStatus, HistoryRow, Id, Operation, OperationPhase};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
-    Api, Call, Changes, Clock, Event, HistoryRow, Next, Operation, actor_name, describe, event_history, format_time,
-    format_time_left, format_timeline, operation_noun,
+    Api, Call, Changes, Next, actor_name, clock_advice, describe, event_history, format_time, format_time_left,
+    format_timeline, is_manual, now_since, operation_noun, status_word,
 };
 use crate::args::Output;
 use crate::decode::decode;
@@ -35,11 +36,11 @@ fn print_started_operation(api: &Api, operation: Operation) -> Result<(), Failur
     for event in view.events.values() {
         output::print_line(&introduce(event))?;
     }
-    output::print_line(&format!("Operation {} {}.", view.operation.id, describe_state(&view.operation.state)))
+    output::print_line(&format!("Operation {} {}.", view.operation.id, describe_state(view.operation.state)))
 }
 
 /// Waits until an operation has finished. Fails with [`Failure::Failed`] if it did not succeed.
-pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure> {
+pub fn wait(api: &Api, operation_id: Id, output: Output) -> Result<(), Failure> {
     let (view, value) = wait_until_finished(api, operation_id)?;
     let lines = |_: &Operation| view.render_lines(Labels::WhenSeveral);
     output::print_one(&value, output, lines)?;
@@ -47,9 +48,9 @@ pub fn wait(api: &Api, operation_id: &str, output: Output) -> Result<(), Failure
 }
 
 /// Waits until all operations have finished; fails with the first failure.
-pub fn wait_all(api: &Api, operation_ids: &[String], output: Output) -> Result<(), Failure> {
+pub fn wait_all(api: &Api, operation_ids: &[Id], output: Output) -> Result<(), Failure> {
     let (mut views, mut values) = (Vec::new(), Vec::new());
-    for id in operation_ids {
+    for &id in operation_ids {
         let (view, value) = wait_until_finished(api, id)?;
         views.push(view);
         values.push(value);
@@ -60,13 +61,13 @@ pub fn wait_all(api: &Api, operation_ids: &[String], output: Output) -> Result<(
     views.iter().try_for_each(OperationView::check_result)
 }
 
-fn wait_until_finished(api: &Api, operation_id: &str) -> Result<(OperationView, Value), Failure> {
+fn wait_until_finished(api: &Api, operation_id: Id) -> Result<(OperationView, Value), Failure> {
     let mut changes = Changes::open(api)?;
-    let mut view = OperationView::new(decode(&api.get(&Call::api(&["operations", operation_id]))?)?);
+    let mut view = OperationView::new(decode(&api.get(&Call::api(&["operations", &operation_id.to_string()]))?)?);
     let mut status = StatusLine::new();
     loop {
         let value = view.refresh(api)?;
-        if view.operation.state != "Running" {
+        if view.operation.state != OperationPhase::Running {
             return Ok((view, value));
         }
         view.announce(&mut status);
@@ -113,7 +114,7 @@ struct OperationView {
     /// By position in the operation.
     events: BTreeMap<usize, Event>,
     clock: Option<(Clock, Instant)>,
-    announced: Vec<String>,
+    announced: Vec<EventId>,
     clock_mentioned: bool,
 }
 
@@ -123,7 +124,7 @@ impl OperationView {
     }
 
     fn refresh(&mut self, api: &Api) -> Result<Value, Failure> {
-        let value = api.get(&Call::api(&["operations", &self.operation.id]))?;
+        let value = api.get(&Call::api(&["operations", &self.operation.id.to_string()]))?;
         self.operation = decode(&value)?;
         self.refresh_events(api)?;
         self.refresh_clock(api)?;
@@ -137,7 +138,7 @@ impl OperationView {
 
     /// Moving a manual clock does not always cause a change, so it is polled.
     fn follow_manual_clock(&mut self, api: &Api) -> Result<(), Failure> {
-        let is_manual = self.clock.as_ref().is_some_and(|(clock, _)| clock.is_manual());
+        let is_manual = self.clock.as_ref().is_some_and(|(clock, _)| is_manual(clock));
         if is_manual { self.refresh_clock(api) } else { Ok(()) }
     }
 
@@ -147,9 +148,9 @@ impl OperationView {
             if self.events.get(&place).is_some_and(|event| event.ended.is_some()) {
                 continue;
             }
-            let event = match api.get(&Call::api(&["events", &part.id])) {
+            let event = match api.get(&Call::api(&["events", &part.id.to_string()])) {
                 Ok(value) => Some(event_history::add_start(api, decode(&value)?)?),
-                Err(Failure::Refused(_)) => event_history::find_event(api, &part.id)?,
+                Err(Failure::Refused(_)) => event_history::find_event(api, part.id)?,
                 Err(failure) => return Err(failure),
             };
             self.events.extend(event.map(|event| (place, event)));
@@ -158,9 +159,8 @@ impl OperationView {
     }
 
     fn concerns(&self, row: &HistoryRow) -> bool {
-        let same = |a: &Option<String>, b: &str| a.as_ref().is_some_and(|a| a.eq_ignore_ascii_case(b));
-        same(&row.operation, &self.operation.id)
-            || self.operation.events.iter().any(|part| same(&row.event, &part.id))
+        row.operation == Some(self.operation.id)
+            || self.operation.events.iter().any(|part| row.event == Some(part.id))
             || row.machines.iter().any(|name| self.operation.machines.contains(name))
     }
 
@@ -170,14 +170,14 @@ impl OperationView {
             if !self.announced.contains(&event.id) {
                 status.clear();
                 output::print_stderr(&introduce(event));
-                self.announced.push(event.id.clone());
+                self.announced.push(event.id);
             }
         }
     }
 
     /// Mentions once that a manual clock does not advance by itself.
     fn announce_manual_clock(&mut self, status: &mut StatusLine) {
-        let advice = self.clock.as_ref().and_then(|(clock, _)| clock.advice());
+        let advice = self.clock.as_ref().and_then(|(clock, _)| clock_advice(clock));
         if let Some(advice) = advice.filter(|_| !self.clock_mentioned) {
             status.clear();
             output::print_stderr(&advice);
@@ -188,7 +188,7 @@ impl OperationView {
     fn status_text(&self) -> String {
         let open = self.events.values().find(|event| event.ended.is_none());
         let what = match (open, self.operation.resume) {
-            (Some(event), _) => format!("{}{}", describe(&event.kind, &event.resources), self.progress(event)),
+            (Some(event), _) => format!("{}{}", describe(event.kind.as_str(), &event.resources), self.progress(event)),
             (None, Some(resume)) => format!("Next update domain at {}", format_time(resume)),
             (None, None) => format!("{} is running", self.subject()),
         };
@@ -202,8 +202,10 @@ impl OperationView {
             return approved.map_or(" is Started".into(), |approved| format!(" is Started, {approved}"));
         }
         let left = match self.now() {
-            Some(now) if now.duration_since(event.not_before) > LATE => "waiting for another event to finish".into(),
-            Some(now) => format!("{} left", format_time_left(event.not_before, now)),
+            Some(now) if now.duration_since(event.not_before.timestamp()) > LATE => {
+                "waiting for another event to finish".into()
+            }
+            Some(now) => format!("{} left", format_time_left(event.not_before.timestamp(), now)),
             None => describe_status(event),
         };
         // An approval that did not start the event waits for others.
@@ -211,7 +213,7 @@ impl OperationView {
     }
 
     fn now(&self) -> Option<Timestamp> {
-        self.clock.as_ref().and_then(|(clock, seen)| clock.now_since(*seen))
+        self.clock.as_ref().and_then(|(clock, seen)| now_since(clock, *seen))
     }
 
     fn render_lines(&self, labels: Labels) -> Vec<String> {
@@ -219,21 +221,23 @@ impl OperationView {
             (0, _) => vec![format!("{} finished: {}.", self.subject(), self.operation.state)],
             (1, Labels::WhenSeveral) => self.events.values().map(format_timeline).collect(),
             (_, Labels::WhenSeveral | Labels::Always) => {
-                let line =
-                    |event: &Event| format!("{}: {}", describe(&event.kind, &event.resources), format_timeline(event));
+                let line = |event: &Event| {
+                    format!("{}: {}", describe(event.kind.as_str(), &event.resources), format_timeline(event))
+                };
                 self.events.values().map(line).collect()
             }
         }
     }
 
     fn check_result(&self) -> Result<(), Failure> {
-        let because = self.operation.reason.as_deref().or(self.operation.outcome.as_deref());
-        match (self.operation.state.as_str(), because) {
-            ("Succeeded", _) => Ok(()),
-            ("Canceled", by) => {
+        let outcome = self.operation.outcome.map(|outcome| outcome.as_str());
+        let because = self.operation.reason.as_deref().or(outcome);
+        match (self.operation.state, because) {
+            (OperationPhase::Succeeded, _) => Ok(()),
+            (OperationPhase::Canceled, by) => {
                 Err(Failure::Failed(format!("operation canceled{}: {}", optional_suffix(" by ", by), self.subject())))
             }
-            (_, because) => {
+            (OperationPhase::Failed | OperationPhase::Running, because) => {
                 Err(Failure::Failed(format!("operation failed: {}{}", self.subject(), optional_suffix(": ", because))))
             }
         }
@@ -241,7 +245,7 @@ impl OperationView {
 
     fn subject(&self) -> String {
         let operation = &self.operation;
-        let what = operation_noun(&operation.kind);
+        let what = operation_noun(operation.kind);
         match (&operation.host, &operation.group) {
             (Some(host), _) => format!("{what} of host {host}"),
             (None, Some(group)) => format!("{what} of {group}"),
@@ -252,39 +256,37 @@ impl OperationView {
 
 /// `Reboot of web_1: event 602D…, Scheduled, NotBefore 2026-07-28 10:15:00`.
 fn introduce(event: &Event) -> String {
-    format!("{}: event {}, {}", describe(&event.kind, &event.resources), event.id, describe_status(event))
+    format!("{}: event {}, {}", describe(event.kind.as_str(), &event.resources), event.id, describe_status(event))
 }
 
-fn describe_state(state: &str) -> String {
+fn describe_state(state: OperationPhase) -> &'static str {
     match state {
-        "Running" => "is running".into(),
-        "Canceled" => "was canceled".into(),
-        finished => format!("has {}", finished.to_lowercase()),
+        OperationPhase::Running => "is running",
+        OperationPhase::Succeeded => "has succeeded",
+        OperationPhase::Failed => "has failed",
+        OperationPhase::Canceled => "was canceled",
     }
 }
 
 fn describe_status(event: &Event) -> String {
-    match event.status.as_str() {
-        "Scheduled" => format!("Scheduled, NotBefore {}", format_time(event.not_before)),
-        other if event.shown => event.outcome.clone().unwrap_or_else(|| other.to_owned()),
-        other => format!("{} (no handler connected)", event.outcome.as_deref().unwrap_or(other)),
+    match event.status {
+        EventStatus::Scheduled => format!("Scheduled, NotBefore {}", format_time(event.not_before)),
+        EventStatus::Started | EventStatus::Ended if event.shown => status_word(event).to_owned(),
+        EventStatus::Started | EventStatus::Ended => format!("{} (no handler connected)", status_word(event)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::sample;
 
     #[test]
     fn the_status_fits_80_columns() {
         let check = |now: &str, facts: serde_json::Value, expected: &str| {
-            let operation = serde_json::json!({"id": "O", "kind": "Restart", "by": "b", "state": "Running"});
-            let mut event = serde_json::json!({"id": "E", "type": "Reboot", "status": "Scheduled", "shown": true,
-                "resources": ["web_1"], "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z"});
-            event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
             let clock = serde_json::json!({"kind": "Manual", "now": now, "noticeScale": 1});
-            let mut view = OperationView::new(decode(&operation).unwrap());
-            view.events.insert(0, decode(&event).unwrap());
+            let mut view = OperationView::new(sample::operation(serde_json::json!({})));
+            view.events.insert(0, sample::event(facts));
             view.clock = Some((decode(&clock).unwrap(), Instant::now()));
             assert_eq!(view.status_text(), format!("Reboot of web_1{expected} (Ctrl-C: stop waiting)"));
             assert!(view.status_text().len() <= 80);
@@ -302,7 +304,7 @@ mod tests {
 
     #[test]
     fn states_are_described() {
-        let described = ["Running", "Succeeded", "Failed", "Canceled"].map(describe_state);
+        let described = OperationPhase::ALL.iter().copied().map(describe_state).collect::<Vec<_>>();
         assert_eq!(described, ["is running", "has succeeded", "has failed", "was canceled"]);
     }
 }

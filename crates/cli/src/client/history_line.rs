@@ -1,12 +1,14 @@
 //! A row of history as text: one cell of a table, or a whole line.
 
-use super::{HistoryRow, format_time};
+use forewarn_api_types::HistoryRow;
+
+use super::format_time;
 use crate::output::escape;
 
 /// `ended completed`, `ended failed (no power)`, `audit machine.register web_1`.
 pub fn describe_row(row: &HistoryRow) -> String {
     let words = [Some(&row.kind), row.outcome.as_ref(), row.target.as_ref()];
-    let reason = row.detail["reason"].as_str().map(|text| format!("({text})"));
+    let reason = row.detail_text("reason").map(|text| format!("({text})"));
     words.into_iter().flatten().chain(&reason).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
@@ -14,7 +16,7 @@ pub fn describe_row(row: &HistoryRow) -> String {
 pub fn history_line(row: &HistoryRow) -> String {
     let mut words = vec![format_time(row.at), describe_row(row), row.machines.join(", ")];
     words.extend(row.actor.as_ref().map(|actor| format!("by {actor}")));
-    words.extend(row.event.clone());
+    words.extend(row.event.map(|id| id.to_string()));
     words.retain(|word| !word.is_empty());
     escape(&words.join("  "))
 }
@@ -27,8 +29,11 @@ mod tests {
     #[test]
     fn a_failed_event_is_shown_with_its_reason() {
         let row = serde_json::json!({"at": "2026-07-28T10:00:00Z", "kind": "ended", "outcome": "failed",
-            "machines": ["web_1"], "event": "E", "detail": {"reason": "no power"}});
+            "number": 1, "machines": ["web_1"], "event": "602D9444-D2CD-49C7-8624-8643E7171297", "detail": {"reason": "no power"}});
         let row: HistoryRow = decode(&row).unwrap();
-        assert_eq!(history_line(&row), "2026-07-28 10:00:00  ended failed (no power)  web_1  E");
+        assert_eq!(
+            history_line(&row),
+            "2026-07-28 10:00:00  ended failed (no power)  web_1  602D9444-D2CD-49C7-8624-8643E7171297"
+        );
     }
 }

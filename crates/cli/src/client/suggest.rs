@@ -1,9 +1,11 @@
 //! Suggests the closest existing name when the server does not know a name.
 
 use forewarn_api_types::nearest::nearest;
-use serde_json::Value;
+use forewarn_api_types::{ErrorDetail, Page};
+use serde::Deserialize;
 
 use super::{Api, Call};
+use crate::decode::decode;
 
 /// Limit of names compared: one page of a list.
 const NAMES_MAX: u32 = 1000;
@@ -12,11 +14,10 @@ const GROUPS: [&str; 3] = ["scale-sets", "availability-sets", "cloud-services"];
 
 /// A "Did you mean" question for a refusal with this body. A name given as GROUP/NAME is compared with names of that
 /// form.
-pub fn did_you_mean(api: &Api, asked_path: &str, body: &Value) -> Option<String> {
-    let error = &body["error"];
-    let typed = error["target"].as_str()?;
-    let label = if typed.contains('/') { qualified_name } else { plain_name };
-    let names = fetch_names(api, &lists_to_search(error["code"].as_str()?, asked_path), label);
+pub fn did_you_mean(api: &Api, asked_path: &str, error: &ErrorDetail) -> Option<String> {
+    let typed = error.target.as_deref()?;
+    let label = if typed.contains('/') { Named::qualified } else { Named::plain };
+    let names = fetch_names(api, &lists_to_search(&error.code, asked_path), label);
     nearest(typed, names.iter().map(String::as_str)).map(|near| format!("Did you mean '{near}'?"))
 }
 
@@ -33,20 +34,32 @@ fn lists_to_search(code: &str, asked_path: &str) -> Vec<&'static str> {
 }
 
 /// Failures only mean that there is no suggestion.
-fn fetch_names(api: &Api, lists: &[&str], label: fn(&Value) -> Option<String>) -> Vec<String> {
+fn fetch_names(api: &Api, lists: &[&str], label: fn(&Named) -> Option<String>) -> Vec<String> {
     let of_list = |list: &&str| {
-        let page = api.get(&Call::api(&[list]).with("limit", Some(NAMES_MAX))).unwrap_or_default();
-        page["value"].as_array().into_iter().flatten().filter_map(label).collect::<Vec<_>>()
+        let page = api.get(&Call::api(&[list]).with("limit", Some(NAMES_MAX)));
+        let page = page.and_then(|page| decode::<Page<Named>>(&page));
+        page.map_or_else(|_| Vec::new(), |page| page.value.iter().filter_map(label).collect::<Vec<_>>())
     };
     lists.iter().flat_map(of_list).collect()
 }
 
-fn plain_name(value: &Value) -> Option<String> {
-    value["name"].as_str().map(String::from)
+/// The names that entries of every list have.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    name: String,
+    cloud_service: Option<String>,
+    resource_group: Option<String>,
 }
 
-/// A role instance belongs to its cloud service, everything else to its resource group.
-fn qualified_name(value: &Value) -> Option<String> {
-    let group = value["cloudService"].as_str().or(value["resourceGroup"].as_str())?;
-    Some(format!("{group}/{}", value["name"].as_str()?))
+impl Named {
+    fn plain(&self) -> Option<String> {
+        Some(self.name.clone())
+    }
+
+    /// A role instance belongs to its cloud service, everything else to its resource group.
+    fn qualified(&self) -> Option<String> {
+        let group = self.cloud_service.as_ref().or(self.resource_group.as_ref())?;
+        Some(format!("{group}/{}", self.name))
+    }
 }

@@ -1,9 +1,9 @@
 //! Text for events and operations, such as the timeline `Scheduled 10:00:00 · approved by web_1 10:00:12 · Started
 //! 10:00:12 · Completed 10:01:20`. Times are in UTC.
 
+use forewarn_api_types::{Event, EventOutcome, OperationKind, Time};
 use jiff::Timestamp;
 
-use super::Event;
 use crate::output::escape;
 
 pub fn format_timeline(event: &Event) -> String {
@@ -33,21 +33,22 @@ struct Steps {
 
 impl Steps {
     /// Writes the day only when it differs from the previous one.
-    fn add(&mut self, what: &str, at: Timestamp) {
-        let day = at.strftime("%Y-%m-%d").to_string();
+    fn add(&mut self, what: &str, at: Time) {
+        let day = at.timestamp().strftime("%Y-%m-%d").to_string();
         let same = self.day.as_ref().is_none_or(|before| *before == day);
-        let time = if same { at.strftime("%H:%M:%S").to_string() } else { format_time(at) };
+        let time = if same { at.timestamp().strftime("%H:%M:%S").to_string() } else { format_time(at) };
         self.words.push(format!("{what} {time}"));
         self.day = Some(day);
     }
 }
 
 fn describe_end(event: &Event) -> String {
-    match (event.outcome.as_deref(), event.reason.as_deref()) {
-        (Some("Canceled"), Some(by)) => format!("Canceled by {}", actor_name(by)),
+    match (event.outcome, event.reason.as_deref()) {
+        (Some(EventOutcome::Canceled), Some(by)) => format!("Canceled by {}", actor_name(by)),
         (Some(outcome), Some(reason)) => format!("{outcome} ({reason})"),
-        (outcome, None) => outcome.unwrap_or("Ended").into(),
+        (Some(outcome), None) => outcome.to_string(),
         (None, Some(reason)) => format!("Ended ({reason})"),
+        (None, None) => "Ended".into(),
     }
 }
 
@@ -57,8 +58,8 @@ pub fn actor_name(actor: &str) -> &str {
 }
 
 /// `2026-07-28 10:00:00`.
-pub fn format_time(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+pub fn format_time(at: Time) -> String {
+    at.timestamp().strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// `14:32`, `2:00:05`, `0:00` when it is past.
@@ -82,32 +83,37 @@ pub fn join_few(names: &[String]) -> String {
 }
 
 /// The name of an operation kind in text.
-pub fn operation_noun(operation_kind: &str) -> &str {
-    match operation_kind {
-        "Evict" => "Eviction",
-        "Delete" => "Deletion",
-        "Maintain" | "PerformMaintenance" => "Maintenance",
-        "Fail" => "Hardware failure",
-        other => other,
+pub fn operation_noun(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::Evict => "Eviction",
+        OperationKind::Delete => "Deletion",
+        OperationKind::Maintain | OperationKind::PerformMaintenance => "Maintenance",
+        OperationKind::Fail => "Hardware failure",
+        OperationKind::Restart | OperationKind::Redeploy => kind.as_str(),
     }
+}
+
+/// The outcome of a finished event, or its status.
+pub fn status_word(event: &Event) -> &'static str {
+    event.outcome.map_or(event.status.as_str(), EventOutcome::as_str)
 }
 
 /// All details of an event.
 pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
     let duration = Some(event.duration_seconds).filter(|seconds| *seconds >= 0);
     let mut facts = vec![
-        ("event", event.id.clone()),
-        ("type", event.kind.clone()),
-        ("status", event.outcome.clone().unwrap_or_else(|| event.status.clone())),
+        ("event", event.id.to_string()),
+        ("type", event.kind.to_string()),
+        ("status", status_word(event).to_owned()),
         ("machines", event.resources.join(", ")),
         ("not before", format_time(event.not_before)),
         ("timeline", format_timeline(event)),
     ];
-    facts.extend(Some(("source", event.source.clone())));
-    facts.extend(Some(("cause", event.cause.clone())));
+    facts.push(("source", event.source.to_string()));
+    facts.push(("cause", event.cause.to_string()));
     facts.extend(duration.map(|seconds| ("duration", format!("{seconds} s"))));
-    facts.extend(Some(("description", event.description.clone())));
-    facts.extend(event.operations.iter().map(|id| ("operation", id.clone())));
+    facts.push(("description", event.description.clone()));
+    facts.extend(event.operations.iter().map(|id| ("operation", id.to_string())));
     facts.retain(|(_, text)| !text.is_empty());
     facts
 }
@@ -115,14 +121,11 @@ pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::decode;
+    use crate::client::sample;
     use serde_json::{Value, json};
 
     fn check(facts: Value, expected: &str) {
-        let mut event = json!({"id": "E", "type": "Reboot", "status": "Ended", "shown": true, "resources": ["web_1"],
-            "appeared": "2026-07-28T10:00:00Z", "notBefore": "2026-07-28T10:15:00Z"});
-        event.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
-        assert_eq!(format_timeline(&decode(&event).unwrap()), expected);
+        assert_eq!(format_timeline(&sample::event(facts)), expected);
     }
 
     #[test]

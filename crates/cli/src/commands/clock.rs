@@ -1,10 +1,10 @@
 //! `forewarn clock`: shows the clock, and moves a manual one.
 
-use serde_json::json;
+use forewarn_api_types::{AdvanceBy, Clock, SetTo, Time};
 
 use super::single_line;
 use crate::args::{ClockCommand, Output};
-use crate::client::{Api, Call, Clock, format_time};
+use crate::client::{Api, Call, format_time, next_deadline};
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
@@ -12,9 +12,9 @@ pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Fail
     let answer = match command {
         ClockCommand::Show => api.get(&Call::api(&["clock"]))?,
         ClockCommand::Advance { seconds } => {
-            api.post(&Call::api(&["clock", "advance"]), &json!({ "seconds": seconds }))?
+            api.post(&Call::api(&["clock", "advance"]), &AdvanceBy { seconds: *seconds })?
         }
-        ClockCommand::Set { time } => api.put(&Call::api(&["clock"]), &json!({ "now": time.to_string() }))?,
+        ClockCommand::Set { time } => api.put(&Call::api(&["clock"]), &SetTo { now: Time::from(*time) })?,
     };
     output::print_one(&answer, output, |clock: &Clock| single_line(describe(clock)))
 }
@@ -22,8 +22,8 @@ pub fn run(api: &Api, command: &ClockCommand, output: Output) -> Result<(), Fail
 fn describe(clock: &Clock) -> String {
     let scale =
         if clock.notice_scale == 1 { String::new() } else { format!(", notice divided by {}", clock.notice_scale) };
-    let next = clock.next().map_or(String::new(), |(at, of)| format!("; {}: {of}", format_time(at)));
-    format!("{} ({} clock{scale}{next})", format_time(clock.now), clock.kind.to_lowercase())
+    let next = next_deadline(clock).map_or(String::new(), |(at, of)| format!("; {}: {of}", format_time(at)));
+    format!("{} ({} clock{scale}{next})", format_time(clock.now), clock.kind.as_str().to_lowercase())
 }
 
 impl TableRow for Clock {
@@ -33,7 +33,7 @@ impl TableRow for Clock {
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(format_time(self.now)),
-            Cell::new(&self.kind),
+            Cell::new(self.kind.as_str()),
             Cell::new(self.notice_scale.to_string()),
             Cell::new(self.next_deadline.map_or(String::new(), format_time)),
             Cell::new(self.next_deadline_of.clone().unwrap_or_default()),

@@ -1,9 +1,12 @@
 //! `forewarn events`: lists, shows, watches, approves and cancels events.
 
-use serde_json::json;
+use forewarn_api_types::{Approvals, EmptyBody, Event, EventOutcome, EventStatus, Page};
+use serde_json::Value;
 
+use super::bodies::read;
 use crate::args::{EventsCommand, Output};
-use crate::client::{Api, Call, Event, event_facts, format_time, format_timeline};
+use crate::client::{Api, Call, event_facts, format_time, format_timeline, status_word};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, Color, TableRow};
 use crate::watch::{self, Style};
@@ -38,8 +41,8 @@ impl TableRow for Event {
     fn cells(&self) -> Vec<Cell> {
         let approved = self.approval.as_ref().map_or("", |approval| approval.by.as_str());
         vec![
-            Cell::new(&self.id),
-            Cell::new(&self.kind),
+            Cell::new(self.id.to_string()),
+            Cell::new(self.kind.as_str()),
             status(self),
             Cell::new(format_time(self.not_before)),
             Cell::new(self.resources.join(", ")),
@@ -53,26 +56,27 @@ fn describe(event: &Event) -> String {
 }
 
 fn status(event: &Event) -> Cell {
-    let word = event.outcome.as_ref().unwrap_or(&event.status);
+    let word = status_word(event);
     let unseen = if event.shown || event.ended.is_some() { "" } else { ", unseen" };
-    let color = match word.as_str() {
-        "Scheduled" => Color::Yellow,
-        "Started" => Color::Red,
-        "Completed" => Color::Green,
-        _ => Color::Plain,
+    let color = match (event.status, event.outcome) {
+        (EventStatus::Scheduled, None) => Color::Yellow,
+        (EventStatus::Started, None) => Color::Red,
+        (_, Some(EventOutcome::Completed)) => Color::Green,
+        (_, Some(_)) | (EventStatus::Ended, None) => Color::Plain,
     };
     Cell::colored(format!("{word}{unseen}"), color)
 }
 
 fn approve(api: &Api, ids: &[String], output: Output) -> Result<(), Failure> {
-    let answer = api.post(&Call::api(&["events", "approve"]), &json!({ "events": ids }))?;
-    let values = answer["value"].as_array().cloned().unwrap_or_default();
+    let events = ids.iter().map(|id| read(id)).collect::<Result<_, _>>()?;
+    let answer = api.post(&Call::api(&["events", "approve"]), &Approvals { events })?;
+    let Page { value: values, .. } = decode::<Page<Value>>(&answer)?;
     output::print_answer(Answer::Many(&values), output, |events: &[Event]| {
         events.iter().try_for_each(|event| output::print_line(&describe(event)))
     })
 }
 
 fn cancel(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
-    let answer = api.post(&Call::api(&["events", id, "cancel"]), &json!({}))?;
+    let answer = api.post(&Call::api(&["events", id, "cancel"]), &EmptyBody {})?;
     output::print_one(&answer, output, |event| vec![describe(event)])
 }

@@ -1,39 +1,15 @@
 //! `forewarn fault`: adds, lists and clears faults of the metadata endpoint.
 
-use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use forewarn_api_types::{Fault, FaultKind, NewFault, Page};
+use serde_json::Value;
 
-use super::bodies::object;
 use super::single_line;
-use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultMethod, FaultStatus, Output};
+use crate::args::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultStatus, Output};
 use crate::client::{Api, Call, format_time};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, TableRow};
 use crate::parse::span_text;
-
-/// The part of the API's answer that is shown.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Fault {
-    id: u64,
-    machine: Option<String>,
-    fault: FaultSpec,
-    count: Option<u64>,
-    percent: Option<u8>,
-    method: Option<String>,
-    documents_only: bool,
-    until: Option<Timestamp>,
-    met: u64,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FaultSpec {
-    kind: String,
-    status: Option<u16>,
-    delay_seconds: Option<f64>,
-}
 
 pub fn run(api: &Api, command: &FaultCommand, output: Output) -> Result<(), Failure> {
     match command {
@@ -68,47 +44,35 @@ fn check_retry_after(args: &FaultArgs) -> Result<(), Failure> {
     }
 }
 
-fn new_fault(args: &FaultArgs) -> Value {
-    object(&[
-        ("machine", json!(args.vm)),
-        ("fault", kind(&args.kind, args.retry_after)),
-        ("count", json!(args.count)),
-        ("forSeconds", json!(args.seconds)),
-        ("percent", json!(args.percent)),
-        (
-            "method",
-            json!(args.method.map(|method| match method {
-                FaultMethod::Get => "GET",
-                FaultMethod::Post => "POST",
-            })),
-        ),
-        ("documentsOnly", json!(args.documents_only.then_some(true))),
-    ])
+fn new_fault(args: &FaultArgs) -> NewFault {
+    NewFault {
+        machine: args.vm.clone(),
+        count: args.count,
+        // The server refuses longer durations.
+        for_seconds: args.seconds.map(|secs| u32::try_from(secs).unwrap_or(u32::MAX)),
+        percent: args.percent,
+        method: args.method,
+        documents_only: args.documents_only,
+        ..NewFault::of(kind(&args.kind, args.retry_after))
+    }
 }
 
-fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> Value {
-    let plain = [
-        (args.reset, "Reset"),
-        (args.truncated, "Truncated"),
-        (args.malformed, "Malformed"),
-        (args.incarnation_restart, "IncarnationRestart"),
-        (args.events_vanish, "EventsVanish"),
-        (args.unknown_type, "UnknownType"),
-    ];
-    let delays = [(args.delay, "Delay"), (args.slow_first_call, "SlowFirstCall")];
-    let delay = delays.into_iter().find_map(|(delay, word)| Some((delay?, word)));
+/// Clap requires exactly one of the options.
+fn kind(args: &FaultKindArgs, retry_after: Option<u64>) -> FaultKind {
     if let Some(status) = args.status {
-        return object(&[
-            ("kind", json!("Status")),
-            ("status", json!(code(status))),
-            ("retryAfterSeconds", json!(retry_after)),
-        ]);
+        let retry_after_seconds = retry_after.map(|secs| u32::try_from(secs).unwrap_or(u32::MAX));
+        return FaultKind::Status { status: code(status), retry_after_seconds };
     }
-    if let Some((delay, word)) = delay {
-        return json!({ "kind": word, "delaySeconds": delay.as_secs_f64() });
-    }
-    let word = plain.into_iter().find_map(|(chosen, word)| chosen.then_some(word));
-    json!({ "kind": word })
+    let delayed = args.delay.map(FaultKind::Delay).or(args.slow_first_call.map(FaultKind::SlowFirstCall));
+    let plain = [
+        (args.truncated, FaultKind::Truncated),
+        (args.malformed, FaultKind::Malformed),
+        (args.incarnation_restart, FaultKind::IncarnationRestart),
+        (args.events_vanish, FaultKind::EventsVanish),
+        (args.unknown_type, FaultKind::UnknownType),
+    ];
+    let plain = plain.into_iter().find_map(|(chosen, kind)| chosen.then_some(kind));
+    delayed.or(plain).unwrap_or(FaultKind::Reset)
 }
 
 fn code(status: FaultStatus) -> u16 {
@@ -122,13 +86,8 @@ fn code(status: FaultStatus) -> u16 {
 
 fn print_added(value: &Value, output: Output) -> Result<(), Failure> {
     output::print_one(value, output, |fault: &Fault| {
-        let whose = fault.machine_or("all machines");
-        single_line(format!(
-            "Added fault {}: {} for {whose}, {}",
-            fault.id,
-            fault.describe(),
-            fault.describe_remaining()
-        ))
+        let whose = machine_or(fault, "all machines");
+        single_line(format!("Added fault {}: {} for {whose}, {}", fault.id, describe(fault), describe_remaining(fault)))
     })
 }
 
@@ -137,7 +96,7 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
         Some(id) => vec![api.delete(&Call::api(&["faults", &id.to_string()]))?],
         None => {
             let call = Call::api(&["faults"]).with("machine", args.vm.as_ref());
-            api.delete(&call)?["value"].as_array().cloned().unwrap_or_default()
+            decode::<Page<Value>>(&api.delete(&call)?)?.value
         }
     };
     output::print_answer(Answer::Many(&cleared), output, |faults: &[Fault]| {
@@ -145,7 +104,7 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
             return output::print_line("There are no faults to clear.");
         }
         faults.iter().try_for_each(|fault| {
-            let text = format!("Cleared fault {}: {}, applied {}", fault.id, fault.describe(), format_times(fault.met));
+            let text = format!("Cleared fault {}: {}, applied {}", fault.id, describe(fault), format_times(fault.met));
             output::print_line(&output::escape(&text))
         })
     })
@@ -158,41 +117,46 @@ impl TableRow for Fault {
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::new(self.id.to_string()),
-            Cell::new(self.machine_or("(all)")),
-            Cell::new(self.describe()),
-            Cell::new(self.describe_remaining()),
+            Cell::new(machine_or(self, "(all)")),
+            Cell::new(describe(self)),
+            Cell::new(describe_remaining(self)),
             Cell::new(format_times(self.met)),
         ]
     }
 }
 
-impl Fault {
-    fn machine_or<'a>(&'a self, default: &'a str) -> &'a str {
-        self.machine.as_deref().unwrap_or(default)
-    }
+fn machine_or<'a>(fault: &'a Fault, default: &'a str) -> &'a str {
+    fault.machine.as_deref().unwrap_or(default)
+}
 
-    /// `Status 429`, `Delay 2s, GET, 50 %`.
-    fn describe(&self) -> String {
-        let FaultSpec { kind, status, delay_seconds } = &self.fault;
-        let delay = delay_seconds.and_then(|secs| std::time::Duration::try_from_secs_f64(secs).ok()).map(span_text);
-        let value = status.map(|status| status.to_string()).or(delay).map(|value| format!(" {value}"));
-        let mut words = vec![format!("{kind}{}", value.unwrap_or_default())];
-        words.extend(self.method.clone());
-        words.extend(self.documents_only.then(|| "documents only".to_owned()));
-        words.extend(self.percent.map(|percent| format!("{percent} %")));
-        words.join(", ")
-    }
+/// `Status 429`, `Delay 2s, GET, 50 %`.
+fn describe(fault: &Fault) -> String {
+    let kind = fault.fault.as_str();
+    let mut words = vec![match fault.fault {
+        FaultKind::Status { status, .. } => format!("{kind} {status}"),
+        FaultKind::Delay(delay) | FaultKind::SlowFirstCall(delay) => format!("{kind} {}", span_text(delay)),
+        FaultKind::Reset
+        | FaultKind::Truncated
+        | FaultKind::Malformed
+        | FaultKind::IncarnationRestart
+        | FaultKind::EventsVanish
+        | FaultKind::UnknownType => kind.to_owned(),
+    }];
+    words.extend(fault.method.map(|method| method.as_str().to_owned()));
+    words.extend(fault.documents_only.then(|| "documents only".to_owned()));
+    words.extend(fault.percent.map(|percent| format!("{percent} %")));
+    words.join(", ")
+}
 
-    /// The remaining requests and time.
-    fn describe_remaining(&self) -> String {
-        let mut words = Vec::new();
-        words.extend(self.count.map(|count| match count.saturating_sub(self.met) {
-            1 => "1 request left".to_owned(),
-            left => format!("{left} requests left"),
-        }));
-        words.extend(self.until.map(|until| format!("until {}", format_time(until))));
-        if words.is_empty() { "until cleared".to_owned() } else { words.join(", ") }
-    }
+/// The remaining requests and time.
+fn describe_remaining(fault: &Fault) -> String {
+    let mut words = Vec::new();
+    words.extend(fault.count.map(|count| match count.saturating_sub(fault.met) {
+        1 => "1 request left".to_owned(),
+        left => format!("{left} requests left"),
+    }));
+    words.extend(fault.until.map(|until| format!("until {}", format_time(until))));
+    if words.is_empty() { "until cleared".to_owned() } else { words.join(", ") }
 }
 
 fn format_times(count: u64) -> String {

@@ -1,12 +1,13 @@
 //! `forewarn availability-set` and `forewarn cloud-service`: manages groups of machines.
 
-use serde_json::{Value, json};
+use forewarn_api_types::{Group, NewGroup, PolicyChange};
+use serde_json::Value;
 
-use super::bodies::{object, policy, require_change};
+use super::bodies::{name, policy, require_change};
 use super::vm::yes_or_no;
 use super::{filter_by_group, follow, single_line};
 use crate::args::{CreateGroupArgs, GroupCommand, Output};
-use crate::client::{Api, Call, Group};
+use crate::client::{Api, Call};
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
@@ -57,7 +58,7 @@ pub fn run(api: &Api, kind: GroupKind, command: &GroupCommand, output: Output) -
             print_change(&api.post(&Call::api(&[kind.path()]), &body(args))?, kind, "Created", output)
         }
         GroupCommand::Update { group, policy: given } => {
-            let body = require_change(object(&[("policy", policy(given))]), kind.update_command())?;
+            let body = require_change(PolicyChange { policy: policy(given) }, kind.update_command())?;
             print_change(&api.patch(&Call::api(&[kind.path(), &group.segment()]), &body)?, kind, "Updated", output)
         }
         GroupCommand::Delete { group, operation } => {
@@ -72,15 +73,16 @@ fn print_change(value: &Value, kind: GroupKind, done: &str, output: Output) -> R
     output::print_one(value, output, words)
 }
 
-fn body(args: &CreateGroupArgs) -> Value {
-    let (group, name) = args.group.parts();
-    object(&[
-        ("name", json!(name)),
-        ("resourceGroup", json!(group)),
-        ("updateDomains", json!(args.update_domains)),
-        ("faultDomains", json!(args.fault_domains)),
-        ("policy", policy(&args.policy)),
-    ])
+fn body(args: &CreateGroupArgs) -> NewGroup {
+    let (resource_group, group) = args.group.parts();
+    NewGroup {
+        name: name(group),
+        subscription: None,
+        resource_group: resource_group.map(name),
+        policy: policy(&args.policy),
+        update_domains: args.update_domains,
+        fault_domains: args.fault_domains,
+    }
 }
 
 /// Fields that sets and services have in common.

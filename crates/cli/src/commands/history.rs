@@ -1,7 +1,11 @@
 //! `forewarn history`: lists history entries.
 
+use forewarn_api_types::{HistoryRow, Page};
+use serde_json::Value;
+
 use crate::args::{HistoryArgs, Output};
-use crate::client::{Api, Call, HistoryRow, describe_row, format_time};
+use crate::client::{Api, Call, describe_row, format_time};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
@@ -17,7 +21,7 @@ pub fn run(api: &Api, args: &HistoryArgs) -> Result<(), Failure> {
         .with("newest", Some("true"))
         .with("limit", Some(args.limit));
     let answer = api.get(&call)?;
-    let values = answer["value"].as_array().cloned().unwrap_or_default();
+    let Page { value: values, .. } = decode::<Page<Value>>(&answer)?;
     if values.is_empty() && is_filtered(args) && args.connection.output == Output::Table {
         return output::print_line("There are no matching entries.");
     }
@@ -39,7 +43,7 @@ impl TableRow for HistoryRow {
             Cell::new(describe_row(self)),
             Cell::new(self.machines.join(", ")),
             Cell::new(self.actor.clone().unwrap_or_default()),
-            Cell::new(self.event.clone().unwrap_or_default()),
+            Cell::new(self.event.map_or(String::new(), |id| id.to_string())),
         ]
     }
 }

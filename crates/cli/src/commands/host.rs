@@ -1,11 +1,11 @@
 //! `forewarn host`: manages hosts.
 
-use serde_json::json;
+use forewarn_api_types::{EmptyBody, Host};
 
 use super::single_line;
 use super::vm::fail;
 use crate::args::{HostCommand, HostName, Output};
-use crate::client::{Api, Call, Host};
+use crate::client::{Api, Call};
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
@@ -15,7 +15,7 @@ pub fn run(api: &Api, command: &HostCommand, output: Output) -> Result<(), Failu
         HostCommand::Show(host) => output::print_one(&api.get(&one(host))?, output, |host: &Host| {
             output::format_fields(&[("name", host.name.clone()), ("machines", host.machines.join(", "))])
         }),
-        HostCommand::Create(host) => output::print_one(&api.put(&one(host), &json!({}))?, output, |host: &Host| {
+        HostCommand::Create(host) => output::print_one(&api.put(&one(host), &EmptyBody {})?, output, |host: &Host| {
             single_line(format!("Created host {}", host.name))
         }),
         HostCommand::Delete(host) => {

@@ -1,7 +1,6 @@
 //! `forewarn vm identity`: manages the identities with which machines get tokens for the management API.
 
-use serde::Deserialize;
-use serde_json::json;
+use forewarn_api_types::{Identity, NewIdentity};
 
 use super::single_line;
 use crate::args::{IdentityCommand, Output, ResourceName};
@@ -9,19 +8,11 @@ use crate::client::{Api, Call};
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Identity {
-    principal_id: String,
-    tenant_id: String,
-    role: String,
-}
-
 pub fn run(api: &Api, command: &IdentityCommand, output: Output) -> Result<(), Failure> {
     match command {
         IdentityCommand::Show(vm) => output::print_one(&api.get(&identity(vm))?, output, facts),
         IdentityCommand::Assign { vm, role } => {
-            let value = api.put(&identity(vm), &json!({ "role": role.word() }))?;
+            let value = api.put(&identity(vm), &NewIdentity { role: Some(*role) })?;
             output::print_one(&value, output, |given: &Identity| {
                 single_line(format!("Assigned an identity with the role {} to {}", given.role, vm.name()))
             })
@@ -41,7 +32,7 @@ fn facts(identity: &Identity) -> Vec<String> {
     output::format_fields(&[
         ("principal id", identity.principal_id.clone()),
         ("tenant id", identity.tenant_id.clone()),
-        ("role", identity.role.clone()),
+        ("role", identity.role.to_string()),
     ])
 }
 
@@ -50,6 +41,6 @@ impl TableRow for Identity {
     const EMPTY: &'static str = "There is no identity.";
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::new(&self.principal_id), Cell::new(&self.tenant_id), Cell::new(&self.role)]
+        vec![Cell::new(&self.principal_id), Cell::new(&self.tenant_id), Cell::new(self.role.word())]
     }
 }

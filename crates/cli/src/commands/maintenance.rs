@@ -1,8 +1,8 @@
 //! `forewarn maintenance start`: schedules maintenance.
 
-use serde_json::{Value, json};
+use forewarn_api_types::{MaintenanceTarget, NewMaintenance, Text, Time};
 
-use super::bodies::object;
+use super::bodies::event_id;
 use super::follow;
 use crate::args::{MaintenanceArgs, MaintenanceCommand, Output, TargetArgs};
 use crate::client::{Api, Call};
@@ -10,24 +10,28 @@ use crate::failure::Failure;
 
 pub fn run(api: &Api, command: &MaintenanceCommand, output: Output) -> Result<(), Failure> {
     let MaintenanceCommand::Start(args) = command;
-    let operation = api.post(&Call::api(&["maintenance"]), &body(args))?;
+    let operation = api.post(&Call::api(&["maintenance"]), &body(args)?)?;
     follow(api, &operation, &args.operation, output)
 }
 
-fn body(args: &MaintenanceArgs) -> Value {
-    object(&[
-        ("target", target(&args.target)),
-        ("type", json!(format!("{:?}", args.kind))),
-        ("cause", json!(args.cause.map(|cause| format!("{cause:?}")))),
-        ("at", json!(args.at.map(|time| time.to_string()))),
-        ("noticeSeconds", json!(args.notice)),
-        ("durationSeconds", json!(args.duration)),
-        ("description", json!(args.description)),
-        ("eventId", json!(args.operation.event_id)),
-    ])
+fn body(args: &MaintenanceArgs) -> Result<NewMaintenance, Failure> {
+    Ok(NewMaintenance {
+        cause: args.cause,
+        at: args.at.map(Time::from),
+        notice_seconds: args.notice,
+        // The server refuses longer durations.
+        duration_seconds: args.duration.map(|secs| i64::try_from(secs).unwrap_or(i64::MAX)),
+        description: args.description.clone().map(Text),
+        event_id: event_id(args.operation.event_id.as_ref())?,
+        ..NewMaintenance::of(target(&args.target), args.kind)
+    })
 }
 
-fn target(target: &TargetArgs) -> Value {
-    let machines = if target.vm.is_empty() { Value::Null } else { json!(target.vm) };
-    object(&[("machines", machines), ("host", json!(target.host)), ("group", json!(target.group))])
+/// Clap requires exactly one of the options.
+fn target(target: &TargetArgs) -> MaintenanceTarget {
+    match (&target.host, &target.group) {
+        (Some(host), _) => MaintenanceTarget::Host(host.clone()),
+        (None, Some(group)) => MaintenanceTarget::Group(group.clone()),
+        (None, None) => MaintenanceTarget::Machines(target.vm.clone()),
+    }
 }

@@ -24,6 +24,8 @@ mod wait;
 mod webhook;
 
 pub use az::print_eval_guard;
+use forewarn_api_types::{Id, Operation};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::{Client, Command, GroupFilter, NoWaitArgs, OperationArgs, Output};
@@ -78,12 +80,12 @@ fn with_api<C: clap::Subcommand>(
 
 /// Prints an operation that was just started, at once or when it has finished.
 fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) -> Result<(), Failure> {
-    let read: client::Operation = decode(operation)?;
+    let read: Operation = decode(operation)?;
     print_joined_event(&read, args.event_id.as_deref());
     if args.no_wait {
         return client::print_started(api, Answer::One(operation), output);
     }
-    client::wait(api, &read.id, output)
+    client::wait(api, read.id, output)
 }
 
 /// The same for several operations.
@@ -91,15 +93,15 @@ fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output
     if waiting.no_wait {
         return client::print_started(api, Answer::Many(operations), output);
     }
-    let read: Vec<client::Operation> = decode_all(operations)?;
-    let ids: Vec<String> = read.into_iter().map(|operation| operation.id).collect();
+    let read: Vec<Operation> = decode_all(operations)?;
+    let ids: Vec<Id> = read.into_iter().map(|operation| operation.id).collect();
     client::wait_all(api, &ids, output)
 }
 
 /// Mentions that a request joined an existing event, so that its event ID is not used.
-fn print_joined_event(operation: &client::Operation, chosen: Option<&str>) {
+fn print_joined_event(operation: &Operation, chosen: Option<&str>) {
     let (Some(chosen), Some(joined)) = (chosen, operation.events.first()) else { return };
-    if !operation.events.iter().any(|part| part.id.eq_ignore_ascii_case(chosen)) {
+    if !operation.events.iter().any(|part| part.id.to_string().eq_ignore_ascii_case(chosen)) {
         output::print_stderr(&output::escape(&format!(
             "Joined existing event {}; event ID {chosen} is not used",
             joined.id
@@ -114,7 +116,13 @@ fn single_line(text: String) -> Vec<String> {
 
 /// The values of the selected resource group.
 fn filter_by_group(values: Vec<Value>, filter: &GroupFilter) -> Vec<Value> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Located {
+        resource_group: String,
+    }
     let Some(group) = &filter.resource_group else { return values };
-    let is_there = |value: &Value| value["resourceGroup"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(group));
+    let is_there =
+        |value: &Value| decode::<Located>(value).is_ok_and(|it| it.resource_group.eq_ignore_ascii_case(group));
     values.into_iter().filter(is_there).collect()
 }

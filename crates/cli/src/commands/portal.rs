@@ -2,10 +2,11 @@
 
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use forewarn_api_types::{EmptyBody, PortalLink};
 
 use crate::args::PortalArgs;
 use crate::client::{Api, Call};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output;
 
@@ -14,8 +15,8 @@ const OPENER: &str = "xdg-open";
 
 pub fn run(args: &PortalArgs) -> Result<(), Failure> {
     let api = Api::new(&args.connection)?;
-    let answer = api.post(&Call::api(&["portal-links"]), &json!({}))?;
-    let path = answer["path"].as_str().unwrap_or("/");
+    let answer = api.post(&Call::api(&["portal-links"]), &EmptyBody {})?;
+    let PortalLink { path, .. } = decode(&answer)?;
     let link = format!("{}{path}", api.server());
     if !args.print && is_opened(&link) {
         output::print_stderr("Opened the portal in a browser");

@@ -3,46 +3,18 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use serde::Deserialize;
+use forewarn_api_types::{FaultKind, PollingSummary, RequestEntry, Requests};
 use serde_json::Value;
 
 use crate::args::{Output, RequestsArgs};
 use crate::client::{Api, Call, format_time};
-use crate::decode::{decode, decode_all};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Answer, Cell, Color, TableRow, escape};
 use crate::parse::span_text;
 
 /// Polling interval of `--follow`.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-
-#[derive(Debug, Deserialize)]
-struct MetadataRequest {
-    number: u64,
-    at: Timestamp,
-    method: String,
-    path: String,
-    version: Option<String>,
-    status: Option<u16>,
-    approved: Vec<String>,
-    faults: Vec<AppliedFault>,
-}
-
-#[derive(Debug, Deserialize)]
-struct AppliedFault {
-    id: u64,
-    kind: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PollSummary {
-    polls: u64,
-    first_poll: Option<Timestamp>,
-    interval_median_seconds: Option<f64>,
-    gap_longest_seconds: Option<f64>,
-}
 
 pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure> {
     let machine = args.vm.segment();
@@ -53,9 +25,8 @@ pub fn run(api: &Api, args: &RequestsArgs, output: Output) -> Result<(), Failure
     if matches!(output, Output::Json | Output::Yaml) {
         return output::print_value(&answer, output);
     }
-    let requests = answer["value"].as_array().map_or(&[][..], Vec::as_slice);
-    output::print_list::<MetadataRequest>(requests, output)?;
-    match describe_summary(&decode(&answer["summary"])?) {
+    output::print_list::<RequestEntry>(&decode::<Raw>(&answer)?.value, output)?;
+    match describe_summary(&decode::<Requests>(&answer)?.summary) {
         Some(summary) if output == Output::Table => output::print_line(&summary),
         Some(_) | None => Ok(()),
     }
@@ -69,13 +40,13 @@ fn fetch(api: &Api, machine: &str, after: Option<u64>) -> Result<Value, Failure>
 fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result<(), Failure> {
     let mut last = 0;
     loop {
-        for (value, request) in answer["value"].as_array().into_iter().flatten().zip(requests(&answer)?) {
+        for (value, request) in decode::<Raw>(&answer)?.value.iter().zip(decode::<Requests>(&answer)?.value) {
             last = request.number;
             match output {
                 Output::Json => output::print_line(&value.to_string())?,
                 Output::Table => output::print_line(&render_line(&request))?,
                 Output::Yaml | Output::Tsv => {
-                    output::print_answer(Answer::One(value), output, |_: &[MetadataRequest]| Ok(()))?
+                    output::print_answer(Answer::One(value), output, |_: &[RequestEntry]| Ok(()))?
                 }
             }
         }
@@ -84,11 +55,13 @@ fn follow(api: &Api, machine: &str, mut answer: Value, output: Output) -> Result
     }
 }
 
-fn requests(answer: &Value) -> Result<Vec<MetadataRequest>, Failure> {
-    decode_all(answer["value"].as_array().map_or(&[], Vec::as_slice))
+/// The requests as the server sent them, for programs.
+#[derive(serde::Deserialize)]
+struct Raw {
+    value: Vec<Value>,
 }
 
-impl TableRow for MetadataRequest {
+impl TableRow for RequestEntry {
     const HEADER: &'static [&'static str] = &["NO", "TIME", "METHOD", "PATH", "VERSION", "STATUS", "NOTES"];
     const EMPTY: &'static str = "The machine has sent no requests since the server started.";
 
@@ -105,32 +78,35 @@ impl TableRow for MetadataRequest {
     }
 }
 
-fn render_line(request: &MetadataRequest) -> String {
+fn render_line(request: &RequestEntry) -> String {
     let version = request.version.as_deref().unwrap_or("-");
     let words = [&format_time(request.at), &request.method, &request.path, version, &status(request), &notes(request)];
     escape(words.join("  ").trim_end())
 }
 
-fn status(request: &MetadataRequest) -> String {
+fn status(request: &RequestEntry) -> String {
     match request.status {
         Some(status) => status.to_string(),
-        None if request.faults.iter().any(|met| met.kind == "Reset") => "reset".to_owned(),
+        None if request.faults.iter().any(|met| met.kind == FaultKind::Reset.as_str()) => "reset".to_owned(),
         None => "left".to_owned(),
     }
 }
 
-fn is_good(request: &MetadataRequest) -> bool {
+fn is_good(request: &RequestEntry) -> bool {
     request.status.is_some_and(|status| status < 400)
 }
 
 /// `approved 602D9444-…`, `fault 1 (Status)`.
-fn notes(request: &MetadataRequest) -> String {
-    let approved = (!request.approved.is_empty()).then(|| format!("approved {}", request.approved.join(", ")));
+fn notes(request: &RequestEntry) -> String {
+    let approved = (!request.approved.is_empty()).then(|| {
+        let ids: Vec<String> = request.approved.iter().map(|id| id.to_string()).collect();
+        format!("approved {}", ids.join(", "))
+    });
     let faults = request.faults.iter().map(|met| format!("fault {} ({})", met.id, met.kind));
     approved.into_iter().chain(faults).collect::<Vec<_>>().join(", ")
 }
 
-fn describe_summary(summary: &PollSummary) -> Option<String> {
+fn describe_summary(summary: &PollingSummary) -> Option<String> {
     let first = summary.first_poll?;
     let polls = if summary.polls == 1 { "1 poll".to_owned() } else { format!("{} polls", summary.polls) };
     let span = |secs: f64| span_text(Duration::from_millis((secs * 1000.0).round() as u64));

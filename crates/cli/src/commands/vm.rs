@@ -1,11 +1,17 @@
 //! `forewarn vm`: manages machines.
 
-use serde_json::{Value, json};
+use forewarn_api_types::{
+    ActionOptions, Address, EmptyBody, FailureOptions, Machine, MachineChange, MachinePriority, NETWORK_DEFAULT,
+    NewMachine, Nullable, PowerState,
+};
 
-use super::bodies::{addresses, details, object, policy, tags, terminate_change, terminate_notification, text_or_null};
+use super::bodies::{
+    addresses, changed_details, changed_tags, details, event_id, name, name_or_null, policy, read, require_change,
+    tags, terminate_change, terminate_notification,
+};
 use super::{follow, single_line};
 use crate::args::{CreateVmArgs, FailureArgs, Output, ResourceName, UpdateVmArgs, VmCommand, VmOperationArgs};
-use crate::client::{self, Api, Call, Machine};
+use crate::client::{Api, Call};
 use crate::failure::Failure;
 use crate::output::{self, Cell, Color, TableRow};
 
@@ -46,15 +52,16 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
 
 /// Simulates a hardware failure of a machine or a host.
 pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Result<(), Failure> {
-    let kind = json!(format!("{:?}", failure.kind));
-    let body = object(&[("type", kind), ("eventId", json!(failure.operation.event_id))]);
+    let event_id = event_id(failure.operation.event_id.as_ref())?;
+    let body = FailureOptions { kind: Some(failure.kind), event_id };
     follow(api, &api.post(call, &body)?, &failure.operation, output)
 }
 
 /// Changes the power state of a machine.
 pub fn set_power(api: &Api, segment: &str, action: &str, output: Output) -> Result<(), Failure> {
-    let value = api.post(&Call::api(&["machines", segment, action]), &json!({}))?;
-    let words = |machine: &Machine| single_line(format!("{} is {}", machine.name, machine.power.to_lowercase()));
+    let value = api.post(&Call::api(&["machines", segment, action]), &EmptyBody {})?;
+    let words =
+        |machine: &Machine| single_line(format!("{} is {}", machine.name, machine.power.as_str().to_lowercase()));
     output::print_one(&value, output, words)
 }
 
@@ -63,7 +70,7 @@ fn machine(vm: &ResourceName) -> Call {
 }
 
 fn start_operation(api: &Api, vm: &VmOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
-    let body = object(&[("eventId", json!(vm.operation.event_id))]);
+    let body = ActionOptions { event_id: event_id(vm.operation.event_id.as_ref())? };
     let operation = api.post(&Call::api(&["machines", &vm.vm.segment(), action]), &body)?;
     follow(api, &operation, &vm.operation, output)
 }
@@ -82,30 +89,30 @@ impl TableRow for Machine {
         vec![
             Cell::new(&self.name),
             Cell::new(self.group()),
-            Cell::new(self.set().cloned().unwrap_or_default()),
+            Cell::new(self.set().unwrap_or_default()),
             power_cell(self),
             Cell::new(yes_or_no(self.listening)),
             Cell::new(self.update_domain.to_string()),
             Cell::new(self.host.clone().unwrap_or_default()),
             Cell::new(address_text(self)),
-            Cell::new(&self.vm_id),
+            Cell::new(self.vm_id.to_string()),
         ]
     }
 }
 
 pub fn power_cell(machine: &Machine) -> Cell {
-    let color = if machine.power == "Running" { Color::Green } else { Color::Grey };
+    let color = if machine.power == PowerState::Running { Color::Green } else { Color::Grey };
     Cell::colored(power_text(machine), color)
 }
 
 fn power_text(machine: &Machine) -> String {
-    let spot = if machine.priority == "Spot" { ", Spot" } else { "" };
+    let spot = if machine.priority == MachinePriority::Spot { ", Spot" } else { "" };
     format!("{}{spot}", machine.power)
 }
 
 fn address_text(machine: &Machine) -> String {
-    let text = |address: &client::Address| match address.network.as_str() {
-        "default" => address.ip.clone(),
+    let text = |address: &Address| match address.network.0.as_str() {
+        NETWORK_DEFAULT => address.ip.to_string(),
         network => format!("{network}={}", address.ip),
     };
     machine.addresses.iter().map(text).collect::<Vec<_>>().join(", ")
@@ -120,7 +127,7 @@ fn describe_created(machine: &Machine) -> String {
 fn facts(machine: &Machine) -> Vec<String> {
     let mut facts = vec![
         ("name", machine.name.clone()),
-        ("vm id", machine.vm_id.clone()),
+        ("vm id", machine.vm_id.to_string()),
         ("resource group", machine.resource_group.clone()),
     ];
     facts.extend(machine.availability_set.clone().map(|name| ("availability set", name)));
@@ -140,68 +147,55 @@ fn facts(machine: &Machine) -> Vec<String> {
     if machine.protected {
         facts.push(("protected", "from scale-in".into()));
     }
-    facts.extend(machine.details.iter().map(|(name, text)| (name.as_str(), value_text(text))));
-    facts.extend(machine.tags.iter().map(|(name, text)| ("tag", format!("{name}={}", value_text(text)))));
+    facts.extend(machine.details.fields().into_iter().filter_map(|(name, text)| Some((name, text?.to_string()))));
+    facts.extend(machine.tags.0.iter().map(|(name, text)| ("tag", format!("{name}={text}"))));
     output::format_fields(&facts)
-}
-
-fn value_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 pub fn yes_or_no(yes: bool) -> String {
     if yes { "yes".into() } else { "no".into() }
 }
 
-fn new_machine(args: &CreateVmArgs) -> Result<Value, Failure> {
-    let (group, name) = args.vm.parts();
+fn new_machine(args: &CreateVmArgs) -> Result<NewMachine, Failure> {
+    let (group, machine) = args.vm.parts();
     let placement = &args.placement;
-    let named = |text: &Option<String>| text.as_deref().map_or(Value::Null, text_or_null);
-    let spot = args.spot.then_some("Spot".to_owned()).or(args.priority.map(|priority| format!("{priority:?}")));
+    let named = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(name);
     let seconds = args.terminate_notice.map(|seconds| format!("PT{seconds}S"));
     let notice = args.terminate_notification_time.as_ref().or(seconds.as_ref());
-    Ok(object(&[
-        ("name", json!(name)),
-        ("vmId", json!(args.vm_id)),
-        ("addresses", addresses(&placement.addresses, placement.no_address)),
-        ("resourceGroup", json!(group)),
-        ("availabilitySet", json!(args.availability_set)),
-        ("scaleSet", json!(args.vmss)),
-        ("cloudService", json!(args.cloud_service)),
-        ("host", named(&placement.host)),
-        ("updateDomain", json!(placement.update_domain)),
-        ("faultDomain", json!(placement.fault_domain)),
-        ("zone", named(&placement.zone)),
-        ("priority", json!(spot)),
-        ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
-        ("terminateNotification", json!(notice.map(|text| terminate_notification(text)))),
-        ("policy", policy(&args.policy)),
-        ("details", details(&args.details)),
-        ("tags", tags(&args.details)?),
-    ]))
+    Ok(NewMachine {
+        vm_id: args.vm_id.as_deref().map(read).transpose()?,
+        addresses: addresses(&placement.addresses, placement.no_address)?,
+        resource_group: group.map(name),
+        availability_set: args.availability_set.clone(),
+        scale_set: args.vmss.clone(),
+        cloud_service: args.cloud_service.clone(),
+        host: named(&placement.host),
+        update_domain: placement.update_domain,
+        fault_domain: placement.fault_domain,
+        zone: named(&placement.zone),
+        priority: if args.spot { Some(MachinePriority::Spot) } else { args.priority },
+        eviction_policy: args.eviction_policy,
+        terminate_notification: notice.map(|text| terminate_notification(text)),
+        policy: policy(&args.policy),
+        details: details(&args.details),
+        tags: tags(&args.details)?,
+        ..NewMachine::named(name(machine))
+    })
 }
 
-fn change(args: &UpdateVmArgs) -> Result<Value, Failure> {
+fn change(args: &UpdateVmArgs) -> Result<MachineChange, Failure> {
     let placement = &args.placement;
-    let mut body = object(&[
-        ("addresses", addresses(&placement.addresses, placement.no_address)),
-        ("updateDomain", json!(placement.update_domain)),
-        ("faultDomain", json!(placement.fault_domain)),
-        ("protected", json!(args.protect_from_scale_in)),
-        ("policy", policy(&args.policy)),
-        ("details", details(&args.details)),
-        ("tags", tags(&args.details)?),
-    ]);
-    // In a change, `null` removes a value.
-    let taken = [
-        ("host", placement.host.as_deref().map(text_or_null)),
-        ("zone", placement.zone.as_deref().map(text_or_null)),
-        ("terminateNotification", terminate_change(&args.terminate)?),
-    ];
-    for (name, value) in taken {
-        if let Some(value) = value {
-            body[name] = value;
-        }
-    }
-    super::bodies::require_change(body, "vm update")
+    let body = MachineChange {
+        host: name_or_null(placement.host.as_ref()),
+        update_domain: placement.update_domain,
+        fault_domain: placement.fault_domain,
+        zone: name_or_null(placement.zone.as_ref()),
+        addresses: addresses(&placement.addresses, placement.no_address)?,
+        protected: args.protect_from_scale_in,
+        terminate_notification: terminate_change(&args.terminate)?,
+        policy: policy(&args.policy).map_or(Nullable::Absent, Nullable::Value),
+        details: changed_details(&args.details),
+        tags: changed_tags(&args.details)?,
+    };
+    require_change(body, "vm update")
 }

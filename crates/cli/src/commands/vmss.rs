@@ -2,9 +2,15 @@
 
 mod instances;
 
-use serde_json::{Value, json};
+use forewarn_api_types::{
+    DeleteInstances, ModelChange, NewScaleSet, Nullable, ScaleSet, ScaleSetChange, ScaleSetChanged, SomeInstances,
+    Upgrade, UpgradePolicy,
+};
+use serde_json::Value;
 
-use super::bodies::{details, object, policy, require_change, tags, terminate_change, terminate_notification};
+use super::bodies::{
+    changed_details, changed_tags, event_id, name, policy, require_change, terminate_change, terminate_notification,
+};
 use super::group::{facts, has_handler};
 use super::{filter_by_group, follow, single_line, vm};
 use crate::args::NoWaitArgs;
@@ -12,7 +18,7 @@ use crate::args::{
     CreateSetArgs, InstanceOperationArgs, InstancePowerArgs, OperationArgs, Output, ResourceName, UpdateSetArgs,
     VmssCommand,
 };
-use crate::client::{self, Api, Call, ScaleSet, ScaleSetChanged};
+use crate::client::{self, Api, Call};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
@@ -57,25 +63,34 @@ fn one(set: &ResourceName) -> Call {
 }
 
 fn update(api: &Api, args: &UpdateSetArgs, output: Output) -> Result<(), Failure> {
-    let changed: ScaleSetChanged = decode(&api.patch(&one(&args.set), &change(args)?)?)?;
+    let changed: Changed = decode(&api.patch(&one(&args.set), &change(args)?)?)?;
     let words = |set: &ScaleSet| single_line(format!("Updated scale set {}{}", set.group.name, update_hint(set)));
     output::print_one(&changed.scale_set, output, words)
 }
 
+/// The parts of [`ScaleSetChanged`] as the server sent them, for programs.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Changed {
+    scale_set: Value,
+    operation: Option<Value>,
+}
+
 /// Reminds users of sets with manual upgrades to update the instances.
 fn update_hint(set: &ScaleSet) -> &'static str {
-    match set.upgrade_mode.as_str() {
-        "Manual" => "; run `forewarn vmss update-instances` to update its instances",
-        _ => "",
+    match set.upgrade_mode {
+        UpgradePolicy::Manual => "; run `forewarn vmss update-instances` to update its instances",
+        UpgradePolicy::Automatic | UpgradePolicy::Rolling => "",
     }
 }
 
 fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
-    let value = api.patch(&one(set), &json!({ "capacity": capacity }))?;
-    let changed: ScaleSetChanged = decode(&value)?;
+    let body = ScaleSetChange { capacity: Some(capacity), ..ScaleSetChange::default() };
+    let value = api.patch(&one(set), &body)?;
     if output == Output::Table {
-        output::print_line(&output::escape(&describe_scaling(&changed)?))?;
+        output::print_line(&output::escape(&describe_scaling(&decode(&value)?)))?;
     }
+    let changed: Changed = decode(&value)?;
     match &changed.operation {
         Some(operation) => follow(api, operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output),
         None if output == Output::Table => Ok(()),
@@ -83,24 +98,23 @@ fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, out
     }
 }
 
-fn describe_scaling(changed: &ScaleSetChanged) -> Result<String, Failure> {
-    let set: ScaleSet = decode(&changed.scale_set)?;
+fn describe_scaling(changed: &ScaleSetChanged) -> String {
     let part = |words: &str, names: &[String]| match names {
         [] => String::new(),
         names => format!("; {words} {}", client::join_few(names)),
     };
-    let name = &set.group.name;
-    Ok(format!(
-        "Scaled {name} to {}{}{}",
-        set.capacity,
+    format!(
+        "Scaled {} to {}{}{}",
+        changed.scale_set.group.name,
+        changed.scale_set.capacity,
         part("created", &changed.added),
         part("deleting", &changed.removing)
-    ))
+    )
 }
 
 fn upgrade(api: &Api, set: &ResourceName, ids: &[String], output: Output) -> Result<(), Failure> {
     let chosen = instances::select_named(api, set, ids)?;
-    let body = json!({ "instances": instances::vm_ids(&chosen) });
+    let body = Upgrade { instances: instances::vm_ids(&chosen) };
     let value = api.post(&Call::api(&["scale-sets", &set.segment(), "upgrade"]), &body)?;
     let which = if chosen.is_empty() { "all instances".into() } else { client::join_few(&instances::names(&chosen)) };
     output::print_one(&value, output, |set: &ScaleSet| {
@@ -116,8 +130,8 @@ fn delete(
     output: Output,
 ) -> Result<(), Failure> {
     let chosen = instances::select(api, set, ids)?;
-    let ids = instances::vm_ids(&chosen);
-    let body = object(&[("instances", json!(ids)), ("eventId", json!(operation.event_id))]);
+    let event_id = event_id(operation.event_id.as_ref())?;
+    let body = DeleteInstances { instances: instances::vm_ids(&chosen), event_id };
     let call = Call::api(&["scale-sets", &set.segment(), "delete-instances"]);
     follow(api, &api.post(&call, &body)?, operation, output)
 }
@@ -125,62 +139,58 @@ fn delete(
 /// Starts one operation with one event per instance.
 fn start_operation(api: &Api, some: &InstanceOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
     let InstanceOperationArgs { set, instances, waiting } = some;
-    let body = json!({ "instances": instances::vm_ids(&instances::select_named(api, set, &instances.ids)?) });
+    let instances = instances::vm_ids(&instances::select_named(api, set, &instances.ids)?);
+    let body = SomeInstances { instances, event_id: None };
     let operation = api.post(&Call::api(&["scale-sets", &set.segment(), action]), &body)?;
     follow(api, &operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output)
 }
 
 fn switch_each(api: &Api, some: &InstancePowerArgs, action: &str, output: Output) -> Result<(), Failure> {
     let chosen = instances::select(api, &some.set, &some.instances.ids)?;
-    chosen.iter().try_for_each(|machine| vm::set_power(api, &machine.vm_id, action, output))
+    chosen.iter().try_for_each(|machine| vm::set_power(api, &machine.vm_id.to_string(), action, output))
 }
 
-fn new_set(args: &CreateSetArgs) -> Result<Value, Failure> {
-    let (group, name) = args.set.parts();
+fn new_set(args: &CreateSetArgs) -> Result<NewScaleSet, Failure> {
+    let (group, set) = args.set.parts();
     let notice = args.terminate_notification_time.as_deref().map(terminate_notification);
-    let model = object(&[
-        ("priority", json!(args.priority.map(|priority| format!("{priority:?}")))),
-        ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
-        ("terminateNotification", json!(notice)),
-        ("details", details(&args.details)),
-        ("tags", tags(&args.details)?),
-    ]);
-    let mut body = object(&[
-        ("name", json!(name)),
-        ("resourceGroup", json!(group)),
-        ("capacity", json!(args.instance_count)),
-        ("orchestration", json!(format!("{:?}", args.orchestration_mode))),
-        ("upgradeMode", json!(format!("{:?}", args.upgrade_policy_mode))),
-        ("zones", json!(args.zones)),
-        ("updateDomains", json!(args.update_domains)),
-        ("faultDomains", json!(args.fault_domains)),
-        ("policy", policy(&args.policy)),
-        ("model", model),
-    ]);
-    match args.placement_group_max {
-        Some(Limit::Of(most)) => body["placementGroupMax"] = json!(most),
-        Some(Limit::None) => body["placementGroupMax"] = Value::Null,
-        None => {}
-    }
-    Ok(body)
+    Ok(NewScaleSet {
+        resource_group: group.map(name),
+        policy: policy(&args.policy),
+        update_domains: args.update_domains,
+        fault_domains: args.fault_domains,
+        orchestration: Some(args.orchestration_mode),
+        upgrade_mode: Some(args.upgrade_policy_mode),
+        placement_group_max: match args.placement_group_max {
+            Some(Limit::Of(most)) => Nullable::Value(most),
+            Some(Limit::None) => Nullable::Null,
+            None => Nullable::Absent,
+        },
+        zones: args.zones.iter().map(|zone| name(zone)).collect(),
+        model: ModelChange {
+            priority: args.priority,
+            eviction_policy: args.eviction_policy,
+            terminate_notification: notice.map_or(Nullable::Absent, Nullable::Value),
+            details: changed_details(&args.details),
+            tags: changed_tags(&args.details)?,
+        },
+        ..NewScaleSet::new(name(set), args.instance_count)
+    })
 }
 
-fn change(args: &UpdateSetArgs) -> Result<Value, Failure> {
-    let mut model = object(&[
-        ("priority", json!(args.priority.map(|priority| format!("{priority:?}")))),
-        ("evictionPolicy", json!(args.eviction_policy.map(|policy| format!("{policy:?}")))),
-        ("details", details(&args.details)),
-        ("tags", tags(&args.details)?),
-    ]);
-    if let Some(terminate) = terminate_change(&args.terminate)? {
-        model["terminateNotification"] = terminate;
-    }
-    let changed = model.as_object().is_some_and(|fields| !fields.is_empty());
-    let body = object(&[
-        ("upgradeMode", json!(args.upgrade_policy_mode.map(|mode| format!("{mode:?}")))),
-        ("policy", policy(&args.policy)),
-        ("model", if changed { model } else { Value::Null }),
-    ]);
+fn change(args: &UpdateSetArgs) -> Result<ScaleSetChange, Failure> {
+    let model = ModelChange {
+        priority: args.priority,
+        eviction_policy: args.eviction_policy,
+        terminate_notification: terminate_change(&args.terminate)?,
+        details: changed_details(&args.details),
+        tags: changed_tags(&args.details)?,
+    };
+    let body = ScaleSetChange {
+        capacity: None,
+        upgrade_mode: args.upgrade_policy_mode,
+        policy: policy(&args.policy),
+        model: Some(model).filter(|model| !model.is_empty()),
+    };
     require_change(body, "vmss update")
 }
 
@@ -199,9 +209,9 @@ fn set_facts(set: &ScaleSet) -> Vec<String> {
     let notice = Some(notice(set)).filter(|text| !text.is_empty());
     facts.extend([
         ("capacity", set.capacity.to_string()),
-        ("orchestration", set.orchestration.clone()),
-        ("upgrade mode", set.upgrade_mode.clone()),
-        ("priority", set.model.priority.clone()),
+        ("orchestration", set.orchestration.to_string()),
+        ("upgrade mode", set.upgrade_mode.to_string()),
+        ("priority", set.model.priority.to_string()),
         ("deletion notice", notice.unwrap_or_else(|| "none".into())),
         ("model", format!("version {}", set.model_version)),
     ]);
@@ -219,9 +229,9 @@ impl TableRow for ScaleSet {
             Cell::new(&self.group.resource_group),
             Cell::new(self.capacity.to_string()),
             Cell::new(self.group.machines.to_string()),
-            Cell::new(&self.orchestration),
-            Cell::new(&self.upgrade_mode),
-            Cell::new(&self.model.priority),
+            Cell::new(self.orchestration.as_str()),
+            Cell::new(self.upgrade_mode.as_str()),
+            Cell::new(self.model.priority.as_str()),
             Cell::new(notice(self)),
             Cell::new(vm::yes_or_no(has_handler(&self.group))),
         ]

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use forewarn_api_types::WaitAnswer;
 use serde_json::Value;
 
 use crate::args::{Output, WaitArgs, WaitStatus};
-use crate::client::{Api, Call, Clock, event_history, format_timeline, whole_secs};
+use crate::client::{Api, Call, clock_advice, event_history, format_timeline, whole_secs};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};
@@ -21,19 +22,20 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
     loop {
         let left = args.timeout.saturating_sub(started_at.elapsed());
         status_line.show(&format!(
-            "NoWaitArgs until {}, {} left (Ctrl-C: stop)",
+            "Waiting until {}, {} left (Ctrl-C: stop)",
             describe_condition(args),
             span_text(whole_secs(left))
         ));
         let answer = api.get(&call(args, left.min(ONE_REQUEST), after))?;
-        after = answer["after"].as_u64();
-        if answer["met"] == true {
+        let read: WaitAnswer = decode(&answer)?;
+        after = Some(read.after);
+        if read.met {
             drop(status_line);
-            return met(api, &answer, output);
+            return met(api, &answer, read, output);
         }
-        if answer["missed"] == true {
+        if read.missed {
             drop(status_line);
-            return Err(missed(api, args, &answer, output)?);
+            return Err(missed(api, args, &answer, read, output)?);
         }
         if started_at.elapsed() >= args.timeout {
             drop(status_line);
@@ -47,7 +49,7 @@ fn timed_out(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Resu
         output::print_value(answer, output)?;
     }
     let advice = match args.status {
-        WaitStatus::Started | WaitStatus::Gone => decode::<Clock>(&api.get(&Call::api(&["clock"]))?)?.advice(),
+        WaitStatus::Started | WaitStatus::Gone => clock_advice(&decode(&api.get(&Call::api(&["clock"]))?)?),
         WaitStatus::Scheduled | WaitStatus::Approved => None,
     };
     let advice = advice.map_or(String::new(), |advice| format!(". {advice}"));
@@ -55,12 +57,12 @@ fn timed_out(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Resu
     Ok(Failure::TimedOut(output::escape(&text)))
 }
 
-fn missed(api: &Api, args: &WaitArgs, answer: &Value, output: Output) -> Result<Failure, Failure> {
+fn missed(api: &Api, args: &WaitArgs, answer: &Value, read: WaitAnswer, output: Output) -> Result<Failure, Failure> {
     if is_for_programs(output) {
         output::print_value(answer, output)?;
     }
     let (_, did_not) = status_verbs(args.status);
-    let text = format!("the event finished and {did_not}: {}", describe_event(api, answer)?);
+    let text = format!("the event finished and {did_not}: {}", describe_event(api, read)?);
     Ok(Failure::Missed(output::escape(&text)))
 }
 
@@ -68,27 +70,28 @@ fn call(args: &WaitArgs, left: Duration, after: Option<u64>) -> Call {
     Call::api(&["events", "wait"])
         .with("status", Some(status_word(args.status)))
         .with("machine", args.vm.as_ref())
-        .with("type", args.kind.map(|kind| format!("{kind:?}")))
+        .with("type", args.kind.map(|kind| kind.as_str()))
         .with("event", args.event.as_ref())
         .with("since", args.since)
         .with("after", after)
         .with("timeout", Some(whole_secs(left).as_secs()))
 }
 
-fn met(api: &Api, answer: &Value, output: Output) -> Result<(), Failure> {
+fn met(api: &Api, answer: &Value, read: WaitAnswer, output: Output) -> Result<(), Failure> {
     if is_for_programs(output) {
         return output::print_value(answer, output);
     }
-    output::print_line(&output::escape(&describe_event(api, answer)?))
+    output::print_line(&output::escape(&describe_event(api, read)?))
 }
 
 /// `602D…: Reboot of web_0, Scheduled 10:05:00 · Canceled by owner 10:06:00`.
-fn describe_event(api: &Api, answer: &Value) -> Result<String, Failure> {
-    let id = answer["id"].as_str().unwrap_or_default();
-    let event = match &answer["event"] {
-        Value::Null => event_history::find_event(api, id)?,
-        event => Some(event_history::add_start(api, decode(event)?)?),
+fn describe_event(api: &Api, answer: WaitAnswer) -> Result<String, Failure> {
+    let event = match (answer.event, answer.id) {
+        (Some(event), _) => Some(event_history::add_start(api, event)?),
+        (None, Some(id)) => event_history::find_event(api, id)?,
+        (None, None) => None,
     };
+    let id = answer.id.map_or(String::new(), |id| id.to_string());
     let details = event.map_or(String::new(), |event| {
         format!(": {} of {}, {}", event.kind, event.resources.join(", "), format_timeline(&event))
     });
@@ -112,7 +115,7 @@ fn status_word(status: WaitStatus) -> &'static str {
 fn describe_condition(args: &WaitArgs) -> String {
     let what = match (&args.event, args.kind) {
         (Some(id), _) => format!("event {id}"),
-        (None, Some(kind)) => format!("a {kind:?}"),
+        (None, Some(kind)) => format!("a {kind}"),
         (None, None) => "an event".to_owned(),
     };
     let of = args.vm.as_ref().map_or(String::new(), |vm| format!(" of {vm}"));
@@ -135,7 +138,7 @@ fn describe_timeout(args: &WaitArgs) -> String {
     let (did, did_not) = status_verbs(args.status);
     match (&args.event, args.kind) {
         (Some(id), _) => format!("event {id}{of} {did_not}"),
-        (None, Some(kind)) => format!("no {kind:?}{of} {did}"),
+        (None, Some(kind)) => format!("no {kind}{of} {did}"),
         (None, None) => format!("no event{of} {did}"),
     }
 }

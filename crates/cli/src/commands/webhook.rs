@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use clap::ValueEnum;
-use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use forewarn_api_types::{
+    EmptyBody, GivenUpMessage, Machine, NewWebhook, Nullable, Page, Resend, Resent, Webhook, WebhookChange,
+    WebhookSecret, WebhookTest, WebhookUrl,
+};
+use serde_json::Value;
 
-use super::bodies::{object, require_change};
+use super::bodies::{name, require_change};
 use super::single_line;
 use crate::args::{CreateWebhookArgs, Output, ResendArgs, UpdateWebhookArgs, WebhookArgs, WebhookCommand, WebhookName};
 use crate::client::{Api, Call, format_time};
@@ -16,81 +17,23 @@ use crate::failure::{Failure, strip_os_codes};
 use crate::output::{self, Cell, Color, TableRow};
 use crate::parse::span_text;
 
-/// The part of the API's answer that is shown.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Webhook {
-    name: String,
-    url: String,
-    secret: Option<String>,
-    types: Vec<String>,
-    statuses: Vec<String>,
-    machines: Vec<String>,
-    resource_groups: Vec<String>,
-    enabled: bool,
-    retry_seconds: u64,
-    state: DeliveryState,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DeliveryState {
-    delivered: u64,
-    given_up: u64,
-    again: u64,
-    behind: u64,
-    failures: u64,
-    last_success: Option<Timestamp>,
-    last_failure: Option<LastFailure>,
-}
-
-#[derive(Debug, Deserialize)]
-struct LastFailure {
-    at: Timestamp,
-    message: String,
-}
-
-/// An undelivered message.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct GivenUp {
-    id: String,
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    machines: Vec<String>,
-    happened: Timestamp,
-    failure: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resent {
-    messages: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct TestResult {
-    delivered: bool,
-    message: String,
-}
-
 pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Failure> {
     match command {
         WebhookCommand::Create(args) => {
             let made = api.post(&Call::api(&["webhooks"]), &new_webhook(args)?)?;
             warn_of_unknown(api, &args.filter.machines);
-            output::print_one(&made, output, |webhook: &Webhook| webhook.describe_change("Created"))
+            output::print_one(&made, output, |webhook: &Webhook| describe_change(webhook, "Created"))
         }
         WebhookCommand::List => {
             let page = api.get(&Call::api(&["webhooks"]))?;
-            output::print_list::<Webhook>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+            output::print_list::<Webhook>(&decode::<Page<Value>>(&page)?.value, output)
         }
-        WebhookCommand::Show(which) => output::print_one(&api.get(&one(which, None))?, output, Webhook::facts),
+        WebhookCommand::Show(which) => output::print_one(&api.get(&one(which, None))?, output, facts),
         WebhookCommand::Update(args) => {
             let body = require_change(changed_webhook(args)?, "webhook update")?;
             let changed = api.patch(&one(&args.webhook, None), &body)?;
             warn_of_unknown(api, &args.filter.machines);
-            output::print_one(&changed, output, |webhook: &Webhook| webhook.describe_change("Updated"))
+            output::print_one(&changed, output, |webhook: &Webhook| describe_change(webhook, "Updated"))
         }
         WebhookCommand::Delete(which) => {
             api.delete(&one(which, None))?;
@@ -102,14 +45,14 @@ pub fn run(api: &Api, command: &WebhookCommand, output: Output) -> Result<(), Fa
         WebhookCommand::Test(which) => test(api, which, output),
         WebhookCommand::GivenUp(which) => {
             let page = api.get(&one(which, Some("given-up")))?;
-            output::print_list::<GivenUp>(page["value"].as_array().map_or(&[], Vec::as_slice), output)
+            output::print_list::<GivenUpMessage>(&decode::<Page<Value>>(&page)?.value, output)
         }
         WebhookCommand::Resend(args) => resend(api, args, output),
     }
 }
 
 fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
-    let answer = api.post(&one(&args.webhook, Some("resend")), &object(&[("ids", list_or_null(&args.ids))]))?;
+    let answer = api.post(&one(&args.webhook, Some("resend")), &Resend { ids: given_list(&args.ids) })?;
     let list = format!("`forewarn webhook given-up {}`", args.webhook.name);
     output::print_one(&answer, output, |resent: &Resent| {
         single_line(match resent.messages {
@@ -124,7 +67,7 @@ fn resend(api: &Api, args: &ResendArgs, output: Output) -> Result<(), Failure> {
 fn warn_of_unknown(api: &Api, machines: &[String]) {
     for name in machines {
         let page = api.get(&Call::api(&["machines"]).with("name", Some(name)).with("limit", Some(1)));
-        if page.is_ok_and(|page| page["value"].as_array().is_some_and(Vec::is_empty)) {
+        if page.and_then(|page| decode::<Page<Machine>>(&page)).is_ok_and(|page| page.value.is_empty()) {
             let warning = format!("warning: no machine is named '{name}' yet");
             output::print_stderr(&output::escape(&warning));
         }
@@ -139,63 +82,62 @@ fn one<'a>(which: &'a WebhookName, verb: Option<&'a str>) -> Call {
 
 /// Fails if the receiver does not accept the message.
 fn test(api: &Api, which: &WebhookName, output: Output) -> Result<(), Failure> {
-    let answer = api.post(&one(which, Some("test")), &json!({}))?;
-    let result: TestResult = decode(&answer)?;
+    let answer = api.post(&one(which, Some("test")), &EmptyBody {})?;
+    let result: WebhookTest = decode(&answer)?;
     if !result.delivered {
         return Err(Failure::Refused(format!("not delivered: {}", output::escape(&result.message))));
     }
-    output::print_one(&answer, output, |result: &TestResult| single_line(format!("Delivered. {}", result.message)))
+    output::print_one(&answer, output, |result: &WebhookTest| single_line(format!("Delivered. {}", result.message)))
 }
 
-fn new_webhook(args: &CreateWebhookArgs) -> Result<Value, Failure> {
-    let mut body = filter_body(&args.filter)?;
-    body["name"] = json!(args.webhook.name);
-    body["url"] = json!(args.url);
-    if args.disabled {
-        body["enabled"] = json!(false);
-    }
-    Ok(body)
+fn new_webhook(args: &CreateWebhookArgs) -> Result<NewWebhook, Failure> {
+    let filter = &args.filter;
+    Ok(NewWebhook {
+        name: name(&args.webhook.name),
+        url: WebhookUrl(args.url.clone()),
+        secret: filter.secret_file.as_deref().map(read_secret).transpose()?,
+        types: filter.types.clone(),
+        statuses: filter.statuses.clone(),
+        machines: filter.machines.iter().map(|machine| name(machine)).collect(),
+        resource_groups: filter.resource_groups.iter().map(|group| name(group)).collect(),
+        enabled: !args.disabled,
+        retry_seconds: retry_seconds(filter),
+    })
 }
 
-fn changed_webhook(args: &UpdateWebhookArgs) -> Result<Value, Failure> {
-    let mut body = filter_body(&args.filter)?;
-    if let Some(url) = &args.url {
-        body["url"] = json!(url);
-    }
-    if let Some(enabled) = args.enabled {
-        body["enabled"] = json!(enabled);
-    }
-    if args.new_secret {
-        body["secret"] = Value::Null;
-    }
-    Ok(body)
+fn changed_webhook(args: &UpdateWebhookArgs) -> Result<WebhookChange, Failure> {
+    let filter = &args.filter;
+    let secret = filter.secret_file.as_deref().map(read_secret).transpose()?;
+    let names = |given: &[String]| given_list(given).map(|given| given.iter().map(|text| name(text)).collect());
+    Ok(WebhookChange {
+        url: args.url.clone().map(WebhookUrl),
+        secret: match secret {
+            Some(secret) => Nullable::Value(secret),
+            None if args.new_secret => Nullable::Null,
+            None => Nullable::Absent,
+        },
+        types: given_list(&filter.types),
+        statuses: given_list(&filter.statuses),
+        machines: names(&filter.machines),
+        resource_groups: names(&filter.resource_groups),
+        enabled: args.enabled,
+        retry_seconds: retry_seconds(filter),
+    })
 }
 
-fn filter_body(args: &WebhookArgs) -> Result<Value, Failure> {
-    let secret = args.secret_file.as_deref().map(read_secret).transpose()?;
-    Ok(object(&[
-        ("types", words(&args.types)),
-        ("statuses", words(&args.statuses)),
-        ("machines", list_or_null(&args.machines)),
-        ("resourceGroups", list_or_null(&args.resource_groups)),
-        ("secret", json!(secret)),
-        ("retrySeconds", json!(args.retry_for)),
-    ]))
+fn retry_seconds(filter: &WebhookArgs) -> Option<u32> {
+    filter.retry_for.map(|secs| u32::try_from(secs).unwrap_or(u32::MAX))
 }
 
-fn list_or_null(names: &[String]) -> Value {
-    if names.is_empty() { Value::Null } else { json!(names) }
+/// None keeps the list of the webhook.
+fn given_list<T: Clone>(given: &[T]) -> Option<Vec<T>> {
+    (!given.is_empty()).then(|| given.to_vec())
 }
 
-fn words<T: ValueEnum>(values: &[T]) -> Value {
-    let names = values.iter().filter_map(ValueEnum::to_possible_value).map(|value| value.get_name().to_owned());
-    list_or_null(&names.collect::<Vec<_>>())
-}
-
-fn read_secret(path: &Path) -> Result<String, Failure> {
+fn read_secret(path: &Path) -> Result<WebhookSecret, Failure> {
     let read = std::fs::read_to_string(path);
     let text = read.map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
-    Ok(text.trim().to_owned())
+    Ok(WebhookSecret(text.trim().to_owned()))
 }
 
 impl TableRow for Webhook {
@@ -203,7 +145,7 @@ impl TableRow for Webhook {
     const EMPTY: &'static str = "There are no webhooks.";
 
     fn cells(&self) -> Vec<Cell> {
-        let (state, color) = self.condition();
+        let (state, color) = condition(self);
         vec![
             Cell::new(&self.name),
             Cell::new(&self.url),
@@ -215,7 +157,7 @@ impl TableRow for Webhook {
     }
 }
 
-impl TableRow for GivenUp {
+impl TableRow for GivenUpMessage {
     const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATUS", "MACHINES", "HAPPENED", "FAILURE"];
     const EMPTY: &'static str = "There are no undelivered messages.";
 
@@ -240,7 +182,7 @@ impl TableRow for Resent {
     }
 }
 
-impl TableRow for TestResult {
+impl TableRow for WebhookTest {
     const HEADER: &'static [&'static str] = &["DELIVERED", "MESSAGE"];
     const EMPTY: &'static str = "";
 
@@ -249,51 +191,53 @@ impl TableRow for TestResult {
     }
 }
 
-impl Webhook {
-    fn condition(&self) -> (&'static str, Color) {
-        match (self.enabled, self.state.failures) {
-            (false, _) => ("off", Color::Grey),
-            (true, 0) => ("on", Color::Green),
-            (true, _) => ("failing", Color::Red),
-        }
+fn condition(webhook: &Webhook) -> (&'static str, Color) {
+    match (webhook.enabled, webhook.state.failures) {
+        (false, _) => ("off", Color::Grey),
+        (true, 0) => ("on", Color::Green),
+        (true, _) => ("failing", Color::Red),
     }
+}
 
-    /// The change, and a new secret, which is shown only here.
-    fn describe_change(&self, done: &str) -> Vec<String> {
-        let mut lines = single_line(format!("{done} webhook {} → {}", self.name, self.url));
-        if let Some(secret) = &self.secret {
-            lines.extend(single_line(format!("Secret {secret}")));
-            lines.extend(single_line("Store the secret now; it is not shown again".to_owned()));
-        }
-        lines
+/// The change, and a new secret, which is shown only here.
+fn describe_change(webhook: &Webhook, done: &str) -> Vec<String> {
+    let mut lines = single_line(format!("{done} webhook {} → {}", webhook.name, webhook.url));
+    if let Some(secret) = &webhook.secret {
+        lines.extend(single_line(format!("Secret {secret}")));
+        lines.extend(single_line("Store the secret now; it is not shown again".to_owned()));
     }
+    lines
+}
 
-    fn facts(&self) -> Vec<String> {
-        let list = |names: &[String]| if names.is_empty() { "all".to_owned() } else { names.join(", ") };
-        let state = &self.state;
-        let retry = span_text(std::time::Duration::from_secs(self.retry_seconds));
-        let mut facts = vec![
-            ("Name", self.name.clone()),
-            ("URL", self.url.clone()),
-            ("Types", list(&self.types)),
-            ("Statuses", list(&self.statuses)),
-            ("Machines", list(&self.machines)),
-            ("Resource groups", list(&self.resource_groups)),
-            ("Retry for", retry),
-            ("State", self.condition().0.to_owned()),
-            ("Delivered", state.delivered.to_string()),
-            ("Behind", state.behind.to_string()),
-            ("Given up", state.given_up.to_string()),
-        ];
-        if state.again > 0 {
-            facts.push(("Queued to resend", state.again.to_string()));
-        }
-        if let Some(at) = state.last_success {
-            facts.push(("Last success", format_time(at)));
-        }
-        if let Some(failure) = &state.last_failure {
-            facts.push(("Last failure", format!("{}: {}", format_time(failure.at), strip_os_codes(&failure.message))));
-        }
-        output::format_fields(&facts)
+fn facts(webhook: &Webhook) -> Vec<String> {
+    let state = &webhook.state;
+    let retry = span_text(std::time::Duration::from_secs(webhook.retry_seconds));
+    let mut facts = vec![
+        ("Name", webhook.name.clone()),
+        ("URL", webhook.url.clone()),
+        ("Types", words(webhook.types.iter().map(|kind| kind.as_str()))),
+        ("Statuses", words(webhook.statuses.iter().map(|stage| stage.as_str()))),
+        ("Machines", words(webhook.machines.iter().map(String::as_str))),
+        ("Resource groups", words(webhook.resource_groups.iter().map(String::as_str))),
+        ("Retry for", retry),
+        ("State", condition(webhook).0.to_owned()),
+        ("Delivered", state.delivered.to_string()),
+        ("Behind", state.behind.to_string()),
+        ("Given up", state.given_up.to_string()),
+    ];
+    if state.again > 0 {
+        facts.push(("Queued to resend", state.again.to_string()));
     }
+    if let Some(at) = state.last_success {
+        facts.push(("Last success", format_time(at)));
+    }
+    if let Some(failure) = &state.last_failure {
+        facts.push(("Last failure", format!("{}: {}", format_time(failure.at), strip_os_codes(&failure.message))));
+    }
+    output::format_fields(&facts)
+}
+
+fn words<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.collect();
+    if words.is_empty() { "all".to_owned() } else { words.join(", ") }
 }

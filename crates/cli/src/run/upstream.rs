@@ -2,15 +2,20 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use forewarn_api_types::{
+    ActionOptions, EventType, Listener, Listeners, Machine, MachineChange, MachinePriority, MaintenanceTarget,
+    MaintenanceType, NewMachine, NewMaintenance, Nullable, ResourceName, TerminateNotification,
+};
 use forewarn_server::{BoundAddress, Config, Running};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::companion::Ready;
 use super::relay::Upstream;
-use crate::args::{Connection, EventType, Output, RunOptions};
+use crate::args::{Connection, Output, RunOptions};
 use crate::client::{Api, Call};
 use crate::config::{self, Origin, RawSetting, RawValue, Sources};
+use crate::decode::decode;
 use crate::failure::Failure;
 use crate::serve;
 
@@ -69,8 +74,8 @@ fn schedule_event(endpoint: &Endpoint, options: &RunOptions, kind: EventType) ->
         prepare_machine(&api, &endpoint.machine, kind)?;
     }
     let machine = Call::api(&["machines", &endpoint.machine]);
-    let ends_without_notice = |found: &Value| found["terminateNotification"].is_null();
-    if matches!(kind, EventType::Terminate) && ends_without_notice(&api.get(&machine)?) {
+    let found = || decode::<Machine>(&api.get(&machine)?);
+    if kind == EventType::Terminate && found()?.terminate_notification.is_none() {
         return Err(Failure::Refused(format!(
             "{0} has no terminate notification, so its deletion would not create an event: enable it with `forewarn vm update \
              {0} --terminate-notification-time 5`",
@@ -79,14 +84,20 @@ fn schedule_event(endpoint: &Endpoint, options: &RunOptions, kind: EventType) ->
     }
     probe(&endpoint.upstream, "/metadata/scheduledevents?api-version=2020-07-01")?;
     let scheduled = match kind {
-        EventType::Freeze | EventType::Reboot | EventType::Redeploy => {
-            let target = json!({ "machine": endpoint.machine });
-            api.post(&Call::api(&["maintenance"]), &json!({ "target": target, "type": format!("{kind:?}") }))
+        EventType::Freeze => start_maintenance(&api, &endpoint.machine, MaintenanceType::Freeze),
+        EventType::Reboot => start_maintenance(&api, &endpoint.machine, MaintenanceType::Reboot),
+        EventType::Redeploy => start_maintenance(&api, &endpoint.machine, MaintenanceType::Redeploy),
+        EventType::Preempt => {
+            api.post(&Call::api(&["machines", &endpoint.machine, "evict"]), &ActionOptions::default())
         }
-        EventType::Preempt => api.post(&Call::api(&["machines", &endpoint.machine, "evict"]), &json!({})),
         EventType::Terminate => api.delete(&machine),
     };
     scheduled.map(|_| ())
+}
+
+fn start_maintenance(api: &Api, machine: &str, kind: MaintenanceType) -> Result<Value, Failure> {
+    let target = MaintenanceTarget::Machines(vec![machine.to_owned()]);
+    api.post(&Call::api(&["maintenance"]), &NewMaintenance::of(target, kind))
 }
 
 /// Prepares the machine of a temporary server for this type of event.
@@ -96,17 +107,21 @@ fn prepare_machine(api: &Api, name: &str, kind: EventType) -> Result<(), Failure
         EventType::Freeze | EventType::Reboot | EventType::Redeploy => return Ok(()),
         EventType::Preempt => {
             api.delete(&machine)?;
-            api.post(&Call::api(&["machines"]), &json!({ "name": name, "addresses": [], "priority": "Spot" }))
+            let new = NewMachine {
+                addresses: Some(Vec::new()),
+                priority: Some(MachinePriority::Spot),
+                ..NewMachine::named(ResourceName(name.to_owned()))
+            };
+            api.post(&Call::api(&["machines"]), &new)
         }
         EventType::Terminate => {
-            api.patch(&machine, &json!({ "terminateNotification": { "notBeforeTimeout": TERMINATE_NOTICE } }))
+            let notification = Nullable::Value(TerminateNotification::default());
+            let change = MachineChange { terminate_notification: notification, ..MachineChange::default() };
+            api.patch(&machine, &change)
         }
     };
     made.map(|_| ())
 }
-
-/// The minimum.
-const TERMINATE_NOTICE: &str = "PT5M";
 
 fn connection(options: &RunOptions, server: &str) -> Connection {
     Connection {
@@ -180,11 +195,14 @@ fn find_on_server(options: &RunOptions, server: &str) -> Result<Endpoint, Failur
             other => other,
         }
     })?;
-    let id = found["vmId"].as_str().ok_or_else(|| Failure::Refused("the server's answer has no vmId".into()))?;
+    let id = decode::<Machine>(&found)?.vm_id;
     let management = api.server().to_owned();
     let authority = match &options.metadata {
         Some(url) => authority_of(url).to_owned(),
-        None => choose_listener(&api.get(&Call::api(&["listeners"]))?, &management)?,
+        None => {
+            let listeners: Listeners = decode(&api.get(&Call::api(&["listeners"]))?)?;
+            choose_listener(&listeners.value, &management)?
+        }
     };
     let upstream = Upstream { authority, prefix: format!("/vm/{id}") };
     // A request that does not count as polling.
@@ -193,10 +211,9 @@ fn find_on_server(options: &RunOptions, server: &str) -> Result<Endpoint, Failur
 }
 
 /// The first listener that accepts machine names in the path, with an address that is reachable from here.
-fn choose_listener(listeners: &Value, management: &str) -> Result<String, Failure> {
-    let all = listeners["value"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let usable = all.iter().filter(|listener| listener["prefix"] == true);
-    let address = usable.filter_map(|listener| listener["address"].as_str()?.parse::<SocketAddr>().ok()).next();
+fn choose_listener(listeners: &[Listener], management: &str) -> Result<String, Failure> {
+    let usable = listeners.iter().filter(|listener| listener.prefix);
+    let address = usable.filter_map(|listener| listener.address.parse::<SocketAddr>().ok()).next();
     let address = address.ok_or_else(|| {
         Failure::Refused(
             "the server has no metadata listener that accepts machine names in the path: start it with --metadata \
@@ -249,17 +266,19 @@ mod tests {
 
     #[test]
     fn a_reachable_listener_with_prefixes_is_chosen() {
-        let check = |listeners: Value, expected: Option<&str>| {
-            let found = choose_listener(&json!({ "value": listeners }), "http://build:8170");
+        let check = |listeners: &[Listener], expected: Option<&str>| {
+            let found = choose_listener(listeners, "http://build:8170");
             assert_eq!(found.ok().as_deref(), expected);
         };
-        let at = |address: &str, prefix: bool| json!({ "address": address, "prefix": prefix });
-        check(
-            json!([at("10.0.0.1:80", false), at("unix:/run/x", true), at("127.0.0.1:81", true)]),
-            Some("127.0.0.1:81"),
-        );
-        check(json!([at("0.0.0.0:8169", true)]), Some("build:8169"));
-        check(json!([at("10.0.0.1:80", false)]), None);
+        let at = |address: &str, prefix: bool| Listener {
+            address: address.into(),
+            machine: None,
+            network: "default".into(),
+            prefix,
+        };
+        check(&[at("10.0.0.1:80", false), at("unix:/run/x", true), at("127.0.0.1:81", true)], Some("127.0.0.1:81"));
+        check(&[at("0.0.0.0:8169", true)], Some("build:8169"));
+        check(&[at("10.0.0.1:80", false)], None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Draws the state of the live view: header, list, footer, and a box for details, help or a question. Designed for 80
 //! columns and 24 lines; narrower terminals get no bars.
 
+use forewarn_api_types::{Event, EventStatus, Machine};
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -9,7 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Padding, Paragraph, Wrap};
 
 use super::state::{ClockLabel, EventGroup, LinkState, Mode, Nesting, Row, State};
-use crate::client::{Event, Machine, actor_name, describe, event_facts, format_time, format_time_left};
+use crate::client::{actor_name, describe, event_facts, format_time, format_time_left, status_word};
 use crate::output::escape;
 
 const GREY: Style = Style::new().fg(Color::DarkGray);
@@ -95,7 +96,7 @@ fn head_line(state: &State, width: usize) -> Line<'static> {
         many => format!("{many} machines"),
     };
     let (name, right) = if width >= WIDE {
-        (" forewarn ", format!("{} open · {machines} · {}{manual} ", state.open_count(), format_time(state.now)))
+        (" forewarn ", format!("{} open · {machines} · {}{manual} ", state.open_count(), format_time(state.now.into())))
     } else {
         (" ", format!("{} open · {}{manual} ", state.open_count(), state.now.strftime("%H:%M:%S")))
     };
@@ -175,7 +176,7 @@ fn group_line(scope: &EventGroup, width: usize) -> Line<'static> {
 }
 
 fn event_line(event: &Event, place: Nesting, now: Timestamp, width: usize) -> Line<'static> {
-    let status = event.outcome.as_ref().unwrap_or(&event.status);
+    let status = status_word(event);
     let columns = Columns::of(width);
     let (bar, time) = progress(event, now);
     let indent = if place == Nesting::Grouped { "    " } else { "  " };
@@ -199,13 +200,14 @@ fn event_line(event: &Event, place: Nesting, now: Timestamp, width: usize) -> Li
 fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
     let words = |text: &str, style: Style| vec![Span::styled(pad(text, BAR), style)];
     if let Some(ended) = event.ended {
-        return (words("at", GREY), ended.strftime("%H:%M:%S").to_string());
+        return (words("at", GREY), ended.timestamp().strftime("%H:%M:%S").to_string());
     }
     if let Some(started) = event.started {
-        return (words("in progress", Style::new().fg(Color::Red)), format_time_left(now, started));
+        return (words("in progress", Style::new().fg(Color::Red)), format_time_left(now, started.timestamp()));
     }
-    let all = event.not_before.duration_since(event.appeared).as_secs().max(1);
-    let left = event.not_before.duration_since(now).as_secs().clamp(0, all);
+    let not_before = event.not_before.timestamp();
+    let all = not_before.duration_since(event.appeared.timestamp()).as_secs().max(1);
+    let left = not_before.duration_since(now).as_secs().clamp(0, all);
     let full = usize::try_from((left * BAR as i64 + all - 1) / all).unwrap_or(0).min(BAR);
     let color = if left * 2 > all {
         Color::Green
@@ -215,7 +217,7 @@ fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
         Color::Red
     };
     let bar = vec![Span::styled("━".repeat(full), Style::new().fg(color)), Span::styled("╌".repeat(BAR - full), GREY)];
-    (bar, format_time_left(event.not_before, now))
+    (bar, format_time_left(not_before, now))
 }
 
 fn approval(event: &Event) -> String {
@@ -241,9 +243,10 @@ fn draw_facts(frame: &mut Frame<'_>, state: &State) {
         let group = state.group_of(event).filter(|scope| scope.kind != "machine");
         facts.extend(group.map(|scope| ("group", format!("{} ({})", scope.label, scope.kind))));
         let mut lines = fact_lines(&facts, usize::from(frame.area().width).saturating_sub(6));
-        let keys = if event.status == "Scheduled" { "a approve · c cancel · esc back" } else { "esc back" };
+        let keys =
+            if event.status == EventStatus::Scheduled { "a approve · c cancel · esc back" } else { "esc back" };
         lines.extend([Line::raw(""), Line::styled(keys, GREY)]);
-        draw_box(frame, &describe(&event.kind, &event.resources), lines);
+        draw_box(frame, &describe(event.kind.as_str(), &event.resources), lines);
     } else if let Some(scope) = state.selected_group() {
         draw_box(frame, &escape(&scope.label), scope.machines.iter().map(machine_line).collect());
     }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use forewarn_api_types::{Event, HistoryRow};
 use serde_json::Value;
 
 use crate::args::Output;
-use crate::client::{Api, Call, Changes, Event, HistoryRow, Next, history_line};
+use crate::client::{Api, Call, Changes, Next, history_line};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, StatusLine};

@@ -4,9 +4,9 @@ use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use forewarn_api_types::{Clock, EmptyBody, Event, EventId, HistoryRow, Machine};
 
-use crate::client::{Api, Call, Changes, Clock, Event, HistoryRow, Machine, Next, event_history};
+use crate::client::{Api, Call, Changes, Next, event_history};
 use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
 
@@ -58,12 +58,12 @@ pub fn fetch_all(api: &Api) -> Result<[Update; 2], Failure> {
     Ok([fetch_clock(api)?, fetch_fleet(api)?])
 }
 
-pub fn approve(api: &Api, id: &str) -> Update {
-    message_for(api.post(&Call::api(&["events", id, "approve"]), &json!({})), "Approved.")
+pub fn approve(api: &Api, id: EventId) -> Update {
+    message_for(api.post(&Call::api(&["events", &id.to_string(), "approve"]), &EmptyBody {}), "Approved.")
 }
 
-pub fn cancel(api: &Api, id: &str) -> Update {
-    message_for(api.post(&Call::api(&["events", id, "cancel"]), &json!({})), "Canceled.")
+pub fn cancel(api: &Api, id: EventId) -> Update {
+    message_for(api.post(&Call::api(&["events", &id.to_string(), "cancel"]), &EmptyBody {}), "Canceled.")
 }
 
 fn message_for(answer: Result<serde_json::Value, Failure>, done: &str) -> Update {
@@ -157,7 +157,7 @@ fn handle_change(api: &Api, row: &HistoryRow, due: &mut RefreshSchedule) -> Resu
         due.schedule_full();
         return Ok(None);
     }
-    match api.get(&Call::api(&["events", id])) {
+    match api.get(&Call::api(&["events", &id.to_string()])) {
         Ok(value) => {
             let event = event_history::add_start(api, decode(&value)?)?;
             Ok(Some(Update::Event(Box::new(event))))

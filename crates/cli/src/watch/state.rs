@@ -9,10 +9,11 @@
 
 use std::collections::BTreeMap;
 
+use forewarn_api_types::{Event, EventId, EventStatus, Machine, Time};
 use jiff::{SignedDuration, Timestamp};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::{Event, Machine, describe};
+use crate::client::{describe, status_word};
 
 /// Limit of finished events shown: a screen or two.
 const ENDED_MAX: usize = 50;
@@ -74,8 +75,8 @@ pub enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserAction {
     Quit,
-    Approve(String),
-    Cancel(String),
+    Approve(EventId),
+    Cancel(EventId),
 }
 
 /// Machines that share one document.
@@ -90,12 +91,12 @@ pub struct EventGroup {
 /// Identifies the selected row while others come and go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowKey {
-    Event(String),
+    Event(EventId),
     EventGroup(u64),
 }
 
 impl RowKey {
-    fn into_event(self) -> Option<String> {
+    fn into_event(self) -> Option<EventId> {
         match self {
             RowKey::Event(id) => Some(id),
             RowKey::EventGroup(_) => None,
@@ -121,7 +122,7 @@ impl Row<'_> {
         match self {
             Row::Heading(_) => None,
             Row::EventGroup(id, _) => Some(RowKey::EventGroup(*id)),
-            Row::Event(event, _) => Some(RowKey::Event(event.id.clone())),
+            Row::Event(event, _) => Some(RowKey::Event(event.id)),
         }
     }
 }
@@ -172,23 +173,23 @@ impl State {
     }
 
     /// IDs of open events, in display order.
-    fn open_ids(&self) -> Vec<String> {
+    fn open_ids(&self) -> Vec<EventId> {
         let rows = self.open_rows();
         rows.iter().filter_map(Row::key).filter_map(RowKey::into_event).collect()
     }
 
     /// Moves the selection from an event that just finished to the next open one. Keeps the selection while its details
     /// are open.
-    fn move_off_ended(&mut self, open_before: &[String]) {
+    fn move_off_ended(&mut self, open_before: &[EventId]) {
         let Some(RowKey::Event(id)) = &self.selected else { return };
         let Some(place) = open_before.iter().position(|known| known == id).filter(|_| self.mode != Mode::Facts) else {
             return;
         };
-        let is_open = |id: &&String| self.events.iter().any(|event| event.id == **id && event.ended.is_none());
+        let is_open = |id: &&EventId| self.events.iter().any(|event| event.id == **id && event.ended.is_none());
         if !is_open(&id) {
             let after = open_before[place..].iter().find(is_open);
             let next = after.or_else(|| open_before[..place].iter().rev().find(is_open));
-            self.selected = next.map(|id| RowKey::Event(id.clone()));
+            self.selected = next.map(|id| RowKey::Event(*id));
         }
     }
 
@@ -199,10 +200,14 @@ impl State {
     }
 
     fn drop_old_events(&mut self) {
-        let mut ended: Vec<Timestamp> = self.events.iter().filter_map(|event| event.ended).collect();
+        let mut ended: Vec<Timestamp> =
+            self.events.iter().filter_map(|event| event.ended).map(Time::timestamp).collect();
         ended.sort_unstable_by(|a, b| b.cmp(a));
         let oldest = ended.get(ENDED_MAX - 1).copied().unwrap_or(Timestamp::MIN);
-        let young = |ended: Timestamp| ended >= oldest && self.now.duration_since(ended) <= ENDED_AGE_MAX;
+        let young = |ended: Time| {
+            let ended = ended.timestamp();
+            ended >= oldest && self.now.duration_since(ended) <= ENDED_AGE_MAX
+        };
         self.events.retain(|event| event.ended.is_none_or(young));
     }
 
@@ -241,9 +246,9 @@ impl State {
     }
 
     pub fn confirmation(&self, action: &UserAction) -> String {
-        let named = |id: &String| {
+        let named = |id: &EventId| {
             let event = self.events.iter().find(|event| event.id == *id);
-            event.map_or(id.clone(), |event| describe(&event.kind, &event.resources))
+            event.map_or(id.to_string(), |event| describe(event.kind.as_str(), &event.resources))
         };
         match action {
             UserAction::Approve(id) => format!("Approve {}?", named(id)),
@@ -332,12 +337,13 @@ impl State {
 
     /// Only Scheduled events can be approved or canceled.
     fn on_event_key(&mut self, code: KeyCode) {
-        let action: fn(String) -> UserAction = match code {
+        let action: fn(EventId) -> UserAction = match code {
             KeyCode::Char('a') => UserAction::Approve,
             KeyCode::Char('c') => UserAction::Cancel,
             _ => return,
         };
-        let scheduled = self.selected_event().filter(|event| event.status == "Scheduled").map(|event| event.id.clone());
+        let scheduled =
+            self.selected_event().filter(|event| event.status == EventStatus::Scheduled).map(|event| event.id);
         match scheduled {
             Some(id) => self.mode = Mode::Question(action(id)),
             None => self.message = Some("Select a Scheduled event first.".into()),
@@ -412,8 +418,9 @@ impl State {
     }
 
     fn matches(&self, event: &Event) -> bool {
-        let words = [&event.id, &event.kind, &event.status].into_iter().chain(&event.resources).chain(&event.outcome);
-        words.into_iter().any(|word| self.contains_filter(word))
+        let words = [event.kind.as_str(), event.status.as_str(), status_word(event)];
+        words.into_iter().chain(event.resources.iter().map(String::as_str)).any(|word| self.contains_filter(word))
+            || self.contains_filter(&event.id.to_string())
             || self.group_of(event).is_some_and(|scope| self.contains_filter(&scope.label))
     }
 

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use forewarn_api_types::Clock;
 use jiff::Timestamp;
 use ratatui::DefaultTerminal;
 use ratatui::buffer::Buffer;
@@ -17,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::draw::draw;
 use super::source::{self, Update};
 use super::state::{ClockLabel, LinkState, State, UserAction};
-use crate::client::{Api, Clock};
+use crate::client::{Api, is_manual, now_since};
 use crate::failure::Failure;
 use crate::output;
 
@@ -181,7 +182,7 @@ impl View {
             Update::Everything { events, machines } => self.state.replace(events, machines),
             Update::Event(event) => self.state.put(*event),
             Update::Clock(clock, seen) => {
-                let manual = clock.kind == "Manual";
+                let manual = is_manual(&clock);
                 self.state.clock = if manual { ClockLabel::Manual } else { ClockLabel::Real };
                 self.state.link = LinkState::Live;
                 self.clock = Some((clock, seen));
@@ -197,8 +198,8 @@ impl View {
         let api = self.api.clone();
         thread::spawn(move || {
             let update = match action {
-                UserAction::Approve(id) => source::approve(&api, &id),
-                UserAction::Cancel(id) => source::cancel(&api, &id),
+                UserAction::Approve(id) => source::approve(&api, id),
+                UserAction::Cancel(id) => source::cancel(&api, id),
                 UserAction::Quit => return,
             };
             let _ = to.send(Input::Update(update));
@@ -206,6 +207,6 @@ impl View {
     }
 
     fn now(&self) -> Timestamp {
-        self.clock.as_ref().and_then(|(clock, seen)| clock.now_since(*seen)).unwrap_or(self.state.now)
+        self.clock.as_ref().and_then(|(clock, seen)| now_since(clock, *seen)).unwrap_or(self.state.now)
     }
 }

@@ -1,11 +1,12 @@
 //! Selection of scale set instances, and operations on each of them.
 
 use forewarn_api_types::nearest::nearest;
+use forewarn_api_types::{ActionOptions, Machine};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::{NoWaitArgs, Output, ResourceName};
-use crate::client::{self, Api, Call, Machine};
+use crate::client::{self, Api, Call};
 use crate::commands::show_operations;
 use crate::commands::vm::{power_cell, yes_or_no};
 use crate::decode::decode_all;
@@ -65,7 +66,7 @@ fn pick(machines: &[Machine], id: &str, set: &ResourceName) -> Result<Machine, F
     let is_it = |machine: &&Machine| {
         machine.instance_id.is_some_and(|number| number.to_string() == id)
             || machine.name.eq_ignore_ascii_case(id)
-            || machine.vm_id.eq_ignore_ascii_case(id)
+            || machine.vm_id.to_string().eq_ignore_ascii_case(id)
     };
     machines.iter().find(is_it).cloned().ok_or_else(|| {
         let near = nearest(id, machines.iter().map(|machine| machine.name.as_str()));
@@ -81,7 +82,7 @@ pub fn names(machines: &[Machine]) -> Vec<String> {
 }
 
 pub fn vm_ids(machines: &[Machine]) -> Vec<String> {
-    machines.iter().map(|machine| machine.vm_id.clone()).collect()
+    machines.iter().map(|machine| machine.vm_id.to_string()).collect()
 }
 
 /// Starts one operation per instance. Stops at the first refusal and names the instances whose operations already started.
@@ -94,7 +95,7 @@ pub fn start_each(
 ) -> Result<(), Failure> {
     let mut operations = Vec::new();
     for machine in machines {
-        match api.post(&Call::api(&["machines", &machine.vm_id, action]), &json!({})) {
+        match api.post(&Call::api(&["machines", &machine.vm_id.to_string(), action]), &ActionOptions::default()) {
             Ok(operation) => operations.push(operation),
             Err(Failure::Refused(reason)) => return Err(describe_refusal(machines, operations.len(), &reason)),
             Err(failure) => return Err(failure),
