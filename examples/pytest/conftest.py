@@ -131,7 +131,7 @@ class Machine:
         terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise the machine is deleted at once and this returns None."""
         self.document()
         event = self._event(self.server.call("DELETE", f"/machines/{self.name}"))
-        return event if event.fetch()["shown"] else None
+        return event if event.fetch()["visible"] else None
 
     def inject_fault(self, kind, **more):
         """Inject a fault into requests of this machine; see `Forewarn.inject_fault`."""
@@ -170,7 +170,7 @@ class Event:
 
     def wait_approved(self):
         """Wait for an approval and return who approved, such as guest:web_0."""
-        return self._wait("approved", lambda event: event.get("approval"))["by"]
+        return self._wait("approved", lambda event: event.get("approval"))["approvedBy"]
 
     def wait_started(self):
         self._wait("started", lambda event: event["status"] != "Scheduled")

@@ -17,15 +17,18 @@ pub struct Event {
     /// Result of a finished event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<EventOutcome>,
-    /// Message of the driver, or name of the principal that canceled it.
+    /// Message of the driver about a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Name of the principal that canceled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canceled_by: Option<String>,
     pub cause: EventCause,
     pub source: EventSource,
     /// Whether its machines see it. Events are hidden while no machine of the event group requests the document.
-    pub shown: bool,
+    pub visible: bool,
     /// ID of the event group.
-    pub scope: u64,
+    pub event_group: u64,
     /// Names of the affected machines.
     pub resources: Vec<String>,
     pub appeared: Time,
@@ -43,10 +46,11 @@ pub struct Event {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Approval {
     /// `guest:NAME`, `management:NAME` or `policy`.
-    pub by: String,
-    pub at: Time,
+    pub approved_by: String,
+    pub approved_at: Time,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

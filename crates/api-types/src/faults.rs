@@ -108,9 +108,9 @@ pub struct Fault {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
     /// Requests that it applied to.
-    pub asked: u64,
+    pub matched: u64,
     /// Requests that it affected.
-    pub met: u64,
+    pub affected: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, ToSchema)]

@@ -18,17 +18,18 @@ pub struct Group {
     /// Number of machines.
     pub machines: usize,
     /// Event groups: the sets of machines that share one document.
-    pub scopes: Vec<Scope>,
+    pub event_groups: Vec<EventGroup>,
     /// Whether the group is being deleted.
-    pub leaving: bool,
+    pub deleting: bool,
 }
 
 /// An event group: the machines that share one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Scope {
+#[serde(rename_all = "camelCase")]
+pub struct EventGroup {
     pub id: u64,
-    /// Whether a machine of the event group requests the document.
-    pub listening: bool,
+    /// Whether a handler is connected: a machine of the event group requests the document.
+    pub handler_connected: bool,
     pub incarnation: u64,
 }
 

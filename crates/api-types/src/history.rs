@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use crate::{EventId, Id, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct HistoryRow {
     pub number: u64,
     pub at: Time,
@@ -16,7 +17,7 @@ pub struct HistoryRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Id>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<u64>,
+    pub event_group: Option<u64>,
     pub machines: Vec<String>,
     /// `guest:NAME`, `management:NAME` or `policy`; the actor of an audit row.
     #[serde(skip_serializing_if = "Option::is_none")]

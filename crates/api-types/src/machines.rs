@@ -18,9 +18,9 @@ pub struct Machine {
     pub subscription: String,
     pub resource_group: String,
     /// ID of the event group: the machines that share one document.
-    pub scope: u64,
-    /// Whether a machine of the event group requests the document.
-    pub listening: bool,
+    pub event_group: u64,
+    /// Whether a handler is connected: a machine of the event group requests the document.
+    pub handler_connected: bool,
     pub incarnation: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub availability_set: Option<String>,

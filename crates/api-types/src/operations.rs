@@ -11,19 +11,22 @@ pub struct Operation {
     pub id: Id,
     pub kind: OperationKind,
     /// Name of the principal that requested it.
-    pub by: String,
+    pub requested_by: String,
     /// Time of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Time>,
+    pub requested_at: Option<Time>,
     pub state: OperationPhase,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
     /// Result of the event that made it fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<EventOutcome>,
-    /// Message of the driver, or name of the principal that canceled it.
+    /// Message of the driver about a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Name of the principal that canceled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canceled_by: Option<String>,
     /// Names of the target machines.
     pub machines: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ pub enum WaitStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WaitAnswer {
     /// Whether the status was reached; false after a timeout or if it was missed.
-    pub met: bool,
+    pub reached: bool,
     /// Whether the event finished without reaching the status and no other event matches; omitted if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missed: bool,

@@ -142,7 +142,7 @@ pub struct WebhookState {
     /// Number of messages that were given up and not delivered since. The last of them are kept.
     pub given_up: u64,
     /// Number of given-up messages that are queued for resending.
-    pub again: usize,
+    pub queued_for_resend: usize,
     /// Number of unprocessed rows of history about events, up to 1000.
     pub behind: usize,
     /// Number of failures since the last success or the start of the server.

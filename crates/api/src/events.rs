@@ -16,15 +16,16 @@ use super::smallest::smallest_by;
 use super::{Actions, names};
 
 #[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
     /// Include events that finished within the last hour.
     pub all: Option<bool>,
     /// Only events of this machine.
     pub machine: Option<String>,
+    /// Only those of this event group.
     #[param(inline)]
-    pub scope: Option<Number>,
+    pub event_group: Option<Number>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the previous page.
@@ -44,7 +45,7 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
     let wanted = |event: &&Arc<core::Event>| {
         after.is_none_or(|after| event.seq > after)
             && (query.all == Some(true) || event.is_live())
-            && query.scope.is_none_or(|scope| event.scope.0 == scope.0)
+            && query.event_group.is_none_or(|scope| event.scope.0 == scope.0)
             && machine.is_none_or(|machine| event.resources.iter().any(|resource| resource.machine == machine))
     };
     let found = smallest_by(region.events().filter(wanted), limit + 1, |event| event.seq);

@@ -147,7 +147,7 @@ pub fn render_row(row: StoredRow) -> HistoryRow {
         kind: row.kind,
         event: row.event.map(|id| EventId(id.0)),
         operation: row.operation.map(Convert::convert),
-        scope: row.scope,
+        event_group: row.scope,
         machines: row.machines,
         actor: row.actor,
         target: row.target,

@@ -15,15 +15,16 @@ use super::render::render_machine;
 use super::{Actions, names};
 
 #[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
     /// Only machines with this name.
     pub name: Option<String>,
     /// Only machines in this resource group or cloud service; used with `name`.
     pub group: Option<String>,
+    /// Only those of this event group.
     #[param(inline)]
-    pub scope: Option<Number>,
+    pub event_group: Option<Number>,
     pub host: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
@@ -41,12 +42,12 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
         after.is_none_or(|after| machine.id > after)
             && query.name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&machine.name))
             && query.group.as_ref().is_none_or(|group| is_within(region, machine, group))
-            && query.scope.is_none_or(|scope| machine.scope.0 == scope.0)
+            && query.event_group.is_none_or(|scope| machine.scope.0 == scope.0)
             && query.host.as_ref().is_none_or(|host| machine.host.as_deref() == Some(host))
     };
     let host = query.host.as_deref().map(Name::from);
     let named = query.name.as_deref().and_then(|name| indexed_by_name(region, name, query.group.as_deref()));
-    let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.scope, &host) {
+    let found: Box<dyn Iterator<Item = &Arc<core::Machine>>> = match (query.event_group, &host) {
         _ if named.is_some() => Box::new(named.into_iter().flatten().filter_map(|id| region.machine(id))),
         (Some(scope), _) => Box::new(region.members(core::ScopeId(scope.0))),
         (None, Some(host)) => Box::new(region.machines_on(host)),

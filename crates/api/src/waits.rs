@@ -69,14 +69,14 @@ pub async fn wait(actions: Actions, Params(query): Params<WaitQuery>) -> Result<
 
 fn render_answer(actions: &Actions, waited: &Waited) -> WaitAnswer {
     let snapshot = actions.engine().snapshot();
-    let (met, missed, found) = match waited.outcome {
+    let (reached, missed, found) = match waited.outcome {
         Outcome::Reached(found) => (true, false, Some(found)),
         Outcome::Missed(found) => (false, true, Some(found)),
         Outcome::TimedOut => (false, false, None),
     };
     let event = found.and_then(|found| snapshot.region.event(found.event));
     WaitAnswer {
-        met,
+        reached,
         missed,
         id: found.map(|found| EventId(found.event.0)),
         at: found.map(|found| found.at.convert()),

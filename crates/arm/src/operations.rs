@@ -162,9 +162,9 @@ impl Progress {
             OperationPhase::Running => (OperationStatus::InProgress, None),
             OperationPhase::Succeeded => (OperationStatus::Succeeded, None),
             OperationPhase::Failed => (OperationStatus::Failed, Some(failure(operation))),
-            OperationPhase::Canceled => (OperationStatus::Failed, Some(canceled(operation.reason.as_deref()))),
+            OperationPhase::Canceled => (OperationStatus::Failed, Some(canceled(operation.canceled_by.as_deref()))),
         };
-        Progress { status, start: operation.asked, end: operation.ended, error }
+        Progress { status, start: operation.requested_at, end: operation.ended, error }
     }
 
     /// Combines several: finished when all are finished, succeeded when all succeeded.
@@ -213,7 +213,7 @@ fn failure(operation: &Operation) -> ArmError {
         Some(EventOutcome::ResourceGone) => {
             ("ResourceGone", "The machine was deleted before the operation could start.".to_owned())
         }
-        Some(EventOutcome::Canceled) => return canceled(operation.reason.as_deref()),
+        Some(EventOutcome::Canceled) => return canceled(operation.canceled_by.as_deref()),
         Some(EventOutcome::Failed | EventOutcome::Completed | EventOutcome::NoEffect) | None => {
             let reason = operation.reason.as_deref().unwrap_or("the history gives no reason");
             ("DriverFailed", format!("The driver failed: {}.", reason.trim_end_matches('.')))

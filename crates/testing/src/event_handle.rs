@@ -59,7 +59,7 @@ impl EventHandle {
     /// Whether the event is in the machine's document.
     #[track_caller]
     pub(crate) fn is_shown(&self) -> bool {
-        self.fetch().shown
+        self.fetch().visible
     }
 
     /// Whether the event is in progress.
@@ -184,5 +184,5 @@ fn read_outcome(event: &types::Event) -> Option<String> {
 }
 
 fn read_approval(event: &types::Event) -> Option<Approval> {
-    event.approval.as_ref().map(|approval| Approval { by: approval.by.clone() })
+    event.approval.as_ref().map(|approval| Approval { by: approval.approved_by.clone() })
 }

@@ -183,7 +183,7 @@ impl Machine {
 
     #[track_caller]
     fn enable_events(&self) {
-        if !self.fetch().listening {
+        if !self.fetch().handler_connected {
             self.document();
         }
     }

@@ -184,7 +184,7 @@ fn render_status(status: HookStatus, resends: usize, behind: usize) -> WebhookSt
     WebhookState {
         delivered: status.position.delivered,
         given_up: status.position.given_up,
-        again: resends,
+        queued_for_resend: resends,
         behind,
         failures: status.failures,
         last_success: status.last_success.map(Convert::convert),

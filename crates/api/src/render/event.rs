@@ -18,11 +18,12 @@ pub fn render_event(event: &core::Event) -> Event {
         kind: event.kind.convert(),
         status,
         outcome: outcome.map(Convert::convert),
-        reason: outcome.and_then(outcome_reason),
+        reason: outcome.and_then(failure_reason),
+        canceled_by: outcome.and_then(canceled_by),
         cause: event.cause.convert(),
         source: event.cause.source().convert(),
-        shown: event.is_shown(),
-        scope: event.scope.0,
+        visible: event.is_shown(),
+        event_group: event.scope.0,
         resources: event.resources.iter().map(|resource| resource.name.to_string()).collect(),
         appeared: event.appeared.convert(),
         not_before: event.not_before.convert(),
@@ -36,21 +37,36 @@ pub fn render_event(event: &core::Event) -> Event {
 }
 
 fn render_approval(approval: &core::Approval) -> Approval {
-    let by = match &approval.by {
+    let approved_by = match &approval.by {
         Approver::Guest { name, .. } => format!("guest:{name}"),
         Approver::Management(name) => format!("management:{name}"),
         Approver::Policy => "policy".into(),
     };
-    Approval { by, at: approval.at.convert() }
+    Approval { approved_by, approved_at: approval.at.convert() }
 }
 
-/// The driver's message, or the name of the principal that canceled the event.
-pub fn outcome_reason(outcome: &Outcome) -> Option<String> {
+/// The driver's message about a failure.
+pub fn failure_reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(reason) => Some(reason.to_string()),
+        Outcome::Canceled { .. }
+        | Outcome::Completed
+        | Outcome::TimedOut
+        | Outcome::Superseded
+        | Outcome::NoEffect
+        | Outcome::ResourceGone => None,
+    }
+}
+
+/// The name of the principal that canceled an event.
+pub fn canceled_by(outcome: &Outcome) -> Option<String> {
+    match outcome {
         Outcome::Canceled { by } => Some(by.to_string()),
-        Outcome::Completed | Outcome::TimedOut | Outcome::Superseded | Outcome::NoEffect | Outcome::ResourceGone => {
-            None
-        }
+        Outcome::Failed(_)
+        | Outcome::Completed
+        | Outcome::TimedOut
+        | Outcome::Superseded
+        | Outcome::NoEffect
+        | Outcome::ResourceGone => None,
     }
 }

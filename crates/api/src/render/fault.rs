@@ -20,8 +20,8 @@ pub fn render_fault(fault: &faults::Fault) -> Fault {
         documents_only: fault.only.path == Path::Events,
         since: fault.since.convert(),
         until: fault.until.map(Convert::convert),
-        asked: fault.asked,
-        met: fault.met,
+        matched: fault.asked,
+        affected: fault.met,
     }
 }
 

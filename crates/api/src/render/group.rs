@@ -1,6 +1,6 @@
 //! Availability sets, cloud services and scale sets as the API shows them.
 
-use forewarn_api_types::{Group, Model, ScaleSet, Scope};
+use forewarn_api_types::{EventGroup, Group, Model, ScaleSet};
 use forewarn_core as core;
 use forewarn_core::Region;
 
@@ -16,14 +16,14 @@ pub fn render_group(region: &Region, group: &core::Group) -> Group {
         update_domains: group.update_domains,
         fault_domains: group.fault_domains,
         machines: region.group_members(group).count(),
-        scopes: group.scopes.iter().map(|id| render_scope(region, *id)).collect(),
-        leaving: group.leaving,
+        event_groups: group.scopes.iter().map(|id| render_event_group(region, *id)).collect(),
+        deleting: group.leaving,
     }
 }
 
-fn render_scope(region: &Region, id: core::ScopeId) -> Scope {
+fn render_event_group(region: &Region, id: core::ScopeId) -> EventGroup {
     let incarnation = region.scope(id).map_or(0, |scope| scope.incarnation);
-    Scope { id: id.0, listening: region.is_on(id), incarnation }
+    EventGroup { id: id.0, handler_connected: region.is_on(id), incarnation }
 }
 
 pub fn render_scale_set(region: &Region, group: &core::Group, set: &core::ScaleSet) -> ScaleSet {

@@ -8,7 +8,7 @@ mod machine;
 mod operation;
 mod rollout;
 
-pub use event::{outcome_reason, render_event};
+pub use event::render_event;
 pub use fault::render_fault;
 pub use group::{render_group, render_scale_set};
 pub use host::render_host;

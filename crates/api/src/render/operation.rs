@@ -11,22 +11,23 @@ use forewarn_core::{
 };
 use forewarn_store::{HistoryFact, HistoryRow};
 
-use super::outcome_reason;
+use super::event::{canceled_by, failure_reason};
 use crate::convert::Convert;
 
 pub fn render_operation(region: &Region, operation: &core::Operation) -> Operation {
     let summary = RequestSummary::of(region, operation);
-    let (state, ended, outcome, reason) = state_of(&operation.state);
+    let (ended, result) = state_of(&operation.state);
     let domains = operation.domains.as_ref();
     Operation {
         id: operation.id.convert(),
         kind: summary.kind,
-        by: operation.by.to_string(),
-        asked: Some(operation.asked.convert()),
-        state,
+        requested_by: operation.by.to_string(),
+        requested_at: Some(operation.asked.convert()),
+        state: result.state,
         ended,
-        outcome,
-        reason,
+        outcome: result.outcome,
+        reason: result.reason,
+        canceled_by: result.canceled_by,
         machines: summary.machines,
         host: summary.host,
         group: summary.group,
@@ -43,7 +44,7 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
 pub fn render_operation_from_history(id: OperationId, rows: &[HistoryRow]) -> Option<Operation> {
     let last = rows.iter().rev().find(|row| row.operation == Some(id) && row.event.is_none())?;
     let Some(HistoryFact::OperationEnded(ended)) = last.fact() else { return None };
-    let (state, outcome, reason) = describe_result(&ended.result);
+    let result = describe_result(&ended.result);
     let outcomes: Vec<(&HistoryRow, Outcome)> =
         rows.iter().filter_map(|row| Some((row, row.event_outcome()?))).collect();
     let mut machines: Vec<String> = outcomes.iter().flat_map(|(row, _)| row.machines.iter().cloned()).collect();
@@ -52,12 +53,13 @@ pub fn render_operation_from_history(id: OperationId, rows: &[HistoryRow]) -> Op
     Some(Operation {
         id: id.convert(),
         kind: ended.request?.convert(),
-        by: ended.requested_by,
-        asked: ended.requested.map(Convert::convert),
-        state,
+        requested_by: ended.requested_by,
+        requested_at: ended.requested.map(Convert::convert),
+        state: result.state,
         ended: Some(last.at.convert()),
-        outcome,
-        reason,
+        outcome: result.outcome,
+        reason: result.reason,
+        canceled_by: result.canceled_by,
         machines,
         host: None,
         group: None,
@@ -74,24 +76,39 @@ pub fn render_operation_from_history(id: OperationId, rows: &[HistoryRow]) -> Op
     })
 }
 
-fn state_of(state: &OperationState) -> (OperationPhase, Option<Time>, Option<EventOutcome>, Option<String>) {
-    match state {
-        OperationState::Running => (OperationPhase::Running, None, None, None),
-        OperationState::Ended { at, result } => {
-            let (phase, outcome, reason) = describe_result(result);
-            (phase, Some(at.convert()), outcome, reason)
-        }
+/// The state of an operation and what it says about its result.
+struct ResultSummary {
+    state: OperationPhase,
+    outcome: Option<EventOutcome>,
+    reason: Option<String>,
+    canceled_by: Option<String>,
+}
+
+impl ResultSummary {
+    fn of(state: OperationPhase) -> ResultSummary {
+        ResultSummary { state, outcome: None, reason: None, canceled_by: None }
     }
 }
 
-fn describe_result(result: &OperationResult) -> (OperationPhase, Option<EventOutcome>, Option<String>) {
+fn state_of(state: &OperationState) -> (Option<Time>, ResultSummary) {
+    match state {
+        OperationState::Running => (None, ResultSummary::of(OperationPhase::Running)),
+        OperationState::Ended { at, result } => (Some(at.convert()), describe_result(result)),
+    }
+}
+
+fn describe_result(result: &OperationResult) -> ResultSummary {
     match result {
-        OperationResult::Succeeded => (OperationPhase::Succeeded, None, None),
-        OperationResult::Failed(outcome) => {
-            let reason = outcome_reason(outcome).filter(|reason| !reason.is_empty());
-            (OperationPhase::Failed, Some(outcome.convert()), reason)
+        OperationResult::Succeeded => ResultSummary::of(OperationPhase::Succeeded),
+        OperationResult::Failed(outcome) => ResultSummary {
+            outcome: Some(outcome.convert()),
+            reason: failure_reason(outcome).filter(|reason| !reason.is_empty()),
+            canceled_by: canceled_by(outcome),
+            ..ResultSummary::of(OperationPhase::Failed)
+        },
+        OperationResult::Canceled { by } => {
+            ResultSummary { canceled_by: Some(by.to_string()), ..ResultSummary::of(OperationPhase::Canceled) }
         }
-        OperationResult::Canceled { by } => (OperationPhase::Canceled, None, Some(by.to_string())),
     }
 }
 

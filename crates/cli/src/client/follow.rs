@@ -197,7 +197,8 @@ impl OperationView {
 
     /// The part of the status line after the name of an open event.
     fn progress(&self, event: &Event) -> String {
-        let approved = event.approval.as_ref().map(|approval| format!("approved by {}", actor_name(&approval.by)));
+        let approved =
+            event.approval.as_ref().map(|approval| format!("approved by {}", actor_name(&approval.approved_by)));
         if event.started.is_some() {
             return approved.map_or(" is Started".into(), |approved| format!(" is Started, {approved}"));
         }
@@ -234,8 +235,9 @@ impl OperationView {
         let because = self.operation.reason.as_deref().or(outcome);
         match (self.operation.state, because) {
             (OperationPhase::Succeeded, _) => Ok(()),
-            (OperationPhase::Canceled, by) => {
-                Err(Failure::Failed(format!("operation canceled{}: {}", optional_suffix(" by ", by), self.subject())))
+            (OperationPhase::Canceled, _) => {
+                let by = optional_suffix(" by ", self.operation.canceled_by.as_deref());
+                Err(Failure::Failed(format!("operation canceled{by}: {}", self.subject())))
             }
             (OperationPhase::Failed | OperationPhase::Running, because) => {
                 Err(Failure::Failed(format!("operation failed: {}{}", self.subject(), optional_suffix(": ", because))))
@@ -271,7 +273,7 @@ fn describe_state(state: OperationPhase) -> &'static str {
 fn describe_status(event: &Event) -> String {
     match event.status {
         EventStatus::Scheduled => format!("Scheduled, NotBefore {}", format_time(event.not_before)),
-        EventStatus::Started | EventStatus::Ended if event.shown => status_word(event).to_owned(),
+        EventStatus::Started | EventStatus::Ended if event.visible => status_word(event).to_owned(),
         EventStatus::Started | EventStatus::Ended => format!("{} (no handler connected)", status_word(event)),
     }
 }
@@ -296,7 +298,7 @@ mod tests {
         check("2026-07-28T10:15:01Z", nothing.clone(), ": 0:00 left");
         check("2026-07-28T10:15:30Z", nothing, ": waiting for another event to finish");
         check("2026-07-28T10:15:30Z", serde_json::json!({"started": "2026-07-28T10:15:00Z"}), " is Started");
-        let approval = serde_json::json!({"by": "guest:web_1", "at": "2026-07-28T10:00:12Z"});
+        let approval = serde_json::json!({"approvedBy": "guest:web_1", "approvedAt": "2026-07-28T10:00:12Z"});
         check("2026-07-28T10:00:28Z", serde_json::json!({"approval": approval}), ": 14:32 left, approved by web_1");
         let started = serde_json::json!({"approval": approval, "started": "2026-07-28T10:00:12Z"});
         check("2026-07-28T10:00:28Z", started, " is Started, approved by web_1");

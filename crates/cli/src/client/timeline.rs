@@ -9,11 +9,11 @@ use crate::output::escape;
 pub fn format_timeline(event: &Event) -> String {
     let mut steps = Steps::default();
     let announced = event.started.is_none_or(|started| started > event.appeared) || event.approval.is_some();
-    if event.shown && announced {
+    if event.visible && announced {
         steps.add("Scheduled", event.appeared);
     }
     if let Some(approval) = &event.approval {
-        steps.add(&format!("approved by {}", actor_name(&approval.by)), approval.at);
+        steps.add(&format!("approved by {}", actor_name(&approval.approved_by)), approval.approved_at);
     }
     if let Some(started) = event.started {
         steps.add("Started", started);
@@ -21,7 +21,7 @@ pub fn format_timeline(event: &Event) -> String {
     if let Some(ended) = event.ended {
         steps.add(&describe_end(event), ended);
     }
-    let unseen = if event.shown { "" } else { " (no handler connected)" };
+    let unseen = if event.visible { "" } else { " (no handler connected)" };
     format!("{}{unseen}", escape(&steps.words.join(" · ")))
 }
 
@@ -43,7 +43,7 @@ impl Steps {
 }
 
 fn describe_end(event: &Event) -> String {
-    match (event.outcome, event.reason.as_deref()) {
+    match (event.outcome, event.canceled_by.as_deref().or(event.reason.as_deref())) {
         (Some(EventOutcome::Canceled), Some(by)) => format!("Canceled by {}", actor_name(by)),
         (Some(outcome), Some(reason)) => format!("{outcome} ({reason})"),
         (Some(outcome), None) => outcome.to_string(),
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn timelines_are_one_line() {
         check(
-            json!({"approval": {"by": "guest:web_1", "at": "2026-07-28T10:00:12Z"}, "started": "2026-07-28T10:00:12Z",
+            json!({"approval": {"approvedBy": "guest:web_1", "approvedAt": "2026-07-28T10:00:12Z"}, "started": "2026-07-28T10:00:12Z",
                 "ended": "2026-07-28T10:01:20Z", "outcome": "Completed"}),
             "Scheduled 10:00:00 · approved by web_1 10:00:12 · Started 10:00:12 · Completed 10:01:20",
         );
@@ -140,11 +140,11 @@ mod tests {
             "Scheduled 10:00:00 · Started 10:15:00 · Failed (no power) 2026-07-29 00:00:00",
         );
         check(
-            json!({"ended": "2026-07-28T10:01:00Z", "outcome": "Canceled", "reason": "management:eve"}),
+            json!({"ended": "2026-07-28T10:01:00Z", "outcome": "Canceled", "canceledBy": "management:eve"}),
             "Scheduled 10:00:00 · Canceled by eve 10:01:00",
         );
         check(
-            json!({"shown": false, "started": "2026-07-28T10:00:00Z", "ended": "2026-07-28T10:01:00Z", "outcome": "Completed"}),
+            json!({"visible": false, "started": "2026-07-28T10:00:00Z", "ended": "2026-07-28T10:01:00Z", "outcome": "Completed"}),
             "Started 10:00:00 · Completed 10:01:00 (no handler connected)",
         );
     }

@@ -39,7 +39,7 @@ impl TableRow for Event {
     const EMPTY: &'static str = "There are no events.";
 
     fn cells(&self) -> Vec<Cell> {
-        let approved = self.approval.as_ref().map_or("", |approval| approval.by.as_str());
+        let approved = self.approval.as_ref().map_or("", |approval| approval.approved_by.as_str());
         vec![
             Cell::new(self.id.to_string()),
             Cell::new(self.kind.as_str()),
@@ -57,7 +57,7 @@ fn describe(event: &Event) -> String {
 
 fn status(event: &Event) -> Cell {
     let word = status_word(event);
-    let unseen = if event.shown || event.ended.is_some() { "" } else { ", unseen" };
+    let unseen = if event.visible || event.ended.is_some() { "" } else { ", unseen" };
     let color = match (event.status, event.outcome) {
         (EventStatus::Scheduled, None) => Color::Yellow,
         (EventStatus::Started, None) => Color::Red,

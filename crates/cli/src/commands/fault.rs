@@ -104,7 +104,8 @@ fn clear(api: &Api, args: &ClearArgs, output: Output) -> Result<(), Failure> {
             return output::print_line("There are no faults to clear.");
         }
         faults.iter().try_for_each(|fault| {
-            let text = format!("Cleared fault {}: {}, applied {}", fault.id, describe(fault), format_times(fault.met));
+            let text =
+                format!("Cleared fault {}: {}, applied {}", fault.id, describe(fault), format_times(fault.affected));
             output::print_line(&output::escape(&text))
         })
     })
@@ -120,7 +121,7 @@ impl TableRow for Fault {
             Cell::new(machine_or(self, "(all)")),
             Cell::new(describe(self)),
             Cell::new(describe_remaining(self)),
-            Cell::new(format_times(self.met)),
+            Cell::new(format_times(self.affected)),
         ]
     }
 }
@@ -151,7 +152,7 @@ fn describe(fault: &Fault) -> String {
 /// The remaining requests and time.
 fn describe_remaining(fault: &Fault) -> String {
     let mut words = Vec::new();
-    words.extend(fault.count.map(|count| match count.saturating_sub(fault.met) {
+    words.extend(fault.count.map(|count| match count.saturating_sub(fault.affected) {
         1 => "1 request left".to_owned(),
         left => format!("{left} requests left"),
     }));

@@ -95,14 +95,14 @@ pub fn facts(group: &Group) -> Vec<(&'static str, String)> {
         ("domains", format!("{} update, {} fault", group.update_domains, group.fault_domains)),
         ("auto-approved", describe_policy(group)),
     ];
-    if group.leaving {
+    if group.deleting {
         facts.push(("state", "being deleted".into()));
     }
     facts
 }
 
 pub fn has_handler(group: &Group) -> bool {
-    group.scopes.iter().any(|scope| scope.listening)
+    group.event_groups.iter().any(|scope| scope.handler_connected)
 }
 
 fn describe_policy(group: &Group) -> String {

@@ -50,7 +50,7 @@ fn show(value: &Value, output: Output) -> Result<(), Failure> {
 }
 
 impl TableRow for Operation {
-    const HEADER: &'static [&'static str] = &["ID", "WHAT", "STATE", "ASKED", "BY"];
+    const HEADER: &'static [&'static str] = &["ID", "WHAT", "STATE", "REQUESTED", "BY"];
     const EMPTY: &'static str = "There are no operations.";
 
     fn cells(&self) -> Vec<Cell> {
@@ -58,24 +58,28 @@ impl TableRow for Operation {
             Cell::new(self.id.to_string()),
             Cell::new(describe(operation_noun(self.kind), &self.machines)),
             Cell::new(self.state.as_str()),
-            Cell::new(self.asked.map_or(String::new(), format_time)),
-            Cell::new(&self.by),
+            Cell::new(self.requested_at.map_or(String::new(), format_time)),
+            Cell::new(&self.requested_by),
         ]
     }
 }
 
 fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     let target = operation.host.as_ref().map(|host| format!("host {host}")).or_else(|| operation.group.clone());
-    let because = operation.reason.as_deref().or(operation.outcome.map(EventOutcome::as_str));
+    let because = operation
+        .canceled_by
+        .as_deref()
+        .or(operation.reason.as_deref())
+        .or(operation.outcome.map(EventOutcome::as_str));
     let mut lines = vec![
         ("operation", operation.id.to_string()),
         ("what", describe(operation_noun(operation.kind), &operation.machines)),
-        ("requested by", operation.by.clone()),
+        ("requested by", operation.requested_by.clone()),
         ("state", because.map_or(operation.state.to_string(), |text| format!("{} ({text})", operation.state))),
     ];
     lines.extend(target.map(|text| ("target", text)));
     lines.extend(operation.event_type.map(|kind| ("type", kind.to_string())));
-    lines.extend(operation.asked.map(|at| ("requested", format_time(at))));
+    lines.extend(operation.requested_at.map(|at| ("requested", format_time(at))));
     lines.extend(operation.ended.map(|at| ("finished", format_time(at))));
     lines.extend(operation.events.iter().map(|part| ("event", part.id.to_string())));
     lines

@@ -91,7 +91,7 @@ impl TableRow for Machine {
             Cell::new(self.group()),
             Cell::new(self.set().unwrap_or_default()),
             power_cell(self),
-            Cell::new(yes_or_no(self.listening)),
+            Cell::new(yes_or_no(self.handler_connected)),
             Cell::new(self.update_domain.to_string()),
             Cell::new(self.host.clone().unwrap_or_default()),
             Cell::new(address_text(self)),
@@ -136,7 +136,7 @@ fn facts(machine: &Machine) -> Vec<String> {
     facts.extend(machine.latest_model_applied.map(|latest| ("latest model", yes_or_no(latest))));
     facts.extend([
         ("power", power_text(machine)),
-        ("handler", if machine.listening { "connected" } else { "not connected" }.into()),
+        ("handler", if machine.handler_connected { "connected" } else { "not connected" }.into()),
         ("domains", format!("update {}, fault {}", machine.update_domain, machine.fault_domain)),
     ]);
     facts.extend(machine.zone.clone().map(|zone| ("zone", zone)));

@@ -29,7 +29,7 @@ pub fn run(api: &Api, args: &WaitArgs, output: Output) -> Result<(), Failure> {
         let answer = api.get(&call(args, left.min(ONE_REQUEST), after))?;
         let read: WaitAnswer = decode(&answer)?;
         after = Some(read.after);
-        if read.met {
+        if read.reached {
             drop(status_line);
             return met(api, &answer, read, output);
         }

@@ -225,8 +225,8 @@ fn facts(webhook: &Webhook) -> Vec<String> {
         ("Behind", state.behind.to_string()),
         ("Given up", state.given_up.to_string()),
     ];
-    if state.again > 0 {
-        facts.push(("Queued to resend", state.again.to_string()));
+    if state.queued_for_resend > 0 {
+        facts.push(("Queued to resend", state.queued_for_resend.to_string()));
     }
     if let Some(at) = state.last_success {
         facts.push(("Last success", format_time(at)));

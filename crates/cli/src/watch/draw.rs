@@ -222,8 +222,8 @@ fn progress(event: &Event, now: Timestamp) -> (Vec<Span<'static>>, String) {
 
 fn approval(event: &Event) -> String {
     match &event.approval {
-        Some(approval) => format!("✓ {}", actor_name(&approval.by)),
-        None if event.shown => String::new(),
+        Some(approval) => format!("✓ {}", actor_name(&approval.approved_by)),
+        None if event.visible => String::new(),
         None => "unseen".into(),
     }
 }

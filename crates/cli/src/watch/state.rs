@@ -151,8 +151,8 @@ impl State {
         self.drop_old_events();
         self.scopes.clear();
         for machine in machines {
-            let scope = self.scopes.entry(machine.scope).or_insert_with(|| EventGroup::of(&machine));
-            scope.listening |= machine.listening;
+            let scope = self.scopes.entry(machine.event_group).or_insert_with(|| EventGroup::of(&machine));
+            scope.listening |= machine.handler_connected;
             scope.machines.push(machine);
         }
         self.link = LinkState::Live;
@@ -234,7 +234,7 @@ impl State {
     }
 
     pub fn group_of(&self, event: &Event) -> Option<&EventGroup> {
-        self.scopes.get(&event.scope)
+        self.scopes.get(&event.event_group)
     }
 
     pub fn open_count(&self) -> usize {
@@ -380,7 +380,7 @@ impl State {
     fn open_rows(&self) -> Vec<Row<'_>> {
         let mut by_scope: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
         for event in self.events.iter().filter(|event| event.ended.is_none() && self.matches(event)) {
-            by_scope.entry(event.scope).or_default().push(event);
+            by_scope.entry(event.event_group).or_default().push(event);
         }
         let mut groups: Vec<(u64, Vec<&Event>)> = by_scope.into_iter().collect();
         groups
@@ -406,7 +406,7 @@ impl State {
     }
 
     fn idle_rows(&self) -> Vec<Row<'_>> {
-        let busy = |id: u64| self.events.iter().any(|event| event.ended.is_none() && event.scope == id);
+        let busy = |id: u64| self.events.iter().any(|event| event.ended.is_none() && event.event_group == id);
         let mut quiet: Vec<(u64, &EventGroup)> = self
             .scopes
             .iter()

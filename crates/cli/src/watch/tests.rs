@@ -12,8 +12,8 @@ use super::state::{ClockLabel, LinkState, Mode, Row, State, UserAction};
 use crate::client::sample;
 
 fn machine(name: &str, scope: u64, set: Option<&str>) -> Machine {
-    sample::machine(json!({"name": name, "resourceGroup": "rg", "scope": scope, "scaleSet": set,
-        "listening": set.is_some()}))
+    sample::machine(json!({"name": name, "resourceGroup": "rg", "eventGroup": scope, "scaleSet": set,
+        "handlerConnected": set.is_some()}))
 }
 
 /// The ID of the event with this number.
@@ -22,7 +22,7 @@ fn id(number: u128) -> EventId {
 }
 
 fn event(number: u128, kind: &str, scope: u64, machine: &str, more: Value) -> Event {
-    let mut facts = json!({"id": id(number), "type": kind, "resources": [machine], "scope": scope,
+    let mut facts = json!({"id": id(number), "type": kind, "resources": [machine], "eventGroup": scope,
         "description": "Virtual machine is going to be restarted as requested by authorized user."});
     facts.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     sample::event(facts)
@@ -38,7 +38,7 @@ fn fleet() -> State {
     state.clock = ClockLabel::Manual;
     state.set_time(at("10:05:00"));
     let started = json!({"status": "Started", "started": "2026-07-28T10:04:30Z",
-        "approval": {"by": "guest:db", "at": "2026-07-28T10:04:30Z"}});
+        "approval": {"approvedBy": "guest:db", "approvedAt": "2026-07-28T10:04:30Z"}});
     let ended = json!({"status": "Ended", "outcome": "Completed", "ended": "2026-07-28T10:03:00Z"});
     state.replace(
         vec![

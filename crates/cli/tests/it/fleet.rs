@@ -266,7 +266,13 @@ fn every_format_shows_the_same_values() {
         "",
     );
     check(&server, "events list -o tsv", 0, &format!("{ID}\tReboot\tScheduled\t2026-07-28 10:15:00\ta\t"), "");
-    check(&server, "events list -o yaml", 0, "- appeared: \"2026-07-28T10:00:00Z\"\n…\n  type: Reboot", "");
+    check(
+        &server,
+        "events list -o yaml",
+        0,
+        "- appeared: \"2026-07-28T10:00:00Z\"\n…\n  type: Reboot\n  visible: true",
+        "",
+    );
     check(&server, "vm show a -o yaml", 0, "…\ntags:\n  x: \"yes\"\n…", "");
     check(
         &server,

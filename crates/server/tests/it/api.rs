@@ -17,12 +17,12 @@ fn a_restart_runs_until_its_event_ends() {
         "POST /machines/web-1/restart",
         json!({ "eventId": id.to_lowercase() }),
         202,
-        json!({"kind": "Restart", "by": "owner", "state": "Running", "machines": ["web-1"], "events": [{"id": id}]}),
+        json!({"kind": "Restart", "requestedBy": "owner", "state": "Running", "machines": ["web-1"], "events": [{"id": id}]}),
     );
     let event = format!("GET /events/{id}");
     let not_before = "2026-03-01T12:15:00Z";
     let scheduled = json!({
-        "id": id, "type": "Reboot", "status": "Scheduled", "source": "User", "cause": "UserRestart", "shown": true,
+        "id": id, "type": "Reboot", "status": "Scheduled", "source": "User", "cause": "UserRestart", "visible": true,
         "resources": ["web-1"], "appeared": START, "notBefore": not_before, "durationSeconds": -1,
     });
     check(&server, &event, NONE, 200, scheduled.clone());
@@ -32,7 +32,7 @@ fn a_restart_runs_until_its_event_ends() {
         &format!("POST /events/{id}/approve"),
         NONE,
         200,
-        json!({"status": "Started", "approval": {"by": "management:owner", "at": START}, "started": START}),
+        json!({"status": "Started", "approval": {"approvedBy": "management:owner", "approvedAt": START}, "started": START}),
     );
     check(&server, "POST /clock/advance", json!({"seconds": 600}), 200, json!({"now": "2026-03-01T12:10:00Z"}));
     check(&server, &event, NONE, 200, json!({"status": "Ended", "outcome": "Completed"}));
@@ -48,7 +48,7 @@ fn a_restart_runs_until_its_event_ends() {
     check(&server, "POST /clock/advance", json!({"seconds": 7200}), 200, json!({}));
     refused(&server, &event, NONE, 404, "EventNotFound");
     let from_history = json!({
-        "kind": "Restart", "by": "owner", "state": "Succeeded", "asked": START, "machines": ["web-1"],
+        "kind": "Restart", "requestedBy": "owner", "state": "Succeeded", "requestedAt": START, "machines": ["web-1"],
         "events": [{"id": id, "outcome": "Completed"}],
     });
     check(&server, &shown, NONE, 200, from_history);
@@ -65,10 +65,10 @@ fn metadata_listeners_are_listed() {
 #[test]
 fn an_event_without_a_handler_starts_at_once() {
     let server = Server::start();
-    check(&server, "POST /machines", json!({"name": "quiet"}), 201, json!({"listening": false}));
+    check(&server, "POST /machines", json!({"name": "quiet"}), 201, json!({"handlerConnected": false}));
     let operation = check(&server, "POST /machines/quiet/redeploy", NONE, 202, json!({"kind": "Redeploy"}));
     let event = operation["events"][0]["id"].as_str().unwrap();
-    check(&server, &format!("GET /events/{event}"), NONE, 200, json!({"status": "Started", "shown": false}));
+    check(&server, &format!("GET /events/{event}"), NONE, 200, json!({"status": "Started", "visible": false}));
     check(
         &server,
         "DELETE /machines/quiet",
@@ -105,7 +105,7 @@ fn maintenance_is_planned_and_canceled() {
     let more = json!({"target": {"machine": "a"}, "type": "Reboot", "noticeSeconds": 1800});
     let later = check(&server, "POST /maintenance", more, 202, json!({}));
     let operation = later["id"].as_str().unwrap();
-    let cancelled = json!({"state": "Canceled", "reason": "owner", "events": [{"outcome": "Canceled"}]});
+    let cancelled = json!({"state": "Canceled", "canceledBy": "owner", "events": [{"outcome": "Canceled"}]});
     check(&server, &format!("POST /operations/{operation}/cancel"), NONE, 200, cancelled);
     refused(&server, &format!("POST /operations/{operation}/cancel"), NONE, 409, "OperationOver");
 }
@@ -116,7 +116,7 @@ fn an_event_is_canceled_by_its_id() {
     server.listen_as("a");
     let operation = check(&server, "POST /machines/a/restart", NONE, 202, json!({"state": "Running"}));
     let event = operation["events"][0]["id"].as_str().unwrap();
-    let cancelled = json!({"status": "Ended", "outcome": "Canceled", "reason": "owner"});
+    let cancelled = json!({"status": "Ended", "outcome": "Canceled", "canceledBy": "owner"});
     check(&server, &format!("POST /events/{event}/cancel"), NONE, 200, cancelled);
     refused(&server, "POST /events/C0FFEE00-0000-4000-8000-00000000dead/cancel", NONE, 404, "EventNotFound");
 }
@@ -219,14 +219,20 @@ fn role_instances_are_machines_of_their_cloud_service() {
 fn machines_of_an_availability_set_are_spread() {
     let server = Server::start();
     let new = json!({"name": "av", "updateDomains": 2, "faultDomains": 2});
-    check(&server, "POST /availability-sets", new, 201, json!({"updateDomains": 2, "scopes": [{"listening": false}]}));
+    check(
+        &server,
+        "POST /availability-sets",
+        new,
+        201,
+        json!({"updateDomains": 2, "eventGroups": [{"handlerConnected": false}]}),
+    );
     for (name, domain) in [("a", 0), ("b", 1), ("c", 0)] {
         let body = json!({"name": name, "availabilitySet": "av"});
         check(&server, "POST /machines", body, 201, json!({"availabilitySet": "av", "updateDomain": domain}));
     }
     check(&server, "GET /availability-sets", NONE, 200, json!({"value": [{"name": "av", "machines": 3}]}));
-    let scope = server.call("GET /machines/a", &NONE).json()["scope"].clone();
-    check(&server, &format!("GET /machines?scope={scope}"), NONE, 200, json!({"value": [{}, {}, {}]}));
+    let scope = server.call("GET /machines/a", &NONE).json()["eventGroup"].clone();
+    check(&server, &format!("GET /machines?eventGroup={scope}"), NONE, 200, json!({"value": [{}, {}, {}]}));
     let policy = json!({"name": "d", "availabilitySet": "av", "policy": {}});
     refused(&server, "POST /machines", policy, 409, "PolicyOnMember");
     refused(&server, "POST /availability-sets", json!({"name": "AV"}), 409, "NameTaken");
@@ -270,7 +276,7 @@ fn a_scale_set_is_scaled_upgraded_and_deleted() {
     refused(&server, "POST /scale-sets/set/delete-instances", other.clone(), 409, "NotAMember");
     refused(&server, "POST /scale-sets/set/upgrade", other, 409, "NotAMember");
     check(&server, "DELETE /scale-sets/set", NONE, 202, json!({"kind": "Delete", "state": "Running"}));
-    check(&server, "GET /scale-sets/set", NONE, 200, json!({"leaving": true}));
+    check(&server, "GET /scale-sets/set", NONE, 200, json!({"deleting": true}));
     refused(&server, "PATCH /scale-sets/set", json!({"capacity": 9}), 409, "GroupLeaving");
     check(&server, "POST /clock/advance", json!({"seconds": 900}), 200, json!({}));
     refused(&server, "GET /scale-sets/set", NONE, 404, "GroupNotFound");

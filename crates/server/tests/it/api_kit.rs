@@ -39,12 +39,12 @@ fn a_fault_is_added_applied_listed_and_cleared() {
     let body = json!({"machine": "WEB", "fault": {"kind": "Status", "status": 429}, "count": 5, "method": "GET"});
     let fault = json!({
         "id": 1, "machine": "web", "fault": {"kind": "Status", "status": 429, "retryAfterSeconds": 1}, "count": 5,
-        "method": "GET", "documentsOnly": false, "since": START, "asked": 0, "met": 0,
+        "method": "GET", "documentsOnly": false, "since": START, "matched": 0, "affected": 0,
     });
     check(&server, "POST /faults", body, 201, fault.clone());
     check(&server, "GET /faults/1", NONE, 200, fault);
     assert_eq!((poll(&server, "web"), poll(&server, "db"), poll(&server, "web")), (429, 200, 429));
-    check(&server, "GET /faults/1", NONE, 200, json!({"asked": 2, "met": 2}));
+    check(&server, "GET /faults/1", NONE, 200, json!({"matched": 2, "affected": 2}));
     let everybody = json!({"fault": {"kind": "Delay", "delaySeconds": 0.001}, "percent": 50, "forSeconds": 60});
     let until = json!({"id": 2, "percent": 50, "forSeconds": 60, "until": "2026-03-01T12:01:00Z"});
     check(&server, "POST /faults", everybody, 201, until);
@@ -52,7 +52,7 @@ fn a_fault_is_added_applied_listed_and_cleared() {
     check(&server, "GET /faults?machine=web", NONE, 200, json!({"value": [{"id": 1}]}));
     check(&server, "GET /faults?limit=1", NONE, 200, json!({"value": [{"id": 1}], "next": "1"}));
     check(&server, "GET /faults?after=1", NONE, 200, json!({"value": [{"id": 2}]}));
-    check(&server, "DELETE /faults/1", NONE, 200, json!({"id": 1, "met": 2}));
+    check(&server, "DELETE /faults/1", NONE, 200, json!({"id": 1, "affected": 2}));
     assert_eq!(poll(&server, "web"), 200);
     refused(&server, "DELETE /faults/1", NONE, 404, "FaultNotFound");
     refused(&server, "GET /faults/one", NONE, 404, "FaultNotFound");
@@ -148,7 +148,7 @@ fn a_wait_that_is_already_met_returns_at_once() {
     let server = Server::with_machines(&["web", "db"]);
     server.listen_as("web");
     restart(&server, "web", ID);
-    let scheduled = json!({"met": true, "id": ID, "at": START, "event": {"id": ID, "status": "Scheduled"}});
+    let scheduled = json!({"reached": true, "id": ID, "at": START, "event": {"id": ID, "status": "Scheduled"}});
     for query in
         ["status=scheduled", "status=scheduled&machine=web&type=Reboot", &format!("status=scheduled&event={ID}")]
     {
@@ -161,7 +161,7 @@ fn a_wait_that_is_already_met_returns_at_once() {
         &format!("status=scheduled&event={OTHER}"),
         "status=gone&machine=web",
     ] {
-        wait(&server, &format!("{query}&timeout=0"), json!({ "met": false }));
+        wait(&server, &format!("{query}&timeout=0"), json!({ "reached": false }));
     }
 }
 
@@ -176,10 +176,10 @@ fn a_wait_returns_when_it_is_met() {
         ("gone", |server| advance(server, 600)),
     ] {
         let query = format!("status={status}&machine=web&type=Reboot");
-        let before = wait(&server, &format!("{query}&timeout=0"), json!({ "met": false }));
+        let before = wait(&server, &format!("{query}&timeout=0"), json!({ "reached": false }));
         let query = format!("{query}&timeout=300&after={}", before["after"]);
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| wait(&server, &query, json!({"met": true, "id": ID})));
+            let waiting = scope.spawn(|| wait(&server, &query, json!({"reached": true, "id": ID})));
             server.until_a_request_waits();
             // Something else happens first, which makes no difference.
             restart(&server, "db", &OTHER.replace("0002", &format!("00{:02}", status.len())));
@@ -197,28 +197,36 @@ fn a_wait_can_include_finished_events() {
     // Announced, started, over and forgotten in one go.
     advance(&server, 10_000);
     for status in ["scheduled", "started", "gone"] {
-        wait(&server, &format!("status={status}&timeout=0"), json!({ "met": false }));
-        let event = wait(&server, &format!("status={status}&event={ID}&timeout=0"), json!({"met": true, "id": ID}));
+        wait(&server, &format!("status={status}&timeout=0"), json!({ "reached": false }));
+        let event = wait(&server, &format!("status={status}&event={ID}&timeout=0"), json!({"reached": true, "id": ID}));
         assert_eq!(event["event"], Value::Null, "it is over for more than an hour");
-        wait(&server, &format!("status={status}&machine=web&since={START}&timeout=0"), json!({"met": true, "id": ID}));
+        wait(
+            &server,
+            &format!("status={status}&machine=web&since={START}&timeout=0"),
+            json!({"reached": true, "id": ID}),
+        );
     }
     let late = "2026-03-01T12:15:01Z";
-    wait(&server, &format!("status=started&since={late}&timeout=0"), json!({ "met": false }));
-    wait(&server, &format!("status=gone&since={late}&timeout=0"), json!({"met": true, "at": "2026-03-01T12:25:00Z"}));
-    wait(&server, &format!("status=approved&event={ID}&timeout=0"), json!({ "met": false }));
+    wait(&server, &format!("status=started&since={late}&timeout=0"), json!({ "reached": false }));
+    wait(
+        &server,
+        &format!("status=gone&since={late}&timeout=0"),
+        json!({"reached": true, "at": "2026-03-01T12:25:00Z"}),
+    );
+    wait(&server, &format!("status=approved&event={ID}&timeout=0"), json!({ "reached": false }));
 }
 
 #[test]
 fn consecutive_waits_miss_nothing_even_if_the_machine_is_deleted() {
     let server = Server::with_machines(&["web"]);
     server.listen_as("web");
-    let first = wait(&server, "status=gone&machine=web&type=Reboot&timeout=0", json!({ "met": false }));
+    let first = wait(&server, "status=gone&machine=web&type=Reboot&timeout=0", json!({ "reached": false }));
     restart(&server, "web", ID);
     advance(&server, 1500);
     check(&server, "DELETE /machines/web", NONE, 202, json!({}));
     refused(&server, "GET /events/wait?status=gone&machine=web", NONE, 404, "MachineNotFound");
     let query = format!("status=gone&machine=web&type=Reboot&timeout=0&after={}", first["after"]);
-    wait(&server, &query, json!({"met": true, "id": ID}));
+    wait(&server, &query, json!({"reached": true, "id": ID}));
 }
 
 #[test]
@@ -228,8 +236,8 @@ fn machines_with_the_same_name_are_distinguished() {
     server.listen_as("default/web");
     server.listen_as("other/web");
     restart(&server, "other~web", ID);
-    wait(&server, &format!("status=scheduled&machine=other~web&since={START}&timeout=0"), json!({"met": true}));
-    wait(&server, &format!("status=scheduled&machine=default~web&since={START}&timeout=0"), json!({"met": false}));
+    wait(&server, &format!("status=scheduled&machine=other~web&since={START}&timeout=0"), json!({"reached": true}));
+    wait(&server, &format!("status=scheduled&machine=default~web&since={START}&timeout=0"), json!({"reached": false}));
     refused(&server, "GET /events/wait?status=gone&machine=web", NONE, 409, "AmbiguousName");
 }
 

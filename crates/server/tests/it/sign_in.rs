@@ -196,10 +196,10 @@ fn history_records_the_caller() {
     assert_eq!(with(&server, &ann, "POST /api/v1/machines", json!({ "name": "web" })).status, 201);
     server.listen_as("web");
     let operation = with(&server, &operator, "POST /api/v1/machines/web/restart", Value::Null).json();
-    assert_eq!(operation["by"], "operator");
+    assert_eq!(operation["requestedBy"], "operator");
     let event = operation["events"][0]["id"].as_str().unwrap();
     let approved = with(&server, &ann, &format!("POST /api/v1/events/{event}/approve"), Value::Null).json();
-    assert_eq!(approved["approval"]["by"], "management:ann");
+    assert_eq!(approved["approval"]["approvedBy"], "management:ann");
     let history = with(&server, &token_in(dir.path()), "GET /api/v1/history?kind=audit", Value::Null).json();
     let actors: Vec<_> = history["value"].as_array().unwrap().iter().map(|row| row["actor"].clone()).collect();
     assert_eq!(actors, ["ann", "operator", "ann"]);

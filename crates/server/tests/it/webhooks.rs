@@ -297,7 +297,7 @@ fn given_up_messages_are_listed_survive_a_restart_and_are_resent_in_order() {
     again.iter().for_each(|delivery| delivery.verify(&secret));
     assert_eq!(again.iter().map(Delivery::json).collect::<Vec<_>>(), first, "the same, under the same ids");
     let state = until(&server, "ops", |state| state["delivered"] == 3);
-    assert_eq!((&state["givenUp"], &state["again"]), (&json!(0), &json!(0)));
+    assert_eq!((&state["givenUp"], &state["queuedForResend"]), (&json!(0), &json!(0)));
     assert_eq!(given_up(&server, "ops"), [] as [[String; 3]; 0]);
     let history = check(&server, "GET /history?kind=audit", NONE, 200, json!({}));
     assert!(history.to_string().contains("webhook.resend"), "{history}");
@@ -312,7 +312,7 @@ fn a_resend_that_fails_is_given_up_again_and_cancels_the_queued_ones() {
     receiver.answer_next(&[204, 404]);
     check(&server, "POST /webhooks/ops/resend", NONE, 202, json!({ "messages": 3 }));
     assert_eq!(gists(&receiver, 2), A_REBOOT[..2]);
-    let state = until(&server, "ops", |state| state["again"] == 0);
+    let state = until(&server, "ops", |state| state["queuedForResend"] == 0);
     assert_eq!((&state["delivered"], &state["givenUp"]), (&json!(1), &json!(2)));
     let left = given_up(&server, "ops");
     let words: Vec<_> = left.iter().map(|[_, status, failure]| (status.as_str(), failure.as_str())).collect();
@@ -343,16 +343,16 @@ fn a_given_up_message_is_resent_when_the_webhook_is_enabled() {
     refused(&server, "POST /webhooks/ops/resend", ids(&["x"; 101]), 400, "InvalidField");
     refused(&server, "POST /webhooks/none/resend", NONE, 404, "WebhookNotFound");
     refused(&server, "GET /webhooks/none/given-up", NONE, 404, "WebhookNotFound");
-    until(&server, "ops", |state| state["again"] == 0);
+    until(&server, "ops", |state| state["queuedForResend"] == 0);
     check(&server, "POST /webhooks/ops/resend", ids(&[&id]), 202, json!({ "messages": 1 }));
     server.stop();
     drop(server);
 
     let server = Server::kept_in(directory.path());
-    until(&server, "ops", |state| state["again"] == 1);
+    until(&server, "ops", |state| state["queuedForResend"] == 1);
     check(&server, "PATCH /webhooks/ops", json!({ "enabled": true }), 200, json!({}));
     assert_eq!(receiver.next().json()["id"], id);
-    until(&server, "ops", |state| state["again"] == 0 && state["givenUp"] == 2);
+    until(&server, "ops", |state| state["queuedForResend"] == 0 && state["givenUp"] == 2);
     assert_eq!(server.call("DELETE /webhooks/ops", &NONE).status, 204);
     hook(&server, "ops", &receiver, json!({}));
     assert_eq!(given_up(&server, "ops").len(), 0, "a new webhook with the same name has none");

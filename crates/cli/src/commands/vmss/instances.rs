@@ -38,7 +38,7 @@ impl TableRow for Instance {
             Cell::new(machine.instance_id.map_or(machine.name.clone(), |id| id.to_string())),
             Cell::new(&machine.name),
             power_cell(machine),
-            Cell::new(yes_or_no(machine.listening)),
+            Cell::new(yes_or_no(machine.handler_connected)),
             Cell::new(machine.update_domain.to_string()),
             Cell::new(machine.zone.clone().unwrap_or_default()),
             Cell::new(yes_or_no(machine.latest_model_applied.unwrap_or(true))),
