@@ -1,4 +1,8 @@
-//! Rewrites serde's error messages for users: lists, objects and numbers instead of sequences, maps and `u32`.
+//! Rewrites serde's error messages for users: lists, objects and numbers instead of sequences, maps and `u32`, and a
+//! suggestion for a misspelled key or value.
+//!
+//! The messages reach people who wrote TOML or options of a command, not Rust: `u32` or `struct NewGroup` means nothing to
+//! them.
 
 use crate::nearest::hint;
 

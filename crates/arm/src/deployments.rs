@@ -68,7 +68,7 @@ async fn deploy(arm: &Arm, id: &ResourceId, body: &Value) -> Result<(bool, Value
     };
     let mut record = json!({ "id": id.to_string(), "properties": {
         "mode": "Incremental",
-        "timestamp": Time((arm.actions.engine().now()).0).to_string(),
+        "timestamp": Time(arm.actions.engine().now().0).to_string(),
         "correlationId": random_guid().to_string(),
     } });
     let outcome = match Template::from_request(body, &target) {

@@ -51,7 +51,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
 async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
     let mut body = WriteMode::Put.merge(&Value::Null, given);
     text(&body, "location")?.ok_or_else(|| missing("location"))?;
-    fields::put(&mut body, "properties.timeCreated", Time((arm.actions.engine().now()).0).to_string());
+    fields::put(&mut body, "properties.timeCreated", Time(arm.actions.engine().now().0).to_string());
     let snapshot = arm.snapshot();
     let properties = at(&body, "properties").cloned().unwrap_or_default();
     let new = NewMachine {

@@ -40,7 +40,7 @@ pub async fn write(arm: &Arm, id: &ResourceId, given: &Value, mode: WriteMode) -
 
 async fn create(arm: &Arm, home: Home, name: &str, given: &Value) -> Result<Written, ApiError> {
     let mut body = WriteMode::Put.merge(&Value::Null, given);
-    fields::put(&mut body, "properties.timeCreated", Time((arm.actions.engine().now()).0).to_string());
+    fields::put(&mut body, "properties.timeCreated", Time(arm.actions.engine().now().0).to_string());
     let domains = [None, number(&body, "properties.platformFaultDomainCount")?];
     let new = groups::new_group(name, home, new_kind(&body)?, &body["properties"], domains)?;
     let identity = WantedIdentity::from_body(arm, &body, None, new.salt)?;

@@ -168,7 +168,7 @@ fn past_properties(past: &EventTimeline) -> Value {
         "Appeared": Time(past.appeared.0).to_string(),
     });
     if let Some((at, _)) = &past.ended {
-        properties["Ended"] = Time((*at).0).to_string().into();
+        properties["Ended"] = Time(at.0).to_string().into();
     }
     properties
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use forewarn_api::GroupType;
+use forewarn_api_types::Operation;
 use forewarn_core::{Group, GroupId, GroupKind, Machine, Region};
 use forewarn_wire::{guid, percent};
 
@@ -16,6 +17,14 @@ pub fn of_host(name: &str) -> String {
 
 pub fn of_group(id: GroupId) -> String {
     format!("/groups/{}", id.0)
+}
+
+/// The page to show after an operation was accepted: its event if there is one, otherwise `back`.
+pub fn after_operation(operation: &Operation, back: &str) -> String {
+    match operation.events.first() {
+        Some(event) => format!("/events/{}", event.id),
+        None => back.to_owned(),
+    }
 }
 
 /// The group that the page at this address shows.

@@ -16,9 +16,8 @@ use super::panel::{PageContent, Panel};
 use super::plan::PlanFields;
 use super::preview::{PlanStep, Preview, machines_of};
 use super::scene::Scene;
-use super::submit::landing_page;
 use super::visitor::Form;
-use super::{Portal, frame, html, words};
+use super::{Portal, address, frame, html, words};
 use forewarn_api::Action;
 
 const HERE: &str = "/maintenance";
@@ -262,7 +261,9 @@ pub async fn submit(State(portal): State<Portal>, form: Form) -> Response {
         return frame::render(&scene, HERE, &render(&scene, &fields), "").into_response();
     }
     match portal.actions(form.visitor.principal()).start_maintenance(plan.body).await {
-        Ok(operation) if fields.is_for_one_machine() => Redirect::to(&landing_page(&operation, HERE)).into_response(),
+        Ok(operation) if fields.is_for_one_machine() => {
+            Redirect::to(&address::after_operation(&operation, HERE)).into_response()
+        }
         Ok(_) => Redirect::to(HERE).into_response(),
         Err(error) => {
             (error.status, frame::render(&scene, HERE, &render(&scene, &fields), &error.message)).into_response()

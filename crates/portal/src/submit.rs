@@ -54,21 +54,13 @@ pub async fn submit_scale_set(State(portal): State<Portal>, form: Form) -> Respo
     }
 }
 
-/// The page to show after an operation was accepted: its event if there is one, otherwise `back`.
-pub fn landing_page(operation: &Operation, back: &str) -> String {
-    match operation.events.first() {
-        Some(event) => format!("/events/{}", event.id),
-        None => back.to_owned(),
-    }
-}
-
 /// Performs the action of a button. Returns the page to show next: the new event of an action on one machine, otherwise the
 /// page with the button, unless that is gone.
 async fn perform(portal: &Portal, form: &Form, back: &str) -> Result<String, Refusal> {
     let actions = portal.actions(form.visitor.principal());
     let (act, target) = (form.text("act"), form.text("target"));
     if let Some(operation) = start_on_machine(&actions, act, target).await? {
-        return Ok(landing_page(&operation, back));
+        return Ok(address::after_operation(&operation, back));
     }
     match act {
         "start" => actions.set_power(&MachineTarget::named(target), PowerState::Running).await.map(drop)?,

@@ -42,7 +42,7 @@ pub(super) enum FleetResource {
     Host(ResourceName),
     AvailabilitySet(NewGroup),
     CloudService(NewGroup),
-    ScaleSet(NewScaleSet),
+    ScaleSet(Box<NewScaleSet>),
     Machine(Box<NewMachine>),
 }
 
@@ -166,7 +166,7 @@ impl File {
         let hosts = self.host.drain(..).map(|host| FleetResource::Host(host.name));
         let sets = self.availability_set.drain(..).map(FleetResource::AvailabilitySet);
         let services = self.cloud_service.drain(..).map(FleetResource::CloudService);
-        let scale_sets = self.scale_set.drain(..).map(FleetResource::ScaleSet);
+        let scale_sets = self.scale_set.drain(..).map(|set| FleetResource::ScaleSet(Box::new(set)));
         let machines = self.machine.drain(..).map(|machine| FleetResource::Machine(Box::new(machine)));
         hosts.chain(sets).chain(services).chain(scale_sets).chain(machines).collect()
     }

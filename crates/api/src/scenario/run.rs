@@ -93,7 +93,7 @@ impl Run {
                 FleetResource::CloudService(new) => {
                     self.actions.create_group(PlainGroup::CloudService, new).await.map(drop)
                 }
-                FleetResource::ScaleSet(new) => self.actions.create_scale_set(new).await.map(drop),
+                FleetResource::ScaleSet(new) => self.actions.create_scale_set(*new).await.map(drop),
                 FleetResource::Machine(new) => self.actions.register_machine(*new).await.map(drop),
             };
             match created {

@@ -1,4 +1,4 @@
-//! What the commands say about the server's clock.
+//! Deadlines, advice and the current time from the server's clock.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,7 @@
 //! Renders JSON values as block-style YAML. Strings that could be misread are quoted as in JSON.
+//!
+//! Written by hand, because only scalars, lists and objects are printed and nothing is read, while the general YAML crates
+//! are either archived or forks with a single maintainer.
 
 use serde_json::{Map, Value};
 
