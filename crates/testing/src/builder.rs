@@ -1,14 +1,13 @@
 //! Settings of a test server.
 
-use std::net::Ipv4Addr;
 use std::ops::Add;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use forewarn_server::{Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, StoreChoice};
-use tokio::runtime;
+use forewarn_server::{ClockKind, Config, MetadataListener};
 
 use crate::api::Api;
+use crate::harness::{self, TestServer};
 use crate::{Forewarn, Inner};
 
 /// Settings of a test server, created by [`Forewarn::builder`].
@@ -26,16 +25,8 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Self {
-        let any_port = (Ipv4Addr::LOCALHOST, 0).into();
-        let listener = MetadataListener { prefix: Some(true), ..MetadataListener::new(ListenAddress::Tcp(any_port)) };
-        let config = Config {
-            store: StoreChoice::Memory,
-            metadata: vec![listener],
-            management: any_port,
-            auth: Auth::Off,
-            clock: ClockKind::Manual { start: None },
-            ..Config::default()
-        };
+        let listener = MetadataListener { prefix: Some(true), ..harness::listener() };
+        let config = Config { metadata: vec![listener], ..harness::config(ClockKind::Manual { start: None }) };
         Builder { config }
     }
 }
@@ -90,23 +81,10 @@ impl Builder {
     /// Starts the server. It is ready when this returns.
     #[track_caller]
     pub fn start(self) -> Forewarn {
-        // On another thread, because this one may belong to a tokio runtime, which cannot start a second one.
-        let started = std::thread::spawn(move || {
-            let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-            let runtime = runtime.map_err(|error| error.to_string())?;
-            let running = runtime.block_on(forewarn_server::start(self.config));
-            running.map(|running| (runtime, running)).map_err(|error| format!("{error:#}"))
-        });
-        let (runtime, running) = match started.join().expect("the server starts without a panic") {
-            Ok(started) => started,
-            Err(error) => panic!("cannot start the test server: {error}"),
-        };
-        let Some(BoundAddress::Tcp(metadata)) = running.metadata.first() else {
-            panic!("the test server has no metadata listener")
-        };
-        let metadata = format!("http://{metadata}");
-        let api = Api::new(format!("http://{}", running.management));
-        Forewarn { inner: Arc::new(Inner { api, metadata, server: Some((runtime, running)) }) }
+        let server = TestServer::start(self.config);
+        let metadata = format!("http://{}", harness::metadata_address(server.running(), 0));
+        let api = Api::new(format!("http://{}", server.running().management));
+        Forewarn { inner: Arc::new(Inner { api, metadata, _server: server }) }
     }
 }
 

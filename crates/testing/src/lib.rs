@@ -48,6 +48,8 @@ mod api;
 mod builder;
 mod event_handle;
 mod fault;
+#[doc(hidden)]
+pub mod harness;
 mod machine;
 
 use std::sync::Arc;
@@ -58,8 +60,6 @@ use forewarn_api_types::{
     AdvanceBy, Cleared, Clock, Group, MachinePriority, NewGroup, NewMachine, NewScaleSet, Operation, OrchestrationMode,
     Page, ResourceName, ScaleSet, TerminateNotification,
 };
-use forewarn_server::Running;
-use tokio::runtime::Runtime;
 
 pub use builder::Builder;
 pub use event_handle::{Approval, EventHandle};
@@ -68,6 +68,7 @@ pub use forewarn_client::{Document, Event, EventId, EventKind, EventStatus};
 pub use machine::{Machine, RecordedRequest};
 
 use api::Api;
+use harness::TestServer;
 
 /// Runs the examples of docs/testing.md.
 #[cfg(doctest)]
@@ -83,7 +84,8 @@ pub struct Forewarn {
 struct Inner {
     api: Api,
     metadata: String,
-    server: Option<(Runtime, Running)>,
+    /// Stops when it is dropped.
+    _server: TestServer,
 }
 
 impl Forewarn {
@@ -237,16 +239,4 @@ impl Forewarn {
 /// A machine without addresses, because the path selects it.
 fn new_machine(name: &str) -> NewMachine {
     NewMachine { addresses: Some(Vec::new()), ..NewMachine::named(ResourceName(name.to_owned())) }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let Some((runtime, running)) = self.server.take() else { return };
-        // On another thread, because this one may belong to a tokio runtime, where blocking is not allowed.
-        let stopped = std::thread::spawn(move || {
-            runtime.block_on(running.stop());
-            runtime.shutdown_background();
-        });
-        let _ = stopped.join();
-    }
 }

@@ -1,7 +1,7 @@
 //! Tests of the clients against an in-memory Forewarn server with a manual clock.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use forewarn_client::{
 };
 use forewarn_core::{Command, Guid, MachineId, Request, Timestamp};
 use forewarn_engine::Advance;
-use forewarn_server::{Auth, BoundAddress, ClockKind, Config, ListenAddress, MetadataListener, Running, start};
+use forewarn_server::{ClockKind, Running};
+use forewarn_testing::harness;
 
 /// Wed, 01 Jan 2020 00:00:00 GMT
 const START: Timestamp = Timestamp::from_secs(1_577_836_800);
@@ -25,22 +26,12 @@ struct World {
 
 impl World {
     async fn new() -> World {
-        let listener = MetadataListener::new(ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()));
-        let config = Config {
-            metadata: vec![listener],
-            management: (Ipv4Addr::LOCALHOST, 0).into(),
-            auth: Auth::Off,
-            clock: ClockKind::Manual { start: Some(START) },
-            ..Config::default()
-        };
-        World { running: start(config).await.expect("the server starts") }
+        let config = harness::config(ClockKind::Manual { start: Some(START) });
+        World { running: harness::start(config).await }
     }
 
     fn endpoint(&self) -> Endpoint {
-        match &self.running.metadata[0] {
-            BoundAddress::Tcp(address) => (*address).into(),
-            BoundAddress::Unix(path) => panic!("{} is not an address", path.display()),
-        }
+        harness::metadata_address(&self.running, 0).into()
     }
 
     async fn submit(&self, command: Command) {

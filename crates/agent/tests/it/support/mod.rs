@@ -13,10 +13,11 @@ use forewarn_core::{
 };
 use forewarn_engine::Advance;
 use forewarn_server::{
-    Auth, BoundAddress, ClockKind, Config, DriverChoice, EndpointState, Engine, FaultKeeper, Impacts, ListenAddress,
-    MetadataListener, Running, StoreChoice, start,
+    ClockKind, Config, DriverChoice, EndpointState, Engine, FaultKeeper, Impacts, ListenAddress, MetadataListener,
+    Running, StoreChoice,
 };
 use forewarn_store::{HistoryQuery, HistoryRow};
+use forewarn_testing::harness::{self, TestServer};
 
 /// Expires only if a test fails, however busy the machine is.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,10 +49,7 @@ pub fn until_or<T>(what: impl Fn() -> String, mut check: impl FnMut() -> Option<
 
 /// Server whose manual clock starts at the real time, because agents compare `NotBefore` with the system time.
 pub struct World {
-    /// `None` only during a restart.
-    running: Option<Running>,
-    runtime: tokio::runtime::Runtime,
-    config: Config,
+    server: TestServer,
 }
 
 impl World {
@@ -76,22 +74,17 @@ impl World {
         })
     }
 
-    fn with(mut config: Config) -> World {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let running = runtime.block_on(start(config.clone())).expect("the server starts");
-        let BoundAddress::Tcp(address) = &running.metadata[0] else { panic!("not an address") };
-        config.metadata[0].address = ListenAddress::Tcp(*address);
-        World { running: Some(running), runtime, config }
+    fn with(config: Config) -> World {
+        World { server: TestServer::start(config) }
     }
 
     /// Restarts the server with the same state.
     pub fn restart_server(&mut self) {
-        self.runtime.block_on(self.running.take().expect("it is running").stop());
-        self.running = Some(self.runtime.block_on(start(self.config.clone())).expect("the server starts again"));
+        self.server.restart();
     }
 
     fn running(&self) -> &Running {
-        self.running.as_ref().expect("it is running")
+        self.server.running()
     }
 
     pub fn engine(&self) -> &Engine {
@@ -107,18 +100,18 @@ impl World {
     }
 
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        self.runtime.block_on(future)
+        self.server.block_on(future)
     }
 
     /// Replaces the addresses in a command of the documentation with those of this server.
     pub fn localize(&self, text: &str) -> String {
-        let BoundAddress::Tcp(metadata) = &self.running().metadata[0] else { panic!("not an address") };
+        let metadata = harness::metadata_address(self.running(), 0);
         let management = self.running().management;
         text.replace("127.0.0.1:8169", &metadata.to_string()).replace("127.0.0.1:8170", &management.to_string())
     }
 
     pub fn submit(&self, command: forewarn_core::Command) -> Answer {
-        self.runtime.block_on(self.engine().submit(command, None)).expect("the command is accepted").answer
+        self.server.block_on(self.engine().submit(command, None)).expect("the command is accepted").answer
     }
 
     /// Registers a machine. Returns its ID and its endpoint.
@@ -140,7 +133,7 @@ impl World {
             details: Default::default(),
         };
         change(&mut machine);
-        let BoundAddress::Tcp(address) = &self.running().metadata[0] else { panic!("not an address") };
+        let address = harness::metadata_address(self.running(), 0);
         match self.submit(forewarn_core::Command::RegisterMachine(Box::new(machine))) {
             Answer::Machine(id) => (id, format!("http://{address}/vm/{name}")),
             other => panic!("not a machine: {other:?}"),
@@ -178,14 +171,14 @@ impl World {
 
     pub fn advance(&self, secs: u64) {
         let how = Advance::By(Duration::from_secs(secs));
-        self.runtime.block_on(self.engine().advance(how)).expect("the clock moves");
+        self.server.block_on(self.engine().advance(how)).expect("the clock moves");
     }
 
     /// Advances the clock to `NotBefore` of this event, which then starts.
     pub fn advance_to_start(&self, event: u128) {
         let snapshot = self.engine().snapshot();
         let not_before = snapshot.region.event(Guid(event)).expect("the event exists").not_before;
-        self.runtime.block_on(self.engine().advance(Advance::To(not_before))).expect("the clock moves");
+        self.server.block_on(self.engine().advance(Advance::To(not_before))).expect("the clock moves");
     }
 
     pub fn status(&self, event: u128) -> Option<Status> {
@@ -198,7 +191,7 @@ impl World {
         let mut rows: Vec<HistoryRow> = Vec::new();
         loop {
             let query = HistoryQuery { after: rows.last().map(|row| row.number), ..HistoryQuery::default() };
-            let page = self.runtime.block_on(self.engine().history(query)).expect("history can be read");
+            let page = self.server.block_on(self.engine().history(query)).expect("history can be read");
             if page.is_empty() {
                 return rows;
             }
@@ -228,13 +221,7 @@ impl World {
 
 fn config(address: Ipv4Addr, start_at: Option<Timestamp>) -> Config {
     let listener = MetadataListener::new(ListenAddress::Tcp((address, 0).into()));
-    Config {
-        metadata: vec![listener],
-        management: (Ipv4Addr::LOCALHOST, 0).into(),
-        auth: Auth::Off,
-        clock: ClockKind::Manual { start: start_at },
-        ..Config::default()
-    }
+    Config { metadata: vec![listener], ..harness::config(ClockKind::Manual { start: start_at }) }
 }
 
 fn home() -> Home {

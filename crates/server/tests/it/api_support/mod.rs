@@ -7,11 +7,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use forewarn_core::Timestamp;
-use forewarn_server::{
-    Auth, BoundAddress, ClockKind, Config, ListenAddress, ManagementTls, MetadataListener, Running, StoreChoice,
-};
+use forewarn_server::{Auth, ClockKind, Config, ManagementTls, StoreChoice};
+use forewarn_testing::harness::{self, TestServer};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 /// When the manual clock begins.
 pub const START: &str = "2026-03-01T12:00:00Z";
@@ -23,8 +21,7 @@ pub struct Server {
     /// The https listener, when there is one.
     pub https: Option<SocketAddr>,
     token: Option<String>,
-    running: Mutex<Option<Running>>,
-    runtime: Runtime,
+    server: Mutex<TestServer>,
 }
 
 impl Server {
@@ -82,11 +79,10 @@ impl Server {
     }
 
     pub fn new(config: Config) -> Server {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let running = runtime.block_on(forewarn_server::start(config)).unwrap();
-        let BoundAddress::Tcp(metadata) = running.metadata[0] else { panic!("metadata is not on TCP") };
-        let (management, https) = (running.management, running.management_tls);
-        Server { management, metadata, https, token: None, running: Mutex::new(Some(running)), runtime }
+        let server = TestServer::start(config);
+        let (management, https) = (server.running().management, server.running().management_tls);
+        let metadata = harness::metadata_address(server.running(), 0);
+        Server { management, metadata, https, token: None, server: Mutex::new(server) }
     }
 
     pub fn client(&self) -> Client {
@@ -152,7 +148,7 @@ impl Server {
     }
 
     pub fn until_a_request_waits(&self) {
-        let metrics = self.running.lock().unwrap().as_ref().expect("the server runs").metrics.clone();
+        let metrics = self.server.lock().unwrap().running().metrics.clone();
         while metrics.waiting.get() == 0 {
             std::thread::yield_now();
         }
@@ -160,12 +156,11 @@ impl Server {
 
     /// The number of the newest commit.
     pub fn revision(&self) -> u64 {
-        self.running.lock().unwrap().as_ref().expect("the server runs").engine.snapshot().revision
+        self.server.lock().unwrap().running().engine.snapshot().revision
     }
 
     pub fn stop(&self) {
-        let running = self.running.lock().unwrap().take().expect("the server runs");
-        self.runtime.block_on(running.stop());
+        self.server.lock().unwrap().stop();
     }
 }
 
@@ -175,9 +170,7 @@ pub fn token_in(directory: &Path) -> String {
 
 /// In memory, on ports that are free, for everybody who reaches it.
 pub fn open() -> Config {
-    let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let listener = MetadataListener::new(ListenAddress::Tcp(loopback));
-    Config { metadata: vec![listener], management: loopback, auth: Auth::Off, ..Config::default() }
+    harness::config(ClockKind::Real)
 }
 
 /// Sends `line` (method and path under `/api/v1`) with `body` and expects `status` and an answer that

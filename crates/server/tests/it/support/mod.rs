@@ -6,6 +6,8 @@ use std::path::Path;
 use forewarn_core::*;
 use forewarn_engine::*;
 use forewarn_server::*;
+use forewarn_testing::harness;
+pub use forewarn_testing::harness::listener;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
@@ -20,17 +22,7 @@ pub fn home() -> Home {
 }
 
 pub fn config() -> Config {
-    Config {
-        metadata: vec![listener()],
-        management: (Ipv4Addr::LOCALHOST, 0).into(),
-        auth: Auth::Off,
-        clock: ClockKind::Manual { start: Some(START) },
-        ..Config::default()
-    }
-}
-
-pub fn listener() -> MetadataListener {
-    MetadataListener::new(ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into()))
+    harness::config(ClockKind::Manual { start: Some(START) })
 }
 
 pub struct World {
@@ -43,7 +35,7 @@ impl World {
     }
 
     pub async fn with(config: Config) -> World {
-        World { running: start(config).await.expect("the server starts") }
+        World { running: harness::start(config).await }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -51,10 +43,7 @@ impl World {
     }
 
     pub fn address(&self, listener: usize) -> SocketAddr {
-        match &self.running.metadata[listener] {
-            BoundAddress::Tcp(address) => *address,
-            BoundAddress::Unix(path) => panic!("{} is not an address", path.display()),
-        }
+        harness::metadata_address(&self.running, listener)
     }
 
     /// The door of these tests: a request, and the whole of what matters of its answer. The first line of
