@@ -19,6 +19,7 @@ mod observe;
 mod operation;
 mod portal;
 mod properties;
+mod rollout;
 mod run;
 mod scenario;
 mod serve;
@@ -41,13 +42,14 @@ pub use events::{EventsCommand, WatchArgs};
 pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultStatus};
 pub use group::{CreateGroupArgs, GroupCommand};
 pub use history::HistoryArgs;
-pub use host::HostCommand;
+pub use host::{DrainArgs, HostCommand, HostUpdateArgs};
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use names::{GroupFilter, HostName, ResourceName};
 pub use observe::{RequestsArgs, WaitArgs, WaitStatus};
 pub use operation::OperationCommand;
 pub use portal::PortalArgs;
 pub use properties::{DetailArgs, PolicyArgs, TerminateChange};
+pub use rollout::{RolloutArgs, RolloutCommand, RolloutId};
 pub use run::{CompanionArgs, RunArgs, RunOptions, Verbosity};
 pub use scenario::ScenarioCommand;
 pub use serve::ServeArgs;
@@ -135,6 +137,8 @@ pub enum Command {
     Events(Client<EventsCommand>),
     /// Schedule maintenance.
     Maintenance(Client<MaintenanceCommand>),
+    /// Roll out maintenance in steps over hosts or groups.
+    Rollout(Client<RolloutCommand>),
     /// Manage machines.
     Vm(Client<VmCommand>),
     /// Manage scale sets and their instances.

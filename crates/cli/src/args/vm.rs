@@ -105,6 +105,12 @@ pub struct PlacementArgs {
     /// Host of the machine; "" removes it.
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// Memory that the machine needs on its host, in MiB; 0 if unknown.
+    #[arg(long, value_name = "MIB")]
+    pub memory: Option<u64>,
+    /// Whether the machine can move to another host while it runs [default: true].
+    #[arg(long, value_name = "true|false", value_parser = parse::yes_or_no)]
+    pub live_migration: Option<bool>,
     /// Update domain [default for a new machine: the next one].
     #[arg(long, value_name = "N", value_parser = parse::count, allow_negative_numbers = true)]
     pub update_domain: Option<u32>,

@@ -88,6 +88,7 @@ pub fn operation_noun(kind: OperationKind) -> &'static str {
         OperationKind::Evict => "Eviction",
         OperationKind::Delete => "Deletion",
         OperationKind::Maintain | OperationKind::PerformMaintenance => "Maintenance",
+        OperationKind::Drain => "Drain",
         OperationKind::Fail => "Hardware failure",
         OperationKind::Restart | OperationKind::Redeploy => kind.as_str(),
     }

@@ -16,6 +16,7 @@ mod maintenance;
 mod operation;
 mod portal;
 mod requests;
+mod rollout;
 mod scenario;
 mod token;
 mod vm;
@@ -44,6 +45,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Watch(args) => events::watch(&Api::new(&args.connection)?, args.lines, args.connection.output),
         Command::Events(args) => with_api(&args, events::run),
         Command::Maintenance(args) => with_api(&args, maintenance::run),
+        Command::Rollout(args) => with_api(&args, rollout::run),
         Command::Vm(args) => with_api(&args, vm::run),
         Command::Vmss(args) => with_api(&args, vmss::run),
         Command::AvailabilitySet(args) => {

@@ -130,6 +130,8 @@ impl World {
             addresses: AddressWish::None,
             terminate: None,
             policy: None,
+            memory_mib: 0,
+            live_migratable: true,
             details: Default::default(),
         };
         change(&mut machine);

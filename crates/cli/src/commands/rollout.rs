@@ -1,0 +1,332 @@
+//! `forewarn rollout`: maintenance in steps.
+
+use std::time::Duration;
+
+use forewarn_api_types::{
+    Clock, EmptyBody, HistoryRow, NewRollout, PauseOptions, ResourceName, Rollout, RolloutPhase, RolloutPreview,
+    RolloutStep, RolloutStepPhase, Text, Time,
+};
+use serde_json::Value;
+
+use super::single_line;
+use crate::args::{Output, RolloutArgs, RolloutCommand, RolloutId};
+use crate::client::{Api, Call, Changes, Next, clock_advice, format_time, join_few};
+use crate::decode::decode;
+use crate::failure::Failure;
+use crate::output::{self, Cell, Color, StatusLine, TableRow};
+
+/// Interval at which the status line is rewritten.
+const TICK: Duration = Duration::from_secs(1);
+
+pub fn run(api: &Api, command: &RolloutCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        RolloutCommand::Start(args) if args.dry_run => preview(api, args, output),
+        RolloutCommand::Start(args) => start(api, args, output),
+        RolloutCommand::List => output::print_list::<Rollout>(&api.list(Call::api(&["rollouts"]))?, output),
+        RolloutCommand::Show(rollout) => show(&api.get(&one(rollout))?, output),
+        RolloutCommand::Pause { rollout, now } => {
+            show(&api.post(&verb(rollout, "pause"), &PauseOptions { now: *now })?, output)
+        }
+        RolloutCommand::Resume(rollout) => show(&api.post(&verb(rollout, "resume"), &EmptyBody {})?, output),
+        RolloutCommand::Stop(rollout) => show(&api.post(&verb(rollout, "stop"), &EmptyBody {})?, output),
+        RolloutCommand::Watch(rollout) => {
+            let found: Rollout = decode(&api.get(&one(rollout))?)?;
+            watch(api, &found.id.to_string(), output)
+        }
+    }
+}
+
+fn one(rollout: &RolloutId) -> Call {
+    Call::api(&["rollouts", &rollout.id])
+}
+
+fn verb(rollout: &RolloutId, verb: &str) -> Call {
+    Call::api(&["rollouts", &rollout.id, verb])
+}
+
+fn start(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure> {
+    let value = api.post(&Call::api(&["rollouts"]), &body(args)?)?;
+    if args.no_wait {
+        return output::print_one(&value, output, |rollout: &Rollout| {
+            let steps = rollout.steps.len();
+            single_line(format!(
+                "Started rollout {} with {steps} steps. Watch it with `forewarn rollout watch {}`.",
+                rollout.id,
+                short(rollout)
+            ))
+        });
+    }
+    let rollout: Rollout = decode(&value)?;
+    watch(api, &rollout.id.to_string(), output)
+}
+
+/// The first characters of the ID, which commands accept.
+fn short(rollout: &Rollout) -> String {
+    rollout.id.to_string().chars().take(8).collect()
+}
+
+fn body(args: &RolloutArgs) -> Result<NewRollout, Failure> {
+    let pool = args.to.clone().map(ResourceName::new).transpose();
+    Ok(NewRollout {
+        hosts: args.targets.host.clone(),
+        host_label: args.targets.label.clone(),
+        groups: args.targets.group.clone(),
+        parallel: args.parallel,
+        pause_seconds: args.pause,
+        windows: args.window.clone(),
+        max_unavailable: args.max_unavailable,
+        max_failures: args.max_failures,
+        notice_seconds: args.notice,
+        description: args.description.clone().map(Text),
+        to: pool.map_err(|reason| Failure::Refused(format!("invalid pool: {reason}")))?,
+        machines_parallel: args.machines_parallel,
+        wait_in_place: args.wait_in_place,
+        ..NewRollout::of(args.kind)
+    })
+}
+
+// --- preview ---------------------------------------------------------------------------------------
+
+fn preview(api: &Api, args: &RolloutArgs, output: Output) -> Result<(), Failure> {
+    let value = api.post(&Call::api(&["rollouts", "preview"]), &body(args)?)?;
+    if matches!(output, Output::Json | Output::Yaml) {
+        return output::print_value(&value, output);
+    }
+    let preview: RolloutPreview = decode(&value)?;
+    print_steps(&preview.steps)?;
+    for line in describe_preview(&preview) {
+        output::print_line(&output::escape(&line))?;
+    }
+    Ok(())
+}
+
+fn describe_preview(preview: &RolloutPreview) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    lines.push(match preview.ends.filter(|_| preview.is_complete) {
+        Some(ends) => format!("Expected to finish at {}, if no handler approves early.", format_time(ends)),
+        None => "Not expected to finish: see the waits below.".to_owned(),
+    });
+    lines.extend(
+        preview.waits.iter().map(|wait| format!("From {}: waits for {}.", format_time(wait.at), wait.waits_for)),
+    );
+    for group in &preview.groups {
+        lines.push(format!(
+            "{}: at least {} of {} machines available.",
+            group.name, group.min_available, group.machines
+        ));
+    }
+    let silent: Vec<String> = preview.groups.iter().filter(|it| !it.has_handler).map(|it| it.name.clone()).collect();
+    if !silent.is_empty() {
+        lines.push(format!("No handler, so no notice: {}.", join_few(&silent)));
+    }
+    let conflicts: Vec<String> = preview.conflicts.iter().map(ToString::to_string).collect();
+    if !conflicts.is_empty() {
+        lines.push(format!("Other operations on these machines: {}.", join_few(&conflicts)));
+    }
+    lines
+}
+
+// --- progress ----------------------------------------------------------------------------------------
+
+/// Follows a rollout until it has ended. The stream of changes is opened first, so that no change is missed.
+fn watch(api: &Api, id: &str, output: Output) -> Result<(), Failure> {
+    let mut changes = Changes::open(api)?;
+    let mut status = StatusLine::new();
+    let mut shown: Vec<RolloutStepPhase> = Vec::new();
+    let mut is_clock_mentioned = false;
+    loop {
+        let value = api.get(&Call::api(&["rollouts", id]))?;
+        let rollout: Rollout = decode(&value)?;
+        status.clear();
+        if !matches!(output, Output::Json | Output::Yaml) {
+            print_changed_steps(&rollout, &mut shown)?;
+        }
+        if is_over(rollout.state) {
+            return finish(&value, &rollout, output);
+        }
+        if !is_clock_mentioned {
+            mention_manual_clock(api)?;
+            is_clock_mentioned = true;
+        }
+        status.show(&format!("{} (Ctrl-C leaves the rollout running)", describe_progress(&rollout)));
+        wait_for_change(&mut changes, &rollout, &mut status)?;
+    }
+}
+
+fn mention_manual_clock(api: &Api) -> Result<(), Failure> {
+    let clock: Clock = decode(&api.get(&Call::api(&["clock"]))?)?;
+    if let Some(advice) = clock_advice(&clock) {
+        output::print_stderr(&output::escape(&advice));
+    }
+    Ok(())
+}
+
+fn wait_for_change(changes: &mut Changes<'_>, rollout: &Rollout, status: &mut StatusLine) -> Result<(), Failure> {
+    let id = rollout.id.to_string();
+    loop {
+        match changes.next(TICK)? {
+            Next::Row(row) if concerns(&decode(&row)?, &id, rollout) => return Ok(()),
+            Next::Row(_) | Next::Timeout => {}
+            Next::Unreachable => status.show_reconnecting(),
+            Next::Reconnected => return Ok(()),
+        }
+    }
+}
+
+/// Whether a row of history is about the rollout or one of its operations.
+fn concerns(row: &HistoryRow, id: &str, rollout: &Rollout) -> bool {
+    row.target.as_deref() == Some(id)
+        || row.operation.is_some_and(|operation| rollout.steps.iter().any(|step| step.operation == Some(operation)))
+}
+
+fn print_changed_steps(rollout: &Rollout, shown: &mut Vec<RolloutStepPhase>) -> Result<(), Failure> {
+    for (number, step) in rollout.steps.iter().enumerate() {
+        let before = shown.get(number).copied().unwrap_or(RolloutStepPhase::Pending);
+        if step.state != before {
+            let at = step.ended.or(step.started).map_or(String::new(), |at| format!("{}  ", format_time(at)));
+            output::print_line(&output::escape(&format!("{at}{}: {}", name_step(step), describe_step(step.state))))?;
+        }
+    }
+    *shown = rollout.steps.iter().map(|step| step.state).collect();
+    Ok(())
+}
+
+fn finish(value: &Value, rollout: &Rollout, output: Output) -> Result<(), Failure> {
+    output::print_one(value, output, |rollout: &Rollout| single_line(describe_end(rollout)))?;
+    match rollout.state {
+        RolloutPhase::Failed => Err(Failure::Failed(format!("rollout {} failed", rollout.id))),
+        RolloutPhase::Planned
+        | RolloutPhase::Running
+        | RolloutPhase::Waiting
+        | RolloutPhase::Paused
+        | RolloutPhase::Finished
+        | RolloutPhase::Stopped => Ok(()),
+    }
+}
+
+fn describe_end(rollout: &Rollout) -> String {
+    let done = count(rollout, RolloutStepPhase::Succeeded) + count(rollout, RolloutStepPhase::Skipped);
+    let by = rollout.stopped_by.as_ref().map_or(String::new(), |by| format!(" by {by}"));
+    let state = rollout.state.as_str().to_lowercase();
+    format!(
+        "Rollout {} {state}{by}: {done} of {} steps, {} failed machines.",
+        rollout.id,
+        rollout.steps.len(),
+        rollout.failures
+    )
+}
+
+fn is_over(state: RolloutPhase) -> bool {
+    match state {
+        RolloutPhase::Planned | RolloutPhase::Running | RolloutPhase::Waiting | RolloutPhase::Paused => false,
+        RolloutPhase::Finished | RolloutPhase::Stopped | RolloutPhase::Failed => true,
+    }
+}
+
+fn count(rollout: &Rollout, state: RolloutStepPhase) -> usize {
+    rollout.steps.iter().filter(|step| step.state == state).count()
+}
+
+fn describe_progress(rollout: &Rollout) -> String {
+    let ended = rollout.steps.iter().filter(|step| step.ended.is_some()).count();
+    let wait = rollout.waits_for.as_ref().map_or(String::new(), |wait| format!(", waits for {wait}"));
+    format!("{}: {ended} of {} steps{wait}", rollout.state, rollout.steps.len())
+}
+
+fn describe_step(state: RolloutStepPhase) -> &'static str {
+    match state {
+        RolloutStepPhase::Pending => "announced again later",
+        RolloutStepPhase::InProgress => "in progress",
+        RolloutStepPhase::Succeeded => "succeeded",
+        RolloutStepPhase::Failed => "failed",
+        RolloutStepPhase::Skipped => "skipped, no machines",
+        RolloutStepPhase::Canceled => "canceled",
+    }
+}
+
+fn name_step(step: &RolloutStep) -> String {
+    match (&step.host, &step.group, step.update_domain) {
+        (Some(host), _, _) => host.clone(),
+        (None, group, Some(domain)) => format!("{} UD {domain}", group.as_deref().unwrap_or("?")),
+        (None, group, None) => group.clone().unwrap_or_default(),
+    }
+}
+
+// --- output --------------------------------------------------------------------------------------------
+
+fn show(value: &Value, output: Output) -> Result<(), Failure> {
+    if matches!(output, Output::Json | Output::Yaml) {
+        return output::print_value(value, output);
+    }
+    let rollout: Rollout = decode(value)?;
+    for line in output::format_fields(&facts(&rollout)) {
+        output::print_line(&output::escape(&line))?;
+    }
+    output::print_line("")?;
+    print_steps(&rollout.steps)
+}
+
+fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
+    let mut lines = vec![
+        ("rollout", rollout.id.to_string()),
+        ("type", rollout.kind.to_string()),
+        ("state", rollout.state.to_string()),
+    ];
+    lines.extend(rollout.waits_for.as_ref().map(|wait| ("waits for", wait.to_string())));
+    lines.push(("requested by", rollout.requested_by.clone()));
+    lines.push(("created", format_time(rollout.created)));
+    lines.extend(rollout.ended.map(|at| ("ended", format_time(at))));
+    lines.push(("in parallel", rollout.parallel.to_string()));
+    lines.extend(rollout.max_unavailable.map(|max| ("max unavailable", max.to_string())));
+    lines.push(("failures", format!("{} of at most {}", rollout.failures, rollout.max_failures)));
+    lines.extend(rollout.windows.iter().map(|window| ("window", window.to_string())));
+    lines.extend(rollout.description.clone().map(|text| ("description", text)));
+    lines
+}
+
+fn print_steps(steps: &[RolloutStep]) -> Result<(), Failure> {
+    let time = |at: Option<Time>| Cell::new(at.map_or_else(String::new, format_time));
+    let rows: Vec<Vec<Cell>> = steps
+        .iter()
+        .map(|step| {
+            let waiting = join_few(&step.waiting_machines);
+            vec![
+                Cell::new(name_step(step)),
+                state_cell(step.state),
+                time(step.started),
+                time(step.ended),
+                Cell::new(waiting),
+            ]
+        })
+        .collect();
+    output::print_table(&["STEP", "STATE", "STARTED", "ENDED", "WAITING MACHINES"], &rows, "There are no steps.")
+}
+
+fn state_cell(state: RolloutStepPhase) -> Cell {
+    match state {
+        RolloutStepPhase::Failed => Cell::colored(state.as_str(), Color::Red),
+        RolloutStepPhase::InProgress => Cell::colored(state.as_str(), Color::Yellow),
+        RolloutStepPhase::Pending
+        | RolloutStepPhase::Succeeded
+        | RolloutStepPhase::Skipped
+        | RolloutStepPhase::Canceled => Cell::new(state.as_str()),
+    }
+}
+
+impl TableRow for Rollout {
+    const HEADER: &'static [&'static str] = &["ID", "TYPE", "STATE", "STEPS", "FAILED", "CREATED", "BY"];
+    const EMPTY: &'static str = "There are no rollouts.";
+
+    fn cells(&self) -> Vec<Cell> {
+        let ended = self.steps.iter().filter(|step| step.ended.is_some()).count();
+        vec![
+            Cell::new(short(self)),
+            Cell::new(self.kind.as_str()),
+            Cell::new(self.state.as_str()),
+            Cell::new(format!("{ended}/{}", self.steps.len())),
+            Cell::new(self.failures.to_string()),
+            Cell::new(format_time(self.created)),
+            Cell::new(&self.requested_by),
+        ]
+    }
+}
