@@ -38,6 +38,7 @@ table! {
     Fail: "hardware-failure", Owner;
     StartMachine: "start", Owner;
     StopMachine: "stop", Owner;
+    EnableEvents: "enable-events", Owner;
     DeallocateMachine: "deallocate", Owner;
     AssignIdentity: "machine.identity", Owner;
     RemoveIdentity: "machine.identity.remove", Owner;

@@ -86,3 +86,14 @@ macro_rules! power {
 power!(start, Running);
 power!(stop, Stopped);
 power!(deallocate, Deallocated);
+
+/// Turns on the machine's event group, as the first request of a handler does. Tests use it to create events before
+/// their handler runs, without a metadata request that faults could affect.
+pub async fn enable_events(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(within): Params<GroupQuery>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
+) -> Result<Response, ApiError> {
+    actions.enable_events(&within.machine(name)).await.map(extract::ok)
+}

@@ -1,13 +1,16 @@
-//! The handler of the recent metadata requests of a machine.
+//! The metadata endpoint of a machine, seen from the management side: its document and its recent requests.
 
-use axum::response::Response;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use forewarn_api_types::{EventId, FaultHit, Number, PollingSummary, RequestEntry, Requests};
+use forewarn_metadata::render_document;
+use forewarn_wire::version::Version;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::convert::Convert;
 use super::error::ApiError;
-use super::extract::{self, Params, Segment};
+use super::extract::{self, GroupQuery, Params, Segment};
 use super::{Actions, names};
 use forewarn_metadata::requests::{PollSummary, RequestSeen};
 
@@ -33,6 +36,23 @@ pub async fn list(
         value: log.requests.into_iter().map(render_entry).collect(),
         summary: render_summary(&log.summary),
     }))
+}
+
+const NEWEST: Version = Version::V2020_07_01;
+
+/// The machine's document in the newest api-version, without faults. Unlike a metadata request, this is not recorded and
+/// does not turn the event group on.
+pub async fn document(
+    actions: Actions,
+    Segment(name): Segment,
+    Params(within): Params<GroupQuery>,
+) -> Result<Response, ApiError> {
+    let snapshot = actions.engine().snapshot();
+    let machine = names::find_machine(&snapshot.region, &name, within.group.as_deref())?;
+    let region = &snapshot.region;
+    let names = actions.service().names();
+    let body = region.scope(machine.scope).map(|scope| render_document(names, region, scope, NEWEST));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body.unwrap_or_default()).into_response())
 }
 
 fn render_entry(seen: RequestSeen) -> RequestEntry {

@@ -160,7 +160,7 @@ fn set_action(id: &'static str, summary: &'static str) -> Doc {
     doc(id, summary).query::<GroupQuery>().optional_body::<SomeInstances>().response::<Operation>(ACCEPTED)
 }
 
-/// A change of a machine's power state.
+/// A change of a machine without an event.
 fn power(id: &'static str, summary: &'static str) -> Doc {
     doc(id, summary).query::<GroupQuery>().optional_body::<EmptyBody>().response::<Machine>(OK)
 }
@@ -197,6 +197,7 @@ fn machine_routes() -> Vec<Route> {
         get("/api/v1/machines/{machine}", machines::get, doc("getMachine", "Get a machine").query::<GroupQuery>().response::<Machine>(OK)),
         patch("/api/v1/machines/{machine}", Action::ChangeMachine, machines::change, doc("changeMachine", "Change a machine; omitted fields keep their values").query::<GroupQuery>().body::<MachineChange>().response::<Machine>(OK)),
         delete("/api/v1/machines/{machine}", Action::DeleteMachine, act::delete, doc("deleteMachine", "Delete a machine, with notice if it has a terminate notification").query::<DeleteQuery>().response::<Operation>(ACCEPTED)),
+        get("/api/v1/machines/{machine}/document", requests::document, doc("getDocument", "Get the metadata document of a machine, without faults").query::<GroupQuery>().any_json()),
         get("/api/v1/machines/{machine}/requests", requests::list, doc("listRequests", "List recent metadata requests of a machine").query::<requests::RequestsQuery>().response::<Requests>(OK)),
         post("/api/v1/machines/{machine}/restart", Action::RestartMachine, act::restart, action("restartMachine", "Restart a machine after its notice period (Reboot event)")),
         post("/api/v1/machines/{machine}/redeploy", Action::RedeployMachine, act::redeploy, action("redeployMachine", "Move a machine to another host after its notice period (Redeploy event)")),
@@ -206,6 +207,7 @@ fn machine_routes() -> Vec<Route> {
         get("/api/v1/machines/{machine}/identity", identity::get, doc("getMachineIdentity", "Get the managed identity of a machine").query::<GroupQuery>().response::<Identity>(OK)),
         put("/api/v1/machines/{machine}/identity", Action::AssignIdentity, identity::put, doc("putMachineIdentity", "Assign a managed identity to a machine, so that it can get tokens for this API").query::<GroupQuery>().optional_body::<NewIdentity>().response::<Identity>(OK)),
         delete("/api/v1/machines/{machine}/identity", Action::RemoveIdentity, identity::delete, doc("deleteMachineIdentity", "Remove the managed identity of a machine").query::<GroupQuery>().no_content()),
+        post("/api/v1/machines/{machine}/enable-events", Action::EnableEvents, act::enable_events, power("enableEvents", "Turn on the event group of a machine, as the first request of its handler does")),
         post("/api/v1/machines/{machine}/start", Action::StartMachine, act::start, power("startMachine", "Start a machine")),
         post("/api/v1/machines/{machine}/stop", Action::StopMachine, act::stop, power("stopMachine", "Stop a machine; it keeps its host")),
         post("/api/v1/machines/{machine}/deallocate", Action::DeallocateMachine, act::deallocate, power("deallocateMachine", "Stop a machine and release its host")),

@@ -70,8 +70,8 @@ impl Machine {
     /// Terminate is a [deletion](Machine::delete) with the machine's terminate notice, or with five minutes if it has
     /// none.
     ///
-    /// The server shows events only to machines that have requested their document. If the handler has not done so yet,
-    /// this and the other methods that create events request it once.
+    /// The server shows events only to machines that have requested their document. This and the other methods that create
+    /// events enable them in place of the handler, whatever faults there are.
     ///
     /// ```
     /// # use forewarn_testing::{EventKind, Forewarn};
@@ -148,6 +148,14 @@ impl Machine {
     }
 
     /// Injects a fault into requests of this machine.
+    ///
+    /// ```
+    /// # use forewarn_testing::{EventKind, Fault, Forewarn};
+    /// let web = Forewarn::start().machine("web_0");
+    /// web.inject_fault(Fault::status(503));
+    /// let event = web.schedule(EventKind::Reboot);
+    /// assert_eq!((event.kind(), web.requests()), (EventKind::Reboot, vec![]));
+    /// ```
     #[track_caller]
     pub fn inject_fault(&self, fault: Fault) {
         let _: types::Fault = self.api().post(&["faults"], &fault.request(Some(&self.name)));
@@ -183,9 +191,7 @@ impl Machine {
 
     #[track_caller]
     fn enable_events(&self) {
-        if !self.fetch().handler_connected {
-            self.document();
-        }
+        let _: types::Machine = self.api().post(&["machines", &self.name, "enable-events"], &types::EmptyBody {});
     }
 
     #[track_caller]

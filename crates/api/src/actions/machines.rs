@@ -104,6 +104,15 @@ impl Actions {
         Ok(render_changed(&done.snapshot.region, &machine))
     }
 
+    /// Turns on the event group of a machine, as the first request of its handler does.
+    pub async fn enable_events(&self, target: &MachineTarget) -> Result<Machine, ApiError> {
+        let permit = self.permit(Action::EnableEvents)?;
+        let machine = self.find_machine(target)?;
+        let command = Command::Seen { machine: machine.id };
+        let done = self.submit(command, permit.note(machine.name.as_ref())).await?;
+        Ok(render_changed(&done.snapshot.region, &machine))
+    }
+
     /// Changes the power state of several machines in one commit.
     pub async fn set_power_of_all(&self, machines: &[Arc<core::Machine>], power: PowerState) -> Result<(), ApiError> {
         let note = self.permit(power_action(power))?.note(name_machines(machines));

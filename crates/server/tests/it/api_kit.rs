@@ -31,6 +31,26 @@ fn audits(server: &Server, machine: &str) -> Value {
     rows["value"].as_array().unwrap().iter().map(|row| row["outcome"].clone()).collect()
 }
 
+// --- without metadata requests ---------------------------------------------------------------------------
+
+#[test]
+fn events_are_enabled_and_the_document_is_read_without_metadata_requests() {
+    let server = Server::with_machines(&["web"]);
+    let fault = json!({"fault": {"kind": "Status", "status": 503}});
+    check(&server, "POST /faults", fault, 201, json!({}));
+    assert_eq!(poll(&server, "web"), 503);
+    check(&server, "GET /machines/web", NONE, 200, json!({"listening": false}));
+    check(&server, "POST /machines/web/enable-events", NONE, 200, json!({"listening": true}));
+    restart(&server, "web", ID);
+    let event = json!({"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["web"]});
+    check(&server, "GET /machines/web/document", NONE, 200, json!({"DocumentIncarnation": 2, "Events": [event]}));
+    let requests = check(&server, "GET /machines/web/requests", NONE, 200, json!({}));
+    assert_eq!(requests["value"].as_array().unwrap().len(), 1);
+    assert_eq!(audits(&server, "web"), json!(["machine.register", "enable-events", "restart"]));
+    refused(&server, "GET /machines/wep/document", NONE, 404, "MachineNotFound");
+    refused(&server, "POST /machines/wep/enable-events", NONE, 404, "MachineNotFound");
+}
+
 // --- faults ----------------------------------------------------------------------------------------------
 
 #[test]
