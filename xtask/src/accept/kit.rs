@@ -1,5 +1,5 @@
-//! The examples for testing handlers: the pytest fixture, run by pytest, and the GitHub Actions job, run step by step in
-//! a shell. Steps with an `if` need a GitHub runner and are left out.
+//! The kit for testing handlers: the Python package with its own tests and its example, and the GitHub Actions job, run
+//! step by step in a shell. Steps with an `if` need a GitHub runner and are left out.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,8 @@ use crate::needs::Needs;
 use crate::setup::Download;
 use crate::sh;
 
-const PYTEST: Download = Download::Python(&["pytest==9.2.0"]);
+/// What the package is built, tested and checked with.
+const PYTEST: Download = Download::Python(&["flit-core==4.2.0", "pytest==9.2.0", "mypy==2.4.1"]);
 const PYYAML: Download = Download::Python(&["PyYAML==6.0.3"]);
 
 pub const PYTEST_NEEDS: Needs = Needs { root: false, packages: &[("python3", "python3")], downloads: &[PYTEST] };
@@ -22,17 +23,35 @@ pub const ACTIONS_NEEDS: Needs = Needs {
     downloads: &[PYYAML],
 };
 
+const PACKAGE: &str = "./python";
 const EXAMPLE: &str = "examples/pytest";
 const JOB: &str = "examples/github-actions/handler.yml";
 
 /// Runs all steps in one process tree, as a runner does, so that background programs last until the job ends.
 const RUNNER: &str = r#"ip link set lo up; for step; do echo "   · $step" | head -1; bash --noprofile --norc -eo pipefail -c "$step" || exit; done"#;
 
+/// Installs the Python package, then runs its own tests, the example's tests and the type checker with it.
 pub fn pytest() -> Result<()> {
-    let program = PYTEST.path()?.join("bin/pytest");
+    let dir = tempfile::tempdir()?;
+    let installed = dir.path().join("site");
+    let site = installed.to_str().context("path")?;
+    let pip = ["install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", site, PACKAGE];
+    python("pip")?.args(&pip).run()?;
     let copy = Copy::new()?;
-    let mut pytest = sh::program(program.to_str().context("path")?).args(&["-q", "-W", "error"]).within(copy.path());
-    pytest.env("PATH", &path()?).env("PYTHONDONTWRITEBYTECODE", "1").run()
+    for tests in [&sh::root().join(PACKAGE), copy.path()] {
+        let pytest = python("pytest")?.args(&["-q", "-W", "error", "-p", "no:cacheprovider"]);
+        pytest.within(tests).env("PYTHONPATH", site).env("PATH", &path()?).run()?;
+    }
+    let cache = dir.path().join("mypy");
+    let mypy = python("mypy")?.args(&["--strict", "--cache-dir", cache.to_str().context("path")?, "src", "tests"]);
+    mypy.within(&sh::root().join(PACKAGE)).env("PYTHONPATH", site).run()
+}
+
+/// A program of the Python environment. It leaves no files in the repository.
+fn python(name: &str) -> Result<sh::Sh> {
+    let mut program = sh::program(PYTEST.path()?.join("bin").join(name).to_str().context("path")?);
+    program.env("PYTHONDONTWRITEBYTECODE", "1");
+    Ok(program)
 }
 
 pub fn actions() -> Result<()> {
@@ -81,8 +100,8 @@ impl Copy {
     }
 }
 
-/// `PATH` with the release build of `forewarn` first.
+/// `PATH` with our build of `forewarn` first.
 fn path() -> Result<String> {
-    let ours = sh::target().join("release");
+    let ours = sh::built_dir();
     Ok(format!("{}:{}", ours.display(), std::env::var("PATH")?))
 }
