@@ -79,3 +79,8 @@ pub use options::{CONNECT_TIMEOUT_DEFAULT, FIRST_TIMEOUT_DEFAULT, Options, TIMEO
 pub use retry::{Jitter, RetryCause, RetryPolicy};
 pub use tracker::{Change, Tracker};
 pub use watch::{HOLD_DEFAULT, INTERVAL_DEFAULT};
+
+/// Compiles the example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -70,6 +70,11 @@ pub use machine::{Machine, RecordedRequest};
 use api::Api;
 use harness::TestServer;
 
+/// Runs the example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// Runs the examples of docs/testing.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/testing.md")]
