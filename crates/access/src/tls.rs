@@ -28,6 +28,7 @@ use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+pub use made::AUTHORITY_FILE;
 use made::Made;
 use plan::Plan;
 

@@ -9,6 +9,7 @@ use std::{fs, io};
 use subtle::ConstantTimeEq;
 
 use crate::digest::digest_of;
+use crate::random::random_bytes;
 use crate::secret_file::{self, SecretFileError};
 
 /// Its name in the data directory.
@@ -56,9 +57,7 @@ pub fn rotate_token(dir: &Path) -> Result<(), TokenError> {
 
 /// A random token as hexadecimal digits.
 pub fn random_token() -> String {
-    let mut bytes = [0u8; RANDOM_BYTES];
-    getrandom::fill(&mut bytes).expect("the system provides random bytes");
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    random_bytes::<RANDOM_BYTES>().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The token to compare with.

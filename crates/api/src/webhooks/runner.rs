@@ -268,9 +268,7 @@ fn backoff(failures: u32, jitter: f64) -> Duration {
 }
 
 fn random_jitter() -> f64 {
-    let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes).expect("the system provides random bytes");
-    f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)
+    f64::from(u32::from_le_bytes(forewarn_access::random_bytes())) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

@@ -20,9 +20,7 @@ pub struct SigningSecret(Vec<u8>);
 
 impl SigningSecret {
     pub fn random() -> SigningSecret {
-        let mut bytes = vec![0; BYTES_GENERATED];
-        getrandom::fill(&mut bytes).expect("the system provides random bytes");
-        SigningSecret(bytes)
+        SigningSecret(forewarn_access::random_bytes::<BYTES_GENERATED>().to_vec())
     }
 
     /// Errors do not repeat the input.
