@@ -13,8 +13,10 @@ mod check;
 mod client;
 mod commands;
 mod config;
+mod contexts;
 mod decode;
 mod failure;
+mod name_lookup;
 mod network;
 mod output;
 mod parse;
@@ -25,6 +27,7 @@ mod watch;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    name_lookup::use_builtin_sources();
     let args = args::Args::parse_or_exit(commands::print_eval_guard);
     match commands::run(args.command) {
         Ok(()) => ExitCode::SUCCESS,

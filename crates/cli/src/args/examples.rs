@@ -29,8 +29,8 @@ fn render(path: &str, examples: Examples) -> String {
 }
 
 /// Commands that do not take the connection options.
-const WITHOUT_CONNECTION: [&str; 9] =
-    ["serve", "run", "check", "token", "export", "import", "completions", "help", "version"];
+const WITHOUT_CONNECTION: [&str; 11] =
+    ["serve", "login", "context", "run", "check", "token", "export", "import", "completions", "help", "version"];
 
 const SEE_BOTH: &str =
     "See `forewarn help connection` for global options and `forewarn help exit-codes` for exit codes.";
@@ -40,6 +40,13 @@ const SEE_EXIT_CODES: &str = "See `forewarn help exit-codes` for exit codes.";
 const EXAMPLES: &[(&str, Examples)] = &[
     ("serve", &[("Run a server with the default configuration", "serve"), ("Run a temporary server with a manual clock", "serve --memory --no-auth --clock manual"), ("Turn 15 minutes of notice into 15 seconds", "serve --notice-scale 60")]),
     ("run", &[("Run a handler as machine web_0", "run --vm web_0 -- ./handler"), ("Run a handler with a scheduled Reboot", "run --schedule Reboot --notice-scale 60 -- ./handler"), ("Run a handler as a machine of an existing server", "run --vm web_0 --server http://127.0.0.1:8170 -- ./handler")]),
+    ("login", &[("Log in; asks for the token and, at the first use, to trust the server", "login https://forewarn.example:8171"), ("Log in from a script", "login https://forewarn.example:8171 --fingerprint 5F:07:A1 --token TOKEN")]),
+    ("context", &[("List contexts", "context list"), ("Use another server", "context use build")]),
+    ("context list", &[("List contexts", "context list")]),
+    ("context use", &[("Use another server", "context use build")]),
+    ("context delete", &[("Forget a server and its token", "context delete build")]),
+    ("ca fingerprint", &[("Print the fingerprint of the server's authority", "ca fingerprint")]),
+    ("health", &[("Check the server on this computer", "health")]),
     ("portal", &[("Open the portal", "portal"), ("Print a sign-in link", "portal --print")]),
     ("watch", &[("Open the live view", "watch"), ("Print changes as JSON, one object per line", "watch -o json")]),
     ("events", &[("List open events", "events list"), ("Approve an event", "events approve 602D9444-D2CD-49C7-8624-8643E7171297")]),

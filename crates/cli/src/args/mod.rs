@@ -11,8 +11,10 @@ mod examples;
 mod fault;
 mod global_options;
 mod group;
+mod health;
 mod history;
 mod host;
+mod login;
 mod maintenance;
 mod names;
 mod observe;
@@ -41,8 +43,10 @@ pub use data::{ArchiveArgs, TokenCommand};
 pub use events::{EventsCommand, WatchArgs};
 pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultStatus};
 pub use group::{CreateGroupArgs, GroupCommand};
+pub use health::HealthArgs;
 pub use history::HistoryArgs;
 pub use host::{DrainArgs, HostCommand, HostUpdateArgs};
+pub use login::{ContextCommand, LoginArgs};
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use names::{GroupFilter, HostName, ResourceName};
 pub use observe::{RequestsArgs, WaitArgs, WaitStatus};
@@ -161,6 +165,13 @@ pub enum Command {
     Check(CheckArgs),
     /// Run scripted event timelines on the server.
     Scenario(Client<ScenarioCommand>),
+    /// Log in to a server and keep it as a context.
+    Login(LoginArgs),
+    /// List, select and delete contexts.
+    #[command(subcommand)]
+    Context(ContextCommand),
+    /// Check whether the server is running and accepts changes.
+    Health(HealthArgs),
     /// Show or move the server's clock.
     Clock(Client<ClockCommand>),
     /// Show, rotate or issue tokens for the management API.

@@ -45,6 +45,8 @@ pub struct IssueArgs {
 pub enum CaCommand {
     /// Print the certificate of the authority, for programs that must trust the server.
     Show,
+    /// Print the SHA-256 fingerprint of the authority, to compare when logging in.
+    Fingerprint,
 }
 
 fn hours(text: &str) -> Result<i64, String> {

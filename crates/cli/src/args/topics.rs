@@ -21,7 +21,8 @@ const CONNECTION: &str = "Connection options
 Commands that talk to a server accept these options, before or after the command:
 
       --server <URL>     Address of the server's management API
-                         [env: FOREWARN_SERVER] [default: http://127.0.0.1:8170]
+                         [env: FOREWARN_SERVER]
+                         [default: the current context, or http://127.0.0.1:8170]
       --data <DIR>       Data directory of the server, from which the token is read
                          [env: FOREWARN_DATA] [default: $XDG_DATA_HOME/forewarn or ~/.local/share/forewarn]
       --token <TOKEN>    Token to use instead of the one in the data directory
@@ -33,9 +34,12 @@ Commands that talk to a server accept these options, before or after the command
                            tsv    the columns of the table, separated by tabs, without a header
 
 Examples:
-  forewarn vm list --server http://build:8170 --token \"$TOKEN\"
-  forewarn --server http://build:8170 -o json vm list
+  forewarn login https://build:8171
+  forewarn --server https://build:8171 -o json vm list
   FOREWARN_DATA=/var/lib/forewarn forewarn vm list
+
+`forewarn login` keeps the address, the token and the certificate authority of a server as a context. With --data,
+commands use the server on this computer. A token is sent only over https or to this computer.
 
 A server started with --no-auth needs no token. Times are in UTC.";
 

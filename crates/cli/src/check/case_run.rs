@@ -98,7 +98,7 @@ impl<'a> CaseRun<'a> {
         let running = running.map_err(|error| Failure::Refused(format!("{error:#}")))?;
         let Some(BoundAddress::Tcp(metadata)) = running.metadata.first().cloned() else { return Err(internal_error()) };
         let server = format!("http://{}", running.management);
-        let connection = Connection { server: server.clone(), data: None, token: None, output: Output::Json };
+        let connection = Connection { server: Some(server.clone()), data: None, token: None, output: Output::Json };
         Ok(CaseRun {
             case,
             context,

@@ -1,10 +1,7 @@
 //! HTTP requests to the management API. Every error becomes a message for the user.
 
-use std::path::PathBuf;
-use std::time::Duration;
-use std::{fs, io};
+use std::io;
 
-use forewarn_access::TOKEN_FILE;
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,15 +9,11 @@ use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
 
 use super::suggest;
+use super::target::{Target, TokenSource};
+use super::transport::{self, Trust, certificate_error};
 use crate::args::Connection;
-use crate::config::data_directory;
 use crate::decode::decode;
 use crate::failure::Failure;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Limit of an answer. The limits of the server are shorter.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limit of an answer's size: a page is at most a thousand entries of a few kilobytes.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -33,16 +26,6 @@ pub struct Api {
     server: String,
     token: Option<String>,
     token_source: TokenSource,
-}
-
-/// The source of the token, or why there is none.
-#[derive(Clone)]
-enum TokenSource {
-    /// `--token` or `FOREWARN_TOKEN`.
-    Typed,
-    File(PathBuf),
-    Unreadable(PathBuf, String),
-    Nowhere,
 }
 
 /// The path and query of a request.
@@ -78,14 +61,34 @@ impl Call {
 
 impl Api {
     pub fn new(connection: &Connection) -> Result<Api, Failure> {
-        let (token, token_source) = find_token(connection);
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_recv_response(Some(ANSWER_TIMEOUT))
-            .max_redirects(0)
-            .proxy(None);
-        Ok(Api { agent: config.build().new_agent(), server: parse_server(&connection.server)?, token, token_source })
+        Api::to(Target::find(connection)?)
+    }
+
+    /// Without a context or a token of this computer.
+    pub fn without_token(server: &str, trust: &Trust) -> Result<Api, Failure> {
+        let (server, trust) = (server.to_owned(), trust.clone());
+        Api::to(Target { server, trust, token: None, token_source: TokenSource::Nowhere })
+    }
+
+    pub fn with_token(server: &str, trust: &Trust, token: &str) -> Result<Api, Failure> {
+        let (server, trust, token) = (server.to_owned(), trust.clone(), Some(token.to_owned()));
+        let target = Target { server, trust, token, token_source: TokenSource::Typed };
+        target.check_privacy()?;
+        Api::to(target)
+    }
+
+    fn to(target: Target) -> Result<Api, Failure> {
+        let Target { server, trust, token, token_source } = target;
+        Ok(Api { agent: transport::agent(&trust)?, server, token, token_source })
+    }
+
+    /// Whether the certificate of the server is trusted. Other errors are errors.
+    pub fn is_trusted(&self) -> Result<bool, Failure> {
+        match self.agent.get(format!("{}/healthz", self.server)).call() {
+            Ok(_) => Ok(true),
+            Err(error) if certificate_error(&error).is_some() => Ok(false),
+            Err(error) => Err(self.unreachable(&error)),
+        }
     }
 
     /// The server's URL.
@@ -223,6 +226,12 @@ impl Api {
     fn auth_error(&self) -> String {
         let what = match (&self.token_source, &self.token) {
             (TokenSource::Typed, _) => "rejected the token from --token or FOREWARN_TOKEN".into(),
+            (TokenSource::Context(name), _) => {
+                return format!(
+                    "the server at {} rejected the token of context {name}; log in again: forewarn login {}",
+                    self.server, self.server
+                );
+            }
             (TokenSource::File(file), Some(_)) => format!("rejected the token in {}", file.display()),
             (TokenSource::File(file), None) => format!("requires a token, but none was found in {}", file.display()),
             (TokenSource::Unreadable(file, error), _) => {
@@ -238,6 +247,12 @@ impl Api {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Failure {
+        if let Some(reason) = certificate_error(error) {
+            return Failure::Unreachable(format!(
+                "the certificate of {} is not trusted: {reason}; to trust it, run: forewarn login {}",
+                self.server, self.server
+            ));
+        }
         Failure::Unreachable(format!(
             "cannot reach the server at {}: {}; start one with `forewarn serve`, or set --server or FOREWARN_SERVER",
             self.server,
@@ -279,33 +294,6 @@ fn cli_message(message: &str) -> String {
     }
 }
 
-/// An unreadable token file matters only if the server requires a token.
-fn find_token(connection: &Connection) -> (Option<String>, TokenSource) {
-    let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    if let Some(typed) = connection.token.as_deref().and_then(trimmed) {
-        return (Some(typed), TokenSource::Typed);
-    }
-    let Ok(directory) = data_directory(connection.data.clone()) else { return (None, TokenSource::Nowhere) };
-    let file = directory.join(TOKEN_FILE);
-    match fs::read_to_string(&file) {
-        Ok(text) => (trimmed(&text), TokenSource::File(file)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            (None, TokenSource::File(file))
-        }
-        Err(error) => (None, TokenSource::Unreadable(file, error.to_string())),
-    }
-}
-
-fn parse_server(text: &str) -> Result<String, Failure> {
-    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let host = with_scheme.strip_prefix("http://").filter(|host| !host.is_empty());
-    if host.is_none() {
-        let expected = "use an address such as http://127.0.0.1:8170; https is not supported";
-        return Err(Failure::Usage(format!("invalid server address {text:?}: {expected}")));
-    }
-    Ok(with_scheme.trim_end_matches('/').to_owned())
-}
-
 fn percent_encode(text: &str) -> String {
     forewarn_wire::percent::encode_component(text)
 }
@@ -330,12 +318,5 @@ mod tests {
         ] {
             assert_eq!(cli_message(message), expected);
         }
-    }
-
-    #[test]
-    fn server_addresses_have_an_optional_scheme() {
-        assert_eq!(parse_server("127.0.0.1:1").unwrap(), "http://127.0.0.1:1");
-        assert_eq!(parse_server("http://h:1/").unwrap(), "http://h:1");
-        assert_eq!(parse_server("https://h").unwrap_err().exit_code(), 2);
     }
 }

@@ -20,7 +20,7 @@ use forewarn_api::SUBSCRIPTION_DEFAULT;
 use serde_json::{Value, json};
 
 use crate::args::{AzArgs, CaCommand};
-use crate::client::{Api, Call};
+use crate::client::{self, Api, Call};
 use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
@@ -126,8 +126,11 @@ fn run_az(args: &AzArgs, variables: Variables) -> Result<(), Failure> {
 }
 
 pub fn show_authority(api: &Api, command: &CaCommand) -> Result<(), Failure> {
-    let CaCommand::Show = command;
-    output::print_line(authority(api)?.ok_or_else(no_authority)?.trim_end())
+    let pem = authority(api)?.ok_or_else(no_authority)?;
+    match command {
+        CaCommand::Show => output::print_line(pem.trim_end()),
+        CaCommand::Fingerprint => output::print_line(&client::fingerprint(&pem)?),
+    }
 }
 
 fn authority(api: &Api) -> Result<Option<String>, Failure> {

@@ -5,13 +5,16 @@ mod az;
 mod bodies;
 mod clock;
 mod completions;
+mod context;
 mod events;
 mod fault;
 mod group;
+mod health;
 mod help;
 mod history;
 mod host;
 mod identity;
+mod login;
 mod maintenance;
 mod operation;
 mod portal;
@@ -61,6 +64,9 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
         Command::Check(args) => check::run(&args),
         Command::Scenario(args) => with_api(&args, scenario::run),
+        Command::Login(args) => login::run(&args),
+        Command::Context(command) => context::run(&command),
+        Command::Health(args) => health::run(&args),
         Command::Clock(args) => with_api(&args, clock::run),
         Command::Token(command) => token::run(command),
         Command::Az(args) => az::run(&args),

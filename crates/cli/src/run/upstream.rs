@@ -125,7 +125,7 @@ fn prepare_machine(api: &Api, name: &str, kind: EventType) -> Result<(), Failure
 
 fn connection(options: &RunOptions, server: &str) -> Connection {
     Connection {
-        server: server.to_owned(),
+        server: Some(server.to_owned()),
         data: options.data.clone(),
         token: options.token.clone(),
         output: Output::Json,

@@ -6,6 +6,7 @@ mod completions;
 mod fleet;
 mod kill;
 mod kit;
+mod login;
 mod run;
 mod sign_in;
 mod support;

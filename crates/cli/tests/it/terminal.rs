@@ -20,7 +20,7 @@ const ID: &str = "602D9444-D2CD-49C7-8624-8643E7171297";
 const SCREEN_TAKEN: &str = "\x1b[?1049h";
 const SCREEN_BACK: &str = "\x1b[?1049l";
 
-struct Terminal {
+pub struct Terminal {
     ours: File,
     theirs: OwnedFd,
     child: Child,
@@ -32,7 +32,7 @@ struct Terminal {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Terminal {
-    fn start(mut command: Command) -> Terminal {
+    pub fn start(mut command: Command) -> Terminal {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
@@ -48,7 +48,7 @@ impl Terminal {
 
     /// Reads until the text appears.
     #[track_caller]
-    fn until(&mut self, text: &str) -> String {
+    pub fn until(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen.find(text) {
                 let rest = self.seen.split_off(at + text.len());
@@ -61,7 +61,7 @@ impl Terminal {
         }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub fn press(&mut self, keys: &str) {
         self.ours.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -74,7 +74,7 @@ impl Terminal {
         assert!(status.success());
     }
 
-    fn exit_code(&mut self) -> Option<i32> {
+    pub fn exit_code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }

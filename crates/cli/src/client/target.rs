@@ -1,0 +1,191 @@
+//! The server that a command talks to: its address, whom to trust, and the token.
+//!
+//! ```text
+//!  --server or FOREWARN_SERVER ─▶ that server, with the context of the same address if there is one
+//!  --data or FOREWARN_DATA ─────▶ the server on this computer with that data directory
+//!  neither ─────────────────────▶ the current context, else the server on this computer
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use forewarn_access::{AUTHORITY_FILE, TOKEN_FILE};
+use ureq::http::Uri;
+
+use super::transport::Trust;
+use crate::args::Connection;
+use crate::config::data_directory;
+use crate::contexts::{Context, Contexts};
+use crate::failure::Failure;
+
+/// The server on this computer.
+const SERVER_DEFAULT: &str = "http://127.0.0.1:8170";
+
+#[derive(Clone)]
+pub struct Target {
+    pub server: String,
+    pub trust: Trust,
+    pub token: Option<String>,
+    pub token_source: TokenSource,
+}
+
+/// The source of the token, or why there is none.
+#[derive(Clone)]
+pub enum TokenSource {
+    /// `--token` or `FOREWARN_TOKEN`.
+    Typed,
+    /// A context, by name.
+    Context(String),
+    File(PathBuf),
+    Unreadable(PathBuf, String),
+    Nowhere,
+}
+
+impl Target {
+    pub fn find(connection: &Connection) -> Result<Target, Failure> {
+        let contexts = Contexts::load()?;
+        let context = match (&connection.server, &connection.data) {
+            (Some(server), _) => contexts.find_server(&parse_server(server)?),
+            (None, Some(_)) => None,
+            (None, None) => contexts.current(),
+        };
+        let address = context.map(|context| context.server.as_str()).or(connection.server.as_deref());
+        let target = build(parse_server(address.unwrap_or(SERVER_DEFAULT))?, context, connection);
+        target.check_privacy()?;
+        Ok(target)
+    }
+
+    /// A token is never sent over the network in clear text.
+    pub fn check_privacy(&self) -> Result<(), Failure> {
+        if self.token.is_none() || is_private(&self.server) {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "refusing to send a token to {} without encryption: use the https address of the server",
+            self.server
+        )))
+    }
+}
+
+fn build(server: String, context: Option<&Context>, connection: &Connection) -> Target {
+    let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    // The data directory of this computer says nothing about a server elsewhere, unless the user says so.
+    let is_ours = is_loopback(&server) || connection.data.is_some();
+    let directory = data_directory(connection.data.clone()).ok().filter(|_| is_ours);
+    let trust = match context.and_then(|context| context.authority.clone()) {
+        Some(authority) => Trust::Only(authority),
+        None => Trust::System(directory.as_deref().and_then(read_authority)),
+    };
+    let (token, token_source) = match (connection.token.as_deref().and_then(trimmed), context) {
+        (Some(typed), _) => (Some(typed), TokenSource::Typed),
+        (None, Some(context)) if context.token.is_some() && connection.data.is_none() => {
+            (context.token.clone(), TokenSource::Context(context.name.clone()))
+        }
+        (None, _) => read_token(directory.as_deref()),
+    };
+    Target { server, trust, token, token_source }
+}
+
+/// An unreadable token file matters only if the server requires a token.
+fn read_token(directory: Option<&Path>) -> (Option<String>, TokenSource) {
+    let Some(directory) = directory else { return (None, TokenSource::Nowhere) };
+    let file = directory.join(TOKEN_FILE);
+    match fs::read_to_string(&file) {
+        Ok(text) => (Some(text.trim().to_owned()).filter(|text| !text.is_empty()), TokenSource::File(file)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            (None, TokenSource::File(file))
+        }
+        Err(error) => (None, TokenSource::Unreadable(file, error.to_string())),
+    }
+}
+
+fn read_authority(directory: &Path) -> Option<String> {
+    fs::read_to_string(directory.join(AUTHORITY_FILE)).ok()
+}
+
+/// An address with its scheme, without a slash at the end.
+pub fn parse_server(text: &str) -> Result<String, Failure> {
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let uri = with_scheme.parse::<Uri>().ok();
+    let is_good = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
+    if !uri.as_ref().is_some_and(is_good) {
+        let expected = "use an address such as https://forewarn.example:8171 or http://127.0.0.1:8170";
+        return Err(Failure::Usage(format!("invalid server address {text:?}: {expected}")));
+    }
+    Ok(with_scheme.trim_end_matches('/').to_owned())
+}
+
+/// Whether nobody on the network can read requests to this address.
+fn is_private(server: &str) -> bool {
+    server.starts_with("https://") || is_loopback(server)
+}
+
+fn is_loopback(server: &str) -> bool {
+    let uri = server.parse::<Uri>().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Output;
+
+    fn connection(server: Option<&str>, token: Option<&str>) -> Connection {
+        Connection { server: server.map(Into::into), data: None, token: token.map(Into::into), output: Output::Json }
+    }
+
+    fn context(authority: Option<&str>) -> Context {
+        Context {
+            name: "build".into(),
+            server: "https://build:8171".into(),
+            authority: authority.map(Into::into),
+            token: Some("of-context".into()),
+        }
+    }
+
+    #[test]
+    fn server_addresses_have_an_optional_scheme() {
+        assert_eq!(parse_server("127.0.0.1:1").unwrap(), "http://127.0.0.1:1");
+        assert_eq!(parse_server("http://h:1/").unwrap(), "http://h:1");
+        assert_eq!(parse_server("https://h").unwrap(), "https://h");
+        for bad in ["ftp://h", "https://", "http://a b"] {
+            assert_eq!(parse_server(bad).unwrap_err().exit_code(), 2, "{bad}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_sent_over_https_or_on_this_computer() {
+        for (server, token, is_good) in [
+            ("https://build:8171", true, true),
+            ("http://127.0.0.1:8170", true, true),
+            ("http://[::1]:8170", true, true),
+            ("http://localhost:8170", true, true),
+            ("http://build:8170", true, false),
+            ("http://build:8170", false, true),
+            ("http://127.example.com", true, false),
+        ] {
+            let connection = connection(Some(server), token.then_some("secret"));
+            let target = build(server.to_owned(), None, &connection);
+            assert_eq!(target.check_privacy().is_ok(), is_good, "{server}");
+        }
+    }
+
+    #[test]
+    fn the_token_of_this_computer_is_not_sent_elsewhere() {
+        let target = build("https://build:8171".into(), None, &connection(None, None));
+        assert!(matches!(target.token_source, TokenSource::Nowhere));
+    }
+
+    #[test]
+    fn a_context_has_a_token_and_an_authority_and_a_typed_token_comes_first() {
+        let known = context(Some("PEM"));
+        let target = build(known.server.clone(), Some(&known), &connection(None, None));
+        assert_eq!(target.token.as_deref(), Some("of-context"));
+        assert!(matches!(target.trust, Trust::Only(_)));
+        let target = build(known.server.clone(), Some(&known), &connection(None, Some("typed")));
+        assert_eq!(target.token.as_deref(), Some("typed"));
+        assert!(matches!(target.trust, Trust::Only(_)));
+    }
+}

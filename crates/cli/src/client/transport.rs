@@ -1,0 +1,137 @@
+//! The HTTP agent, and whom it trusts over https.
+
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring::default_provider;
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+
+use crate::failure::Failure;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Limit of an answer. The limits of the server are shorter.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The authorities that may vouch for the server.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// Those of the system, and these in PEM.
+    System(Option<String>),
+    /// Only these, in PEM.
+    Only(String),
+    /// Any: to fetch the certificate of an authority that the user then confirms. Never used with a token.
+    Anyone,
+}
+
+pub fn agent(trust: &Trust) -> Result<Agent, Failure> {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_recv_response(Some(ANSWER_TIMEOUT))
+        .max_redirects(0)
+        .tls_config(tls_config(trust)?)
+        .proxy(None);
+    Ok(config.build().new_agent())
+}
+
+fn tls_config(trust: &Trust) -> Result<TlsConfig, Failure> {
+    let config = TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(default_provider()));
+    let config = match trust {
+        Trust::System(more) => {
+            let mut roots = system_roots();
+            roots.extend(more.as_deref().map(parse_authorities).transpose()?.into_iter().flatten());
+            config.root_certs(RootCerts::new_with_certs(&roots))
+        }
+        Trust::Only(pem) => config.root_certs(RootCerts::new_with_certs(&parse_authorities(pem)?)),
+        Trust::Anyone => config.disable_verification(true),
+    };
+    Ok(config.build())
+}
+
+/// The authorities of the system. Unreadable ones are left out, as other programs do.
+fn system_roots() -> Vec<Certificate<'static>> {
+    let found = rustls_native_certs::load_native_certs().certs;
+    found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect()
+}
+
+/// The certificates in a PEM text; at least one.
+fn parse_authorities(pem: &str) -> Result<Vec<Certificate<'static>>, Failure> {
+    let invalid = || Failure::Usage("the certificate authority is not a PEM certificate".into());
+    let mut found = Vec::new();
+    for item in parse_pem(pem.as_bytes()) {
+        match item.map_err(|_| invalid())? {
+            PemItem::Certificate(certificate) => found.push(certificate),
+            // Keys, and whatever else a file may contain.
+            _ => {}
+        }
+    }
+    if found.is_empty() { Err(invalid()) } else { Ok(found) }
+}
+
+/// The SHA-256 of a certificate in PEM, as `openssl x509 -fingerprint -sha256` prints it.
+pub fn fingerprint(pem: &str) -> Result<String, Failure> {
+    let certificates = parse_authorities(pem)?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, certificates[0].der());
+    let mut text = String::new();
+    for (index, byte) in digest.as_ref().iter().enumerate() {
+        let colon = if index == 0 { "" } else { ":" };
+        let _ = write!(text, "{colon}{byte:02X}");
+    }
+    Ok(text)
+}
+
+/// Whether two fingerprints are the same, however they are written.
+pub fn is_same_fingerprint(one: &str, other: &str) -> bool {
+    let digits = |text: &str| {
+        let text = text.trim().to_ascii_lowercase();
+        let text = text.strip_prefix("sha256:").unwrap_or(&text).to_owned();
+        text.chars().filter(|c| *c != ':' && *c != ' ').collect::<String>()
+    };
+    digits(one) == digits(other)
+}
+
+/// The reason why a certificate was refused, if that is the error.
+pub fn certificate_error(error: &ureq::Error) -> Option<String> {
+    let describe = |error: &rustls::Error| match error {
+        rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer) => {
+            Some("its authority is not known".to_owned())
+        }
+        rustls::Error::InvalidCertificate(error) => Some(error.to_string()),
+        other => Some(other.to_string()),
+    };
+    match error {
+        ureq::Error::Rustls(error) => describe(error),
+        ureq::Error::Io(error) => find_rustls(error).and_then(describe),
+        _ => None,
+    }
+}
+
+fn find_rustls(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref::<rustls::Error>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_compared_without_regard_to_their_notation() {
+        assert!(is_same_fingerprint("AB:0C:ff", "sha256:ab0cFF"));
+        assert!(is_same_fingerprint(" ab 0c ff\n", "AB:0C:FF"));
+        assert!(!is_same_fingerprint("AB:0C:FE", "AB:0C:FF"));
+        assert!(!is_same_fingerprint("", "AB"));
+    }
+
+    #[test]
+    fn a_text_without_a_certificate_is_refused() {
+        for pem in ["", "hello", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"] {
+            assert_eq!(fingerprint(pem).unwrap_err().exit_code(), 2, "{pem}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `forewarn context`: lists, selects and deletes contexts.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::args::ContextCommand;
+use crate::contexts::Contexts;
+use crate::failure::Failure;
+use crate::output::{self, Cell, TableRow};
+
+pub fn run(command: &ContextCommand) -> Result<(), Failure> {
+    let mut contexts = Contexts::load()?;
+    match command {
+        ContextCommand::List { output } => output::print_list::<ContextRow>(&rows(&contexts), *output),
+        ContextCommand::Use { name } => {
+            require(&contexts, name)?;
+            contexts.current = Some(name.clone());
+            contexts.save()?;
+            output::print_line(&output::escape(&format!("Using context {name}")))
+        }
+        ContextCommand::Delete { name } => {
+            require(&contexts, name)?;
+            contexts.remove(name);
+            contexts.save()?;
+            output::print_line(&output::escape(&format!("Deleted context {name}")))
+        }
+    }
+}
+
+/// What is shown of a context; never its token.
+#[derive(Deserialize)]
+struct ContextRow {
+    current: bool,
+    name: String,
+    server: String,
+    authority: String,
+}
+
+fn rows(contexts: &Contexts) -> Vec<Value> {
+    let row = |context: &crate::contexts::Context| {
+        let authority = if context.authority.is_some() { "own" } else { "system" };
+        let is_current = contexts.current.as_deref() == Some(&context.name);
+        json!({ "current": is_current, "name": context.name, "server": context.server, "authority": authority })
+    };
+    contexts.contexts.iter().map(row).collect()
+}
+
+impl TableRow for ContextRow {
+    const HEADER: &'static [&'static str] = &["CURRENT", "NAME", "SERVER", "AUTHORITY"];
+    const EMPTY: &'static str = "There are no contexts. Create one with `forewarn login URL`.";
+
+    fn cells(&self) -> Vec<Cell> {
+        let mark = if self.current { "*" } else { "" };
+        vec![Cell::new(mark), Cell::new(&self.name), Cell::new(&self.server), Cell::new(&self.authority)]
+    }
+}
+
+fn require(contexts: &Contexts, name: &str) -> Result<(), Failure> {
+    if contexts.find(name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = contexts.contexts.iter().map(|context| context.name.as_str()).collect();
+    let known = if names.is_empty() { "there are none".into() } else { format!("there are: {}", names.join(", ")) };
+    Err(Failure::Usage(format!("there is no context {name:?}; {known}")))
+}

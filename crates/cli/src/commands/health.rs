@@ -1,0 +1,28 @@
+//! `forewarn health`: the health check of the container image, which has no other program that could do it.
+
+use serde::Deserialize;
+
+use super::single_line;
+use crate::args::HealthArgs;
+use crate::client::{Api, Call};
+use crate::failure::Failure;
+use crate::output::{self, Cell, TableRow};
+
+#[derive(Deserialize)]
+struct Health {
+    status: String,
+}
+
+pub fn run(args: &HealthArgs) -> Result<(), Failure> {
+    let health = Api::new(&args.connection)?.get(&Call::path("/healthz"))?;
+    output::print_one(&health, args.connection.output, |health: &Health| single_line(health.status.clone()))
+}
+
+impl TableRow for Health {
+    const HEADER: &'static [&'static str] = &["STATUS"];
+    const EMPTY: &'static str = "There is no status.";
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![Cell::new(&self.status)]
+    }
+}
