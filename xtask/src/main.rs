@@ -11,6 +11,7 @@
 //! cargo xtask sim [SEED]     simulates the rules: all seeds, or one seed with its trace
 //! cargo xtask planted        plants bugs in the rules and expects the simulation to find each of them
 //! cargo xtask package        builds Debian packages in target/debian
+//! cargo xtask release [--out DIR]  builds the files of a release in target/dist
 //! cargo xtask docs           builds the documentation as a website in target/docs-site
 //! cargo xtask bench [NAME]   measures performance against a reference
 //! ```
@@ -26,6 +27,7 @@ mod docs;
 mod machine;
 mod needs;
 mod package;
+mod release;
 mod setup;
 mod sh;
 mod test;
@@ -70,9 +72,12 @@ fn run() -> Result<ExitCode> {
         ["bench", names @ ..] => bench::run(names),
         ["docs"] => docs::run(),
         ["package"] => package::run(),
+        ["build-release"] => release::programs::build(),
+        ["release"] => release::run(None),
+        ["release", "--out", dir] => release::run(Some(dir)),
         ["planted"] => sh::program("crates/core/planted/run.sh").run(),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | package | docs | bench [NAME]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | package | release [--out DIR] | docs | bench [NAME]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -14,6 +14,7 @@ mod pacemaker;
 mod package;
 mod pinning;
 pub mod portal;
+mod release;
 mod run;
 mod samples;
 mod schemathesis;
@@ -47,6 +48,7 @@ pub const RUNS: &[Run] = &[
     run_of("portal", &portal::NEEDS, 15, portal::run),
     run_of("schemathesis", &schemathesis::NEEDS, 15, schemathesis::run),
     run_of("package", &package::NEEDS, 10, package::run),
+    run_of("release", &release::NEEDS, 10, release::run),
     run_of("pacemaker", &pacemaker::NEEDS, 10, pacemaker::run),
     Run { after: &["setup", "release", "build-tests"], ..run_of("samples", &samples::NEEDS, 10, samples::run) },
     Run { after: &["setup", "build-tests"], ..run_of("agent-actions", &agent_actions::NEEDS, 10, agent_actions::run) },

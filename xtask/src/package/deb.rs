@@ -21,11 +21,7 @@ pub struct Deb {
 impl Deb {
     /// A package with the files that every package has: unit, license and changelog.
     pub fn new(name: &'static str) -> Result<Deb> {
-        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
-            Ok(epoch) => epoch,
-            Err(_) => sh::program("git").args(&["log", "-1", "--format=%ct"]).read()?.trim().to_owned(),
-        };
-        let deb = Deb { name, epoch, root: tempfile::tempdir()? };
+        let deb = Deb { name, epoch: super::source_date_epoch()?, root: tempfile::tempdir()? };
         let unit = format!("{name}.service");
         deb.file(&format!("usr/lib/systemd/system/{unit}"), 0o644, &deb.read(&unit)?)?;
         let license = fs::read_to_string(sh::root().join("LICENSE-MIT"))?;
@@ -71,14 +67,14 @@ impl Deb {
         sh::program("strip").args(&["--strip-unneeded", text(&file)?]).read().map(drop)
     }
 
-    /// Writes the package and returns its path. `more` are additional replacements in the control file.
-    pub fn build(self, out: &Path, more: &[(&str, &str)]) -> Result<PathBuf> {
+    /// Writes the package and returns its path.
+    pub fn build(self, out: &Path) -> Result<PathBuf> {
         let arch = sh::program("dpkg").args(&["--print-architecture"]).read()?.trim().to_owned();
         let root = text(self.root.path())?.to_owned();
         let kib = sh::program("du").args(&["-sk", "--apparent-size", &root]).read()?;
         let kib = kib.split_whitespace().next().context("du printed nothing")?.to_owned();
         let mut control = self.read("control")?;
-        for (key, value) in [("@VERSION@", VERSION), ("@ARCH@", &arch), ("@SIZE@", &kib)].iter().chain(more) {
+        for (key, value) in [("@VERSION@", VERSION), ("@ARCH@", &arch), ("@SIZE@", &kib)] {
             control = control.replace(key, value);
         }
         let sums = self.sums()?;

@@ -55,12 +55,11 @@ pub fn run(strictness: Strictness) -> Result<ExitCode> {
 
 /// All parts, in the order in which each lane takes them.
 fn parts(strictness: Strictness) -> Result<Vec<Part>> {
-    let release = ["build", "--release", "--package", "forewarn-cli", "--package", "forewarn-agent", "--bins"];
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
     let mut parts = vec![
         Part::cargo("fmt", Lane::Cpu, minutes(2), &["fmt", "--all", "--check"]),
         Part::xtask("tidy", Lane::Cpu, minutes(2), &["tidy"])?,
-        Part::cargo("release", Lane::Cpu, minutes(20), &release),
+        Part::xtask("release", Lane::Cpu, minutes(20), &["build-release"])?,
         Part::xtask("build-tests", Lane::Cpu, minutes(20), &["build-tests"])?,
         Part::xtask("tests", Lane::Cpu, minutes(20), &["run-tests"])?.after(&["setup", "build-tests"]),
         Part::cargo("clippy", Lane::Cpu, minutes(15), &clippy),

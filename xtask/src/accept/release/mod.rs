@@ -1,0 +1,158 @@
+//! The files of a release: complete, reproducible, installable by the script, valid for Kubernetes; the static program in
+//! an empty root directory; and the container image.
+
+mod image;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::netns::Namespace;
+use super::wait;
+use crate::needs::Needs;
+use crate::release::{self, SUMS, VERSION};
+use crate::setup::Download;
+use crate::sh;
+
+const SCHEMAS: Download = Download::Python(&["kubernetes-validate==1.37.0", "PyYAML==6.0.3"]);
+
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
+        ("binutils", "readelf"),
+        ("ca-certificates", "/etc/ssl/certs/ca-certificates.crt"),
+        ("curl", "curl"),
+        ("iproute2", "ip"),
+        ("podman", "podman"),
+        ("python3", "/usr/bin/python3"),
+        ("runc", "runc"),
+        ("util-linux", "unshare"),
+    ],
+    downloads: &[SCHEMAS],
+};
+
+pub fn run() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let dist = dir.path().join("dist");
+    release::assemble(&dist)?;
+    check_sums(&dist)?;
+    check_reproducible(&dist, &dir.path().join("again"))?;
+    check_installation(&dist, &dir.path().join("prefix"))?;
+    check_tampering(&dist, dir.path())?;
+    check_manifests(&dist)?;
+    serve_from_empty_root(&dist, &dir.path().join("root"))?;
+    image::run(&dist.join(format!("forewarn-{VERSION}-image.tar")))
+}
+
+fn names(dist: &Path) -> Result<Vec<String>> {
+    let names = fs::read_dir(dist)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<Result<Vec<String>>>()?;
+    names.sort();
+    Ok(names)
+}
+
+fn check_sums(dist: &Path) -> Result<()> {
+    let checked = sh::program("sha256sum").within(dist).args(&["--check", "--strict", SUMS]).read()?;
+    let count = names(dist)?.len() - 1;
+    ensure!(checked.lines().count() == count, "{SUMS} does not list all {count} files: {checked}");
+    Ok(())
+}
+
+fn check_reproducible(dist: &Path, again: &Path) -> Result<()> {
+    release::assemble(again)?;
+    ensure!(names(dist)? == names(again)?, "the second build has other files");
+    for name in names(dist)? {
+        ensure!(fs::read(dist.join(&name))? == fs::read(again.join(&name))?, "{name} differs when built again");
+    }
+    Ok(())
+}
+
+/// Installs both tarballs without root and without a network, and uses what they contain.
+fn check_installation(dist: &Path, prefix: &Path) -> Result<()> {
+    for more in [&[][..], &["--agent"]] {
+        let said = install(dist, prefix, more)?;
+        ensure!(said.contains("Installed"), "install.sh printed {said}");
+    }
+    for program in ["forewarn", "forewarn-agent"] {
+        let version = sh::program(text(&prefix.join("bin").join(program))?).args(&["--version"]).read()?;
+        ensure!(version.trim() == format!("{program} {VERSION}"), "{program} --version: {version}");
+    }
+    for file in [
+        "share/bash-completion/completions/forewarn",
+        "share/zsh/site-functions/_forewarn",
+        "share/fish/vendor_completions.d/forewarn.fish",
+        "share/man/man1/forewarn.1",
+        "share/man/man1/forewarn-vm-restart.1",
+        "share/man/man8/forewarn-agent.8",
+        "share/doc/forewarn/LICENSE-MIT",
+    ] {
+        ensure!(prefix.join(file).exists(), "{file} was not installed");
+    }
+    Ok(())
+}
+
+fn install(dist: &Path, prefix: &Path, more: &[&str]) -> Result<String> {
+    let script = dist.join("install.sh");
+    let from = format!("file://{}", dist.display());
+    let arguments = [text(&script)?, "--from", &from, "--prefix", text(prefix)?];
+    sh::program("sh").args(&arguments).args(more).read()
+}
+
+/// A tarball that was changed after the release is refused, and nothing is installed.
+fn check_tampering(dist: &Path, dir: &Path) -> Result<()> {
+    let (copy, prefix) = (dir.join("tampered"), dir.join("tampered-prefix"));
+    fs::create_dir(&copy)?;
+    let tarball = format!("forewarn-{VERSION}-x86_64-linux.tar.gz");
+    for name in [SUMS, "install.sh", &tarball] {
+        fs::copy(dist.join(name), copy.join(name))?;
+    }
+    let mut bytes = fs::read(copy.join(&tarball))?;
+    *bytes.last_mut().context("the tarball is empty")? ^= 1;
+    fs::write(copy.join(&tarball), bytes)?;
+    let refused = install(&copy, &prefix, &[]).err().map(|problem| format!("{problem:#}"));
+    let message = refused.context("install.sh installed a tarball with a wrong checksum")?;
+    ensure!(message.contains("checksum"), "install.sh failed for another reason: {message}");
+    ensure!(!prefix.exists(), "install.sh left files after it refused a tarball");
+    Ok(())
+}
+
+fn check_manifests(dist: &Path) -> Result<()> {
+    let python = SCHEMAS.path()?.join("bin/python");
+    let script = sh::root().join("xtask/src/accept/release/validate.py");
+    let files = ["kubernetes-server.yaml", "kubernetes-agent.yaml"].map(|name| dist.join(name));
+    let count = sh::program(text(&python)?).args(&[text(&script)?, text(&files[0])?, text(&files[1])?]).read()?;
+    ensure!(count.trim() == "9", "the manifests have {count} objects, not 9");
+    for file in &files {
+        let image = fs::read_to_string(file)?;
+        ensure!(image.contains(&format!(":{VERSION}\n")), "{} names another version", file.display());
+    }
+    Ok(())
+}
+
+/// The static program in a root directory that contains nothing else, not even devices.
+fn serve_from_empty_root(dist: &Path, root: &Path) -> Result<()> {
+    fs::create_dir_all(root.join("data"))?;
+    fs::copy(dist.join("forewarn-x86_64-linux"), root.join("forewarn"))?;
+    let namespace = Namespace::new("empty-root")?;
+    let inside = |arguments: &[&str]| {
+        let mut command: Command = namespace.command("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", "chroot"]).arg(root).arg("/forewarn").args(arguments);
+        command.env("FOREWARN_DATA", "/data").stdin(Stdio::null());
+        command
+    };
+    let mut server = inside(&["serve"]).stdout(Stdio::null()).spawn().context("cannot run setpriv")?;
+    let health = || Ok(inside(&["health"]).output()?.status.success().then_some(()));
+    let healthy = wait::until("the server in an empty root", health);
+    let listed = inside(&["vm", "list"]).output()?;
+    let _ = server.kill();
+    server.wait()?;
+    healthy?;
+    ensure!(listed.status.success(), "vm list: {}", String::from_utf8_lossy(&listed.stderr));
+    Ok(())
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("the path is not UTF-8")
+}

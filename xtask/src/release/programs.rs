@@ -1,0 +1,54 @@
+//! The programs of a release: linked statically, stripped, in `release/` of the target directory.
+//!
+//! They are linked with glibc. A build for musl would need a second toolchain and C compiler, and its allocator is slower
+//! than the one that the benchmarks use. Only the last crate is compiled with `crt-static`: what is linked is decided
+//! there, so the build shares all libraries with `cargo build --release`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::sh;
+
+/// Paths of the programs. They have symbols of the C library; packages contain them stripped.
+pub struct Programs {
+    pub forewarn: PathBuf,
+    pub agent: PathBuf,
+}
+
+pub fn build() -> Result<()> {
+    for (package, program) in [("forewarn-cli", "forewarn"), ("forewarn-agent", "forewarn-agent")] {
+        let what = ["rustc", "--release", "--package", package, "--bin", program];
+        sh::cargo(&what).args(&["--", "-C", "target-feature=+crt-static"]).run()?;
+    }
+    Ok(())
+}
+
+/// The programs that `build` has built. Fails if they are missing or were built by another command since.
+pub fn find() -> Result<Programs> {
+    let dir = sh::built_dir();
+    let programs = Programs { forewarn: dir.join("forewarn"), agent: dir.join("forewarn-agent") };
+    for path in [&programs.forewarn, &programs.agent] {
+        ensure!(is_static(path)?, "{} is not static; build it with `cargo xtask build-release`", path.display());
+    }
+    Ok(programs)
+}
+
+impl Programs {
+    /// Stripped copies in another directory.
+    pub fn strip_into(&self, dir: &Path) -> Result<Programs> {
+        let strip = |program: &Path| {
+            let copy = dir.join(program.file_name().context("a program has a name")?);
+            let files = [program.to_str().context("path")?, "-o", copy.to_str().context("path")?];
+            sh::program("strip").args(&["--strip-all"]).args(&files).read()?;
+            Ok::<PathBuf, anyhow::Error>(copy)
+        };
+        Ok(Programs { forewarn: strip(&self.forewarn)?, agent: strip(&self.agent)? })
+    }
+}
+
+fn is_static(program: &Path) -> Result<bool> {
+    ensure!(program.exists(), "{} does not exist; build it with `cargo xtask build-release`", program.display());
+    let headers = sh::program("readelf").args(&["--program-headers", program.to_str().context("path")?]).read()?;
+    Ok(!headers.contains("INTERP"))
+}
