@@ -31,6 +31,8 @@ Options:
       --no-wait         Disable long polling
       --metrics ADDR    Address for metrics and health, such as 127.0.0.1:9137 [default: off]
       --name NAME       Name of this machine [default: compute.name of the service]
+      --approve-without-hooks
+                        Start even if no hook or action is configured: every event is approved at once
       --type TYPE       Event type for `test` [default: Reboot]
   -h, --help            Print help
   -V, --version         Print version
@@ -61,6 +63,7 @@ pub struct Flags {
     pub no_wait: bool,
     pub metrics: Option<SocketAddr>,
     pub name: Option<String>,
+    pub approve_without_hooks: bool,
 }
 
 /// Parses the arguments, without the program name.
@@ -91,6 +94,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Command, Flags
             "--no-wait" => flags.no_wait = true,
             "--metrics" => flags.metrics = Some(parse_address(&to_text(value()?)?).map_err(Error::msg)?),
             "--name" => flags.name = Some(to_text(value()?)?),
+            "--approve-without-hooks" => flags.approve_without_hooks = true,
             "--type" => kind = Some(parse_known_kind(&to_text(value()?)?).map_err(Error::msg)?),
             "run" | "test" | "status" | "act" if command.is_none() => command = Some(flag),
             _ => bail!("unknown argument '{word}'; see --help"),

@@ -20,7 +20,7 @@ use crate::values::{Span, parse_address};
 
 /// Default configuration file, read if it exists.
 pub const CONFIG_PATH: &str = "/etc/forewarn-agent/agent.toml";
-const HOOKS_DIR: &str = "/etc/forewarn-agent/hooks";
+pub const HOOKS_DIR: &str = "/etc/forewarn-agent/hooks";
 const STATE_DIR: &str = "/var/lib/forewarn-agent";
 
 /// The interval that Azure recommends.
@@ -66,6 +66,8 @@ pub struct Config {
     pub on_late: FailurePolicy,
     pub leader_share_percent: u32,
     pub policies: Policies,
+    /// Whether to run although there is nothing to do before an approval.
+    pub approve_without_hooks: bool,
 }
 
 impl Config {
@@ -104,6 +106,7 @@ impl Config {
             on_late: file.on_late,
             leader_share_percent: file.leader_share_percent.map_or(LEADER_SHARE_PERCENT, |share| share.0),
             policies: file.approve.into(),
+            approve_without_hooks: flags.approve_without_hooks || file.approve_without_hooks,
         })
     }
 }
@@ -142,6 +145,7 @@ struct ConfigFile {
     on_late: FailurePolicy,
     leader_share_percent: Option<Share>,
     ask_dhcp: bool,
+    approve_without_hooks: bool,
     approve: ApproveTable,
     timeout: Option<Span>,
     metrics: Option<Address>,

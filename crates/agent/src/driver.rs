@@ -7,18 +7,19 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use forewarn_client::{Client, EventId};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::catalog::StepCatalog;
-use crate::config::Config;
+use crate::config::{CONFIG_PATH, Config, HOOKS_DIR};
 use crate::log;
 use crate::message::{Message, ServiceUpdate};
 use crate::metrics::{self, Metrics};
@@ -32,6 +33,7 @@ use crate::step::step_title;
 /// Runs the agent until SIGTERM or SIGINT.
 pub fn run(config: Config) -> Result<()> {
     let catalog = StepCatalog::load(&config)?;
+    check_purpose(&config, &catalog)?;
     let state = StateDir::open(&config.state)?;
     let records = state.load()?;
     records.iter().for_each(stop_orphans);
@@ -63,6 +65,20 @@ pub fn run(config: Config) -> Result<()> {
         is_watching: false,
     };
     driver.run(&inbox);
+    Ok(())
+}
+
+/// Refuses a configuration without hooks and actions: every event would be approved as soon as it is seen, although
+/// nothing prepares for it. That is almost always a mistake, such as a wrong directory.
+fn check_purpose(config: &Config, catalog: &StepCatalog) -> Result<()> {
+    let has_purpose = config.approve_without_hooks || !config.policies.can_approve() || !catalog.steps().is_empty();
+    ensure!(
+        has_purpose,
+        "no hooks or actions are configured, so every event would be approved at once; add a hook to {} or an action to {}, \
+         or pass --approve-without-hooks",
+        config.hooks.as_deref().unwrap_or(Path::new(HOOKS_DIR)).display(),
+        CONFIG_PATH
+    );
     Ok(())
 }
 

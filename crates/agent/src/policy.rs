@@ -62,6 +62,13 @@ pub struct KindPolicy {
 }
 
 impl Policies {
+    /// Whether any event can be approved.
+    pub fn can_approve(&self) -> bool {
+        let kinds = self.kinds.values().flat_map(|kind| [kind.any, kind.platform, kind.user]);
+        let mut all = [Some(self.default), self.platform, self.user].into_iter().chain(kinds).flatten();
+        all.any(|policy| policy != Policy::Never)
+    }
+
     pub fn policy_for(&self, event: &Event) -> Policy {
         let kind = self.kinds.get(event.kind.as_str().to_ascii_lowercase().as_str()).copied().unwrap_or_default();
         let pick = |platform: Option<Policy>, user: Option<Policy>| match event.source {

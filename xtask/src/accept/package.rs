@@ -99,7 +99,9 @@ fn run_programs(copy: &Copy) -> Result<()> {
     wait::until("the installed server", || Ok(copy.sh("curl -sf http://127.0.0.1:8170/healthz").ok()))?;
     let machines = copy.sh("forewarn vm list --data /var/lib/forewarn")?;
     ensure!(!machines.trim().is_empty(), "the installed server has no machine");
-    let agent = copy.spawn("exec setpriv --pdeathsig KILL -- /usr/bin/forewarn-agent --endpoint http://127.0.0.1:8169 --metrics 127.0.0.1:9137")?;
+    let refused = copy.sh("forewarn-agent --endpoint http://127.0.0.1:8169").map_err(|problem| problem.to_string());
+    ensure!(refused.is_err_and(|text| text.contains("no hooks or actions")), "the agent runs without hooks");
+    let agent = copy.spawn("exec setpriv --pdeathsig KILL -- /usr/bin/forewarn-agent --approve-without-hooks --endpoint http://127.0.0.1:8169 --metrics 127.0.0.1:9137")?;
     wait::until("the installed agent", || Ok(copy.sh("curl -sf http://127.0.0.1:9137/healthz").ok()))?;
     copy.expect("forewarn-agent status", "no events so far")?;
     drop((agent, server));

@@ -193,6 +193,7 @@ fn a_state_directory_can_be_used_by_one_agent_only() {
     let world = World::new();
     let (machine, url) = world.machine("web", |_| {});
     let mut guest = Guest::new(&url);
+    guest.hook("prepare", "");
     guest.start();
     world.wait_until_on(machine);
     check_rejected(&guest, &["is in use by another agent"]);
@@ -217,4 +218,21 @@ fn the_test_command_runs_every_hook_of_the_type_and_records_nothing() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("preempt.prepare failed: exit status: 2\n"));
     let status = guest.output("status");
     assert_eq!(String::from_utf8(status.stdout).unwrap(), "no events so far\n");
+}
+
+#[test]
+fn an_agent_without_hooks_and_actions_does_not_start() {
+    let guest = Guest::new("http://127.0.0.1:9");
+    let output = guest.output("run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("no hooks or actions are configured") && said.contains("--approve-without-hooks"), "{said}");
+}
+
+#[test]
+fn an_agent_that_never_approves_needs_no_hooks() {
+    let mut guest = Guest::new("http://127.0.0.1:9");
+    guest.config("[approve]\ndefault = 'never'\n");
+    guest.start_with(&[]);
+    guest.wait_for_log("hooks and actions: none");
 }
