@@ -12,6 +12,7 @@
 //! cargo xtask planted        plants bugs in the rules and expects the simulation to find each of them
 //! cargo xtask package        builds Debian packages in target/debian
 //! cargo xtask release [--out DIR]  builds the files of a release in target/dist
+//! cargo xtask publish [--dry-run]  publishes the libraries on crates.io
 //! cargo xtask docs           builds the documentation as a website in target/docs-site
 //! cargo xtask bench [NAME]   measures performance against a reference
 //! ```
@@ -73,11 +74,12 @@ fn run() -> Result<ExitCode> {
         ["docs"] => docs::run(),
         ["package"] => package::run(),
         ["build-release"] => release::programs::build(),
+        ["publish", flags @ ..] => release::publish(flags),
         ["release"] => release::run(None),
         ["release", "--out", dir] => release::run(Some(dir)),
         ["planted"] => sh::program("crates/core/planted/run.sh").run(),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | package | release [--out DIR] | docs | bench [NAME]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

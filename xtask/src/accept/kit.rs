@@ -1,5 +1,5 @@
-//! The kit for testing handlers: the Python package with its own tests and its example, and the GitHub Actions job, run
-//! step by step in a shell. Steps with an `if` need a GitHub runner and are left out.
+//! The kit for testing handlers: the Python package with its own tests and its example, and the GitHub Actions job with
+//! our action, run step by step in a shell.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,8 +27,16 @@ const PACKAGE: &str = "./python";
 const EXAMPLE: &str = "examples/pytest";
 const JOB: &str = "examples/github-actions/handler.yml";
 
-/// Runs all steps in one process tree, as a runner does, so that background programs last until the job ends.
-const RUNNER: &str = r#"ip link set lo up; for step; do echo "   · $step" | head -1; bash --noprofile --norc -eo pipefail -c "$step" || exit; done"#;
+const ACTION: &str = "action.yml";
+
+/// Runs all steps in one process tree, as a runner does, so that background programs last until the job ends. The
+/// directories that a step adds are in the `PATH` of the next steps.
+const RUNNER: &str = r#"ip link set lo up
+for step; do
+  echo "   · $step" | head -1
+  while read -r dir; do PATH=$dir:$PATH; done < "$GITHUB_PATH"
+  bash --noprofile --norc -eo pipefail -c "$step" || exit
+done"#;
 
 /// Installs the Python package, then runs its own tests, the example's tests and the type checker with it.
 pub fn pytest() -> Result<()> {
@@ -55,29 +63,46 @@ fn python(name: &str) -> Result<sh::Sh> {
 }
 
 pub fn actions() -> Result<()> {
-    let steps = steps()?;
-    ensure!(steps.len() >= 3, "the job has fewer than three steps: {steps:?}");
+    let job = read_yaml(JOB)?;
+    let steps = job["jobs"]["scheduled-events"]["steps"].as_array().context("the job has no steps")?;
+    let flags = steps.iter().find_map(|step| step["with"]["serve"].as_str()).context("the job starts no server")?;
+    let scripts = [action_scripts()?, scripts(steps)].concat();
+    ensure!(scripts.len() >= 6, "the action and the job have fewer than six scripts: {scripts:?}");
     let copy = Copy::new()?;
+    let temp = tempfile::tempdir()?;
     // The job uses fixed ports, so it gets its own network. Its own process namespace ends everything that it started.
     let runner = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", RUNNER, "sh"];
     let mut command = Command::new("unshare");
-    command.args(runner).args(&steps).current_dir(copy.path()).env("PATH", path()?).env_remove("FOREWARN_SERVER");
+    command.args(runner).args(&scripts).current_dir(copy.path()).env_remove("FOREWARN_SERVER");
+    command.env("BINARY", sh::built_dir().join("forewarn")).env("FLAGS", flags).env("RUNNER_TEMP", temp.path());
+    for name in ["GITHUB_PATH", "GITHUB_OUTPUT"] {
+        std::fs::write(temp.path().join(name), "")?;
+        command.env(name, temp.path().join(name));
+    }
     let output = command.output().context("cannot run unshare")?;
     let said = [output.stdout, output.stderr].concat();
     ensure!(output.status.success(), "{}:\n{}", output.status, String::from_utf8_lossy(&said));
-    eprintln!("   {} steps of {JOB} done", steps.len());
+    eprintln!("   {} scripts of {ACTION} and {JOB} done", scripts.len());
     Ok(())
 }
 
-/// The scripts of the job that need no GitHub runner.
-fn steps() -> Result<Vec<String>> {
+/// The scripts of our action, except the installation of the Python package, which [`pytest`] covers.
+fn action_scripts() -> Result<Vec<String>> {
+    let action = read_yaml(ACTION)?;
+    let steps = action["runs"]["steps"].as_array().context("the action has no steps")?;
+    let wanted = steps.iter().filter(|step| step["if"] != "inputs.python == 'true'");
+    Ok(scripts(&wanted.cloned().collect::<Vec<_>>()))
+}
+
+fn scripts(steps: &[Value]) -> Vec<String> {
+    steps.iter().filter_map(|step| Some(step["run"].as_str()?.to_owned())).collect()
+}
+
+fn read_yaml(path: &str) -> Result<Value> {
     let python = PYYAML.path()?.join("bin/python");
     let read = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
-    let text = sh::program(python.to_str().context("path")?).args(&["-c", read, JOB]).read()?;
-    let job: Value = serde_json::from_str(&text)?;
-    let steps = job["jobs"]["scheduled-events"]["steps"].as_array().context("the job has no steps")?;
-    let anywhere = steps.iter().filter(|step| step["if"].is_null() || step["if"] == "always()");
-    Ok(anywhere.filter_map(|step| Some(step["run"].as_str()?.to_owned())).collect())
+    let text = sh::program(python.to_str().context("path")?).args(&["-c", read, path]).read()?;
+    Ok(serde_json::from_str(&text)?)
 }
 
 /// A copy of the example, so that the run leaves no files in the repository.

@@ -59,6 +59,11 @@ impl Namespace {
         command
     }
 
+    /// The network of the namespace, for programs that enter it themselves.
+    pub fn network_path(&self) -> String {
+        format!("/proc/{}/ns/net", self.holder.id())
+    }
+
     /// Fails if there is a default route.
     pub fn check_no_way_out(&self) -> Result<()> {
         for family in ["-4", "-6"] {

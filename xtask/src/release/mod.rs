@@ -41,14 +41,47 @@ const URL_VARIABLE: &str = "RELEASE_URL";
 pub fn run(out: Option<&str>) -> Result<()> {
     programs::build()?;
     let out = out.map_or_else(|| sh::target().join("dist"), PathBuf::from);
-    assemble(&out)?;
+    assemble(&out, Contents::All)?;
     println!("{}", out.display());
     print!("{}", fs::read_to_string(out.join(SUMS))?);
     Ok(())
 }
 
+/// The libraries that `forewarn-client` and `forewarn-testing` need, and these two.
+const LIBRARIES: [&str; 14] = [
+    "wire",
+    "client",
+    "core",
+    "api-types",
+    "store",
+    "access",
+    "engine",
+    "metadata",
+    "drivers",
+    "api",
+    "arm",
+    "portal",
+    "server",
+    "testing",
+];
+
+/// Publishes the libraries with one command, so that cargo finds the right order.
+pub fn publish(flags: &[&str]) -> Result<()> {
+    let packages: Vec<String> = LIBRARIES.iter().map(|name| format!("--package=forewarn-{name}")).collect();
+    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    sh::cargo(&["publish", "--locked"]).args(&packages).args(flags).run()
+}
+
+/// The parts of a release that are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    All,
+    /// Without the Debian packages, whose compression takes most of the time.
+    WithoutPackages,
+}
+
 /// Packages the programs that are already built.
-pub fn assemble(out: &Path) -> Result<()> {
+pub fn assemble(out: &Path, contents: Contents) -> Result<()> {
     image::check_prerequisites()?;
     let stripped = Stage::new()?;
     let programs = programs::find()?.strip_into(stripped.path())?;
@@ -61,7 +94,9 @@ pub fn assemble(out: &Path) -> Result<()> {
     }
     pack_forewarn(&programs, out)?;
     pack_agent(&programs, out)?;
-    package::build(out)?;
+    if contents == Contents::All {
+        package::build(out)?;
+    }
     image::write(&programs, &out.join(format!("forewarn-{VERSION}-image.tar")))?;
     for name in ["server", "agent"] {
         let manifest = read(&packaging(&format!("kubernetes/{name}.yaml")))?;

@@ -1,4 +1,4 @@
-//! The server that a command talks to: its address, whom to trust, and the token.
+//! The server that a command talks to: its address, its trusted authority, and the token.
 //!
 //! ```text
 //!  --server or FOREWARN_SERVER ─▶ that server, with the context of the same address if there is one
@@ -115,7 +115,7 @@ pub fn parse_server(text: &str) -> Result<String, Failure> {
     Ok(with_scheme.trim_end_matches('/').to_owned())
 }
 
-/// Whether nobody on the network can read requests to this address.
+/// Whether requests to this address cannot be read on the network.
 fn is_private(server: &str) -> bool {
     server.starts_with("https://") || is_loopback(server)
 }

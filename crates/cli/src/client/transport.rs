@@ -1,4 +1,4 @@
-//! The HTTP agent, and whom it trusts over https.
+//! The HTTP agent, and the authorities that it trusts over https.
 
 use std::fmt::Write as _;
 use std::io;

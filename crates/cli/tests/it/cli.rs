@@ -322,10 +322,10 @@ fn usage_errors_are_exit_code_2() {
     check(&server, "maintenance start --vm a --host b", 2, "", "error: [..]\n…");
     check(
         &server,
-        "vm list --server https://x",
+        "vm list --server ftp://x",
         2,
         "",
-        "forewarn: invalid server address \"https://x\": use an address such as http://127.0.0.1:8170; https is not supported",
+        "forewarn: invalid server address \"ftp://x\": use an address such as https://forewarn.example:8171 or http://127.0.0.1:8170",
     );
     check(
         &server,

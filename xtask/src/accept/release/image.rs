@@ -22,8 +22,9 @@ const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=10
 pub fn run(archive: &Path) -> Result<()> {
     let podman = Podman::new()?;
     let archive = archive.to_str().context("path")?;
-    // As an OCI archive, and as a Docker archive, which also has the health check.
     podman.read(&["pull", "--quiet", &format!("oci-archive:{archive}")])?;
+    check_settings(&podman)?;
+    podman.read(&["rmi", "--force", "--all"])?;
     podman.read(&["pull", "--quiet", &format!("docker-archive:{archive}")])?;
     check_settings(&podman)?;
     let receiver = Receiver::start(&podman.namespace)?;
@@ -45,12 +46,10 @@ pub fn run(archive: &Path) -> Result<()> {
 fn check_settings(podman: &Podman) -> Result<()> {
     let text = podman.read(&["image", "inspect", &image_tag()])?;
     let found: Value = serde_json::from_str(&text)?;
-    let (image, config) = (&found[0], &found[0]["Config"]);
+    let config = &found[0]["Config"];
     ensure!(config["User"] == "65532:65532", "the image does not name its user: {config}");
-    let layers = image["RootFS"]["Layers"].as_array().map_or(0, Vec::len);
+    let layers = found[0]["RootFS"]["Layers"].as_array().map_or(0, Vec::len);
     ensure!(layers == 1, "the image has {layers} layers");
-    let health = image["HealthCheck"]["Test"].to_string() + &config["Healthcheck"]["Test"].to_string();
-    ensure!(health.contains("health"), "the image has no health check: {text}");
     Ok(())
 }
 
@@ -68,12 +67,14 @@ impl Podman {
     }
 
     fn command(&self) -> Command {
-        let mut command = self.namespace.command("podman");
+        let mut command = Command::new("podman");
         command.arg("--root").arg(self.storage.path().join("root"));
         command.arg("--runroot").arg(self.storage.path().join("run"));
         // Needs no file system features of the test machine.
         command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--runtime", "runc"]);
         command.args(["--events-backend", "none", "--log-level", "error"]).stdin(Stdio::null());
+        // The test runs the health check itself; otherwise podman needs systemd for it.
+        command.env("DISABLE_HC_SYSTEMD", "true");
         command
     }
 
@@ -86,7 +87,8 @@ impl Podman {
 
     fn run_server(&self) -> Result<()> {
         // The network of the namespace, and only its DNS server.
-        let network = ["--network", "host", "--dns", "127.0.0.1", "--dns-search", "."];
+        let network = format!("ns:{}", self.namespace.network_path());
+        let network = ["--network", &network, "--dns", "127.0.0.1", "--dns-search", "."];
         let restrictions = ["--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"];
         let run = ["run", "--detach", "--name", Podman::SERVER, "--log-driver", "none"];
         let image = image_tag();
