@@ -1,5 +1,7 @@
 //! The ways in which a command can fail, each with a message and an exit code.
 
+use forewarn_connect::ConnectError;
+
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The server or the local system refused or failed.
@@ -47,6 +49,15 @@ impl Failure {
             | Failure::Missed(text)
             | Failure::NotRun(_, text) => Some(text),
             Failure::Silent => None,
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Failure {
+        match error {
+            ConnectError::Usage(text) => Failure::Usage(text),
+            ConnectError::Refused(text) => Failure::Refused(text),
         }
     }
 }

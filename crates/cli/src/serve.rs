@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use forewarn_loopback::LinkLocal;
 use forewarn_server::{BoundAddress, Config, Running, StoreChoice};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
@@ -12,7 +13,6 @@ use tracing_subscriber::EnvFilter;
 use crate::args::ServeArgs;
 use crate::config::{self, Choices, LogFormat, ResolvedConfig, Sources};
 use crate::failure::Failure;
-use crate::network::LinkLocal;
 use crate::output;
 
 /// Limit of the shutdown.
@@ -61,7 +61,7 @@ fn log_sources(resolved: &ResolvedConfig) {
 
 async fn serve(config: Config, link_local: bool) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    let _address = if link_local { Some(LinkLocal::add()?) } else { None };
+    let _address = if link_local { Some(LinkLocal::add().map_err(Failure::Refused)?) } else { None };
     let running = tokio::select! {
         started = forewarn_server::start(config.clone()) => started.map_err(|error| startup_failure(&error))?,
         () = signals.next() => return Ok(()),

@@ -11,7 +11,7 @@ use crate::needs::Needs;
 use crate::setup::Download;
 use crate::sh;
 
-/// What the package is built, tested and checked with.
+/// The tools that build, test and check the package.
 const PYTEST: Download = Download::Python(&["flit-core==4.2.0", "pytest==9.2.0", "mypy==2.4.1"]);
 const PYYAML: Download = Download::Python(&["PyYAML==6.0.3"]);
 

@@ -4,14 +4,14 @@ use std::io;
 
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
 use serde::Serialize;
+use forewarn_connect::{Choice, Target, TokenSource, Trust, agent, certificate_error};
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
 
 use super::suggest;
-use super::target::{Target, TokenSource};
-use super::transport::{self, Trust, certificate_error};
 use crate::args::Connection;
+use crate::config::data_directory;
 use crate::decode::decode;
 use crate::failure::Failure;
 
@@ -61,7 +61,13 @@ impl Call {
 
 impl Api {
     pub fn new(connection: &Connection) -> Result<Api, Failure> {
-        Api::to(Target::find(connection)?)
+        let choice = Choice {
+            server: connection.server.clone(),
+            token: connection.token.clone(),
+            data: connection.data.clone(),
+            data_default: data_directory(None).ok(),
+        };
+        Api::to(Target::find(&choice)?)
     }
 
     /// Without a context or a token of this computer.
@@ -79,7 +85,7 @@ impl Api {
 
     fn to(target: Target) -> Result<Api, Failure> {
         let Target { server, trust, token, token_source } = target;
-        Ok(Api { agent: transport::agent(&trust)?, server, token, token_source })
+        Ok(Api { agent: agent(&trust)?, server, token, token_source })
     }
 
     /// Whether the certificate of the server is trusted. Other errors are errors.

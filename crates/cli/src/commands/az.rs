@@ -17,10 +17,11 @@ use std::process::Command;
 
 use forewarn_access::{Role, client_in};
 use forewarn_api::SUBSCRIPTION_DEFAULT;
+use forewarn_connect::fingerprint;
 use serde_json::{Value, json};
 
 use crate::args::{AzArgs, CaCommand};
-use crate::client::{self, Api, Call};
+use crate::client::{Api, Call};
 use crate::config::data_directory;
 use crate::failure::Failure;
 use crate::output;
@@ -129,7 +130,7 @@ pub fn show_authority(api: &Api, command: &CaCommand) -> Result<(), Failure> {
     let pem = authority(api)?.ok_or_else(no_authority)?;
     match command {
         CaCommand::Show => output::print_line(pem.trim_end()),
-        CaCommand::Fingerprint => output::print_line(&client::fingerprint(&pem)?),
+        CaCommand::Fingerprint => output::print_line(&fingerprint(&pem)?),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `forewarn context`: lists, selects and deletes contexts.
 
+use forewarn_connect::{Context, Contexts};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::ContextCommand;
-use crate::contexts::Contexts;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
@@ -27,7 +27,7 @@ pub fn run(command: &ContextCommand) -> Result<(), Failure> {
     }
 }
 
-/// What is shown of a context; never its token.
+/// The shown part of a context; never its token.
 #[derive(Deserialize)]
 struct ContextRow {
     current: bool,
@@ -37,7 +37,7 @@ struct ContextRow {
 }
 
 fn rows(contexts: &Contexts) -> Vec<Value> {
-    let row = |context: &crate::contexts::Context| {
+    let row = |context: &Context| {
         let authority = if context.authority.is_some() { "own" } else { "system" };
         let is_current = contexts.current.as_deref() == Some(&context.name);
         json!({ "current": is_current, "name": context.name, "server": context.server, "authority": authority })

@@ -12,12 +12,12 @@
 use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use forewarn_connect::{Context, Contexts, Trust, fingerprint, is_same_fingerprint, parse_server};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use ureq::http::Uri;
 
 use crate::args::LoginArgs;
-use crate::client::{Api, Call, Trust, fingerprint, is_same_fingerprint, parse_server};
-use crate::contexts::{Context, Contexts};
+use crate::client::{Api, Call};
 use crate::failure::Failure;
 use crate::output;
 

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use forewarn_loopback::METADATA;
 use forewarn_server::{ListenAddress, MetadataListener};
 
 use super::choices::ValueError;
 use super::raw::{Field, RawValue};
-use crate::network::METADATA;
 use crate::parse;
 
 /// One listener per machine of a large host, with headroom; each is a socket and a task.

@@ -6,10 +6,9 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::{fs, io};
 
+use forewarn_loopback::{METADATA, netlink};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-
-use crate::network::{METADATA, netlink};
 
 /// A step that failed.
 #[derive(Debug)]

@@ -12,14 +12,23 @@ use std::{fs, io};
 use forewarn_access::{AUTHORITY_FILE, TOKEN_FILE};
 use ureq::http::Uri;
 
-use super::transport::Trust;
-use crate::args::Connection;
-use crate::config::data_directory;
 use crate::contexts::{Context, Contexts};
-use crate::failure::Failure;
+use crate::error::ConnectError;
+use crate::transport::Trust;
 
 /// The server on this computer.
 const SERVER_DEFAULT: &str = "http://127.0.0.1:8170";
+
+/// The options of the user.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    pub server: Option<String>,
+    pub token: Option<String>,
+    /// Data directory that the user named.
+    pub data: Option<PathBuf>,
+    /// Data directory of a server on this computer.
+    pub data_default: Option<PathBuf>,
+}
 
 #[derive(Clone)]
 pub struct Target {
@@ -42,46 +51,46 @@ pub enum TokenSource {
 }
 
 impl Target {
-    pub fn find(connection: &Connection) -> Result<Target, Failure> {
+    pub fn find(choice: &Choice) -> Result<Target, ConnectError> {
         let contexts = Contexts::load()?;
-        let context = match (&connection.server, &connection.data) {
+        let context = match (&choice.server, &choice.data) {
             (Some(server), _) => contexts.find_server(&parse_server(server)?),
             (None, Some(_)) => None,
             (None, None) => contexts.current(),
         };
-        let address = context.map(|context| context.server.as_str()).or(connection.server.as_deref());
-        let target = build(parse_server(address.unwrap_or(SERVER_DEFAULT))?, context, connection);
+        let address = context.map(|context| context.server.as_str()).or(choice.server.as_deref());
+        let target = build(parse_server(address.unwrap_or(SERVER_DEFAULT))?, context, choice);
         target.check_privacy()?;
         Ok(target)
     }
 
     /// A token is never sent over the network in clear text.
-    pub fn check_privacy(&self) -> Result<(), Failure> {
+    pub fn check_privacy(&self) -> Result<(), ConnectError> {
         if self.token.is_none() || is_private(&self.server) {
             return Ok(());
         }
-        Err(Failure::Usage(format!(
+        Err(ConnectError::Usage(format!(
             "refusing to send a token to {} without encryption: use the https address of the server",
             self.server
         )))
     }
 }
 
-fn build(server: String, context: Option<&Context>, connection: &Connection) -> Target {
+fn build(server: String, context: Option<&Context>, choice: &Choice) -> Target {
     let trimmed = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     // The data directory of this computer says nothing about a server elsewhere, unless the user says so.
-    let is_ours = is_loopback(&server) || connection.data.is_some();
-    let directory = data_directory(connection.data.clone()).ok().filter(|_| is_ours);
+    let is_ours = is_loopback(&server) || choice.data.is_some();
+    let directory = choice.data.as_ref().or(choice.data_default.as_ref()).filter(|_| is_ours);
     let trust = match context.and_then(|context| context.authority.clone()) {
         Some(authority) => Trust::Only(authority),
-        None => Trust::System(directory.as_deref().and_then(read_authority)),
+        None => Trust::System(directory.and_then(|directory| read_authority(directory))),
     };
-    let (token, token_source) = match (connection.token.as_deref().and_then(trimmed), context) {
+    let (token, token_source) = match (choice.token.as_deref().and_then(trimmed), context) {
         (Some(typed), _) => (Some(typed), TokenSource::Typed),
-        (None, Some(context)) if context.token.is_some() && connection.data.is_none() => {
+        (None, Some(context)) if context.token.is_some() && choice.data.is_none() => {
             (context.token.clone(), TokenSource::Context(context.name.clone()))
         }
-        (None, _) => read_token(directory.as_deref()),
+        (None, _) => read_token(directory.map(PathBuf::as_path)),
     };
     Target { server, trust, token, token_source }
 }
@@ -104,13 +113,13 @@ fn read_authority(directory: &Path) -> Option<String> {
 }
 
 /// An address with its scheme, without a slash at the end.
-pub fn parse_server(text: &str) -> Result<String, Failure> {
+pub fn parse_server(text: &str) -> Result<String, ConnectError> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let uri = with_scheme.parse::<Uri>().ok();
     let is_good = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
     if !uri.as_ref().is_some_and(is_good) {
         let expected = "use an address such as https://forewarn.example:8171 or http://127.0.0.1:8170";
-        return Err(Failure::Usage(format!("invalid server address {text:?}: {expected}")));
+        return Err(ConnectError::Usage(format!("invalid server address {text:?}: {expected}")));
     }
     Ok(with_scheme.trim_end_matches('/').to_owned())
 }
@@ -130,10 +139,10 @@ fn is_loopback(server: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Output;
 
-    fn connection(server: Option<&str>, token: Option<&str>) -> Connection {
-        Connection { server: server.map(Into::into), data: None, token: token.map(Into::into), output: Output::Json }
+    fn choice(server: Option<&str>, token: Option<&str>) -> Choice {
+        let data_default = Some("/no/such/directory".into());
+        Choice { server: server.map(Into::into), token: token.map(Into::into), data: None, data_default }
     }
 
     fn context(authority: Option<&str>) -> Context {
@@ -151,7 +160,7 @@ mod tests {
         assert_eq!(parse_server("http://h:1/").unwrap(), "http://h:1");
         assert_eq!(parse_server("https://h").unwrap(), "https://h");
         for bad in ["ftp://h", "https://", "http://a b"] {
-            assert_eq!(parse_server(bad).unwrap_err().exit_code(), 2, "{bad}");
+            assert!(matches!(parse_server(bad), Err(ConnectError::Usage(_))), "{bad}");
         }
     }
 
@@ -166,25 +175,25 @@ mod tests {
             ("http://build:8170", false, true),
             ("http://127.example.com", true, false),
         ] {
-            let connection = connection(Some(server), token.then_some("secret"));
-            let target = build(server.to_owned(), None, &connection);
+            let choice = choice(Some(server), token.then_some("secret"));
+            let target = build(server.to_owned(), None, &choice);
             assert_eq!(target.check_privacy().is_ok(), is_good, "{server}");
         }
     }
 
     #[test]
     fn the_token_of_this_computer_is_not_sent_elsewhere() {
-        let target = build("https://build:8171".into(), None, &connection(None, None));
+        let target = build("https://build:8171".into(), None, &choice(None, None));
         assert!(matches!(target.token_source, TokenSource::Nowhere));
     }
 
     #[test]
     fn a_context_has_a_token_and_an_authority_and_a_typed_token_comes_first() {
         let known = context(Some("PEM"));
-        let target = build(known.server.clone(), Some(&known), &connection(None, None));
+        let target = build(known.server.clone(), Some(&known), &choice(None, None));
         assert_eq!(target.token.as_deref(), Some("of-context"));
         assert!(matches!(target.trust, Trust::Only(_)));
-        let target = build(known.server.clone(), Some(&known), &connection(None, Some("typed")));
+        let target = build(known.server.clone(), Some(&known), &choice(None, Some("typed")));
         assert_eq!(target.token.as_deref(), Some("typed"));
         assert!(matches!(target.trust, Trust::Only(_)));
     }

@@ -9,7 +9,7 @@ use rustls::crypto::ring::default_provider;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
 
-use crate::failure::Failure;
+use crate::error::ConnectError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -27,7 +27,7 @@ pub enum Trust {
     Anyone,
 }
 
-pub fn agent(trust: &Trust) -> Result<Agent, Failure> {
+pub fn agent(trust: &Trust) -> Result<Agent, ConnectError> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -38,7 +38,7 @@ pub fn agent(trust: &Trust) -> Result<Agent, Failure> {
     Ok(config.build().new_agent())
 }
 
-fn tls_config(trust: &Trust) -> Result<TlsConfig, Failure> {
+fn tls_config(trust: &Trust) -> Result<TlsConfig, ConnectError> {
     let config = TlsConfig::builder()
         .provider(TlsProvider::Rustls)
         .unversioned_rustls_crypto_provider(Arc::new(default_provider()));
@@ -61,8 +61,8 @@ fn system_roots() -> Vec<Certificate<'static>> {
 }
 
 /// The certificates in a PEM text; at least one.
-fn parse_authorities(pem: &str) -> Result<Vec<Certificate<'static>>, Failure> {
-    let invalid = || Failure::Usage("the certificate authority is not a PEM certificate".into());
+fn parse_authorities(pem: &str) -> Result<Vec<Certificate<'static>>, ConnectError> {
+    let invalid = || ConnectError::Usage("the certificate authority is not a PEM certificate".into());
     let mut found = Vec::new();
     for item in parse_pem(pem.as_bytes()) {
         match item.map_err(|_| invalid())? {
@@ -75,7 +75,7 @@ fn parse_authorities(pem: &str) -> Result<Vec<Certificate<'static>>, Failure> {
 }
 
 /// The SHA-256 of a certificate in PEM, as `openssl x509 -fingerprint -sha256` prints it.
-pub fn fingerprint(pem: &str) -> Result<String, Failure> {
+pub fn fingerprint(pem: &str) -> Result<String, ConnectError> {
     let certificates = parse_authorities(pem)?;
     let digest = ring::digest::digest(&ring::digest::SHA256, certificates[0].der());
     let mut text = String::new();
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_text_without_a_certificate_is_refused() {
         for pem in ["", "hello", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"] {
-            assert_eq!(fingerprint(pem).unwrap_err().exit_code(), 2, "{pem}");
+            assert!(matches!(fingerprint(pem), Err(ConnectError::Usage(_))), "{pem}");
         }
     }
 }

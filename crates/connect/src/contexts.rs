@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use forewarn_access::secret_file;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::error::ConnectError;
 
 /// A thousand contexts with a certificate and a token each.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -37,30 +37,30 @@ pub struct Context {
 
 impl Contexts {
     /// Reads the file. There are no contexts if it does not exist.
-    pub fn load() -> Result<Contexts, Failure> {
+    pub fn load() -> Result<Contexts, ConnectError> {
         match path() {
             Some(path) => Contexts::load_from(&path),
             None => Ok(Contexts::default()),
         }
     }
 
-    fn load_from(path: &Path) -> Result<Contexts, Failure> {
-        let found = secret_file::read(path, FILE_BYTES_MAX).map_err(|error| Failure::Usage(error.to_string()))?;
+    fn load_from(path: &Path) -> Result<Contexts, ConnectError> {
+        let found = secret_file::read(path, FILE_BYTES_MAX).map_err(|error| ConnectError::Usage(error.to_string()))?;
         let Some((text, _)) = found else { return Ok(Contexts::default()) };
         let invalid = |error| format!("{} is invalid: {error}; remove it and log in again", path.display());
-        serde_json::from_str(&text).map_err(|error| Failure::Usage(invalid(error)))
+        serde_json::from_str(&text).map_err(|error| ConnectError::Usage(invalid(error)))
     }
 
-    pub fn save(&self) -> Result<(), Failure> {
+    pub fn save(&self) -> Result<(), ConnectError> {
         let path = path().ok_or_else(|| {
-            Failure::Usage("there is no place for contexts: set HOME or XDG_CONFIG_HOME to a directory".into())
+            ConnectError::Usage("there is no place for contexts: set HOME or XDG_CONFIG_HOME to a directory".into())
         })?;
         self.save_to(&path)
     }
 
-    fn save_to(&self, path: &Path) -> Result<(), Failure> {
+    fn save_to(&self, path: &Path) -> Result<(), ConnectError> {
         let refuse =
-            |error: &dyn std::fmt::Display| Failure::Refused(format!("cannot write {}: {error}", path.display()));
+            |error: &dyn std::fmt::Display| ConnectError::Refused(format!("cannot write {}: {error}", path.display()));
         let text = serde_json::to_string_pretty(self).map_err(|error| refuse(&error))?;
         let dir = path.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| refuse(&error))?;
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(Contexts::load_from(&path).unwrap(), contexts);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let refused = Contexts::load_from(&path).unwrap_err();
-        assert!(refused.message().unwrap().contains("chmod 600"), "{refused:?}");
+        assert!(refused.to_string().contains("chmod 600"), "{refused:?}");
     }
 
     #[test]

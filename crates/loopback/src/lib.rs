@@ -1,4 +1,4 @@
-//! The link-local metadata address and the loopback interface.
+//! The metadata address on the loopback interface: for `serve --link-local`, and inside the namespace of `forewarn run`.
 
 mod link_local;
 #[cfg(target_os = "linux")]

@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::METADATA;
-use crate::failure::Failure;
 
 /// Timeout of the probe; a metadata service answers from this host or its hypervisor.
 const PROBE_MAX: Duration = Duration::from_secs(1);
@@ -15,14 +14,14 @@ pub struct LinkLocal(());
 
 impl LinkLocal {
     /// Fails if the address is in use: on a cloud VM it belongs to the cloud.
-    pub fn add() -> Result<LinkLocal, Failure> {
+    pub fn add() -> Result<LinkLocal, String> {
         if is_address_used() {
-            return Err(Failure::Refused(format!(
+            return Err(format!(
                 "{METADATA} is already in use, so --link-local does not add it: this host may be a cloud VM or run another server; \
                  if a killed server left the address behind, run `ip address del {METADATA}/32 dev lo`"
-            )));
+            ));
         }
-        add().map(|()| LinkLocal(())).map_err(|error| Failure::Refused(describe_error(&error)))
+        add().map(|()| LinkLocal(())).map_err(|error| describe_error(&error))
     }
 }
 

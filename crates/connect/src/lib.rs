@@ -1,0 +1,16 @@
+//! How a client reaches the management API of a server: the contexts file, the trusted certificate authority, the token, and
+//! an HTTP agent with both. Requests themselves are in `cli`.
+//!
+//! ```text
+//!  options, contexts file, data directory ─▶ Target (address, trust, token) ─▶ agent
+//! ```
+
+mod contexts;
+mod error;
+mod target;
+mod transport;
+
+pub use contexts::{Context, Contexts};
+pub use error::ConnectError;
+pub use target::{Choice, Target, TokenSource, parse_server};
+pub use transport::{Trust, agent, certificate_error, fingerprint, is_same_fingerprint};
