@@ -52,7 +52,7 @@ impl Stage {
     pub fn append(&self, archive: &Path, entries: &[&str], owner: Owner) -> Result<()> {
         let epoch = package::source_date_epoch()?;
         let (mtime, Owner(id)) = (format!("--mtime=@{epoch}"), owner);
-        let (user, group) = (format!("--owner=+{id}"), format!("--group=+{id}"));
+        let (user, group) = (format!("--owner=:{id}"), format!("--group=:{id}"));
         let options = ["--format=ustar", "--sort=name", "--numeric-owner", &mtime, &user, &group];
         let file = text(archive)?;
         sh::program("tar").within(self.path()).args(&options).args(&["-rf", file]).args(entries).read().map(drop)
