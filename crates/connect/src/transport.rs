@@ -65,10 +65,9 @@ fn parse_authorities(pem: &str) -> Result<Vec<Certificate<'static>>, ConnectErro
     let invalid = || ConnectError::Usage("the certificate authority is not a PEM certificate".into());
     let mut found = Vec::new();
     for item in parse_pem(pem.as_bytes()) {
-        match item.map_err(|_| invalid())? {
-            PemItem::Certificate(certificate) => found.push(certificate),
-            // Keys, and whatever else a file may contain.
-            _ => {}
+        // A file may also contain keys.
+        if let PemItem::Certificate(certificate) = item.map_err(|_| invalid())? {
+            found.push(certificate);
         }
     }
     if found.is_empty() { Err(invalid()) } else { Ok(found) }
