@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ids::{EventId, GroupId, Guid, MachineId, OperationId, RolloutId, ScopeId};
-use crate::rollout::Wait;
 use crate::time::Timestamp;
 
 /// Text shared between entities. Cloning it only increments a reference count.
@@ -594,4 +593,38 @@ pub struct DrainProgress {
     pub settled: Vec<MachineId>,
     /// Why no further machine moves. None: machines are moving, or the drain has ended.
     pub waits_for: Option<Wait>,
+}
+
+/// The reason why a rollout or drain cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The next maintenance window opens at this time.
+    Window { opens: Timestamp },
+    /// The pause between steps.
+    Pause { until: Timestamp },
+    /// The group has too many unavailable machines. The name is that of the group or the standalone machine.
+    Availability { group: Name, unavailable: u32, max: u32 },
+    /// No host has room for this machine.
+    Capacity { machine: Name },
+    /// The events wait for approval or for the end of their notice.
+    Approvals,
+    /// This host is unreachable, has failed, or is not active yet.
+    Host(Name),
+    /// The rollout that requested the drain is paused.
+    Paused,
+}
+
+impl Wait {
+    /// The reason as one word, as the API shows it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Wait::Window { .. } => "window",
+            Wait::Pause { .. } => "pause",
+            Wait::Availability { .. } => "availability",
+            Wait::Capacity { .. } => "capacity",
+            Wait::Approvals => "approvals",
+            Wait::Host(_) => "host",
+            Wait::Paused => "paused",
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::ids::{GroupId, MachineId, OperationId, RolloutId};
-use crate::model::Name;
+use crate::model::{Name, Wait};
 use crate::time::Timestamp;
 use crate::window::Window;
 
@@ -83,25 +83,6 @@ pub enum RolloutState {
     },
 }
 
-/// The reason why a rollout or drain cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// The next maintenance window opens at this time.
-    Window { opens: Timestamp },
-    /// The pause between steps.
-    Pause { until: Timestamp },
-    /// The group has too many unavailable machines. The name is that of the group or the standalone machine.
-    Availability { group: Name, unavailable: u32, max: u32 },
-    /// No host has room for this machine.
-    Capacity { machine: Name },
-    /// The events wait for approval or for the end of their notice.
-    Approvals,
-    /// This host is unreachable, has failed, or is not active yet.
-    Host(Name),
-    /// The rollout that requested the drain is paused.
-    Paused,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutStep {
     pub target: StepTarget,
@@ -147,21 +128,6 @@ impl Rollout {
         match self.state {
             RolloutState::Planned | RolloutState::Running | RolloutState::Waiting | RolloutState::Paused => None,
             RolloutState::Finished { at } | RolloutState::Stopped { at, .. } | RolloutState::Failed { at } => Some(at),
-        }
-    }
-}
-
-impl Wait {
-    /// The reason as one word, as the API shows it.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Wait::Window { .. } => "window",
-            Wait::Pause { .. } => "pause",
-            Wait::Availability { .. } => "availability",
-            Wait::Capacity { .. } => "capacity",
-            Wait::Approvals => "approvals",
-            Wait::Host(_) => "host",
-            Wait::Paused => "paused",
         }
     }
 }

@@ -41,3 +41,13 @@ pub enum Profile {
     /// No events.
     Never,
 }
+
+impl From<Profile> for forewarn_judge::Profile {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Own => forewarn_judge::Profile::Own,
+            Profile::All => forewarn_judge::Profile::All,
+            Profile::Never => forewarn_judge::Profile::Never,
+        }
+    }
+}

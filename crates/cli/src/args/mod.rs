@@ -35,7 +35,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-pub use check::{CheckArgs, Profile};
+pub use check::CheckArgs;
 pub use clock::ClockCommand;
 pub use completions::CompletionsCommand;
 pub use connection::{Client, Connection, OperationArgs, Output};

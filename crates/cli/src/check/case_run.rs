@@ -14,15 +14,15 @@ use forewarn_store::{HistoryQuery, HistoryRow};
 use tokio::runtime::Runtime;
 
 use super::CheckContext;
-use super::cases::Case;
 use super::handler::Handler;
-use super::judge::GAP_MAX;
-use super::marks::{Mark, Marks};
-use super::observation::{Elapsed, Observation, ObservedEvent, ObservedRequest, RequestKind};
 use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
 use crate::decode::decode;
 use crate::failure::Failure;
+use forewarn_judge::Case;
+use forewarn_judge::GAP_MAX;
+use forewarn_judge::{Elapsed, Observation, ObservedEvent, ObservedRequest, RequestKind};
+use forewarn_judge::{Mark, Marks};
 
 /// Time limit for the first request of a handler.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);

@@ -11,11 +11,11 @@ use forewarn_core::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::CheckContext;
-use super::cases::Case;
-use super::marks::{Mark, Marks};
-use super::observation::Elapsed;
 use crate::failure::Failure;
 use crate::output;
+use forewarn_judge::Case;
+use forewarn_judge::Elapsed;
+use forewarn_judge::{Mark, Marks};
 
 /// Time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);

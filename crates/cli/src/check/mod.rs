@@ -1,42 +1,35 @@
 //! `forewarn check`: runs an unchanged handler through scenarios and faults, and judges its behavior.
 //!
 //! ```text
-//!   cases        scenarios and time scales
 //!   case_run     a server and a handler for one case
 //!   handler      the process of the handler and its output
-//!   observation  the observed requests, events and output lines
-//!   judge        turns an observation into findings and a verdict; pure
 //!   report       table, JSON, JUnit XML
 //! ```
 //!
-//! All cases run at once, each with its own server and network. Notice periods are scaled, so every NotBefore is correct
+//! The crate `forewarn-judge` has the cases and turns an observation into a verdict. All cases run at once, each with its own server and network. Notice periods are scaled, so every NotBefore is correct
 //! on the handler's clock.
 
 mod case_run;
-mod cases;
 mod handler;
-mod judge;
-mod marks;
-mod observation;
 mod report;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::args::{CheckArgs, Profile};
+use forewarn_judge::{Marks, Verdict, judge, select};
+
+use crate::args::CheckArgs;
 use crate::failure::Failure;
 use case_run::StartLimiter;
-use judge::Verdict;
-use marks::Marks;
 
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let marks = Marks::parse(&args.mark)?;
-    let cases = cases::select(&args.only, args.profile)?;
+    let marks = Marks::parse(&args.mark).map_err(Failure::Usage)?;
+    let cases = select(&args.only, args.profile.into()).map_err(Failure::Usage)?;
     let observed = case_run::run_all(args, &cases, &marks)?;
     let verdicts: Vec<Verdict> = cases
         .iter()
         .zip(&observed)
-        .map(|(case, observed)| judge::judge(case, observed, args.profile, &marks))
+        .map(|(case, observed)| judge(case, observed, args.profile.into(), &marks))
         .collect();
     if let Some(file) = &args.junit {
         let written = std::fs::write(file, report::render_junit(&verdicts));
@@ -60,11 +53,24 @@ struct CheckContext {
     aborted: Arc<AtomicBool>,
 }
 
-/// Whether the handler should approve an event.
-fn is_approval_expected(profile: Profile, mine: bool) -> bool {
-    match profile {
-        Profile::Own => mine,
-        Profile::All => true,
-        Profile::Never => false,
+#[cfg(test)]
+mod tests {
+    use forewarn_api::scenario::{SHIPPED, Scenario, find_shipped};
+
+    use forewarn_judge::{CASES, Profile, select};
+
+    #[test]
+    fn every_case_is_a_scenario_with_this_subject() {
+        for case in CASES.iter().filter(|case| case.scenario.is_some()) {
+            let scenario = Scenario::parse(find_shipped(case.name).unwrap().text).unwrap();
+            assert_eq!(scenario.subject.as_deref(), Some(case.subject), "{}", case.name);
+        }
+    }
+
+    #[test]
+    fn every_built_in_scenario_is_a_case() {
+        for shipped in SHIPPED {
+            assert!(select(&[shipped.name.into()], Profile::Own).is_ok(), "{}", shipped.name);
+        }
     }
 }

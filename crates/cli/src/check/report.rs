@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::judge::{Finding, Severity, Verdict, secs};
 use crate::args::Output;
 use crate::failure::Failure;
 use crate::output::{self, Cell, Color, TableRow};
+use forewarn_judge::{Finding, Severity, Verdict, secs};
 
 pub fn print(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
     output::print_list::<ReportRow>(&to_json(verdicts), output)?;
@@ -144,7 +144,7 @@ fn escape_xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::judge::Numbers;
+    use forewarn_judge::Numbers;
 
     #[test]
     fn failures_are_reported_per_case() {

@@ -3,8 +3,8 @@
 use std::io;
 
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
-use serde::Serialize;
 use forewarn_connect::{Choice, Target, TokenSource, Trust, agent, certificate_error};
+use serde::Serialize;
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};

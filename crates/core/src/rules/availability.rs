@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::ids::*;
 use crate::model::*;
-use crate::rollout::{StepTarget, Wait};
+use crate::rollout::StepTarget;
 use crate::step::Step;
 
 /// A named group, or a standalone machine, which is a group of one.

@@ -9,7 +9,6 @@ use std::time::Duration;
 use crate::ids::*;
 use crate::model::*;
 use crate::rejection::Rejection;
-use crate::rollout::Wait;
 use crate::rules::fleet::check_name;
 use crate::rules::lifecycle::EventDraft;
 use crate::settings::{DRAIN_PARALLEL_MAX, Settings};

@@ -7,6 +7,7 @@
 //!  hosts          hosts, their state, contact with their agents, and placement
 //!  drain          moving all machines away from a host
 //!  rollouts       maintenance in steps over hosts or update domains
+//!  rollout_checks checks of a new rollout
 //!  availability   how many machines of a group may be unavailable
 //!  responses      approvals, cancellations and driver reports
 //!  switching      turning scopes on and off
@@ -23,6 +24,7 @@ mod lifecycle;
 mod maintain;
 mod requests;
 mod responses;
+mod rollout_checks;
 mod rollouts;
 mod sets;
 mod switching;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::marks::Mark;
+use crate::marks::Mark;
 
 /// Time since the start of the handler.
 pub type Elapsed = Duration;

@@ -2,8 +2,6 @@
 
 use regex::Regex;
 
-use crate::failure::Failure;
-
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
     pub prepared: Option<Regex>,
@@ -17,7 +15,7 @@ pub enum Mark {
 }
 
 impl Marks {
-    pub fn parse(words: &[String]) -> Result<Marks, Failure> {
+    pub fn parse(words: &[String]) -> Result<Marks, String> {
         let mut marks = Marks::default();
         for word in words {
             let (name, text) = word.split_once('=').unwrap_or((word, ""));
@@ -25,15 +23,13 @@ impl Marks {
                 "prepared" => &mut marks.prepared,
                 "restored" => &mut marks.restored,
                 _ => {
-                    return Err(Failure::Usage(format!(
-                        "invalid value '{word}' for --mark: use prepared=REGEX or restored=REGEX"
-                    )));
+                    return Err(format!("invalid value '{word}' for --mark: use prepared=REGEX or restored=REGEX"));
                 }
             };
             let regex = Regex::new(text).map_err(|error| {
                 let reason = error.to_string();
                 let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                Failure::Usage(format!("invalid regular expression '{text}' for --mark {name}: {reason}"))
+                format!("invalid regular expression '{text}' for --mark {name}: {reason}")
             })?;
             *place = Some(regex);
         }
@@ -61,7 +57,7 @@ mod tests {
         assert_eq!(marks.find("drained web_0, back soon"), [Mark::Prepared, Mark::Restored]);
         assert_eq!(marks.find("not drained"), []);
         for (word, part) in [("perpared=x", "use prepared=REGEX"), ("prepared=(", "invalid regular expression")] {
-            let Err(Failure::Usage(message)) = Marks::parse(&[word.into()]) else { panic!("{word} is wrong") };
+            let Err(message) = Marks::parse(&[word.into()]) else { panic!("{word} is wrong") };
             assert!(message.contains(part), "{message}");
         }
     }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::cases::Case;
-use super::is_approval_expected;
-use super::marks::{Mark, Marks};
-use super::observation::{Elapsed, Observation, ObservedEvent};
-use crate::args::Profile;
+use crate::Profile;
+use crate::cases::Case;
+use crate::marks::{Mark, Marks};
+use crate::observation::{Elapsed, Observation, ObservedEvent};
 
 /// Longest allowed gap between polls: the notice of a Preempt is 30 seconds.
 pub const GAP_MAX: Duration = Duration::from_secs(30);
@@ -59,7 +58,7 @@ pub fn judge(case: &Case, observed: &Observation, profile: Profile, marks: &Mark
 fn numbers(observed: &Observation, profile: Profile) -> Numbers {
     let event = observed.events.iter().find(|event| event.mine).or(observed.events.first());
     let approved =
-        event.filter(|event| is_approval_expected(profile, event.mine) || observed.approval(&event.id).is_some());
+        event.filter(|event| profile.is_approval_expected(event.mine) || observed.approval(&event.id).is_some());
     Numbers {
         first_poll: observed.polls().next().map(|poll| poll.at),
         interval: interval(observed),
@@ -146,7 +145,7 @@ impl Judge<'_> {
         let whose = if event.mine { "its own" } else { "another machine's" };
         let kind = &event.kind;
         let refused = self.observed.refused_approvals();
-        match (self.observed.approval(&event.id), is_approval_expected(self.profile, event.mine), event.had_notice()) {
+        match (self.observed.approval(&event.id), self.profile.is_approval_expected(event.mine), event.had_notice()) {
             (Some(at), _, _) if event.started.is_some_and(|started| started < at) => {
                 let severity = if self.profile == Profile::Never { Severity::Bad } else { Severity::Remark };
                 self.add(severity, format!("approved {whose} {kind} after it had started"));

@@ -2,8 +2,7 @@
 
 use forewarn_api_types::nearest::unknown;
 
-use crate::args::Profile;
-use crate::failure::Failure;
+use crate::Profile;
 
 /// A built-in scenario, or a period without events.
 #[derive(Clone, Copy, Debug)]
@@ -66,45 +65,28 @@ pub const ALL: &[Case] = &[
 ];
 
 /// The selected cases, in the order of the report; by default all that apply to the profile.
-pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, Failure> {
+pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, String> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
     if let Some(unknown_name) = names.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(Failure::Usage(unknown("case", unknown_name, &known)));
+        return Err(unknown("case", unknown_name, &known));
     }
     let fits = |case: &&Case| case.profile.is_none_or(|only| only == profile);
     let named = |case: &&Case| names.iter().any(|name| name == case.name);
     if let Some(other) = ALL.iter().filter(named).find(|case| !fits(case)) {
         let why = "applies only to handlers that approve their own events: remove it, or --profile";
-        return Err(Failure::Usage(format!("case '{}' {why}", other.name)));
+        return Err(format!("case '{}' {why}", other.name));
     }
     Ok(ALL.iter().filter(|case| fits(case) && (names.is_empty() || named(case))).copied().collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use forewarn_api::scenario::{SHIPPED, Scenario, find_shipped};
-
     use super::*;
-
-    #[test]
-    fn every_case_is_a_scenario_with_this_subject() {
-        for case in ALL.iter().filter(|case| case.scenario.is_some()) {
-            let scenario = Scenario::parse(find_shipped(case.name).unwrap().text).unwrap();
-            assert_eq!(scenario.subject.as_deref(), Some(case.subject), "{}", case.name);
-        }
-    }
-
-    #[test]
-    fn every_built_in_scenario_is_a_case() {
-        for shipped in SHIPPED {
-            assert!(select(&[shipped.name.into()], Profile::Own).is_ok(), "{}", shipped.name);
-        }
-    }
 
     #[test]
     fn cases_that_do_not_apply_to_a_profile_are_left_out() {
         let gate = ["terminate-gate".to_owned()];
-        let Err(Failure::Usage(message)) = select(&gate, Profile::Never) else { panic!("it fits") };
+        let Err(message) = select(&gate, Profile::Never) else { panic!("it fits") };
         assert!(message.contains("approve their own events"), "{message}");
         assert_eq!(select(&[], Profile::All).unwrap().len() + 1, select(&[], Profile::Own).unwrap().len());
     }
@@ -112,7 +94,7 @@ mod tests {
     #[test]
     fn an_unknown_case_is_reported_with_a_suggestion() {
         let select = |names: &[String]| select(names, Profile::Own);
-        let Err(Failure::Usage(message)) = select(&["evicton".into()]) else { panic!("it is not known") };
+        let Err(message) = select(&["evicton".into()]) else { panic!("it is not known") };
         assert!(message.starts_with("unknown case 'evicton'. Did you mean 'eviction'?"), "{message}");
         assert_eq!(select(&["reset".into(), "gone".into()]).unwrap().len(), 2);
     }

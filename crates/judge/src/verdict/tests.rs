@@ -1,8 +1,8 @@
 //! Tests of the verdicts for given observations.
 
 use super::*;
-use crate::check::cases;
-use crate::check::observation::{ObservedRequest, RequestKind};
+use crate::cases;
+use crate::observation::{ObservedRequest, RequestKind};
 
 fn at(tenths: u64) -> Elapsed {
     Duration::from_millis(tenths * 100)

@@ -1,0 +1,138 @@
+//! Checks of a new rollout: its plan, its targets and their owners.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::command::{NewRollout, RolloutTargets};
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::rollout::*;
+use crate::rules::rollouts::maintenance_plan;
+use crate::settings::{PLAN_AHEAD_MAX, ROLLOUT_STEPS_MAX, WINDOWS_MAX};
+use crate::step::Step;
+use crate::window::Window;
+
+impl Step {
+    pub fn check_rollout_plan(&self, plan: &RolloutPlan) -> Result<(), Rejection> {
+        let steps_max = u32::try_from(ROLLOUT_STEPS_MAX).unwrap_or(u32::MAX);
+        if !(1..=steps_max).contains(&plan.parallel) {
+            return Err(Rejection::ParallelRange { max: steps_max });
+        }
+        if plan.unavailable_max == Some(0) {
+            return Err(Rejection::UnavailableRange);
+        }
+        if plan.pause > PLAN_AHEAD_MAX || plan.notice.is_some_and(|notice| notice > PLAN_AHEAD_MAX) {
+            return Err(Rejection::PlanTooFar);
+        }
+        let kind = plan.action.kind().unwrap_or(EventKind::Freeze);
+        self.check_plan(&maintenance_plan(plan, kind))?;
+        self.check_windows(&plan.windows, self.notice_of(plan))
+    }
+
+    fn check_windows(&self, windows: &[Window], notice: Duration) -> Result<(), Rejection> {
+        if windows.len() > WINDOWS_MAX {
+            return Err(Rejection::TooManyWindows);
+        }
+        let minutes = |window: &Window| window.start_minute < 24 * 60 && window.end_minute < 24 * 60;
+        if windows.iter().any(|window| window.days.is_empty() || !minutes(window)) {
+            return Err(Rejection::BadWindow);
+        }
+        if windows.iter().any(|window| window.length() <= notice) {
+            return Err(Rejection::WindowTooShort { secs_min: notice.as_secs() });
+        }
+        Ok(())
+    }
+
+    pub fn find_step_targets(&self, new: &NewRollout) -> Result<Vec<StepTarget>, Rejection> {
+        let targets: Vec<StepTarget> = match &new.targets {
+            RolloutTargets::Hosts(hosts) => {
+                hosts.iter().try_for_each(|host| self.host(host).map(drop))?;
+                hosts.iter().cloned().map(StepTarget::Host).collect()
+            }
+            RolloutTargets::Groups(groups) => {
+                if matches!(new.plan.action, RolloutAction::Drain { .. }) {
+                    return Err(Rejection::DrainNeedsHosts);
+                }
+                let groups = groups.iter().map(|id| self.group(*id)).collect::<Result<Vec<_>, _>>()?;
+                groups.iter().flat_map(|group| self.find_domains(group)).collect()
+            }
+        };
+        let distinct: BTreeSet<_> = targets.iter().collect();
+        if targets.is_empty() {
+            return Err(Rejection::NothingThere);
+        }
+        if distinct.len() != targets.len() {
+            return Err(Rejection::TargetTwice);
+        }
+        if targets.len() > ROLLOUT_STEPS_MAX {
+            return Err(Rejection::TooManySteps);
+        }
+        Ok(targets)
+    }
+
+    fn find_domains(&self, group: &Group) -> Vec<StepTarget> {
+        let domains: BTreeSet<u32> = self.region.group_members(group).map(|machine| machine.update_domain).collect();
+        domains.into_iter().map(|domain| StepTarget::Domain { group: group.id, domain }).collect()
+    }
+
+    /// A host or group belongs to at most one rollout that has not ended.
+    pub fn check_owners(&self, targets: &[StepTarget]) -> Result<(), Rejection> {
+        for target in targets {
+            match target {
+                StepTarget::Host(host) => {
+                    if let Some(owner) = self.region.rollout_of_host(host) {
+                        return Err(Rejection::HostOwned { host: host.clone(), rollout: owner.id });
+                    }
+                }
+                StepTarget::Domain { group, .. } => {
+                    if let Some(owner) = self.region.rollout_of_group(*group) {
+                        let name = self.group(*group)?.name.clone();
+                        return Err(Rejection::GroupOwned { group: name, rollout: owner.id });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A step that exceeds a limit by itself could never start. A drain moves machines one after the other.
+    pub fn check_step_sizes(&self, targets: &[StepTarget], plan: &RolloutPlan) -> Result<(), Rejection> {
+        if matches!(plan.action, RolloutAction::Drain { .. }) {
+            return Ok(());
+        }
+        for target in targets {
+            let machines = self.machines_of_step(target);
+            if let Some((group, max)) = self.exceeds_limit_alone(&machines, plan.unavailable_max) {
+                return Err(Rejection::StepTooLarge { step: self.name_of_target(target), group, max });
+            }
+        }
+        Ok(())
+    }
+
+    fn name_of_target(&self, target: &StepTarget) -> Name {
+        match target {
+            StepTarget::Host(host) => host.clone(),
+            StepTarget::Domain { group, domain } => {
+                let name = self.region.groups.get(group).map(|group| group.name.clone()).unwrap_or_default();
+                format!("{name} update domain {domain}").into()
+            }
+        }
+    }
+
+    pub fn machines_of_step(&self, target: &StepTarget) -> Vec<Arc<Machine>> {
+        match target {
+            StepTarget::Host(host) => self.region.machines_on(host).cloned().collect(),
+            StepTarget::Domain { group, domain } => self.region.groups.get(group).map_or_else(Vec::new, |group| {
+                let members = self.region.group_members(group);
+                members.filter(|machine| machine.update_domain == *domain).cloned().collect()
+            }),
+        }
+    }
+
+    /// The notice that the events of a rollout get.
+    pub fn notice_of(&self, plan: &RolloutPlan) -> Duration {
+        let least = self.region.settings.notice_min(plan.action.kind().unwrap_or(EventKind::Freeze));
+        plan.notice.map_or(least, |notice| self.region.settings.scaled(notice)).max(least)
+    }
+}
