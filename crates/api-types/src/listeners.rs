@@ -24,6 +24,8 @@ pub struct Listener {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// Always `ok`.
+    /// `ok`, or `degraded` if the server works but has problems.
     pub status: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }

@@ -16,10 +16,32 @@ pub async fn get_health(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -
     if !actions.engine().is_healthy() {
         return Err(SubmitError::Unavailable.into());
     }
-    Ok((StatusCode::OK, axum::Json(Health { status: "ok".into() })).into_response())
+    Ok((StatusCode::OK, axum::Json(report_health(actions.engine().problems()))).into_response())
+}
+
+/// The report of a server that accepts changes. Problems do not change the status code: a load balancer should keep using the
+/// server.
+fn report_health(problems: Vec<String>) -> Health {
+    let status = if problems.is_empty() { "ok" } else { "degraded" };
+    Health { status: status.into(), problems }
 }
 
 pub async fn get_metrics(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Response {
     let text = render_metrics(&actions.service().0.parts.registry);
     ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_with_problems_is_degraded() {
+        let render = |problems: &[&str]| {
+            let report = report_health(problems.iter().map(|&problem| problem.to_owned()).collect());
+            serde_json::to_string(&report).unwrap()
+        };
+        assert_eq!(render(&[]), r#"{"status":"ok"}"#);
+        assert_eq!(render(&["late"]), r#"{"status":"degraded","problems":["late"]}"#);
+    }
 }

@@ -237,9 +237,14 @@ impl Engine {
         !health.stopping.load(Ordering::Relaxed) && !health.store_fails.load(Ordering::Relaxed)
     }
 
+    /// Problems of a server that still accepts changes, for its health report.
+    pub fn problems(&self) -> Vec<String> {
+        clock::describe_difference(self.inner.clock.ahead_ms()).into_iter().collect()
+    }
+
     /// Registers what the engine counts.
     pub fn register_metrics(&self, registry: &mut Registry) {
-        self.inner.metrics.register(registry, self.inner.publisher.clone());
+        self.inner.metrics.register(registry, self.inner.publisher.clone(), self.inner.clock.clone());
     }
 
     pub fn publisher(&self) -> &Arc<Publisher> {

@@ -13,6 +13,8 @@ mod engine;
 mod metrics;
 mod open;
 mod publish;
+mod slew;
+mod system_clocks;
 mod waiting;
 mod writer;
 
@@ -22,5 +24,6 @@ pub use engine::*;
 pub use metrics::EngineMetrics;
 pub use open::{EngineOptions, OpenError, open};
 pub use publish::{Publisher, ScopeWatch};
+pub use system_clocks::{HostClocks, Readings, SimulatedClocks, SystemClocks};
 pub use waiting::{Milestone, Outcome as WaitOutcome, Reached, WaitFor, Waited, Whose};
 pub use writer::BATCH_MAX;

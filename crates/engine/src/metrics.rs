@@ -1,4 +1,4 @@
-//! Metrics of the engine: commands, commits, and the size of the newest snapshot.
+//! Metrics of the engine: commands, commits, the size of the newest snapshot, and the clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::clock::Clock;
 use crate::publish::Publisher;
 
 #[derive(Debug)]
@@ -40,8 +41,8 @@ impl Default for EngineMetrics {
 }
 
 impl EngineMetrics {
-    /// Registers the counters, and figures that are read from the newest snapshot at each scrape.
-    pub fn register(&self, registry: &mut Registry, publisher: Arc<Publisher>) {
+    /// Registers the counters, and figures that are read from the newest snapshot and the clock at each scrape.
+    pub fn register(&self, registry: &mut Registry, publisher: Arc<Publisher>, clock: Arc<Clock>) {
         registry.register("commands", "Commands carried out", self.commands.clone());
         registry.register("commands_rejected", "Commands refused by the rules", self.rejections.clone());
         registry.register("commits", "Commits to the store", self.commits.clone());
@@ -50,6 +51,23 @@ impl EngineMetrics {
         registry.register("commit_seconds", "Duration of a commit", self.commit_seconds.clone());
         registry.register("mailbox_full", "Commands refused because the mailbox was full", self.mailbox_full.clone());
         registry.register_collector(Box::new(SnapshotCollector(publisher)));
+        registry.register_collector(Box::new(ClockCollector(clock)));
+    }
+}
+
+struct ClockCollector(Arc<Clock>);
+
+impl fmt::Debug for ClockCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClockCollector")
+    }
+}
+
+impl Collector for ClockCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let metric = ConstGauge::<f64>::new(self.0.ahead_ms() as f64 / 1000.0);
+        let help = "Server's time minus the system's wall clock; negative if the server is behind";
+        metric.encode(encoder.encode_descriptor("clock_ahead_seconds", help, None, metric.metric_type())?)
     }
 }
 

@@ -14,10 +14,13 @@ use crate::effects::EffectSink;
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX};
 use crate::metrics::EngineMetrics;
 use crate::publish::Publisher;
+use crate::system_clocks::SystemClocks;
 use crate::writer::{Housekeeping, Writer};
 
 pub struct EngineOptions {
     pub clock: ClockKind,
+    /// The system's clocks, which a real clock follows.
+    pub system_clocks: Arc<dyn SystemClocks>,
     pub rules: Settings,
     /// How long history is kept.
     pub history_kept: Duration,
@@ -53,7 +56,8 @@ pub async fn open(
     let loaded = store.load()?;
     let region = Region::load(options.rules.clone(), loaded.entities)?;
     let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
-    let clock = Arc::new(Clock::new(options.clock, newest.region.now()));
+    let stamp = store.clock_stamp()?;
+    let clock = Arc::new(Clock::new(options.clock, options.system_clocks, newest.region.now(), stamp.as_ref()));
     let publisher = Arc::new(Publisher::new(newest.clone()));
     let metrics = Arc::new(EngineMetrics::default());
     let health = Arc::new(Health::default());

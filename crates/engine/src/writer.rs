@@ -22,7 +22,7 @@ use forewarn_core::{
 use forewarn_store::{Attachment, Batch, CommitError, Owner, Store};
 use tokio::sync::oneshot;
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, ClockWatch};
 use crate::effects::EffectSink;
 use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Message, Pending, SubmitError};
 use crate::metrics::EngineMetrics;
@@ -38,7 +38,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// that does not pass.
 const PASSES_MAX: u32 = 10_000;
 
-/// The longest sleep, because the system's clock can be set forward meanwhile.
+/// The longest sleep. Sleeps do not count the time for which the system is suspended, but the program's clock does, and the
+/// clock must be compared with the wall clock from time to time.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
 /// Rows of history deleted at once, so that commands need not wait long.
@@ -71,6 +72,7 @@ pub struct Housekeeping {
     pub reconcile_at: Instant,
     /// The region in memory may differ from the stored one.
     pub in_doubt: bool,
+    pub clock_watch: ClockWatch,
 }
 
 impl Default for Housekeeping {
@@ -81,6 +83,7 @@ impl Default for Housekeeping {
             forget_at: now + FORGET_AGAIN,
             reconcile_at: now + RECONCILE_EVERY,
             in_doubt: false,
+            clock_watch: ClockWatch::default(),
         }
     }
 }
@@ -95,10 +98,12 @@ impl Writer {
     /// Runs until the engine is told to stop. `ready` reports whether the store is writable.
     pub fn run(mut self, ready: oneshot::Sender<bool>) {
         let _ended = StopOnDrop(self.health.clone());
+        self.follow_wall_clock();
         self.reconcile();
         let taken = self.step_internal(vec![Command::Resume, Command::Tick], self.clock.now()).is_ok();
         let _ = ready.send(taken);
         while !self.health.stopping.load(Ordering::Relaxed) {
+            self.follow_wall_clock();
             self.pass_time();
             match self.mailbox.recv_timeout(self.sleep_time()) {
                 Ok(message) => self.serve(message),
@@ -108,6 +113,11 @@ impl Writer {
         }
         // Stores for how long the server ran.
         let _ = self.step_internal(vec![Command::Tick], self.clock.now());
+    }
+
+    fn follow_wall_clock(&mut self) {
+        self.clock.follow_wall();
+        self.housekeeping.clock_watch.log(self.clock.ahead_ms());
     }
 
     /// Passes everything that is due, in order.
@@ -267,6 +277,7 @@ impl Writer {
         if batch == Batch::default() {
             return Ok(());
         }
+        batch.stamp = self.clock.stamp();
         let begun = Instant::now();
         let result = self.store.commit(self.newest.revision, &batch);
         self.metrics.commit_seconds.observe(begun.elapsed().as_secs_f64());

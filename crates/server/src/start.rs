@@ -18,7 +18,7 @@ use forewarn_api::{self as api, ApiMetrics, FaultKeeper};
 use forewarn_arm as arm;
 use forewarn_core::{Answer, Command, Home, NewMachine};
 use forewarn_drivers::{CommandDriver, CommandRunner, CommandSignal, Simulated};
-use forewarn_engine::{self as engine, ClockKind, EffectSink, Engine, EngineOptions};
+use forewarn_engine::{self as engine, ClockKind, EffectSink, Engine, EngineOptions, HostClocks};
 use forewarn_metadata::{
     self as metadata, BoundAddress, BoundListener, DefaultMachine, EndpointState, FIRST_MACHINE, LISTENERS_MAX, Limits,
     listen_error,
@@ -292,6 +292,7 @@ async fn open_engine(
 ) -> anyhow::Result<(Engine, JoinHandle<()>, Option<CommandRunner>)> {
     let options = EngineOptions {
         clock: config.clock,
+        system_clocks: Arc::new(HostClocks::new()),
         rules: config.rules.clone(),
         history_kept: Duration::from_secs(u64::from(config.history_days) * 86_400),
     };

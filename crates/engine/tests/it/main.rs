@@ -1,0 +1,3 @@
+//! The engine on simulated system clocks.
+
+mod clock_steps;
