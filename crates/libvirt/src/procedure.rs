@@ -1,0 +1,100 @@
+//! The remote procedures that this client calls, and the events that it understands, with their numbers in libvirt's
+//! protocol.
+
+/// A remote procedure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Procedure {
+    ConnectOpen = 1,
+    ConnectClose = 2,
+    ConnectGetVersion = 4,
+    NodeGetInfo = 6,
+    ConnectGetCapabilities = 7,
+    DomainGetXmlDesc = 14,
+    DomainGetInfo = 16,
+    DomainLookupByName = 23,
+    DomainLookupByUuid = 24,
+    DomainResume = 28,
+    DomainSuspend = 34,
+    NetworkLookupByName = 46,
+    ConnectGetHostname = 59,
+    ConnectSupportsFeature = 60,
+    AuthList = 66,
+    AuthPolkit = 70,
+    StoragePoolLookupByName = 84,
+    StorageVolDelete = 94,
+    StorageVolLookupByPath = 97,
+    NodeGetFreeMemory = 102,
+    ConnectGetUri = 110,
+    DomainIsPersistent = 151,
+    ConnectGetLibVersion = 157,
+    DomainGetJobInfo = 163,
+    DomainAbortJob = 164,
+    DomainCreateWithFlags = 196,
+    DomainGetState = 212,
+    DomainUndefineFlags = 231,
+    DomainDestroyFlags = 234,
+    DomainReset = 245,
+    DomainShutdownFlags = 258,
+    DomainSetMetadata = 264,
+    DomainGetMetadata = 265,
+    ConnectListAllDomains = 273,
+    DomainGetJobStats = 298,
+    DomainMigratePerform3Params = 305,
+    ConnectDomainEventCallbackRegisterAny = 316,
+    ConnectDomainEventCallbackDeregisterAny = 317,
+    NetworkGetDhcpLeases = 341,
+    DomainDefineXmlFlags = 350,
+    DomainInterfaceAddresses = 353,
+}
+
+impl Procedure {
+    pub fn number(self) -> i32 {
+        self as i32
+    }
+
+    /// The name of the function in libvirt's API, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Procedure::ConnectOpen => "virConnectOpen",
+            Procedure::ConnectClose => "virConnectClose",
+            Procedure::ConnectGetVersion => "virConnectGetVersion",
+            Procedure::NodeGetInfo => "virNodeGetInfo",
+            Procedure::ConnectGetCapabilities => "virConnectGetCapabilities",
+            Procedure::DomainGetXmlDesc => "virDomainGetXMLDesc",
+            Procedure::DomainGetInfo => "virDomainGetInfo",
+            Procedure::DomainLookupByName => "virDomainLookupByName",
+            Procedure::DomainLookupByUuid => "virDomainLookupByUUID",
+            Procedure::DomainResume => "virDomainResume",
+            Procedure::DomainSuspend => "virDomainSuspend",
+            Procedure::NetworkLookupByName => "virNetworkLookupByName",
+            Procedure::ConnectGetHostname => "virConnectGetHostname",
+            Procedure::ConnectSupportsFeature => "virConnectSupportsFeature",
+            Procedure::AuthList | Procedure::AuthPolkit => "authentication",
+            Procedure::StoragePoolLookupByName => "virStoragePoolLookupByName",
+            Procedure::StorageVolDelete => "virStorageVolDelete",
+            Procedure::StorageVolLookupByPath => "virStorageVolLookupByPath",
+            Procedure::NodeGetFreeMemory => "virNodeGetFreeMemory",
+            Procedure::ConnectGetUri => "virConnectGetURI",
+            Procedure::DomainIsPersistent => "virDomainIsPersistent",
+            Procedure::ConnectGetLibVersion => "virConnectGetLibVersion",
+            Procedure::DomainGetJobInfo => "virDomainGetJobInfo",
+            Procedure::DomainAbortJob => "virDomainAbortJob",
+            Procedure::DomainCreateWithFlags => "virDomainCreateWithFlags",
+            Procedure::DomainGetState => "virDomainGetState",
+            Procedure::DomainUndefineFlags => "virDomainUndefineFlags",
+            Procedure::DomainDestroyFlags => "virDomainDestroyFlags",
+            Procedure::DomainReset => "virDomainReset",
+            Procedure::DomainShutdownFlags => "virDomainShutdownFlags",
+            Procedure::DomainSetMetadata => "virDomainSetMetadata",
+            Procedure::DomainGetMetadata => "virDomainGetMetadata",
+            Procedure::ConnectListAllDomains => "virConnectListAllDomains",
+            Procedure::DomainGetJobStats => "virDomainGetJobStats",
+            Procedure::DomainMigratePerform3Params => "virDomainMigrateToURI3",
+            Procedure::ConnectDomainEventCallbackRegisterAny => "virConnectDomainEventRegisterAny",
+            Procedure::ConnectDomainEventCallbackDeregisterAny => "virConnectDomainEventDeregisterAny",
+            Procedure::NetworkGetDhcpLeases => "virNetworkGetDHCPLeases",
+            Procedure::DomainDefineXmlFlags => "virDomainDefineXMLFlags",
+            Procedure::DomainInterfaceAddresses => "virDomainInterfaceAddresses",
+        }
+    }
+}

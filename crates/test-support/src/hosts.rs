@@ -1,0 +1,189 @@
+//! Guests on the two hosts that `cargo xtask accept libvirt` provides.
+//!
+//! A guest boots Debian's kernel and prints its boot ID, then a line per second, on its console. The console is a file
+//! that both hosts append to, so a migration leaves one log.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::needs::{Need, can_run};
+
+/// Names the directory with the hosts.
+const HOSTS: &str = "XTASK_HOSTS";
+
+/// Time limit for a guest to boot. It takes 5 s on an idle machine.
+const BOOT_MAX: Duration = Duration::from_secs(120);
+
+/// Interval between two looks at a console.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Two hosts with libvirtd.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    dir: PathBuf,
+}
+
+impl Hosts {
+    /// None, and a visible skip, if this is not an acceptance run.
+    #[track_caller]
+    pub fn from_environment() -> Option<Hosts> {
+        can_run(&[Need::Variable(HOSTS)]).then(|| Hosts { dir: std::env::var_os(HOSTS).unwrap_or_default().into() })
+    }
+
+    /// The socket of the libvirtd of host 1 or 2.
+    pub fn socket(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("host{number}/libvirt-sock"))
+    }
+
+    /// The libvirtd of a host as the other host reaches it.
+    pub fn peer_uri(&self, number: usize) -> String {
+        format!("qemu+unix:///system?socket={}", self.socket(number).display())
+    }
+
+    /// Address for the data of a migration to a host.
+    pub fn data_uri(&self, number: usize) -> String {
+        format!("tcp://10.99.0.{number}")
+    }
+
+    /// Kills the libvirtd of a host with SIGKILL. It starts again by itself.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn kill_libvirtd(&self, number: usize) {
+        let stream = UnixStream::connect(self.socket(number)).expect("libvirtd runs");
+        let credentials = rustix::net::sockopt::socket_peercred(&stream).expect("a Unix socket has credentials");
+        rustix::process::kill_process(credentials.pid, Signal::KILL).expect("libvirtd can be killed");
+    }
+
+    /// A guest that is not defined yet. The number makes its UUID.
+    pub fn guest(&self, name: &str, number: u32) -> Guest {
+        let uuid = format!("5c4e4f50-0000-4000-8000-{number:012}");
+        Guest { name: name.into(), uuid, dir: self.dir.clone(), disks: Vec::new() }
+    }
+
+    /// A disk image that is a volume of the pool `images` of host 1.
+    pub fn pooled_image(&self) -> PathBuf {
+        self.dir.join("images/pooled.img")
+    }
+
+    /// A disk image that is in no pool.
+    pub fn other_image(&self) -> PathBuf {
+        self.dir.join("other.img")
+    }
+
+    /// A directory for other files of a test.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// A guest.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// The name of the domain.
+    pub name: String,
+    /// The UUID of the domain.
+    pub uuid: String,
+    /// Disk images. The guest does not use them.
+    pub disks: Vec<PathBuf>,
+    dir: PathBuf,
+}
+
+impl Guest {
+    /// The definition of the domain. Never with KVM, which hangs on machines that only seem to have it.
+    pub fn xml(&self) -> String {
+        let Guest { name, uuid, dir, disks } = self;
+        let (dir, console) = (dir.display(), self.console().display().to_string());
+        let disk = |(letter, path): (char, &PathBuf)| {
+            let path = path.display();
+            format!("<disk type='file' device='disk'><source file='{path}'/><target dev='vd{letter}'/></disk>")
+        };
+        let disks: String = ('a'..).zip(disks).map(disk).collect();
+        format!(
+            "<domain type='qemu'>
+  <name>{name}</name>
+  <uuid>{uuid}</uuid>
+  <memory unit='MiB'>128</memory>
+  <vcpu>1</vcpu>
+  <os>
+    <type arch='x86_64' machine='q35'>hvm</type>
+    <kernel>{dir}/kernel</kernel>
+    <initrd>{dir}/initrd</initrd>
+    <cmdline>console=ttyS0 quiet panic=-1</cmdline>
+  </os>
+  <features><acpi/></features>
+  <on_poweroff>destroy</on_poweroff>
+  <on_reboot>restart</on_reboot>
+  <on_crash>destroy</on_crash>
+  <devices>
+    {disks}
+    <controller type='usb' model='none'/>
+    <serial type='file'><source path='{console}' append='on'/><target port='0'/></serial>
+    <memballoon model='none'/>
+  </devices>
+</domain>"
+        )
+    }
+
+    fn console(&self) -> PathBuf {
+        self.dir.join(format!("{}.console", self.name))
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = fs::read(self.console()).unwrap_or_default();
+        // The last line may be incomplete.
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        whole.lines().map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// The boot IDs that the guest has printed, one per boot.
+    pub fn boot_ids(&self) -> Vec<String> {
+        self.lines().iter().filter_map(|line| line.split_once("boot id ").map(|(_, id)| id.to_owned())).collect()
+    }
+
+    /// The last line that the guest has counted in its current boot.
+    pub fn beat(&self) -> Option<u64> {
+        let id = self.boot_ids().pop()?;
+        let prefix = format!("beat {id} ");
+        self.lines().iter().rev().find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
+    }
+
+    /// Waits until the guest has booted this often, and returns the last boot ID.
+    ///
+    /// # Panics
+    ///
+    /// If that takes too long, or the guest has booted more often.
+    pub async fn wait_for_boot(&self, boots: usize) -> String {
+        let ids = self.wait(&format!("{boots} boots"), || Some(self.boot_ids()).filter(|ids| ids.len() >= boots)).await;
+        assert_eq!(ids.len(), boots, "{} has booted too often", self.name);
+        ids.last().cloned().unwrap_or_default()
+    }
+
+    /// Waits until the guest has counted on.
+    ///
+    /// # Panics
+    ///
+    /// If that takes too long.
+    pub async fn wait_for_beat(&self) -> u64 {
+        let before = self.beat();
+        self.wait("a sign of life", || self.beat().filter(|beat| Some(*beat) != before)).await
+    }
+
+    async fn wait<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            let console = || self.lines().join("\n");
+            assert!(begun.elapsed() < BOOT_MAX, "timed out waiting for {what} of {}:\n{}", self.name, console());
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
