@@ -4,6 +4,8 @@
 //! looking at everything; a lost effect costs time, not correctness.
 
 mod command;
+pub mod libvirt;
+mod order;
 mod simulated;
 
 use std::pin::Pin;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use forewarn_core::{Effect, EventId, Region, Report, Snapshot, Timestamp};
 
 pub use command::{CommandDriver, CommandRunner, CommandSignal};
+pub use order::{Action, Eviction, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
 pub use simulated::{Impacts, Simulated};
 
 /// The writer's end of a driver.

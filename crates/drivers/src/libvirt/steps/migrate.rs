@@ -1,0 +1,187 @@
+//! Live migration. Only this side, the source, ever retries.
+//!
+//! | here | there | next |
+//! |---|---|---|
+//! | gone | | moved |
+//! | a job is active | | wait; abort it at the deadline |
+//! | running | paused | wait |
+//! | running | running | alarm, change nothing |
+//! | running | absent | migrate |
+//! | paused or shut off | running | remove the rest here; moved |
+//! | paused | absent | resume, then migrate |
+//!
+//! If libvirtd or this program is killed during a migration, libvirt either completes it or continues the machine here.
+
+use forewarn_libvirt::{
+    Connection, DestroyFlags, Domain, ErrorCode, JobKind, MigrateFlags, Migration, State, StateInfo, UndefineFlags,
+};
+
+use super::{Job, Progress, Trouble, not_running};
+use crate::libvirt::config::PeerState;
+use crate::libvirt::host::LOOK;
+use crate::libvirt::mark::Stage;
+use crate::libvirt::step::Step;
+use crate::order::{HostAddress, Outcome};
+
+pub async fn migrate(job: &mut Job<'_>, to: &HostAddress) -> Progress<Outcome> {
+    let moved = Outcome::Moved { to: to.name.clone() };
+    loop {
+        // In this order: there, jobs, here. The machine stops here before it runs there, and only this driver begins jobs,
+        // so a migration that completes in between is not taken for a machine that runs on both hosts.
+        let there = job.config.peers.state_of(&to.name, job.entry.order.id.machine).await;
+        let Some(domain) = job.host.find(job.entry.order.id.machine).await? else {
+            return Ok(if job.entry.stage.is_some() { moved } else { Outcome::Gone });
+        };
+        if has_job(&job.host.connection().await, &domain).await? {
+            wait_for_job(job, &domain).await?;
+            continue;
+        }
+        let Some((domain, info)) = job.look().await? else { continue };
+        if job.mark(&domain).await?.is_none() {
+            job.check_time()?;
+            if info.state != State::Running {
+                return Err(not_running(info));
+            }
+            job.record(&domain, Stage::Begun).await?;
+            continue;
+        }
+        match decide(info, there) {
+            Next::Wait => {
+                job.check_time()?;
+                tokio::time::sleep(LOOK).await;
+            }
+            Next::Alarm(reason) => return Err(Trouble::Failed(reason.into())),
+            Next::Migrate => {
+                job.check_time()?;
+                attempt(job, &domain, to).await?;
+            }
+            Next::Resume => job.host.connection().await.resume(&domain).await?,
+            Next::RemoveRest => remove_rest(job, &domain).await?,
+        }
+    }
+}
+
+/// The next step of a migration that was begun, while no job is active.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Wait,
+    Alarm(&'static str),
+    Migrate,
+    Resume,
+    RemoveRest,
+}
+
+fn decide(here: StateInfo, there: PeerState) -> Next {
+    let runs = matches!(here.state, State::Running | State::Blocked | State::ShuttingDown | State::PmSuspended);
+    match (runs, there) {
+        (true, PeerState::Running) => Next::Alarm("the machine runs on both hosts: stop one of them"),
+        (true, PeerState::Paused) => Next::Wait,
+        (true, PeerState::Absent | PeerState::Unknown) => Next::Migrate,
+        (false, PeerState::Running) => Next::RemoveRest,
+        (false, PeerState::Absent) if here.state == State::Paused => Next::Resume,
+        (false, PeerState::Absent) => Next::Alarm("the machine was shut off during its migration"),
+        (false, PeerState::Paused | PeerState::Unknown) => Next::Wait,
+    }
+}
+
+/// Migrates the machine. Succeeds also if libvirt lost it from sight: the caller looks again.
+async fn attempt(job: &Job<'_>, domain: &Domain, to: &HostAddress) -> Progress<()> {
+    job.reach(Step::Migrate);
+    let migration = Migration {
+        target_uri: to.uri.clone(),
+        flags: MigrateFlags::LIVE | MigrateFlags::PERSIST_DEST | MigrateFlags::UNDEFINE_SOURCE,
+        data_uri: to.data_uri.clone(),
+        ..Migration::default()
+    };
+    let connection = job.host.open().await;
+    let call = connection.migrate(domain, &migration);
+    tokio::pin!(call);
+    let result = loop {
+        tokio::select! {
+            result = &mut call => break result,
+            () = job.wait_until(job.deadline()) => {
+                // Again and again, because a job that has not begun cannot be aborted.
+                abort(job, domain).await?;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    };
+    match result {
+        Ok(()) => Ok(()),
+        Err(error) if error.is(ErrorCode::OPERATION_ABORTED) => {
+            job.check_time()?;
+            Err(error.into())
+        }
+        // A call of a driver that was killed can still be in progress, or have just succeeded.
+        Err(error) if job.look().await?.is_none() || has_job(&job.host.connection().await, domain).await? => {
+            tracing::warn!(%error, "another call migrates this machine");
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn abort(job: &Job<'_>, domain: &Domain) -> Progress<()> {
+    match job.host.connection().await.abort_job(domain).await {
+        // The job has just ended, or has not begun.
+        Err(error) if error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+async fn has_job(connection: &Connection, domain: &Domain) -> Progress<bool> {
+    match connection.job_info(domain).await {
+        Ok(info) => Ok(matches!(info.kind, JobKind::Bounded | JobKind::Unbounded)),
+        Err(error) if error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A migration that goes on without its client, after a crash of this program.
+async fn wait_for_job(job: &Job<'_>, domain: &Domain) -> Progress<()> {
+    if job.check_time().is_err() {
+        abort(job, domain).await?;
+    }
+    tokio::time::sleep(LOOK).await;
+    Ok(())
+}
+
+async fn remove_rest(job: &Job<'_>, domain: &Domain) -> Progress<()> {
+    let connection = job.host.connection().await;
+    let absent =
+        |error: &forewarn_libvirt::Error| error.is(ErrorCode::OPERATION_INVALID) || error.is(ErrorCode::NO_DOMAIN);
+    match connection.destroy(domain, DestroyFlags::NONE).await {
+        Err(error) if !absent(&error) => return Err(error.into()),
+        Ok(()) | Err(_) => {}
+    }
+    match connection.undefine(domain, UndefineFlags::KEEP_NVRAM | UndefineFlags::MANAGED_SAVE).await {
+        Err(error) if !absent(&error) => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recovery_depends_on_both_hosts() {
+        use PeerState::{Absent, Paused, Running, Unknown};
+        let here = |state| StateInfo { state, reason: 0 };
+        let cases = [
+            (State::Running, Paused, Next::Wait),
+            (State::Running, Absent, Next::Migrate),
+            (State::Running, Unknown, Next::Migrate),
+            (State::Paused, Running, Next::RemoveRest),
+            (State::ShutOff, Running, Next::RemoveRest),
+            (State::Paused, Absent, Next::Resume),
+            (State::Paused, Unknown, Next::Wait),
+            (State::Paused, Paused, Next::Wait),
+        ];
+        for (state, there, next) in cases {
+            assert_eq!(decide(here(state), there), next, "{state:?} {there:?}");
+        }
+        assert!(matches!(decide(here(State::Running), Running), Next::Alarm(_)));
+        assert!(matches!(decide(here(State::ShutOff), Absent), Next::Alarm(_)));
+    }
+}

@@ -1,0 +1,162 @@
+//! The contract for drivers of real machines: orders, and reports per machine.
+//!
+//! An order asks the host of one machine for one action. It may take minutes, and the driver may be killed in the middle:
+//! an order is therefore repeatable, and recorded until its report is confirmed.
+//!
+//! ```text
+//!  perform(order) ─▶ journal ─▶ steps ─▶ journal ─▶ Outcome ─▶ commit at the server ─▶ confirm(order)
+//! ```
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use forewarn_core::{EventId, Guid, Timestamp};
+
+/// Identity of an order: one event and one of its machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OrderId {
+    pub event: EventId,
+    /// The machine's VM ID, which is the UUID of its domain.
+    pub machine: Guid,
+}
+
+impl fmt::Display for OrderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.event, self.machine)
+    }
+}
+
+/// An action for one machine, addressed to the host where the machine is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub id: OrderId,
+    /// The machine's name, for messages.
+    pub name: String,
+    pub action: Action,
+    /// Rises with every change of leadership. Orders with a lower term than the highest one seen are refused.
+    pub term: u64,
+    /// Afterwards, the driver ends what it does and reports a failure.
+    pub deadline: Timestamp,
+}
+
+/// The action of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Pause the machine for a time.
+    Freeze {
+        duration: Duration,
+    },
+    /// Move the running machine to another host.
+    Migrate {
+        to: HostAddress,
+    },
+    Reboot(RebootMode),
+    /// Shut the machine down and move its definition to another host. The report is `Moved`; once it is committed, the
+    /// other host gets the order `Start`.
+    Redeploy {
+        to: HostAddress,
+    },
+    /// Start a machine that has arrived.
+    Start,
+    Evict(Eviction),
+    /// Destroy the machine and remove its definition.
+    Terminate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RebootMode {
+    /// Press the reset button.
+    Hard,
+    /// Ask the guest to shut down, then start the machine. A guest that does not is powered off at the deadline.
+    Graceful,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// The machine stays defined.
+    Deallocate,
+    Delete,
+}
+
+/// Another host, as this host reaches it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAddress {
+    pub name: String,
+    /// The libvirtd, such as `qemu+tls://host2/system`.
+    pub uri: String,
+    /// Address for memory and disks, such as `tcp://10.0.0.2`. None lets the other host choose.
+    pub data_uri: Option<String>,
+}
+
+/// The end of an order on one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// Nothing is in progress any more. The text is the hypervisor's own where it has one.
+    Failed(String),
+    /// The machine does not exist on this host. For a deletion, this is success.
+    Gone,
+    /// The machine is on another host.
+    Moved {
+        to: String,
+    },
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Done => f.write_str("done"),
+            Outcome::Failed(reason) => write!(f, "failed: {reason}"),
+            Outcome::Gone => f.write_str("gone"),
+            Outcome::Moved { to } => write!(f, "moved to {to}"),
+        }
+    }
+}
+
+/// The reason why a driver does not accept an order.
+#[derive(Debug)]
+pub enum Refusal {
+    /// A newer leader has given orders already.
+    LowerTerm { term: u64, highest: u64 },
+    /// Another order for the machine has not ended, or its report is not confirmed.
+    Busy(OrderId),
+    /// The journal cannot be written, so nothing was started.
+    Journal(io::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::LowerTerm { term, highest } => {
+                write!(
+                    f,
+                    "the order has term {term}, but term {highest} has begun: send it again with the current term"
+                )
+            }
+            Refusal::Busy(id) => write!(f, "order {id} has not ended: abort it or wait"),
+            Refusal::Journal(error) => write!(f, "cannot write the journal: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A future that a driver returns.
+pub type Pending<'d, T> = Pin<Box<dyn Future<Output = T> + Send + 'd>>;
+
+/// A driver of the machines of one host.
+pub trait MachineDriver: Send + Sync {
+    /// Carries out an order, from where it stopped if it was begun before. Returns the recorded outcome if it has ended.
+    fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>>;
+
+    /// Ends an order early; `perform` then returns. Orders that cannot be undone go on to their end.
+    fn abort(&self, order: OrderId);
+
+    /// Orders in the journal whose report is not confirmed: perform them again after a restart.
+    fn unfinished(&self) -> Result<Vec<Order>, Refusal>;
+
+    /// The report of this order was committed: forget it.
+    fn confirm(&self, order: OrderId) -> Result<(), Refusal>;
+}

@@ -1,0 +1,263 @@
+//! The contract of the libvirt driver, on machines of libvirt's test driver: refusals, the journal, and early ends.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use forewarn_core::{Guid, Timestamp};
+use forewarn_drivers::libvirt::{LibvirtConfig, LibvirtDriver, PeerState, Peers, Step, Stray};
+use forewarn_drivers::{Action, HostAddress, MachineDriver, Order, OrderId, Outcome, Pending, RebootMode, Refusal};
+use forewarn_libvirt::{Affect, Connection, DefineFlags, Domain, ErrorCode, State, Target, Uuid};
+use forewarn_test_support::TestLibvirtd;
+use tempfile::TempDir;
+
+const MACHINE: &str = "6695eb01-f6a4-8304-79aa-97f2502e193f";
+
+const URI: &str = "https://forewarn.dev/libvirt";
+
+/// Longer than any test waits.
+const LONG: Duration = Duration::from_secs(600);
+
+struct NoPeers;
+
+impl Peers for NoPeers {
+    fn state_of(&self, _host: &str, _machine: Guid) -> Pending<'_, PeerState> {
+        Box::pin(async { PeerState::Unknown })
+    }
+}
+
+/// A driver, and a connection that shows what it does.
+struct Bench {
+    _daemon: TestLibvirtd,
+    connection: Connection,
+    domain: Domain,
+    dir: TempDir,
+    driver: Arc<LibvirtDriver>,
+    steps: Arc<Mutex<Vec<Step>>>,
+}
+
+impl Bench {
+    async fn start() -> Option<Bench> {
+        let daemon = TestLibvirtd::start()?;
+        let target = Target::new(daemon.socket(), "test:///default");
+        let (connection, _events) = target.connect().await.unwrap();
+        let domain = connection.domain_by_name("test").await.unwrap();
+        let dir = TempDir::new().unwrap();
+        let steps = Arc::new(Mutex::new(Vec::new()));
+        let driver = Arc::new(open(&target, &dir.path().join("journal"), steps.clone()));
+        Some(Bench { _daemon: daemon, connection, domain, dir, driver, steps })
+    }
+
+    async fn state(&self) -> State {
+        self.connection.state(&self.domain).await.unwrap().state
+    }
+
+    async fn element(&self) -> Option<String> {
+        self.connection.metadata(&self.domain, URI, Affect::CONFIG).await.unwrap()
+    }
+
+    /// Performs an order in the background, and returns once its machine is paused.
+    async fn begin(&self, order: Order) -> tokio::task::JoinHandle<Result<Outcome, Refusal>> {
+        let driver = self.driver.clone();
+        let task = tokio::spawn(async move { driver.perform(order).await });
+        while self.state().await != State::Paused {
+            assert!(!task.is_finished(), "the order ended before the machine was paused");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        task
+    }
+}
+
+fn open(target: &Target, journal: &Path, steps: Arc<Mutex<Vec<Step>>>) -> LibvirtDriver {
+    LibvirtDriver::open(LibvirtConfig {
+        host: "host1".into(),
+        target: target.clone(),
+        journal: journal.to_owned(),
+        pools: vec!["default-pool".into()],
+        peers: Arc::new(NoPeers),
+        hook: Arc::new(move |step| steps.lock().unwrap().push(step)),
+    })
+    .unwrap()
+}
+
+fn order(event: u128, action: Action) -> Order {
+    let machine = Guid(u128::from_be_bytes(MACHINE.parse::<Uuid>().unwrap().0));
+    let id = OrderId { event: Guid::random_shaped(event), machine };
+    Order { id, name: "test".into(), action, term: 5, deadline: after(LONG) }
+}
+
+fn after(duration: Duration) -> Timestamp {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    Timestamp(i64::try_from((now + duration).as_millis()).unwrap())
+}
+
+fn freeze(event: u128, duration: Duration) -> Order {
+    order(event, Action::Freeze { duration })
+}
+
+#[tokio::test]
+async fn a_freeze_takes_its_steps_in_order_and_leaves_no_record() {
+    let Some(bench) = Bench::start().await else { return };
+    let order = freeze(1, Duration::from_secs(1));
+    assert_eq!(bench.driver.perform(order.clone()).await.unwrap(), Outcome::Done);
+    use Step::{Clear, RecordBegun, RecordDone, RecordHeld, RecordOutcome, Resume, Suspend, Wait};
+    let expected = [RecordBegun, Suspend, RecordHeld, Wait, RecordDone, Resume, RecordOutcome, Clear];
+    assert_eq!(*bench.steps.lock().unwrap(), expected);
+    assert_eq!(bench.state().await, State::Running);
+    assert_eq!(bench.element().await, None);
+
+    assert_eq!(bench.driver.perform(order.clone()).await.unwrap(), Outcome::Done, "the recorded outcome");
+    assert_eq!(bench.steps.lock().unwrap().len(), expected.len() + 1, "only the record is looked for again");
+    assert_eq!(bench.driver.unfinished().unwrap(), std::slice::from_ref(&order));
+    bench.driver.confirm(order.id).unwrap();
+    assert_eq!(bench.driver.unfinished().unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_machine_has_one_order_at_a_time() {
+    let Some(bench) = Bench::start().await else { return };
+    let first = freeze(1, LONG);
+    let task = bench.begin(first.clone()).await;
+    let second = order(2, Action::Terminate);
+    assert!(matches!(bench.driver.perform(second.clone()).await, Err(Refusal::Busy(id)) if id == first.id));
+    bench.driver.confirm(first.id).unwrap();
+    assert_eq!(
+        bench.driver.unfinished().unwrap(),
+        std::slice::from_ref(&first),
+        "an order in progress cannot be confirmed"
+    );
+    bench.driver.abort(second.id);
+    bench.driver.abort(first.id);
+    assert_eq!(task.await.unwrap().unwrap(), Outcome::Failed("aborted".into()));
+    assert_eq!(bench.state().await, State::Running, "an aborted order leaves no machine paused");
+    assert!(matches!(bench.driver.perform(second.clone()).await, Err(Refusal::Busy(_))), "not confirmed yet");
+    bench.driver.confirm(first.id).unwrap();
+    assert_eq!(bench.driver.perform(second).await.unwrap(), Outcome::Gone);
+}
+
+#[tokio::test]
+async fn lower_terms_are_refused_even_after_a_restart() {
+    let Some(bench) = Bench::start().await else { return };
+    let newer = Order { term: 9, ..freeze(1, Duration::from_millis(1)) };
+    bench.driver.perform(newer.clone()).await.unwrap();
+    bench.driver.confirm(newer.id).unwrap();
+    let older = Order { term: 8, ..freeze(2, Duration::from_millis(1)) };
+    let target = Target::new(bench._daemon.socket(), "test:///default");
+    let again = open(&target, &bench.dir.path().join("journal"), Arc::default());
+    for driver in [&bench.driver, &again] {
+        let refusal = driver.perform(older.clone()).await.unwrap_err();
+        assert!(matches!(refusal, Refusal::LowerTerm { term: 8, highest: 9 }), "{refusal}");
+    }
+    assert_eq!(bench.driver.unfinished().unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_deadline_ends_a_freeze_and_resumes_the_machine() {
+    let Some(bench) = Bench::start().await else { return };
+    let short = Order { deadline: after(Duration::from_millis(300)), ..freeze(1, LONG) };
+    let outcome = bench.driver.perform(short).await.unwrap();
+    assert_eq!(outcome, Outcome::Failed("the deadline has passed".into()));
+    assert_eq!(bench.state().await, State::Running);
+    let late = Order { deadline: after(Duration::ZERO), ..order(1, Action::Reboot(RebootMode::Hard)) };
+    bench.driver.confirm(late.id).unwrap();
+    bench.steps.lock().unwrap().clear();
+    let outcome = bench.driver.perform(late).await.unwrap();
+    assert_eq!(outcome, Outcome::Failed("the deadline has passed".into()));
+    assert_eq!(*bench.steps.lock().unwrap(), [Step::RecordOutcome, Step::Clear], "nothing was begun");
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_written_leaves_no_machine_paused() {
+    let Some(bench) = Bench::start().await else { return };
+    let journal = bench.dir.path().join("journal");
+    let frozen = freeze(1, Duration::from_millis(300));
+    let task = bench.begin(frozen.clone()).await;
+    std::fs::remove_dir_all(&journal).unwrap();
+    while bench.state().await == State::Paused {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let refusal = bench.driver.perform(order(2, Action::Terminate)).await.unwrap_err();
+    assert!(matches!(refusal, Refusal::Busy(_)), "{refusal}");
+    std::fs::create_dir(&journal).unwrap();
+    let outcome = task.await.unwrap().unwrap();
+    assert!(matches!(&outcome, Outcome::Failed(reason) if reason.starts_with("cannot write the journal")), "{outcome}");
+    assert_eq!(bench.element().await, None);
+
+    bench.driver.confirm(frozen.id).unwrap();
+    std::fs::remove_dir_all(&journal).unwrap();
+    let refusal = bench.driver.perform(order(2, Action::Terminate)).await.unwrap_err();
+    assert!(matches!(refusal, Refusal::Journal(_)), "{refusal}");
+    assert_eq!(bench.state().await, State::Running, "nothing was begun");
+}
+
+#[tokio::test]
+async fn machines_that_do_not_run_are_not_frozen() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.connection.suspend(&bench.domain).await.unwrap();
+    let outcome = bench.driver.perform(freeze(1, Duration::from_millis(1))).await.unwrap();
+    assert_eq!(outcome, Outcome::Failed("the machine is paused, and not by this order".into()));
+    assert_eq!(bench.state().await, State::Paused, "paused by its owner, and still so");
+    let id = freeze(1, LONG).id;
+    bench.driver.confirm(id).unwrap();
+    bench.connection.destroy(&bench.domain, forewarn_libvirt::DestroyFlags::NONE).await.unwrap();
+    let outcome = bench.driver.perform(freeze(2, Duration::from_millis(1))).await.unwrap();
+    assert_eq!(outcome, Outcome::Failed("the machine is not running".into()));
+}
+
+#[tokio::test]
+async fn records_without_an_order_are_removed_and_named() {
+    let Some(bench) = Bench::start().await else { return };
+    let held = freeze(1, LONG);
+    let task = bench.begin(held.clone()).await;
+    // The record is written after the machine is paused.
+    let mut element = None;
+    while !element.as_deref().is_some_and(|element: &str| element.contains("step=\"held\"")) {
+        element = bench.element().await;
+    }
+    let xml = "<domain type='test'><name>clone</name><memory>1024</memory><os><type>hvm</type></os></domain>";
+    let clone = bench.connection.define(xml, DefineFlags::NONE).await.unwrap();
+    let copy = element.as_deref();
+    bench.connection.set_metadata(&clone, copy, "forewarn", URI, Affect::CONFIG).await.unwrap();
+
+    let strays = bench.driver.remove_strays().await.unwrap();
+    assert_eq!(strays, [Stray { domain: "clone".into(), order: Some(held.id), target: None }]);
+    assert_eq!(bench.connection.metadata(&clone, URI, Affect::CONFIG).await.unwrap(), None);
+    assert_eq!(bench.element().await, element, "the record of an order in progress stays");
+    bench.driver.abort(held.id);
+    task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_graceful_reboot_shuts_down_and_starts() {
+    let Some(bench) = Bench::start().await else { return };
+    let outcome = bench.driver.perform(order(1, Action::Reboot(RebootMode::Graceful))).await.unwrap();
+    assert_eq!(outcome, Outcome::Done);
+    use Step::{Clear, RecordBegun, RecordDown, RecordOutcome, Shutdown, Start};
+    assert_eq!(*bench.steps.lock().unwrap(), [RecordBegun, Shutdown, RecordDown, Start, RecordOutcome, Clear]);
+    assert_eq!((bench.state().await, bench.element().await), (State::Running, None));
+}
+
+#[tokio::test]
+async fn a_machine_whose_redeploy_is_refused_runs_on_at_its_host() {
+    let Some(bench) = Bench::start().await else { return };
+    // The test driver cannot migrate.
+    let to = HostAddress { name: "host2".into(), uri: "test:///default".into(), data_uri: None };
+    let outcome = bench.driver.perform(order(1, Action::Redeploy { to })).await.unwrap();
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome}");
+    assert!(bench.steps.lock().unwrap().contains(&Step::MoveDefinition));
+    assert_eq!((bench.state().await, bench.element().await), (State::Running, None));
+}
+
+#[tokio::test]
+async fn a_terminated_machine_is_gone_from_its_host() {
+    let Some(bench) = Bench::start().await else { return };
+    assert_eq!(bench.driver.perform(order(1, Action::Terminate)).await.unwrap(), Outcome::Gone);
+    let error = bench.connection.domain_by_name("test").await.unwrap_err();
+    assert!(error.is(ErrorCode::NO_DOMAIN));
+    let again = open(
+        &Target::new(bench._daemon.socket(), "test:///default"),
+        &bench.dir.path().join("journal"),
+        Arc::default(),
+    );
+    assert_eq!(again.perform(order(1, Action::Terminate)).await.unwrap(), Outcome::Gone, "also after a restart");
+}

@@ -1,0 +1,4 @@
+//! Integration tests of the drivers.
+
+mod contract;
+mod hosts;
