@@ -60,7 +60,7 @@ fn run() -> Result<ExitCode> {
         ["setup"] => test::install_prerequisites(),
         ["build-tests"] => test::programs::build().map(drop),
         ["run-tests"] => test::programs::run_all(),
-        ["run-tests", "kill"] => test::programs::run_only(test::programs::KILL),
+        ["run-tests", "kill"] => test::programs::run_only(test::programs::KILL, &[]),
         ["tidy"] => tidy::run(),
         ["accept", "azure", "--write"] => accept::azure::write(),
         ["accept", names @ ..] => accept::run(names),

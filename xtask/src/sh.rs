@@ -1,6 +1,6 @@
 //! Runs other programs: prints what runs, and returns an error if it fails.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -52,7 +52,7 @@ impl Sh {
         self
     }
 
-    pub fn env(&mut self, name: &str, value: &str) -> &mut Sh {
+    pub fn env(&mut self, name: &str, value: impl AsRef<OsStr>) -> &mut Sh {
         self.0.env(name, value);
         self
     }

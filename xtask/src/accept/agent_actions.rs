@@ -15,5 +15,5 @@ pub const NEEDS: Needs = Needs {
 };
 
 pub fn run() -> Result<()> {
-    programs::run_only(programs::AGENT_ACTIONS)
+    programs::run_only(programs::AGENT_ACTIONS, &[])
 }

@@ -9,6 +9,7 @@ mod discovery;
 mod fleet;
 mod hostile;
 mod kit;
+mod libvirt;
 mod netns;
 mod pacemaker;
 mod package;
@@ -52,6 +53,7 @@ pub const RUNS: &[Run] = &[
     run_of("pacemaker", &pacemaker::NEEDS, 10, pacemaker::run),
     Run { after: &["setup", "release", "build-tests"], ..run_of("samples", &samples::NEEDS, 10, samples::run) },
     Run { after: &["setup", "build-tests"], ..run_of("agent-actions", &agent_actions::NEEDS, 10, agent_actions::run) },
+    Run { after: &["setup", "build-tests"], ..run_of("libvirt", &libvirt::NEEDS, 10, libvirt::run) },
     run_of("discovery", &discovery::NEEDS, 10, discovery::run),
     run_of("fleet", &fleet::NEEDS, 10, fleet::run),
     run_of("pinning", &pinning::NEEDS, 10, pinning::run),

@@ -29,6 +29,11 @@ pub const BRIDGE: &str = "10.99.0.254";
 /// `/sys` shows the network namespace in which it was mounted, so it is mounted again.
 const HOLD: &str = r#"hostname "$1" && mount -t sysfs sysfs /sys && ip link set lo up && echo ready && exec cat"#;
 
+/// The same in a namespace of processes, with a program in the background. The shell is the first process there: it
+/// takes in the children of processes that end, and when it ends, all others are killed.
+const HOLD_PROCESSES: &str =
+    r#"hostname "$1" && mount -t sysfs sysfs /sys && ip link set lo up || exit; sh -c "$2" & echo ready; cat; exit"#;
+
 /// A network namespace with its own host name and mounts.
 pub struct Namespace {
     holder: Child,
@@ -38,6 +43,18 @@ impl Namespace {
     pub fn new(host_name: &str) -> Result<Namespace> {
         let mut command = Command::new("unshare");
         command.args(["--net", "--uts", "--mount", "sh", "-c", HOLD, "sh", host_name]);
+        Namespace::hold(command)
+    }
+
+    /// A namespace that also has its own processes, and runs this shell script in the background.
+    pub fn with_processes(host_name: &str, script: &str) -> Result<Namespace> {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.args(["sh", "-c", HOLD_PROCESSES, "sh", host_name, script]);
+        Namespace::hold(command)
+    }
+
+    fn hold(mut command: Command) -> Result<Namespace> {
         let holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot run unshare")?;
         let mut namespace = Namespace { holder };
         let mut line = String::new();
@@ -123,13 +140,21 @@ impl Network {
 
     /// Nodes that have a link but no address. Only the bridge has an address, and not that of the endpoint.
     pub fn bare(host_names: &[&str]) -> Result<Network> {
-        let cloud = Namespace::new("cloud")?;
-        cloud.ip(&["link", "add", "br0", "type", "bridge"])?;
-        cloud.ip(&["address", "add", &format!("{BRIDGE}/24"), "dev", "br0"])?;
-        cloud.ip(&["link", "set", "br0", "up"])?;
+        let cloud = bridge()?;
         let numbered = (1..).zip(host_names);
-        let nodes = numbered.map(|(number, name)| Node::new(&cloud, number, name)).collect::<Result<_>>()?;
+        let nodes = numbered.map(|(number, name)| Node::new(&cloud, number, Namespace::new(name)?));
+        let nodes = nodes.collect::<Result<_>>()?;
         Ok(Network { cloud, nodes })
+    }
+
+    /// Nodes with an address each, in namespaces that exist already.
+    pub fn of(namespaces: Vec<Namespace>) -> Result<Network> {
+        let cloud = bridge()?;
+        let nodes = (1..).zip(namespaces).map(|(number, namespace)| Node::new(&cloud, number, namespace));
+        let network = Network { nodes: nodes.collect::<Result<_>>()?, cloud };
+        network.nodes.iter().try_for_each(Node::take_address)?;
+        network.check_no_way_out()?;
+        Ok(network)
     }
 
     /// Loads the rules that bind each guest to its own address.
@@ -145,9 +170,16 @@ impl Network {
     }
 }
 
+fn bridge() -> Result<Namespace> {
+    let cloud = Namespace::new("cloud")?;
+    cloud.ip(&["link", "add", "br0", "type", "bridge"])?;
+    cloud.ip(&["address", "add", &format!("{BRIDGE}/24"), "dev", "br0"])?;
+    cloud.ip(&["link", "set", "br0", "up"])?;
+    Ok(cloud)
+}
+
 impl Node {
-    fn new(cloud: &Namespace, number: u8, host_name: &str) -> Result<Node> {
-        let namespace = Namespace::new(host_name)?;
+    fn new(cloud: &Namespace, number: u8, namespace: Namespace) -> Result<Node> {
         let (port, mac) = (format!("port{number}"), format!("52:54:00:00:00:{number:02x}"));
         cloud.ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace.pid()])?;
         cloud.ip(&["link", "set", &port, "master", "br0", "up"])?;

@@ -3,6 +3,7 @@
 //! Run by hand, because the waiting lane runs two groups of tests while cargo is busy in the other lane and holds its
 //! lock, and because `cargo test --package` would build dependencies again with other features.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -28,7 +29,11 @@ pub const KILL: Group = Group { package: "forewarn-cli", module: "kill::" };
 /// These need programs that are not installed everywhere, so they belong to an acceptance run.
 pub const AGENT_ACTIONS: Group = Group { package: "forewarn-agent", module: "actions::" };
 
-const GROUPS: [Group; 2] = [KILL, AGENT_ACTIONS];
+/// These need two hosts with libvirtd and QEMU, which the acceptance run provides.
+pub const LIBVIRT_CLIENT: Group = Group { package: "forewarn-libvirt", module: "hosts::" };
+pub const LIBVIRT_DRIVER: Group = Group { package: "forewarn-drivers", module: "hosts::" };
+
+const GROUPS: [Group; 4] = [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER];
 
 /// A test program, and the package it belongs to.
 pub struct Program {
@@ -100,7 +105,7 @@ pub fn run_all() -> Result<()> {
     for program in programs()? {
         let skips: Vec<&str> = GROUPS.iter().filter(|group| program.has(group)).map(|group| group.module).collect();
         let skips: Vec<&str> = skips.into_iter().flat_map(|module| ["--skip", module]).collect();
-        if let Err(problem) = program.run(&skips) {
+        if let Err(problem) = program.run(&skips, &[]) {
             failed.push(format!("{problem:#}"));
         }
     }
@@ -109,14 +114,14 @@ pub fn run_all() -> Result<()> {
     Ok(())
 }
 
-/// Only the tests of a group.
-pub fn run_only(group: Group) -> Result<()> {
+/// Only the tests of a group, with these variables.
+pub fn run_only(group: Group, variables: &[(&str, &OsStr)]) -> Result<()> {
     let programs = programs()?;
     let program = programs.iter().find(|program| program.has(&group));
     let program = program.with_context(|| format!("{} has no integration tests", group.package))?;
     let list = sh::program(program.path()?).args(&["--list", group.module]).read()?;
     ensure!(list.contains(": test"), "{} has no tests in {}", group.package, group.module);
-    program.run(&[group.module])
+    program.run(&[group.module, "--show-output"], variables)
 }
 
 impl Program {
@@ -128,12 +133,15 @@ impl Program {
         self.executable.to_str().context("the path of a test program is not UTF-8")
     }
 
-    fn run(&self, arguments: &[&str]) -> Result<()> {
+    fn run(&self, arguments: &[&str], variables: &[(&str, &OsStr)]) -> Result<()> {
         let name = format!("{} {}", self.package, self.target);
         let started = Instant::now();
         eprintln!("── {name}");
         let mut command = sh::program(self.path()?).args(arguments).within(&self.dir);
-        command.env("RUST_TEST_THREADS", &threads());
+        command.env("RUST_TEST_THREADS", threads());
+        for (name, value) in variables {
+            command.env(name, value);
+        }
         command.run_silently().with_context(|| format!("tests of {name}"))?;
         eprintln!("   {name}: {:.1} s", started.elapsed().as_secs_f32());
         Ok(())

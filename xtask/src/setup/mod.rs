@@ -1,6 +1,8 @@
 //! Installs what tests and benchmarks need beyond the Rust toolchain: Debian packages, and downloads in a cache outside
 //! the work tree.
 
+mod virtualization;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +21,8 @@ pub enum Download {
     Node(&'static str, &'static [&'static str]),
     /// The files of a Debian package, unpacked without installing it.
     Unpacked(&'static str),
+    /// The files of the only dependency of an empty Debian package, such as the current kernel.
+    Newest(&'static str),
 }
 
 /// Installs those of these packages that are missing.
@@ -29,10 +33,23 @@ pub fn debian(packages: &[Package]) -> Result<()> {
 
 /// Installs packages with `apt-get`; needs root.
 pub fn install(packages: &[&str]) -> Result<()> {
-    let context = || format!("cannot install {}", packages.join(" "));
-    sh::program("apt-get").args(&["update", "-qq"]).run().with_context(context)?;
-    let mut install = sh::program("apt-get").args(&["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
-    install.env("DEBIAN_FRONTEND", "noninteractive").run().with_context(context)
+    let (virtualization, others): (Vec<&str>, Vec<&str>) =
+        packages.iter().partition(|package| virtualization::is_virtualization(package));
+    if !others.is_empty() {
+        apt_update(&[])?;
+        apt_install(&[], &others)?;
+    }
+    if virtualization.is_empty() { Ok(()) } else { virtualization::install(&virtualization) }
+}
+
+fn apt_update(options: &[&str]) -> Result<()> {
+    sh::program("apt-get").args(options).args(&["update", "-qq"]).run()
+}
+
+fn apt_install(options: &[&str], packages: &[&str]) -> Result<()> {
+    let install = sh::program("apt-get").args(options).args(&["install", "-y", "-qq", "--no-install-recommends"]);
+    let result = install.args(packages).env("DEBIAN_FRONTEND", "noninteractive").run();
+    result.with_context(|| format!("cannot install {}", packages.join(" ")))
 }
 
 impl Download {
@@ -55,7 +72,7 @@ impl Download {
     fn mark(&self) -> &'static str {
         match self {
             Download::Python(_) | Download::Node(..) => "installed",
-            Download::Unpacked(_) => ".unpacked",
+            Download::Unpacked(_) | Download::Newest(_) => ".unpacked",
         }
     }
 
@@ -63,7 +80,7 @@ impl Download {
         let name = match self {
             Download::Python(packages) => format!("venv-{}", packages[0].replace("==", "-")),
             Download::Node(name, packages) => format!("npm-{name}-{}", packages.join("-").replace(['/', '@'], "-")),
-            Download::Unpacked(package) => format!("deb-{package}"),
+            Download::Unpacked(package) | Download::Newest(package) => format!("deb-{package}"),
         };
         Ok(cache()?.join(name))
     }
@@ -82,6 +99,7 @@ impl Download {
                 sh::program("npm").args(&install).args(packages).run()
             }
             Download::Unpacked(package) => unpack(package, dir),
+            Download::Newest(package) => unpack(&only_dependency(package)?, dir),
         }
     }
 }
@@ -91,7 +109,7 @@ impl fmt::Display for Download {
         match self {
             Download::Python(packages) => write!(f, "{} from PyPI", packages.join(" ")),
             Download::Node(_, packages) => write!(f, "{} from npm", packages.join(" ")),
-            Download::Unpacked(package) => write!(f, "the Debian package {package}"),
+            Download::Unpacked(package) | Download::Newest(package) => write!(f, "the Debian package {package}"),
         }
     }
 }
@@ -105,6 +123,15 @@ fn unpack(package: &str, dir: &Path) -> Result<()> {
     let mut files = std::fs::read_dir(dir)?.filter_map(|entry| Some(entry.ok()?.path()));
     let deb = files.find(|path| path.extension().is_some_and(|end| end == "deb")).context("no .deb was downloaded")?;
     sh::program("dpkg").args(&["-x", deb.to_str().context("path")?, dir.to_str().context("path")?]).run()
+}
+
+/// The package that an empty package depends on, in the version that would be installed.
+fn only_dependency(package: &str) -> Result<String> {
+    sh::program("apt-get").args(&["update", "-qq"]).run()?;
+    let text = sh::program("apt-cache").args(&["show", "--no-all-versions", package]).read()?;
+    let list = text.lines().find_map(|line| line.strip_prefix("Depends: "));
+    let name = list.and_then(|list| list.split([' ', ',']).next());
+    Ok(name.with_context(|| format!("{package} depends on nothing"))?.to_owned())
 }
 
 /// `$XDG_CACHE_HOME/forewarn`, created if it does not exist.

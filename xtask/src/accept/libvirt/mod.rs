@@ -1,0 +1,46 @@
+//! The libvirt client and driver against real libvirtd and QEMU: two hosts in namespaces, with guests that boot a real
+//! kernel.
+//!
+//! The tests themselves are the modules `hosts::` of the integration tests; `cargo test` skips them. This run provides
+//! the hosts: a directory with their sockets, a kernel and an initramfs, named by the variable [`HOSTS`].
+
+mod cpio;
+mod guest;
+mod hosts;
+
+use anyhow::Result;
+
+use crate::needs::Needs;
+use crate::test::programs;
+
+/// Names the directory with the hosts. Read by the tests.
+const HOSTS: &str = "XTASK_HOSTS";
+
+pub const NEEDS: Needs = Needs {
+    root: true,
+    packages: &[
+        ("hostname", "hostname"),
+        ("iproute2", "ip"),
+        ("libvirt-daemon", "libvirtd"),
+        ("libvirt-daemon-driver-qemu", "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"),
+        (
+            "libvirt-daemon-driver-storage",
+            "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_storage.so",
+        ),
+        ("qemu-system-x86", "qemu-system-x86_64"),
+        ("util-linux", "unshare"),
+        ("xz-utils", "xz"),
+    ],
+    downloads: &[guest::KERNEL, guest::BUSYBOX],
+};
+
+pub fn run() -> Result<()> {
+    let dir = tempfile::Builder::new().prefix("forewarn-hosts-").tempdir()?;
+    guest::build(dir.path())?;
+    let _hosts = hosts::start(dir.path())?;
+    let variables = [(HOSTS, dir.path().as_os_str())];
+    for group in [programs::LIBVIRT_CLIENT, programs::LIBVIRT_DRIVER] {
+        programs::run_only(group, &variables).inspect_err(|_| hosts::print_logs(dir.path()))?;
+    }
+    Ok(())
+}
