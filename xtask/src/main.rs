@@ -9,7 +9,7 @@
 //! cargo xtask accept azure --write   also updates docs/compatibility.md
 //! cargo xtask accept portal --write  also updates the screenshots in docs/portal
 //! cargo xtask sim [SEED]     simulates the rules: all seeds, or one seed with its trace
-//! cargo xtask planted        plants bugs in the rules and expects the simulation to find each of them
+//! cargo xtask planted        plants bugs in the rules and in the log, and expects the simulations to find each of them
 //! cargo xtask package        builds Debian packages in target/debian
 //! cargo xtask release [--out DIR]  builds the files of a release in target/dist
 //! cargo xtask publish [--dry-run]  publishes the libraries on crates.io
@@ -77,7 +77,9 @@ fn run() -> Result<ExitCode> {
         ["publish", flags @ ..] => release::publish(flags),
         ["release"] => release::run(None),
         ["release", "--out", dir] => release::run(Some(dir)),
-        ["planted"] => sh::program("crates/core/planted/run.sh").run(),
+        ["planted"] => sh::program("crates/core/planted/run.sh")
+            .run()
+            .and_then(|()| sh::program("crates/cluster/planted/run.sh").run()),
         _ => bail!(
             "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME]"
         ),

@@ -1,6 +1,7 @@
 //! Installs what tests and benchmarks need beyond the Rust toolchain: Debian packages, and downloads in a cache outside
 //! the work tree.
 
+mod suite;
 mod virtualization;
 
 use std::fmt;
@@ -23,6 +24,8 @@ pub enum Download {
     Unpacked(&'static str),
     /// The files of the only dependency of an empty Debian package, such as the current kernel.
     Newest(&'static str),
+    /// The files of packages of another Debian suite, unpacked without installing them; the first one names them.
+    UnpackedFrom(&'static str, &'static [&'static str]),
 }
 
 /// Installs those of these packages that are missing.
@@ -72,7 +75,7 @@ impl Download {
     fn mark(&self) -> &'static str {
         match self {
             Download::Python(_) | Download::Node(..) => "installed",
-            Download::Unpacked(_) | Download::Newest(_) => ".unpacked",
+            Download::Unpacked(_) | Download::Newest(_) | Download::UnpackedFrom(..) => ".unpacked",
         }
     }
 
@@ -81,6 +84,7 @@ impl Download {
             Download::Python(packages) => format!("venv-{}", packages[0].replace("==", "-")),
             Download::Node(name, packages) => format!("npm-{name}-{}", packages.join("-").replace(['/', '@'], "-")),
             Download::Unpacked(package) | Download::Newest(package) => format!("deb-{package}"),
+            Download::UnpackedFrom(suite, packages) => format!("deb-{}-{suite}", packages[0]),
         };
         Ok(cache()?.join(name))
     }
@@ -100,6 +104,7 @@ impl Download {
             }
             Download::Unpacked(package) => unpack(package, dir),
             Download::Newest(package) => unpack(&only_dependency(package)?, dir),
+            Download::UnpackedFrom(suite, packages) => suite::unpack(suite, packages, dir),
         }
     }
 }
@@ -110,6 +115,7 @@ impl fmt::Display for Download {
             Download::Python(packages) => write!(f, "{} from PyPI", packages.join(" ")),
             Download::Node(_, packages) => write!(f, "{} from npm", packages.join(" ")),
             Download::Unpacked(package) | Download::Newest(package) => write!(f, "the Debian package {package}"),
+            Download::UnpackedFrom(suite, packages) => write!(f, "{} from Debian {suite}", packages.join(" ")),
         }
     }
 }
@@ -120,9 +126,18 @@ fn unpack(package: &str, dir: &Path) -> Result<()> {
         sh::program("apt-get").args(&["update", "-qq"]).run()?;
         ensure!(fetch()?.success(), "apt-get download {package} failed");
     }
-    let mut files = std::fs::read_dir(dir)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let deb = files.find(|path| path.extension().is_some_and(|end| end == "deb")).context("no .deb was downloaded")?;
-    sh::program("dpkg").args(&["-x", deb.to_str().context("path")?, dir.to_str().context("path")?]).run()
+    extract_all(dir)
+}
+
+/// Extracts the packages in a directory there.
+fn extract_all(dir: &Path) -> Result<()> {
+    let files = std::fs::read_dir(dir)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let packages: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "deb")).collect();
+    ensure!(!packages.is_empty(), "no .deb was downloaded");
+    for deb in packages {
+        sh::program("dpkg").args(&["-x", deb.to_str().context("path")?, dir.to_str().context("path")?]).run()?;
+    }
+    Ok(())
 }
 
 /// The package that an empty package depends on, in the version that would be installed.

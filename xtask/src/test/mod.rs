@@ -77,7 +77,7 @@ fn parts(strictness: Strictness) -> Result<Vec<Part>> {
         if !["setup", "build-tests"].contains(&part.name()) {
             part.env(programs::LIST, programs::list_path().as_os_str());
         }
-        if strictness == Strictness::Strict || part.name() == "accept agent-actions" {
+        if strictness == Strictness::Strict || ["accept agent-actions", "accept cluster"].contains(&part.name()) {
             part.env(STRICT, "1".as_ref());
         }
     }

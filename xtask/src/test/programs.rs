@@ -33,7 +33,10 @@ pub const AGENT_ACTIONS: Group = Group { package: "forewarn-agent", module: "act
 pub const LIBVIRT_CLIENT: Group = Group { package: "forewarn-libvirt", module: "hosts::" };
 pub const LIBVIRT_DRIVER: Group = Group { package: "forewarn-drivers", module: "hosts::" };
 
-const GROUPS: [Group; 4] = [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER];
+/// These need etcd, which is downloaded for them.
+pub const CLUSTER: Group = Group { package: "forewarn-cluster", module: "etcd::" };
+
+const GROUPS: [Group; 5] = [KILL, AGENT_ACTIONS, LIBVIRT_CLIENT, LIBVIRT_DRIVER, CLUSTER];
 
 /// A test program, and the package it belongs to.
 pub struct Program {

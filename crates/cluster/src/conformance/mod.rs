@@ -1,0 +1,47 @@
+//! The conformance suite of [`Log`]: every implementation passes exactly these cases.
+//!
+//! A case gets a region of its own. It opens the region once per server that it plays.
+
+mod cases;
+mod sample;
+
+use crate::contract::Log;
+
+pub use cases::CASES;
+
+/// Opens logs. Two logs of the same region are the views of two servers.
+pub trait Regions {
+    fn open(&self, region: &str) -> Box<dyn Log>;
+}
+
+/// One case and its name.
+pub struct Case {
+    pub name: &'static str,
+    run: fn(&Server<'_>),
+}
+
+impl Case {
+    /// Runs the case in a region of this name.
+    ///
+    /// # Panics
+    /// If the implementation does not conform.
+    pub fn run(&self, regions: &dyn Regions, region: &str) {
+        (self.run)(&Server { regions, region });
+    }
+}
+
+/// A region as the cases see it.
+struct Server<'a> {
+    regions: &'a dyn Regions,
+    region: &'a str,
+}
+
+impl Server<'_> {
+    fn open(&self) -> Box<dyn Log> {
+        self.regions.open(self.region)
+    }
+
+    fn open_other_region(&self) -> Box<dyn Log> {
+        self.regions.open(&format!("{}-other", self.region))
+    }
+}

@@ -1,0 +1,204 @@
+//! The contract of a replicated log: a fenced, linear list of records that several servers share.
+//!
+//! Writes carry the token of the leadership they belong to. A log refuses a write whose token is not the current one,
+//! whichever server sends it, however late it arrives. Methods block; the caller chooses the thread.
+
+use std::time::Duration;
+
+use crate::record::{Entry, Nonce, Position, Record};
+
+/// A shared log. Each server has its own value of this type.
+pub trait Log: Send {
+    /// Creates the region with its log at this position. Does nothing if the region exists.
+    fn create(&mut self, head: &Position) -> Result<Created, LogError>;
+
+    /// The current state and up to [`READ_ENTRIES_MAX`] entries from a revision, read at the same instant.
+    fn read(&mut self, from: u64) -> Result<Tail, LogError>;
+
+    /// Like [`Log::read`], but waits up to `wait` for an entry at `from`, or for the leadership of the last read to
+    /// end.
+    fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError>;
+
+    /// Appends a record if the token is current and the head is the expected one.
+    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError>;
+
+    /// Writes a beat if the token is current and the last beat has this version: a late beat must not replace a newer one.
+    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<Beaten, LogError>;
+
+    /// Takes the leadership if neither leader nor beat has changed since the sighting.
+    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakenOver, LogError>;
+
+    /// Ends a leadership, if the token is current, so that another server can take over without waiting.
+    fn resign(&mut self, token: Token) -> Result<(), LogError>;
+
+    /// Publishes the progress of a server. Not fenced: every server writes its own.
+    fn report(&mut self, member: &Member) -> Result<(), LogError>;
+
+    fn roster(&mut self) -> Result<Roster, LogError>;
+
+    /// Removes a server that does not come back, so that the log no longer keeps records for it.
+    fn remove(&mut self, name: &str) -> Result<(), LogError>;
+
+    /// Deletes all records up to this revision if the token is current.
+    fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError>;
+
+    /// The health of the service behind the log, for operators.
+    fn health(&mut self) -> Result<Vec<Backend>, LogError>;
+}
+
+/// Entries in one answer. Each can have a megabyte, and an answer must fit into memory several times.
+pub const READ_ENTRIES_MAX: usize = 32;
+
+/// The compare value of a leadership. It restarts when the service behind the log is rebuilt; terms do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leader {
+    pub node: String,
+    /// Where the other servers reach it.
+    pub address: String,
+    /// Identifies the takeover, so that its server recognizes it when the answer was lost.
+    pub nonce: Nonce,
+}
+
+/// A sign of life of the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// The region's time.
+    pub time_ms: i64,
+    /// The last revision that the leader has applied.
+    pub revision: u64,
+}
+
+/// The progress of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub name: String,
+    /// The last revision that it has applied durably.
+    pub applied: u64,
+    /// The newest payload format that it reads.
+    pub format: u32,
+    pub address: String,
+}
+
+/// Everything about a region but its records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// None: the leader resigned, or there never was one.
+    pub leader: Option<(Token, Leader)>,
+    pub beat: Option<Beat>,
+    /// Changes with every beat.
+    pub beat_version: u64,
+    /// None: the region does not exist.
+    pub head: Option<Position>,
+}
+
+impl View {
+    pub fn token(&self) -> Option<Token> {
+        self.leader.as_ref().map(|(token, _)| *token)
+    }
+
+    pub fn sighting(&self) -> Sighting {
+        Sighting { leader_version: self.token().map_or(0, |token| token.0), beat_version: self.beat_version }
+    }
+}
+
+/// The versions of leader and beat that a server has seen; 0 for a missing leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    pub leader_version: u64,
+    pub beat_version: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    pub view: View,
+    /// Consecutive. The first one is later than asked for if the log was truncated.
+    pub entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roster {
+    /// Ordered by name.
+    pub members: Vec<Member>,
+    /// The approximate size of the stored log.
+    pub log_bytes: u64,
+}
+
+/// One process of the service behind the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    pub endpoint: String,
+    /// Its version, or why it does not answer.
+    pub status: Result<BackendStatus, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendStatus {
+    pub version: String,
+    pub bytes: u64,
+    pub is_leader: bool,
+    /// Alarms, such as "no space".
+    pub errors: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Created {
+    New,
+    Exists(Position),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Appended {
+    Done,
+    /// Nothing was written: another token is current, or the head is not the expected one.
+    Conflict(Box<Conflict>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    pub view: View,
+    /// The record at the revision that the refused one would have had.
+    pub rival: Option<Entry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beaten {
+    Done {
+        /// The version of the new beat.
+        version: u64,
+        /// The head at the time of the beat.
+        head: Option<Position>,
+    },
+    /// The last beat has another version: an earlier one of this leader was written although its answer was lost.
+    Overtaken { version: u64 },
+    /// Another token is current.
+    Deposed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakenOver {
+    Won(Token),
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncated {
+    Done,
+    /// Another token is current.
+    Deposed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// Nothing was written, and the same request may succeed later.
+    #[error("the log is unavailable: {0}")]
+    Unavailable(String),
+    /// Nothing was written, and repeating the request does not help.
+    #[error("the log refused the request: {0}")]
+    Refused(String),
+    /// The request may have been carried out, or may still be.
+    #[error("the log did not answer: {0}")]
+    InDoubt(String),
+}

@@ -1,0 +1,352 @@
+//! The log on etcd 3.5.13 or later.
+//!
+//! ```text
+//! /forewarn/REGION/leader        node, address; the version of its last change is the token
+//!                 /head          position of the last record
+//!                 /beat          time, revision
+//!                 /log/REVISION  one record per commit
+//!                 /part/REVISION/NONCE/N   parts of records over 1 MiB, written before the record
+//!                 /member/NAME   progress of a server
+//! ```
+//!
+//! A commit is one transaction: compare token and head, then put head and record. Reads are linearizable. A watch only wakes
+//! followers up, so a lost event costs time, not correctness.
+
+mod client;
+mod keys;
+mod messages;
+mod options;
+mod parts;
+mod txn;
+mod watch;
+
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use crate::contract::{
+    Appended, Backend, BackendStatus, Beat, Beaten, Conflict, Created, Leader, Log, LogError, Member, READ_ENTRIES_MAX,
+    Roster, Sighting, Tail, TakenOver, Token, Truncated, View,
+};
+use crate::encoding::{
+    DecodeError, PAYLOAD_BYTES_MAX, decode_beat, decode_leader, decode_member, decode_position, encode_beat,
+    encode_leader, encode_member, encode_position, encode_record,
+};
+use crate::record::{Entry, Position, Record};
+use client::{Client, Method};
+use keys::Keys;
+use messages::{
+    CompactionRequest, CompactionResponse, KeyValue, RequestOp, StatusRequest, StatusResponse, TxnRequest, TxnResponse,
+};
+pub use options::{AddressError, EtcdOptions, EtcdTls, EtcdUser};
+use txn::{Answer, always, delete, delete_range, get, get_range, is_value, is_version, put};
+use watch::Watch;
+
+/// A server's connection to a log on etcd. Each value has a thread of its own for the network, and its methods block, so they
+/// must not be called from asynchronous code.
+pub struct EtcdLog {
+    /// None only while it is dropped.
+    runtime: Option<Runtime>,
+    connection: EtcdConnection,
+}
+
+struct EtcdConnection {
+    client: Client,
+    keys: Keys,
+    request_timeout: Duration,
+    watch: Option<Watch>,
+    /// The connection that the watch uses. On another one it would be silent without anything being wrong.
+    watch_generation: u64,
+    /// The head at the last read, and the number of changes that the watch had noticed before it.
+    last_read: Option<(u64, u64)>,
+    /// Whether there was a leader at the last read.
+    saw_leader: bool,
+    /// Entries per read. Smaller after a timeout: large records take long.
+    page: usize,
+    /// The revision of etcd at the last truncation. The next one compacts up to here, so that slow watchers of other
+    /// programs keep their history for a while.
+    compact_to: Option<i64>,
+}
+
+impl EtcdLog {
+    /// Prepares a connection. It is opened by the first request, so that a server starts without etcd too.
+    pub fn new(options: EtcdOptions) -> std::io::Result<EtcdLog> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("forewarn-etcd")
+            .enable_all()
+            .build()?;
+        let connection = EtcdConnection {
+            keys: Keys::new(&options.region),
+            request_timeout: options.request_timeout,
+            client: Client::new(options),
+            watch: None,
+            watch_generation: 0,
+            last_read: None,
+            saw_leader: false,
+            page: READ_ENTRIES_MAX,
+            compact_to: None,
+        };
+        Ok(EtcdLog { runtime: Some(runtime), connection })
+    }
+
+    fn run<T>(&mut self, work: impl AsyncFnOnce(&mut EtcdConnection) -> Result<T, LogError>) -> Result<T, LogError> {
+        let EtcdLog { runtime, connection } = self;
+        match runtime {
+            Some(runtime) => runtime.block_on(work(connection)),
+            None => Err(LogError::Unavailable("the log is closed".into())),
+        }
+    }
+}
+
+impl Drop for EtcdLog {
+    fn drop(&mut self) {
+        self.connection.watch = None;
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Log for EtcdLog {
+    fn create(&mut self, head: &Position) -> Result<Created, LogError> {
+        self.run(async |etcd| etcd.create(head).await)
+    }
+
+    fn read(&mut self, from: u64) -> Result<Tail, LogError> {
+        self.run(async |etcd| etcd.read(from).await)
+    }
+
+    fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError> {
+        self.run(async |etcd| etcd.follow(from, wait).await)
+    }
+
+    fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError> {
+        self.run(async |etcd| etcd.append(token, expected, record).await)
+    }
+
+    fn beat(&mut self, token: Token, after_version: u64, beat: &Beat) -> Result<Beaten, LogError> {
+        self.run(async |etcd| {
+            let keys = &etcd.keys;
+            let compare = vec![is_version(keys.leader(), token.0), is_version(keys.beat(), after_version)];
+            let success = vec![put(keys.beat(), encode_beat(beat)), get(keys.head())];
+            let failure = vec![get(keys.leader()), get(keys.beat()), get(keys.head())];
+            let mut answer = etcd.txn(TxnRequest { compare, success, failure }).await?;
+            if answer.succeeded {
+                let version = answer.revision.unsigned_abs();
+                return Ok(Beaten::Done { version, head: position_of(answer.next_key())? });
+            }
+            let view = view_of(&mut answer)?;
+            let is_current = view.token() == Some(token);
+            Ok(if is_current { Beaten::Overtaken { version: view.beat_version } } else { Beaten::Deposed })
+        })
+    }
+
+    fn take_over(&mut self, seen: Sighting, leader: &Leader) -> Result<TakenOver, LogError> {
+        self.run(async |etcd| {
+            let compare = vec![
+                is_version(etcd.keys.leader(), seen.leader_version),
+                is_version(etcd.keys.beat(), seen.beat_version),
+            ];
+            let success = vec![put(etcd.keys.leader(), encode_leader(leader))];
+            let answer = etcd.txn(TxnRequest { compare, success, failure: Vec::new() }).await?;
+            Ok(if answer.succeeded { TakenOver::Won(Token(answer.revision.unsigned_abs())) } else { TakenOver::Lost })
+        })
+    }
+
+    fn resign(&mut self, token: Token) -> Result<(), LogError> {
+        self.run(async |etcd| etcd.fenced(token, vec![delete(etcd.keys.leader())]).await.map(drop))
+    }
+
+    fn report(&mut self, member: &Member) -> Result<(), LogError> {
+        if member.name.is_empty() || member.name.contains('/') {
+            return Err(LogError::Refused(format!("invalid server name '{}': it is part of a key", member.name)));
+        }
+        self.run(async |etcd| {
+            let key = etcd.keys.member(&member.name);
+            etcd.txn(always(vec![put(key, encode_member(member))])).await.map(drop)
+        })
+    }
+
+    fn roster(&mut self) -> Result<Roster, LogError> {
+        self.run(async |etcd| {
+            let status: StatusResponse = etcd.client.call(Method::Status, StatusRequest {}).await?;
+            let mut answer = etcd.txn(always(vec![get_range(etcd.keys.members(), 0)])).await?;
+            let member = |kv: &KeyValue| decode_member(Keys::last_part(&kv.key), &kv.value);
+            let members = answer.next_range().iter().map(member).collect::<Result<_, _>>().map_err(invalid)?;
+            Ok(Roster { members, log_bytes: status.db_size_in_use.unsigned_abs() })
+        })
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), LogError> {
+        self.run(async |etcd| etcd.txn(always(vec![delete(etcd.keys.member(name))])).await.map(drop))
+    }
+
+    fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError> {
+        self.run(async |etcd| etcd.truncate(token, through).await)
+    }
+
+    fn health(&mut self) -> Result<Vec<Backend>, LogError> {
+        self.run(async |etcd| {
+            let statuses = etcd.client.statuses().await;
+            Ok(statuses.into_iter().map(|(endpoint, status)| backend(endpoint, status)).collect())
+        })
+    }
+}
+
+impl EtcdConnection {
+    async fn txn(&mut self, request: TxnRequest) -> Result<Answer, LogError> {
+        let response: TxnResponse = self.client.call(Method::Txn, request).await?;
+        Ok(Answer::from(response))
+    }
+
+    /// A transaction that happens only if the token is current.
+    async fn fenced(&mut self, token: Token, success: Vec<RequestOp>) -> Result<Answer, LogError> {
+        let compare = vec![is_version(self.keys.leader(), token.0)];
+        self.txn(TxnRequest { compare, success, failure: Vec::new() }).await
+    }
+
+    async fn create(&mut self, head: &Position) -> Result<Created, LogError> {
+        let compare = vec![is_version(self.keys.head(), 0)];
+        let success = vec![put(self.keys.head(), encode_position(head))];
+        let mut answer = self.txn(TxnRequest { compare, success, failure: vec![get(self.keys.head())] }).await?;
+        if answer.succeeded {
+            return Ok(Created::New);
+        }
+        let existing = position_of(answer.next_key())?;
+        existing.map(Created::Exists).ok_or_else(|| LogError::Unavailable("the region was deleted meanwhile".into()))
+    }
+
+    async fn read(&mut self, from: u64) -> Result<Tail, LogError> {
+        let changes = self.watch.as_ref().map_or(0, Watch::changes);
+        let keys = &self.keys;
+        let reads =
+            vec![get(keys.leader()), get(keys.beat()), get(keys.head()), get_range(keys.log_from(from), self.page)];
+        let answer = self.txn(always(reads)).await;
+        // A read is never in doubt.
+        let mut answer = answer.map_err(|error| match error {
+            LogError::InDoubt(why) | LogError::Unavailable(why) => {
+                self.page = (self.page / 2).max(1);
+                LogError::Unavailable(why)
+            }
+            LogError::Refused(why) => LogError::Refused(why),
+        })?;
+        self.page = (self.page * 2).min(READ_ENTRIES_MAX);
+        let view = view_of(&mut answer)?;
+        let (records, revision) = (answer.next_range(), answer.revision);
+        let mut entries = Vec::with_capacity(records.len());
+        for record in records {
+            entries.push(self.entry_of(record, revision).await?);
+        }
+        self.saw_leader = view.leader.is_some();
+        self.last_read = view.head.map(|head| (head.revision, changes));
+        Ok(Tail { view, entries })
+    }
+
+    /// The watch makes it possible to wait without reading: nothing has changed while it is silent.
+    async fn follow(&mut self, from: u64, wait: Duration) -> Result<Tail, LogError> {
+        if wait.is_zero() {
+            return self.read(from).await;
+        }
+        self.ensure_watch().await?;
+        let changes = self.watch.as_ref().map_or(0, Watch::changes);
+        if self.last_read.is_none_or(|(head, seen)| head >= from || seen != changes) {
+            let saw_leader = self.saw_leader;
+            let tail = self.read(from).await?;
+            if !tail.entries.is_empty() || saw_leader && tail.view.leader.is_none() {
+                return Ok(tail);
+            }
+        }
+        let seen = self.last_read.map_or(changes, |(_, seen)| seen);
+        match &mut self.watch {
+            Some(watch) => watch.wait(seen, wait).await,
+            None => tokio::time::sleep(wait).await,
+        }
+        self.read(from).await
+    }
+
+    /// Without a watch, following still works, at the pace of the waits.
+    async fn ensure_watch(&mut self) -> Result<(), LogError> {
+        let connection = self.client.connect().await?;
+        let is_current = self.watch_generation == self.client.generation();
+        if !is_current || !self.watch.as_ref().is_some_and(Watch::is_running) {
+            self.last_read = None;
+            self.watch_generation = self.client.generation();
+            self.watch = Watch::start(&connection, self.keys.watched(), self.request_timeout).await;
+        }
+        Ok(())
+    }
+
+    async fn append(&mut self, token: Token, expected: &Position, record: &Record) -> Result<Appended, LogError> {
+        if record.payload.len() > PAYLOAD_BYTES_MAX {
+            let length = record.payload.len();
+            return Err(LogError::Refused(format!("a payload of {length} bytes is over {PAYLOAD_BYTES_MAX}")));
+        }
+        let revision = expected.revision + 1;
+        let value = self.store_parts(token, revision, record.nonce, encode_record(record)).await?;
+        let keys = &self.keys;
+        let head = Entry { revision, record: record.clone() }.position();
+        let compare = vec![is_version(keys.leader(), token.0), is_value(keys.head(), &encode_position(expected))];
+        let success = vec![put(keys.head(), encode_position(&head)), put(keys.log(revision), value)];
+        let failure = vec![get(keys.leader()), get(keys.beat()), get(keys.head()), get(keys.log(revision))];
+        let mut answer = self.txn(TxnRequest { compare, success, failure }).await?;
+        if answer.succeeded {
+            return Ok(Appended::Done);
+        }
+        let view = view_of(&mut answer)?;
+        let rival = match answer.next_key() {
+            Some(record) => Some(self.entry_of(record, answer.revision).await?),
+            None => None,
+        };
+        Ok(Appended::Conflict(Box::new(Conflict { view, rival })))
+    }
+
+    async fn truncate(&mut self, token: Token, through: u64) -> Result<Truncated, LogError> {
+        let deletions =
+            vec![delete_range(self.keys.log_before(through + 1)), delete_range(self.keys.parts_before(through + 1))];
+        let answer = self.fenced(token, deletions).await?;
+        if !answer.succeeded {
+            return Ok(Truncated::Deposed);
+        }
+        if let Some(revision) = self.compact_to.replace(answer.revision) {
+            // Another program may have compacted further: then there is nothing to do.
+            let compacted: Result<CompactionResponse, LogError> =
+                self.client.call(Method::Compact, CompactionRequest { revision }).await;
+            if let Err(error) = compacted {
+                tracing::debug!(%error, revision, "etcd was not compacted");
+            }
+        }
+        Ok(Truncated::Done)
+    }
+}
+
+/// Leader, beat and head, in this order.
+fn view_of(answer: &mut Answer) -> Result<View, LogError> {
+    let leader = answer.next_key().map(|kv| {
+        let token = Token(kv.mod_revision.unsigned_abs());
+        decode_leader(&kv.value).map(|leader| (token, leader))
+    });
+    let leader = leader.transpose().map_err(invalid)?;
+    let beat = answer.next_key();
+    let beat_version = beat.as_ref().map_or(0, |kv| kv.mod_revision.unsigned_abs());
+    let beat = beat.map(|kv| decode_beat(&kv.value)).transpose().map_err(invalid)?;
+    Ok(View { leader, beat, beat_version, head: position_of(answer.next_key())? })
+}
+
+fn position_of(kv: Option<KeyValue>) -> Result<Option<Position>, LogError> {
+    kv.map(|kv| decode_position(&kv.value)).transpose().map_err(invalid)
+}
+
+fn invalid(error: DecodeError) -> LogError {
+    LogError::Refused(error.to_string())
+}
+
+fn backend(endpoint: String, status: Result<StatusResponse, LogError>) -> Backend {
+    let status = status.map_err(|error| error.to_string()).map(|status| BackendStatus {
+        is_leader: status.header.is_some_and(|header| header.member_id == status.leader),
+        version: status.version,
+        bytes: status.db_size_in_use.unsigned_abs(),
+        errors: status.errors,
+    });
+    Backend { endpoint, status }
+}

@@ -1,0 +1,113 @@
+//! The follower's part of the state machine: reading the log, and taking over from a silent leader.
+
+use super::chain::{Chain, compare};
+use super::leading::Holding;
+use super::{Call, Delivery, Loss, Machine, Moment, Role, SeenBeat, Step};
+use crate::contract::{Leader, Tail, TakenOver, View};
+use crate::request::Request;
+
+impl Machine {
+    pub(super) fn poll_following(&mut self, now: Moment) -> Step {
+        if let Some(step) = self.poll_report(now) {
+            return step;
+        }
+        if let Some(seen) = self.swap.take() {
+            let nonce = self.next_nonce();
+            let leader = Leader { node: self.identity.name.clone(), address: self.identity.address.clone(), nonce };
+            return self.send(now, Call::TakeOver, Request::TakeOver { seen, leader });
+        }
+        if now < self.retry_at {
+            return Step::Wait(self.retry_at);
+        }
+        let from = self.position.revision + 1;
+        self.send(now, Call::Follow, Request::Follow { from, wait: self.settings.follow_wait })
+    }
+
+    pub(super) fn take_tail(&mut self, sent_at: Moment, now: Moment, tail: Tail) {
+        let is_deposed = matches!(&self.role, Role::Holding(holding)
+            if !holding.is_catching_up() || tail.view.token() != Some(holding.token()));
+        if is_deposed {
+            self.lose(Loss::Deposed);
+        }
+        let view = tail.view.clone();
+        self.observe(sent_at, now, &view);
+        let chain = compare(self.position, tail);
+        if !matches!(chain, Chain::Behind(_)) {
+            self.behind_reads = 0;
+        }
+        match chain {
+            Chain::Continues(entries) => {
+                self.resume_takeover(now, &view);
+                self.deliveries.extend(entries.into_iter().map(Delivery::Apply));
+            }
+            Chain::Current => self.take_current(now, &view),
+            Chain::Missing => self.ask_once(now, Delivery::Missing { next: self.position.revision + 1 }),
+            Chain::NoRegion => self.ask_once(now, Delivery::NoRegion),
+            Chain::Behind(head) => {
+                self.retry_at = now + self.settings.retry_after;
+                self.take_behind(head);
+            }
+            Chain::Diverged(divergence) => self.stop(divergence),
+        }
+    }
+
+    /// The local copy has everything.
+    fn take_current(&mut self, now: Moment, view: &View) {
+        self.is_waiting = false;
+        if let Role::Holding(_) = self.role {
+            return self.open_term(now);
+        }
+        self.resume_takeover(now, view);
+        let is_free = view.leader.is_none() || self.silence.is_over(now, &self.settings);
+        if matches!(self.role, Role::Following) && is_free && now >= self.paused_until {
+            self.swap = Some(view.sighting());
+        }
+    }
+
+    /// A takeover of this server's own may have succeeded although its answer was lost.
+    fn resume_takeover(&mut self, now: Moment, view: &View) {
+        if !matches!(self.role, Role::Following) {
+            return;
+        }
+        if let Some((token, leader)) = &view.leader {
+            let is_ours = leader.nonce.session == self.identity.session && leader.nonce.counter > self.given_up;
+            if is_ours {
+                self.role = Role::Holding(Box::new(Holding::new(*token, now, self.seen_beat)));
+            }
+        }
+    }
+
+    /// The application must act before this server can continue. A leadership is of no use meanwhile.
+    fn ask_once(&mut self, now: Moment, delivery: Delivery) {
+        if let Some(token) = self.lose(Loss::Confused) {
+            self.role = Role::Resigning(token);
+        }
+        self.retry_at = now + self.settings.silence_min;
+        if !std::mem::replace(&mut self.is_waiting, true) {
+            self.deliveries.push_back(delivery);
+        }
+    }
+
+    fn observe(&mut self, sent_at: Moment, now: Moment, view: &View) {
+        self.silence.observe(now, view.sighting(), &self.settings);
+        self.leader = view.leader.as_ref().map(|(_, leader)| leader.clone());
+        let Some(beat) = view.beat else { return };
+        if self.seen_beat.is_none_or(|seen| seen.version < view.beat_version) {
+            let version = view.beat_version;
+            self.seen_beat = Some(SeenBeat { beat, version, asked_at: sent_at, answered_at: now });
+        }
+    }
+
+    pub(super) fn take_follow_error(&mut self, sent_at: Moment, now: Moment) {
+        self.silence.reset();
+        self.retry_at = now + self.settings.retry_after;
+        self.note_failure(sent_at);
+    }
+
+    pub(super) fn take_taken_over(&mut self, now: Moment, taken: TakenOver) {
+        match taken {
+            TakenOver::Won(token) => self.role = Role::Holding(Box::new(Holding::new(token, now, self.seen_beat))),
+            TakenOver::Lost => self.silence.reset(),
+        }
+    }
+}

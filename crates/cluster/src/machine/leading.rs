@@ -1,0 +1,466 @@
+//! The leader's part of the state machine: beats, the opening record, commits and their outcome, truncation, resignation.
+
+use super::{Call, Delivery, Divergence, Lead, Loss, Machine, Moment, NEVER, Outcome, Role, SeenBeat, Step};
+use crate::contract::{Appended, Beat, Beaten, Conflict, LogError, Roster, Token, Truncated};
+use crate::record::{Entry, Nonce, Record, RecordKind};
+use crate::request::Request;
+
+/// A leadership.
+#[derive(Debug)]
+pub struct Holding {
+    token: Token,
+    stage: Stage,
+    /// The last beat of the leader before.
+    inherited: Option<SeenBeat>,
+    /// The application knows that this server leads.
+    is_announced: bool,
+    beat_at: Moment,
+    /// The version of the last beat, as far as known.
+    beat_version: u64,
+    /// When the last successful beat was sent.
+    last_beat: Option<Moment>,
+    /// Since when beats and reads fail.
+    failing_since: Option<Moment>,
+    /// The first failure of a record since the last success.
+    appends_fail_since: Option<Moment>,
+    /// Records have failed for too long although beats succeed.
+    cannot_append: bool,
+    contact_lost_at: Option<Moment>,
+    retry_at: Moment,
+    roster_at: Moment,
+    truncate_to: Option<u64>,
+    truncated: u64,
+    /// The newest format that all servers read, once known.
+    format: Option<u32>,
+    steps_down: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    CatchingUp,
+    /// Writes the first record of the term.
+    Opening(Record),
+    Ready,
+    Committing(Box<Commit>),
+}
+
+#[derive(Debug)]
+struct Commit {
+    record: Record,
+    started_at: Moment,
+    /// Takes the record's place once its outcome is in doubt. Tried until one of the two is in the log.
+    empty: Option<Record>,
+}
+
+/// Why a commit cannot start now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this server does not lead or has a commit in progress")]
+pub struct NotReady;
+
+impl Holding {
+    pub fn new(token: Token, now: Moment, inherited: Option<SeenBeat>) -> Holding {
+        Holding {
+            token,
+            stage: Stage::CatchingUp,
+            inherited,
+            is_announced: false,
+            beat_at: now,
+            beat_version: inherited.map_or(0, |seen| seen.version),
+            last_beat: None,
+            failing_since: None,
+            appends_fail_since: None,
+            cannot_append: false,
+            contact_lost_at: None,
+            retry_at: Moment::ZERO,
+            roster_at: now,
+            truncate_to: None,
+            truncated: 0,
+            format: None,
+            steps_down: false,
+        }
+    }
+
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    pub fn is_catching_up(&self) -> bool {
+        matches!(self.stage, Stage::CatchingUp)
+    }
+
+    /// The region's time until the application knows that this server leads: it continues from the last beat of the leader
+    /// before.
+    fn continued_time_ms(&self, now: Moment) -> Option<i64> {
+        let seen = self.inherited.filter(|_| !self.is_announced)?;
+        let elapsed = now.saturating_sub(seen.answered_at).as_millis();
+        Some(seen.beat.time_ms.saturating_add(i64::try_from(elapsed).unwrap_or(i64::MAX)))
+    }
+
+    /// The application learns that this server leads, and continues the region's time from now on.
+    pub fn announce(&mut self) {
+        self.is_announced = true;
+    }
+
+    /// Whether the first record of the term is written.
+    pub fn is_leading(&self) -> bool {
+        match self.stage {
+            Stage::CatchingUp | Stage::Opening(_) => false,
+            Stage::Ready | Stage::Committing(_) => true,
+        }
+    }
+}
+
+impl Machine {
+    /// Starts a commit. Its end is a [`Delivery::Outcome`].
+    pub fn commit(&mut self, now: Moment, payload: Vec<u8>) -> Result<(), NotReady> {
+        let is_idle = self.in_flight.is_none() && self.applying.is_none() && self.deliveries.is_empty();
+        if !is_idle || !matches!(&self.role, Role::Holding(holding) if matches!(holding.stage, Stage::Ready)) {
+            return Err(NotReady);
+        }
+        let record = self.next_record(RecordKind::Data, self.position.term, payload);
+        if let Role::Holding(holding) = &mut self.role {
+            holding.stage = Stage::Committing(Box::new(Commit { record, started_at: now, empty: None }));
+        }
+        Ok(())
+    }
+
+    /// Whether this server may act on machines: it leads, and its last beat is recent.
+    pub fn may_act(&self, now: Moment) -> bool {
+        let Role::Holding(holding) = &self.role else { return false };
+        let is_recent = |sent: Moment| now.saturating_sub(sent) < self.settings.act_max;
+        holding.is_leading() && self.deliveries.is_empty() && holding.last_beat.is_some_and(is_recent)
+    }
+
+    /// Reports whether this leader is in contact with most servers.
+    pub fn set_contact(&mut self, now: Moment, has_contact: bool) {
+        if let Role::Holding(holding) = &mut self.role {
+            holding.contact_lost_at = if has_contact { None } else { holding.contact_lost_at.or(Some(now)) };
+        }
+    }
+
+    /// Resigns as soon as no commit is in progress.
+    pub fn step_down(&mut self) {
+        if let Role::Holding(holding) = &mut self.role {
+            holding.steps_down = true;
+        }
+    }
+
+    /// The newest payload format that all servers read; none until the leader has asked for it.
+    pub fn format(&self) -> Option<u32> {
+        match &self.role {
+            Role::Holding(holding) => holding.format,
+            Role::Following | Role::Resigning(_) | Role::Stopped(_) => None,
+        }
+    }
+
+    pub(super) fn is_beat_due(&self, now: Moment) -> bool {
+        matches!(&self.role, Role::Holding(holding) if now >= holding.beat_at)
+    }
+
+    pub(super) fn poll_holding(&mut self, now: Moment, time_ms: i64) -> Step {
+        if self.resign_if_useless(now) {
+            return self.poll(now, time_ms);
+        }
+        let revision = self.position.revision;
+        let beat_every = self.settings.beat_every;
+        let Role::Holding(holding) = &mut self.role else { return Step::Wait(now) };
+        let token = holding.token;
+        if now >= holding.beat_at {
+            holding.beat_at = now + beat_every;
+            let time_ms = holding.continued_time_ms(now).unwrap_or(time_ms);
+            let (after_version, beat) = (holding.beat_version, Beat { time_ms, revision });
+            return self.send(now, Call::Beat, Request::Beat { token, after_version, beat });
+        }
+        if now < holding.retry_at {
+            return Step::Wait(holding.retry_at.min(holding.beat_at));
+        }
+        let record = match &holding.stage {
+            Stage::CatchingUp => {
+                let request = Request::Follow { from: revision + 1, wait: Moment::ZERO };
+                return self.send(now, Call::Follow, request);
+            }
+            Stage::Ready => return self.poll_ready(now),
+            Stage::Opening(record) => record.clone(),
+            Stage::Committing(commit) => commit.empty.as_ref().unwrap_or(&commit.record).clone(),
+        };
+        self.send(now, Call::Append, Request::Append { token, expected: self.position, record })
+    }
+
+    /// Work between commits.
+    fn poll_ready(&mut self, now: Moment) -> Step {
+        if let Some(step) = self.poll_report(now) {
+            return step;
+        }
+        let truncate_every = self.settings.truncate_every;
+        let Role::Holding(holding) = &mut self.role else { return Step::Wait(now) };
+        let token = holding.token;
+        if let Some(through) = holding.truncate_to.take() {
+            holding.truncated = through;
+            return self.send(now, Call::Truncate, Request::Truncate { token, through });
+        }
+        if now >= holding.roster_at {
+            holding.roster_at = now + truncate_every;
+            return self.send(now, Call::Roster, Request::Roster);
+        }
+        let report_at = if self.report_at > now { self.report_at } else { NEVER };
+        let contact = holding.contact_lost_at.map_or(NEVER, |at| at + self.settings.contact_max);
+        Step::Wait(holding.beat_at.min(holding.roster_at).min(report_at).min(contact))
+    }
+
+    /// Gives the leadership up if it is of no use. Returns whether it did.
+    fn resign_if_useless(&mut self, now: Moment) -> bool {
+        let Role::Holding(holding) = &mut self.role else { return false };
+        let cannot_beat = holding.failing_since.is_some_and(|since| now >= since + self.settings.failing_max);
+        let cannot_write = cannot_beat || holding.cannot_append;
+        let no_contact = holding.contact_lost_at.is_some_and(|since| now >= since + self.settings.contact_max);
+        let loss = match &holding.stage {
+            Stage::Committing(commit) => {
+                let is_late = now >= commit.started_at + self.settings.settle_max;
+                if !(commit.empty.is_some() && is_late || cannot_write) {
+                    return false;
+                }
+                // Without an empty record, the commit was never sent.
+                let outcome = if commit.empty.is_some() { Outcome::Unknown } else { Outcome::Deposed };
+                self.deliveries.push_back(Delivery::Outcome(outcome));
+                Loss::CannotWrite
+            }
+            Stage::CatchingUp | Stage::Opening(_) | Stage::Ready => match (cannot_write, no_contact) {
+                (true, _) => Loss::CannotWrite,
+                (false, true) => Loss::NoContact,
+                (false, false) if holding.steps_down => Loss::SteppedDown,
+                (false, false) => return false,
+            },
+        };
+        if matches!(loss, Loss::NoContact | Loss::SteppedDown) {
+            self.paused_until = now + self.settings.pause;
+        }
+        if let Some(token) = self.lose(loss) {
+            self.role = Role::Resigning(token);
+        }
+        true
+    }
+
+    /// The local copy is at the head: raises the term with the first record of the leadership.
+    pub(super) fn open_term(&mut self, now: Moment) {
+        let term = self.position.term + 1;
+        let record = self.next_record(RecordKind::Opening, term, Vec::new());
+        if let Role::Holding(holding) = &mut self.role {
+            holding.stage = Stage::Opening(record);
+            holding.retry_at = now;
+        }
+    }
+
+    fn next_record(&mut self, kind: RecordKind, term: u64, payload: Vec<u8>) -> Record {
+        let nonce = self.next_nonce();
+        Record { kind, term, previous: self.position.hash, nonce, payload }
+    }
+
+    pub(super) fn take_appended(&mut self, now: Moment, appended: Appended) {
+        match appended {
+            Appended::Done => self.take_done(now),
+            Appended::Conflict(conflict) => self.take_conflict(now, &conflict),
+        }
+    }
+
+    /// The record that was sent is in the log.
+    fn take_done(&mut self, now: Moment) {
+        let Role::Holding(holding) = &mut self.role else { return };
+        holding.failing_since = None;
+        holding.appends_fail_since = None;
+        let inherited = holding.inherited;
+        match std::mem::replace(&mut holding.stage, Stage::Ready) {
+            Stage::Opening(record) => {
+                let term = record.term;
+                self.push_apply(record);
+                let last_beat = inherited.map(|seen| (seen.beat, now.saturating_sub(seen.answered_at)));
+                self.deliveries.push_back(Delivery::Lead(Lead { term, last_beat }));
+            }
+            Stage::Committing(commit) => match commit.empty {
+                None => self.push_committed(commit.record),
+                Some(empty) => self.push_failed(empty),
+            },
+            Stage::CatchingUp | Stage::Ready => {}
+        }
+    }
+
+    fn push_apply(&mut self, record: Record) -> Entry {
+        let entry = Entry { revision: self.position.revision + 1, record };
+        self.deliveries.push_back(Delivery::Apply(entry.clone()));
+        entry
+    }
+
+    fn push_committed(&mut self, record: Record) {
+        let entry = self.push_apply(record);
+        self.deliveries.push_back(Delivery::Outcome(Outcome::Committed(entry.position())));
+    }
+
+    /// The empty record has taken the place of the commit.
+    fn push_failed(&mut self, empty: Record) {
+        self.push_apply(empty);
+        self.deliveries.push_back(Delivery::Outcome(Outcome::Failed("the log did not answer in time".into())));
+    }
+
+    /// The log refused the record: something else is there, or another server leads.
+    fn take_conflict(&mut self, now: Moment, conflict: &Conflict) {
+        let Role::Holding(holding) = &mut self.role else { return };
+        let is_ours = conflict.view.token() == Some(holding.token);
+        match std::mem::replace(&mut holding.stage, Stage::Ready) {
+            Stage::Committing(commit) => self.settle(now, *commit, conflict, is_ours),
+            Stage::Opening(_) | Stage::CatchingUp | Stage::Ready => {
+                self.set_stage(Stage::CatchingUp, now);
+                if !is_ours {
+                    self.lose(Loss::Deposed);
+                }
+            }
+        }
+    }
+
+    /// Decides what has become of a commit that the log refused.
+    fn settle(&mut self, now: Moment, commit: Commit, conflict: &Conflict, is_ours: bool) {
+        let holds = |nonce: Nonce| conflict.rival.as_ref().is_some_and(|rival| rival.record.nonce == nonce);
+        let is_empty = commit.empty.as_ref().is_some_and(|empty| holds(empty.nonce));
+        let is_committed = holds(commit.record.nonce);
+        let is_settled = is_committed || is_empty;
+        let head = conflict.view.head;
+        if is_committed {
+            self.push_committed(commit.record);
+        } else if let Some(empty) = commit.empty.clone().filter(|_| is_empty) {
+            self.push_failed(empty);
+        } else if let Some(head) = head.filter(|head| head.revision < self.position.revision) {
+            self.push_outcome(Outcome::Unknown);
+            return self.stop(Divergence { local: self.position, log: head });
+        } else if conflict.rival.is_some() || head == Some(self.position) && !is_ours {
+            let failed = Outcome::Failed("another record took its place".into());
+            self.push_outcome(if is_ours { failed } else { Outcome::Deposed });
+        } else if head == Some(self.position) {
+            // Nothing speaks against the record, so the answer was about an older state: try again.
+            return self.set_stage(Stage::Committing(Box::new(commit)), now);
+        } else {
+            self.push_outcome(Outcome::Unknown);
+        }
+        if !is_ours {
+            self.lose(Loss::Deposed);
+        } else if !is_settled {
+            self.lose(Loss::Confused);
+        }
+    }
+
+    fn push_outcome(&mut self, outcome: Outcome) {
+        self.deliveries.push_back(Delivery::Outcome(outcome));
+    }
+
+    fn set_stage(&mut self, stage: Stage, now: Moment) {
+        if let Role::Holding(holding) = &mut self.role {
+            holding.stage = stage;
+            holding.retry_at = now;
+            holding.failing_since = None;
+        }
+    }
+
+    pub(super) fn take_append_error(&mut self, sent_at: Moment, now: Moment, error: &LogError) {
+        let nonce = self.next_nonce();
+        let previous = self.position.hash;
+        let retry_after = self.settings.retry_after;
+        let Role::Holding(holding) = &mut self.role else { return };
+        holding.retry_at = now + retry_after;
+        match (&mut holding.stage, error) {
+            (Stage::Opening(_), LogError::InDoubt(_)) => holding.stage = Stage::CatchingUp,
+            (Stage::Committing(commit), LogError::InDoubt(_)) if commit.empty.is_none() => {
+                let term = commit.record.term;
+                commit.empty = Some(Record { kind: RecordKind::Empty, term, previous, nonce, payload: Vec::new() });
+                holding.retry_at = now;
+            }
+            (Stage::Committing(commit), LogError::Unavailable(_) | LogError::Refused(_)) if commit.empty.is_none() => {
+                holding.stage = Stage::Ready;
+                self.push_outcome(Outcome::Failed(error.to_string()));
+            }
+            (Stage::Committing(_) | Stage::Opening(_) | Stage::CatchingUp | Stage::Ready, _) => {}
+        }
+        self.note_append_failure(sent_at, now, error);
+    }
+
+    /// A record that is refused for what it is says nothing about the next one, but the first one of a term is always the
+    /// same.
+    fn note_append_failure(&mut self, sent_at: Moment, now: Moment, error: &LogError) {
+        let failing_max = self.settings.failing_max;
+        let Role::Holding(holding) = &mut self.role else { return };
+        if matches!(error, LogError::Refused(_)) && holding.is_leading() {
+            return;
+        }
+        let since = *holding.appends_fail_since.get_or_insert(sent_at);
+        holding.cannot_append = now >= since + failing_max;
+    }
+
+    pub(super) fn take_beaten(&mut self, sent_at: Moment, beaten: Beaten) {
+        let position = self.position;
+        let Role::Holding(holding) = &mut self.role else { return };
+        let head = match beaten {
+            Beaten::Done { version, head } => {
+                holding.beat_version = version;
+                head
+            }
+            Beaten::Overtaken { version } => {
+                holding.beat_version = version;
+                holding.beat_at = Moment::ZERO;
+                return;
+            }
+            Beaten::Deposed => return self.take_deposed(),
+        };
+        holding.failing_since = None;
+        holding.last_beat = Some(sent_at);
+        match head {
+            Some(head) if head.revision < position.revision => self.stop(Divergence { local: position, log: head }),
+            Some(head) if head != position && matches!(holding.stage, Stage::Ready) && self.deliveries.is_empty() => {
+                self.lose(Loss::Confused);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Another server leads. A commit in doubt is settled first: the log refuses its empty record, and shows why.
+    fn take_deposed(&mut self) {
+        let Role::Holding(holding) = &mut self.role else { return };
+        match &holding.stage {
+            Stage::Committing(_) => {}
+            Stage::CatchingUp | Stage::Opening(_) | Stage::Ready => {
+                self.lose(Loss::Deposed);
+            }
+        }
+    }
+
+    pub(super) fn take_beat_error(&mut self, sent_at: Moment, now: Moment) {
+        if let Role::Holding(holding) = &mut self.role {
+            holding.beat_at = now + self.settings.retry_after;
+        }
+        self.note_failure(sent_at);
+    }
+
+    /// A request of the leader failed. Counted from the moment when it was sent.
+    pub(super) fn note_failure(&mut self, sent_at: Moment) {
+        if let Role::Holding(holding) = &mut self.role {
+            holding.failing_since.get_or_insert(sent_at);
+        }
+    }
+
+    /// Decides what can be deleted: what all servers have applied or, if the log is too large, what most of them have.
+    pub(super) fn take_roster(&mut self, roster: &Roster) {
+        let revision = self.position.revision;
+        let Role::Holding(holding) = &mut self.role else { return };
+        holding.format = roster.members.iter().map(|member| member.format).min();
+        let mut applied: Vec<u64> = roster.members.iter().map(|member| member.applied.min(revision)).collect();
+        applied.sort_unstable();
+        let is_large = roster.log_bytes > self.settings.log_bytes_max;
+        let slowest = if is_large { applied.len().saturating_sub(1) / 2 } else { 0 };
+        let Some(through) = applied.get(slowest).copied() else { return };
+        if through >= holding.truncated + self.settings.truncate_records_min {
+            holding.truncate_to = Some(through);
+        }
+    }
+
+    pub(super) fn take_truncated(&mut self, truncated: Truncated) {
+        match truncated {
+            Truncated::Done => {}
+            Truncated::Deposed => self.take_deposed(),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Leadership as a pure state machine: no I/O, no clock, no randomness. Time is an argument, and deadlines are return values.
+//!
+//! ```text
+//!                  silence, caught up            read up to the head       opening record written
+//!   Following ──────── take over ──────▶ CatchingUp ─────────▶ Opening ─────────────▶ Ready ◀──▶ Committing
+//!       ▲                                    │                    │                     │            │
+//!       └────────── deposed, resigned, or unable to write for too long ◀────────────────┴────────────┘
+//! ```
+//!
+//! A machine has at most one request under way, and delivers one entry at a time. It sends no beats while its copy applies
+//! an entry: a server that hangs must not stay leader. All writes are fenced by the log, so this module only decides what to
+//! try; a wrong guess costs time, not correctness.
+
+mod chain;
+mod following;
+mod leading;
+mod settings;
+mod silence;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::contract::{Beat, Leader, LogError, Member, Sighting, Token};
+use crate::record::{Entry, Nonce, Position};
+use crate::request::{Request, Response};
+
+pub use chain::Divergence;
+use leading::Holding;
+pub use leading::NotReady;
+pub use settings::Settings;
+use silence::Silence;
+
+/// A point in time on the server's own clock, which never goes back and counts while the computer sleeps.
+pub type Moment = Duration;
+
+/// Later than any deadline.
+pub const NEVER: Moment = Duration::MAX;
+
+/// A server as others see it.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub name: String,
+    pub address: String,
+    /// The newest payload format that this server reads.
+    pub format: u32,
+    /// A random number of this process.
+    pub session: u64,
+}
+
+/// The next thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Carry out this request and call [`Machine::answer`].
+    Send(Request),
+    Deliver(Delivery),
+    /// Nothing until this moment.
+    Wait(Moment),
+}
+
+/// A result for the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Apply this entry durably, then call [`Machine::applied`] or [`Machine::apply_failed`].
+    Apply(Entry),
+    /// This server leads and may commit.
+    Lead(Lead),
+    /// The end of a commit.
+    Outcome(Outcome),
+    /// This server no longer leads.
+    Lost(Loss),
+    /// The log no longer has the next entry: copy a snapshot from a peer and call [`Machine::transferred`].
+    Missing { next: u64 },
+    /// The region does not exist yet.
+    NoRegion,
+    /// This server's copy does not belong to the log. Nothing more happens.
+    Diverged(Divergence),
+}
+
+/// The beginning of a leadership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lead {
+    pub term: u64,
+    /// The previous leader's last beat, with the time since then on this server's clock. The region's time continues from
+    /// there.
+    pub last_beat: Option<(Beat, Duration)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The record is in the log and in the local copy.
+    Committed(Position),
+    /// The commit did not happen and never will.
+    Failed(String),
+    /// The same, and this server no longer leads.
+    Deposed,
+    /// The commit may have happened or may happen yet, and this server no longer leads.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Another server has taken over.
+    Deposed,
+    /// The log did not answer for too long, or an outcome was not known in time.
+    CannotWrite,
+    /// Most servers were out of contact.
+    NoContact,
+    /// An operator asked for it.
+    SteppedDown,
+    /// The local copy could not apply an entry.
+    ApplyFailed,
+    /// The log has entries that this leader did not write.
+    Confused,
+}
+
+/// How current the local copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshness {
+    pub beat: Beat,
+    /// At most this old: counted from the start of the first read that showed the beat.
+    pub age: Duration,
+}
+
+/// The newest beat that this server has seen.
+#[derive(Clone, Copy, Debug)]
+struct SeenBeat {
+    beat: Beat,
+    version: u64,
+    asked_at: Moment,
+    answered_at: Moment,
+}
+
+#[derive(Debug)]
+enum Role {
+    Following,
+    Holding(Box<Holding>),
+    /// Gives the leadership back, then follows.
+    Resigning(Token),
+    /// Gives the leadership back, if there is one, then does nothing.
+    Stopped(Option<Token>),
+}
+
+/// The request under way.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    call: Call,
+    sent_at: Moment,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Follow,
+    Append,
+    Beat,
+    TakeOver,
+    Resign,
+    Report,
+    Roster,
+    Truncate,
+}
+
+#[derive(Debug)]
+pub struct Machine {
+    settings: Settings,
+    identity: Identity,
+    /// Numbers this process's nonces.
+    counter: u64,
+    /// The last entry that the local copy has applied durably.
+    position: Position,
+    role: Role,
+    in_flight: Option<InFlight>,
+    applying: Option<Position>,
+    deliveries: VecDeque<Delivery>,
+    silence: Silence,
+    seen_beat: Option<SeenBeat>,
+    leader: Option<Leader>,
+    /// The takeover to try next.
+    swap: Option<Sighting>,
+    /// The counter when this server last gave up a leadership. Older takeovers of its own are not resumed.
+    given_up: u64,
+    retry_at: Moment,
+    paused_until: Moment,
+    report_at: Moment,
+    reported: Option<(u64, Moment)>,
+    behind_reads: u32,
+    /// [`Delivery::Missing`] or [`Delivery::NoRegion`] was delivered and is not answered yet.
+    is_waiting: bool,
+}
+
+impl Machine {
+    /// A server whose local copy is at this position. It follows.
+    pub fn new(identity: Identity, settings: Settings, position: Position) -> Machine {
+        Machine {
+            settings,
+            identity,
+            counter: 0,
+            position,
+            role: Role::Following,
+            in_flight: None,
+            applying: None,
+            deliveries: VecDeque::new(),
+            silence: Silence::default(),
+            seen_beat: None,
+            leader: None,
+            swap: None,
+            given_up: 0,
+            retry_at: Moment::ZERO,
+            paused_until: Moment::ZERO,
+            report_at: Moment::ZERO,
+            reported: None,
+            behind_reads: 0,
+            is_waiting: false,
+        }
+    }
+
+    /// The next thing to do. `time_ms` is the region's time, for beats.
+    pub fn poll(&mut self, now: Moment, time_ms: i64) -> Step {
+        if self.in_flight.is_some() || self.applying.is_some() {
+            return Step::Wait(NEVER);
+        }
+        if let Some(step) = self.deliver(now) {
+            return step;
+        }
+        match &self.role {
+            Role::Following => self.poll_following(now),
+            Role::Holding(_) => self.poll_holding(now, time_ms),
+            Role::Resigning(token) | Role::Stopped(Some(token)) => {
+                self.send(now, Call::Resign, Request::Resign { token: *token })
+            }
+            Role::Stopped(None) => Step::Wait(NEVER),
+        }
+    }
+
+    /// The next delivery. Beats take precedence over entries, because applying many of them takes long.
+    fn deliver(&mut self, now: Moment) -> Option<Step> {
+        if let (Some(Delivery::Apply(_)), true) = (self.deliveries.front(), self.is_beat_due(now)) {
+            return None;
+        }
+        let delivery = self.deliveries.pop_front()?;
+        if let Delivery::Apply(entry) = &delivery {
+            self.applying = Some(entry.position());
+        }
+        if let (Delivery::Lead(_), Role::Holding(holding)) = (&delivery, &mut self.role) {
+            holding.announce();
+        }
+        Some(Step::Deliver(delivery))
+    }
+
+    /// Takes the result of the request under way.
+    pub fn answer(&mut self, now: Moment, result: Result<Response, LogError>) {
+        let Some(InFlight { call, sent_at }) = self.in_flight.take() else { return };
+        match result {
+            Ok(Response::Tail(tail)) => self.take_tail(sent_at, now, tail),
+            Ok(Response::Appended(appended)) => self.take_appended(now, appended),
+            Ok(Response::Beaten(beaten)) => self.take_beaten(sent_at, beaten),
+            Ok(Response::TakenOver(taken)) => self.take_taken_over(now, taken),
+            Ok(Response::Resigned) => self.take_resigned(),
+            Ok(Response::Reported) => self.reported = Some((self.position.revision, now)),
+            Ok(Response::Roster(roster)) => self.take_roster(&roster),
+            Ok(Response::Truncated(truncated)) => self.take_truncated(truncated),
+            Err(error) => self.take_error(call, sent_at, now, &error),
+        }
+    }
+
+    fn take_error(&mut self, call: Call, sent_at: Moment, now: Moment, error: &LogError) {
+        match call {
+            Call::Follow => self.take_follow_error(sent_at, now),
+            Call::Append => self.take_append_error(sent_at, now, error),
+            Call::Beat => self.take_beat_error(sent_at, now),
+            // If the takeover has happened, the next read shows this server's own nonce.
+            Call::TakeOver => self.retry_at = now,
+            Call::Resign => self.take_resigned(),
+            Call::Report | Call::Roster | Call::Truncate => {}
+        }
+    }
+
+    /// The local copy has applied the entry that was delivered.
+    pub fn applied(&mut self) {
+        if let Some(position) = self.applying.take() {
+            self.position = position;
+        }
+    }
+
+    /// The local copy could not apply the entry that was delivered. A commit in progress has happened nevertheless.
+    pub fn apply_failed(&mut self) {
+        self.applying = None;
+        self.deliveries.retain(|delivery| matches!(delivery, Delivery::Outcome(_)));
+        let token = self.lose(Loss::ApplyFailed);
+        self.role = Role::Stopped(token);
+    }
+
+    /// The local copy was replaced by a snapshot at this position.
+    pub fn transferred(&mut self, position: Position) {
+        self.position = position;
+        self.is_waiting = false;
+        self.retry_at = Moment::ZERO;
+    }
+
+    /// No snapshot could be copied. It is asked for again.
+    pub fn transfer_failed(&mut self) {
+        self.is_waiting = false;
+    }
+
+    pub fn has_deliveries(&self) -> bool {
+        !self.deliveries.is_empty()
+    }
+
+    /// Whether this server may commit, now or after the commit in progress.
+    pub fn is_leading(&self) -> bool {
+        matches!(&self.role, Role::Holding(holding) if holding.is_leading())
+    }
+
+    /// The last entry that the local copy has applied.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The leader that this server last saw, which can be itself.
+    pub fn leader(&self) -> Option<&Leader> {
+        self.leader.as_ref()
+    }
+
+    pub fn freshness(&self, now: Moment) -> Option<Freshness> {
+        let seen = self.seen_beat?;
+        Some(Freshness { beat: seen.beat, age: now.saturating_sub(seen.asked_at) })
+    }
+
+    fn send(&mut self, now: Moment, call: Call, request: Request) -> Step {
+        self.in_flight = Some(InFlight { call, sent_at: now });
+        Step::Send(request)
+    }
+
+    fn next_nonce(&mut self) -> Nonce {
+        self.counter += 1;
+        Nonce { session: self.identity.session, counter: self.counter }
+    }
+
+    /// The report of this server's progress, if it is time for one.
+    fn poll_report(&mut self, now: Moment) -> Option<Step> {
+        let is_news = self.reported.is_none_or(|(applied, _)| applied != self.position.revision);
+        let is_old = self.reported.is_none_or(|(_, at)| now >= at + self.settings.report_idle_every);
+        if now < self.report_at || !(is_news || is_old) {
+            return None;
+        }
+        self.report_at = now + self.settings.report_every;
+        let Identity { name, address, format, .. } = self.identity.clone();
+        let member = Member { name, applied: self.position.revision, format, address };
+        Some(self.send(now, Call::Report, Request::Report { member }))
+    }
+
+    /// Ends the leadership, if there is one, and returns its token.
+    fn lose(&mut self, loss: Loss) -> Option<Token> {
+        self.given_up = self.counter;
+        self.silence.reset();
+        self.swap = None;
+        let Role::Holding(holding) = std::mem::replace(&mut self.role, Role::Following) else { return None };
+        if holding.is_leading() {
+            self.deliveries.push_back(Delivery::Lost(loss));
+        }
+        Some(holding.token())
+    }
+
+    fn stop(&mut self, divergence: Divergence) {
+        let token = self.lose(Loss::Confused);
+        self.deliveries.push_back(Delivery::Diverged(divergence));
+        self.role = Role::Stopped(token);
+    }
+
+    fn take_resigned(&mut self) {
+        self.role = match self.role {
+            Role::Stopped(_) => Role::Stopped(None),
+            Role::Following | Role::Holding(_) | Role::Resigning(_) => Role::Following,
+        };
+    }
+}

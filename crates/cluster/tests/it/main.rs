@@ -1,0 +1,7 @@
+//! Tests of the logs and of the servers on them.
+
+mod conformance;
+#[cfg(feature = "etcd")]
+mod etcd;
+mod machine;
+mod servers;

@@ -1,0 +1,384 @@
+//! Servers on a log in memory, with a clock of the test, faults in the log, and copies that remember what was applied.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use forewarn_cluster::machine::{Identity, Lead, Loss, Moment, Outcome, Settings};
+use forewarn_cluster::{
+    Clock, Entry, Fault, Faults, FaultyLog, Follower, Following, Log as _, Member, MemoryLog, Position, RecordKind,
+    Replica, Writer,
+};
+
+/// A clock that moves when its server waits.
+#[derive(Clone, Default)]
+struct TestClock(Arc<Mutex<Moment>>);
+
+impl Clock for TestClock {
+    /// Every look at the clock takes a moment, so that nothing waits forever.
+    fn now(&self) -> Moment {
+        let mut now = self.0.lock().unwrap();
+        *now += Duration::from_millis(1);
+        *now
+    }
+
+    fn time_ms(&self) -> i64 {
+        self.0.lock().unwrap().as_millis() as i64
+    }
+
+    fn sleep_until(&self, moment: Moment) {
+        let mut now = self.0.lock().unwrap();
+        *now = (*now).max(moment);
+    }
+}
+
+/// A copy in memory.
+#[derive(Default)]
+struct Copy {
+    entries: Vec<Entry>,
+    is_full: bool,
+    /// The copy of a peer, for transfers.
+    peer: Option<Vec<Entry>>,
+}
+
+impl Copy {
+    fn position(&self) -> Position {
+        self.entries.last().map_or(Position::START, Entry::position)
+    }
+
+    /// The payloads of the application, without the records of the log itself.
+    fn payloads(&self) -> Vec<String> {
+        let data = self.entries.iter().filter(|entry| entry.record.kind == RecordKind::Data);
+        data.map(|entry| String::from_utf8(entry.record.payload.clone()).unwrap()).collect()
+    }
+}
+
+impl Replica for Copy {
+    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
+        if self.is_full {
+            return Err("no space left on device".into());
+        }
+        assert!(self.position().precedes(entry), "{entry:?} after {:?}", self.position());
+        self.entries.push(entry.clone());
+        Ok(())
+    }
+
+    fn transfer(&mut self, next: u64) -> Result<Position, String> {
+        let peer = self.peer.clone().filter(|entries| entries.len() as u64 >= next);
+        self.entries = peer.ok_or("no peer has a snapshot")?;
+        Ok(self.position())
+    }
+}
+
+/// One server of a region.
+struct Site {
+    log: MemoryLog,
+    clock: TestClock,
+    settings: Settings,
+}
+
+struct Server {
+    faults: Faults,
+    clock: TestClock,
+    copy: Copy,
+}
+
+impl Site {
+    fn new() -> Site {
+        let mut log = MemoryLog::new();
+        log.create(&Position::START).unwrap();
+        // Waits for news would take real time. The clock moves with every look at it instead.
+        let settings = Settings { follow_wait: Duration::ZERO, ..Settings::default() };
+        Site { log, clock: TestClock::default(), settings }
+    }
+
+    fn follower(&self, name: &str, copy: Copy) -> (Follower, Server) {
+        let faults = Faults::default();
+        let log = FaultyLog::new(self.log.clone(), faults.clone());
+        let session = name.bytes().map(u64::from).sum();
+        let identity = Identity { name: name.into(), address: format!("https://{name}"), format: 1, session };
+        let (settings, clock) = (self.settings.clone(), self.clock.clone());
+        let follower = Follower::start(identity, settings, copy.position(), Box::new(log), Box::new(clock.clone()));
+        (follower, Server { faults, clock, copy })
+    }
+
+    fn writer(&self, name: &str) -> (Writer, Server) {
+        let (mut follower, mut server) = self.follower(name, Copy::default());
+        lead(&mut follower, &mut server);
+        let mut writer = follower.lead();
+        writer.tend(&mut server.copy).unwrap();
+        (writer, server)
+    }
+}
+
+fn follow_for(follower: &mut Follower, server: &mut Server, secs: u64) -> Following {
+    let until = server.clock.now() + Duration::from_secs(secs);
+    follower.follow(&mut server.copy, until)
+}
+
+#[track_caller]
+fn lead(follower: &mut Follower, server: &mut Server) -> Lead {
+    match follow_for(follower, server, 60) {
+        Following::Lead(lead) => lead,
+        other => panic!("expected a leadership, not {other:?}"),
+    }
+}
+
+/// Commits a payload that must succeed.
+#[track_caller]
+fn commit(writer: &mut Writer, server: &mut Server, payload: &str) {
+    let outcome = writer.commit(&mut server.copy, payload.into());
+    assert!(matches!(outcome, Outcome::Committed(position) if position == server.copy.position()), "{outcome:?}");
+}
+
+#[test]
+fn the_first_server_leads_and_the_second_follows() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    commit(&mut writer, &mut a, "one");
+    commit(&mut writer, &mut a, "two");
+    let (mut follower, mut b) = site.follower("b", Copy::default());
+    assert!(matches!(follower.follow(&mut b.copy, Moment::ZERO), Following::Idle));
+    assert!(matches!(follow_for(&mut follower, &mut b, 1), Following::Idle));
+    assert_eq!(b.copy.payloads(), ["one", "two"]);
+    assert_eq!(b.copy.entries, a.copy.entries);
+    assert_eq!(follower.leader().unwrap().node, "a");
+}
+
+#[test]
+fn another_server_takes_over_after_silence_and_raises_the_term() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    commit(&mut writer, &mut a, "one");
+    let (mut follower, mut b) = site.follower("b", Copy::default());
+    let begun = b.clock.now();
+    let Lead { term, last_beat } = lead(&mut follower, &mut b);
+    let waited = b.clock.now() - begun;
+    assert!((1200..2000).contains(&waited.as_millis()), "{waited:?}");
+    assert_eq!(term, 2);
+    let (beat, age) = last_beat.expect("the old leader sent beats");
+    assert!(beat.time_ms > 0 && age >= Duration::from_millis(1200), "{beat:?} {age:?}");
+    let mut second = follower.lead();
+    commit(&mut second, &mut b, "two");
+    assert!(second.may_act());
+    assert!(!writer.may_act(), "its last beat is old");
+    assert_eq!(writer.commit(&mut a.copy, b"late".to_vec()), Outcome::Deposed);
+    let mut first = writer.follow();
+    assert!(matches!(follow_for(&mut first, &mut a, 1), Following::Idle));
+    assert_eq!(a.copy.payloads(), ["one", "two"]);
+}
+
+#[test]
+fn a_lost_request_fails_and_an_empty_record_takes_its_place() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    server.faults.inject([Fault::RequestLost]);
+    assert!(matches!(writer.commit(&mut server.copy, b"lost".to_vec()), Outcome::Failed(_)));
+    commit(&mut writer, &mut server, "next");
+    assert_eq!(server.copy.payloads(), ["next"]);
+}
+
+#[test]
+fn a_lost_answer_is_recognized_by_its_nonce() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    server.faults.inject([Fault::AnswerLost]);
+    commit(&mut writer, &mut server, "one");
+    commit(&mut writer, &mut server, "two");
+    assert_eq!(server.copy.payloads(), ["one", "two"]);
+}
+
+#[test]
+fn a_late_request_loses_against_the_empty_record() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    server.faults.inject([Fault::Late(1)]);
+    assert!(matches!(writer.commit(&mut server.copy, b"late".to_vec()), Outcome::Failed(_)));
+    commit(&mut writer, &mut server, "next");
+    assert_eq!(server.copy.payloads(), ["next"]);
+}
+
+#[test]
+fn an_empty_record_whose_answer_was_lost_still_decides() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    server.faults.inject([Fault::RequestLost, Fault::AnswerLost]);
+    assert!(matches!(writer.commit(&mut server.copy, b"lost".to_vec()), Outcome::Failed(_)));
+    commit(&mut writer, &mut server, "next");
+    assert_eq!(server.copy.payloads(), ["next"]);
+}
+
+#[test]
+fn a_leader_that_gets_no_answers_resigns_and_does_not_know_the_outcome() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    server.faults.inject([Fault::RequestLost; 100]);
+    // The clock stands for the time that the lost requests take.
+    let outcome = writer.commit(&mut server.copy, b"lost".to_vec());
+    assert_eq!(outcome, Outcome::Unknown);
+    assert_eq!(writer.tend(&mut server.copy), Err(Loss::CannotWrite));
+    assert!(!writer.may_act());
+}
+
+#[test]
+fn a_certain_failure_leaves_the_leader_in_place() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    server.faults.inject([Fault::Refused]);
+    assert!(matches!(writer.commit(&mut server.copy, b"refused".to_vec()), Outcome::Failed(_)));
+    commit(&mut writer, &mut server, "next");
+    let revision = server.copy.position().revision;
+    assert_eq!((server.copy.payloads(), revision), (vec!["next".to_owned()], 2), "no empty record was needed");
+}
+
+#[test]
+fn a_copy_that_cannot_apply_ends_the_leadership_but_not_the_commit() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    a.copy.is_full = true;
+    assert!(matches!(writer.commit(&mut a.copy, b"one".to_vec()), Outcome::Committed(_)));
+    assert_eq!(writer.tend(&mut a.copy), Err(Loss::ApplyFailed));
+    let mut stopped = writer.follow();
+    let Following::ApplyFailed(error) = follow_for(&mut stopped, &mut a, 5) else { panic!("it does not stop") };
+    assert!(error.contains("no space"));
+    let (mut follower, mut b) = site.follower("b", Copy::default());
+    let begun = b.clock.now();
+    lead(&mut follower, &mut b);
+    assert!(
+        b.clock.now() - begun < Duration::from_secs(1),
+        "the leader has resigned, so there is no silence to wait for"
+    );
+    assert_eq!(b.copy.payloads(), ["one"]);
+}
+
+#[test]
+fn a_leader_steps_down_and_another_one_takes_over_at_once() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    commit(&mut writer, &mut a, "one");
+    writer.step_down();
+    assert_eq!(writer.tend(&mut a.copy), Err(Loss::SteppedDown));
+    let mut first = writer.follow();
+    assert!(matches!(follow_for(&mut first, &mut a, 5), Following::Idle), "it pauses");
+    let (mut follower, mut b) = site.follower("b", Copy::default());
+    let begun = b.clock.now();
+    lead(&mut follower, &mut b);
+    assert!(b.clock.now() - begun < Duration::from_secs(1));
+}
+
+#[test]
+fn a_leader_without_contact_to_most_servers_resigns() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    writer.set_contact(false);
+    let begun = server.clock.now();
+    let loss = loop {
+        match writer.tend(&mut server.copy) {
+            Ok(next) => server.clock.sleep_until(next),
+            Err(loss) => break loss,
+        }
+    };
+    assert_eq!(loss, Loss::NoContact);
+    assert!((5..7).contains(&(server.clock.now() - begun).as_secs()));
+}
+
+#[test]
+fn the_leader_deletes_what_all_servers_have_applied() {
+    let mut site = Site::new();
+    site.settings.truncate_records_min = 1;
+    let (mut writer, mut a) = site.writer("a");
+    for number in 0..5 {
+        commit(&mut writer, &mut a, &number.to_string());
+    }
+    let member = Member { name: "b".into(), applied: 3, format: 1, address: "b".into() };
+    site.log.clone().report(&member).unwrap();
+    while site.log.back_up().entries().next().unwrap().revision == 1 {
+        let next = writer.tend(&mut a.copy).unwrap();
+        a.clock.sleep_until(next);
+    }
+    assert_eq!(site.log.back_up().entries().next().unwrap().revision, 4);
+    assert_eq!(writer.format(), Some(1));
+}
+
+#[test]
+fn a_server_that_was_away_too_long_copies_a_snapshot() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    for number in 0..5 {
+        commit(&mut writer, &mut a, &number.to_string());
+    }
+    let token = site.log.view().token().unwrap();
+    site.log.clone().truncate(token, 3).unwrap();
+    let (mut follower, mut b) = site.follower("b", Copy::default());
+    let event = follow_for(&mut follower, &mut b, 1);
+    assert!(matches!(&event, Following::TransferFailed(error) if error.contains("no peer")), "{event:?}");
+    b.copy.peer = Some(a.copy.entries[..4].to_vec());
+    assert!(matches!(follow_for(&mut follower, &mut b, 2), Following::Idle));
+    assert_eq!(b.copy.entries, a.copy.entries);
+}
+
+#[test]
+fn a_copy_of_another_history_stops_with_an_error() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    commit(&mut writer, &mut a, "one");
+    let backup = site.log.back_up();
+    commit(&mut writer, &mut a, "two");
+    site.log.restore(backup);
+    // The log ends before the copy.
+    let ahead = Copy { entries: a.copy.entries.clone(), ..Copy::default() };
+    let (mut follower, mut b) = site.follower("b", ahead);
+    let Following::Diverged(divergence) = follow_for(&mut follower, &mut b, 5) else { panic!("it continues") };
+    assert_eq!((divergence.local.revision, divergence.log.revision), (3, 2));
+    assert!(divergence.to_string().contains("restored or replaced"));
+    // Its leader cannot write either, and another leader continues.
+    assert!(!matches!(writer.commit(&mut a.copy, b"three".to_vec()), Outcome::Committed(_)));
+    let (mut follower, mut c) = site.follower("c", Copy::default());
+    lead(&mut follower, &mut c);
+    let mut writer = follower.lead();
+    commit(&mut writer, &mut c, "another three");
+    let (mut follower, mut d) = site.follower("d", Copy { entries: a.copy.entries.clone(), ..Copy::default() });
+    assert!(matches!(follow_for(&mut follower, &mut d, 5), Following::Diverged(_)), "the hash differs");
+}
+
+#[test]
+fn a_region_that_does_not_exist_is_reported_once() {
+    let mut site = Site::new();
+    site.log = MemoryLog::new();
+    let (mut follower, mut server) = site.follower("a", Copy::default());
+    assert!(matches!(follow_for(&mut follower, &mut server, 5), Following::NoRegion));
+    assert!(matches!(follow_for(&mut follower, &mut server, 5), Following::Idle));
+    site.log.create(&Position::START).unwrap();
+    assert_eq!(lead(&mut follower, &mut server).term, 1);
+}
+
+#[test]
+fn freshness_counts_from_the_read_that_first_showed_a_beat() {
+    let site = Site::new();
+    let (mut writer, mut a) = site.writer("a");
+    writer.tend(&mut a.copy).unwrap();
+    let (mut follower, mut b) = site.follower("b", Copy::default());
+    assert_eq!(follower.freshness(), None);
+    assert!(matches!(follower.follow(&mut b.copy, b.clock.now() + Duration::from_millis(30)), Following::Idle));
+    let first = follower.freshness().unwrap();
+    assert!(matches!(follower.follow(&mut b.copy, b.clock.now() + Duration::from_millis(500)), Following::Idle));
+    let second = follower.freshness().unwrap();
+    assert_eq!(second.beat, first.beat);
+    assert!(second.age >= first.age + Duration::from_millis(400), "{first:?} {second:?}");
+}
+
+#[test]
+fn a_leader_whose_commits_fail_for_two_seconds_resigns_although_its_beats_succeed() {
+    let site = Site::new();
+    let (mut writer, mut server) = site.writer("a");
+    let begun = server.clock.now();
+    let loss = loop {
+        if let Err(loss) = writer.tend(&mut server.copy) {
+            break loss;
+        }
+        server.faults.inject([Fault::Refused]);
+        writer.commit(&mut server.copy, b"refused".to_vec());
+        server.clock.sleep_until(server.clock.now() + Duration::from_millis(50));
+    };
+    assert_eq!(loss, Loss::CannotWrite);
+    assert!((2..4).contains(&(server.clock.now() - begun).as_secs()));
+}

@@ -1,0 +1,131 @@
+//! A simulated server: its machine, its copy on disk, and its clock.
+
+use std::time::Duration;
+
+use forewarn_cluster::machine::{Identity, Lead, Machine, Moment, Settings};
+use forewarn_cluster::{Entry, Position};
+
+use crate::rng::Rng;
+
+/// The copy on disk. It survives crashes.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    pub position: Position,
+    pub entries: Vec<Entry>,
+}
+
+impl Disk {
+    pub fn empty() -> Disk {
+        Disk { position: Position::START, entries: Vec::new() }
+    }
+
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), String> {
+        // Written out: `Position::precedes` is under test.
+        let Position { revision, term, hash } = self.position;
+        if entry.revision != revision + 1 || entry.record.previous != hash || entry.record.term < term {
+            return Err(format!("invariant \"one order everywhere\": {entry:?} applied after {:?}", self.position));
+        }
+        self.position = entry.position();
+        self.entries.push(entry.clone());
+        Ok(())
+    }
+}
+
+pub struct Node {
+    pub name: String,
+    /// None while crashed.
+    pub machine: Option<Machine>,
+    pub disk: Disk,
+    /// The random number of the process.
+    pub session: u64,
+    /// Changes with every start, so that events of an earlier process can be told apart.
+    pub process: u64,
+    /// The number of the request under way, to tell late answers apart.
+    pub waits_for: Option<u64>,
+    pub paused_until: u64,
+    pub cut_until: u64,
+    /// An entry is being applied for a long time.
+    pub is_hung: bool,
+    /// The client request in progress.
+    pub request: Option<u64>,
+    pub has_stopped: bool,
+    /// Lost its disk, so that its last report is no longer true.
+    pub was_wiped: bool,
+    /// The region's time minus the time of this server's clock, once it has led.
+    time_offset_ms: i64,
+    clock_offset_ms: u64,
+    /// Parts per thousand.
+    clock_rate: u64,
+}
+
+impl Node {
+    pub fn new(name: &str, rng: &mut Rng) -> Node {
+        Node {
+            name: name.into(),
+            machine: None,
+            disk: Disk::empty(),
+            session: 0,
+            process: 0,
+            waits_for: None,
+            paused_until: 0,
+            cut_until: 0,
+            is_hung: false,
+            request: None,
+            has_stopped: false,
+            was_wiped: false,
+            time_offset_ms: 0,
+            clock_offset_ms: rng.below(1_000_000),
+            clock_rate: 970 + rng.below(61),
+        }
+    }
+
+    pub fn start(&mut self, session: u64, settings: Settings) {
+        let identity = Identity { name: self.name.clone(), address: self.name.clone(), format: 1, session };
+        self.machine = Some(Machine::new(identity, settings, self.disk.position));
+        self.session = session;
+        self.process += 1;
+        self.waits_for = None;
+        self.is_hung = false;
+        self.has_stopped = false;
+    }
+
+    /// Ends the process. The client whose request is in progress never gets an answer.
+    pub fn crash(&mut self) {
+        self.machine = None;
+        self.process += 1;
+        self.request = None;
+        self.is_hung = false;
+    }
+
+    /// This server's clock at a true time.
+    pub fn local(&self, true_ms: u64) -> Moment {
+        Duration::from_millis(self.clock_offset_ms + true_ms * self.clock_rate / 1000)
+    }
+
+    /// The region's time, as the application of a leader has it.
+    pub fn time_ms(&self, true_ms: u64) -> i64 {
+        self.local(true_ms).as_millis() as i64 + self.time_offset_ms
+    }
+
+    /// Continues the region's time from the last beat.
+    pub fn continue_time(&mut self, true_ms: u64, lead: &Lead) {
+        if let Some((beat, elapsed)) = lead.last_beat {
+            self.time_offset_ms += beat.time_ms + elapsed.as_millis() as i64 - self.time_ms(true_ms);
+        }
+    }
+
+    /// The true time at which this server's clock shows a moment, rounded up.
+    pub fn true_ms(&self, local: Moment) -> u64 {
+        let ms = u64::try_from(local.as_millis()).unwrap_or(u64::MAX / 2000).min(u64::MAX / 2000);
+        (ms.saturating_sub(self.clock_offset_ms) * 1000).div_ceil(self.clock_rate) + 1
+    }
+
+    pub fn may_act(&self, true_ms: u64) -> bool {
+        let machine = self.machine.as_ref().filter(|_| true_ms >= self.paused_until && !self.is_hung);
+        machine.is_some_and(|machine| machine.may_act(self.local(true_ms)))
+    }
+
+    pub fn is_leading(&self, true_ms: u64) -> bool {
+        true_ms >= self.paused_until && self.machine.as_ref().is_some_and(Machine::is_leading)
+    }
+}

@@ -1,0 +1,20 @@
+//! The replicated log on three members of real etcd: conformance, TLS and passwords, and rounds in which servers and members
+//! are killed and stopped.
+//!
+//! These are the tests `etcd::` of the cluster crate. `cargo test` skips them; here all of them must run.
+
+use anyhow::Result;
+
+use crate::needs::Needs;
+use crate::setup::Download;
+use crate::test::programs;
+
+/// Debian 12 has etcd 3.4, which is too old. These packages also run there.
+const ETCD: Download = Download::UnpackedFrom("trixie", &["etcd-server", "etcd-client"]);
+
+pub const NEEDS: Needs = Needs { root: false, packages: &[("util-linux", "setpriv")], downloads: &[ETCD] };
+
+pub fn run() -> Result<()> {
+    let path = format!("{}:{}", ETCD.path()?.join("usr/bin").display(), std::env::var("PATH")?);
+    programs::run_only(programs::CLUSTER, &[("PATH", path.as_ref())])
+}
