@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Applies each patch of this directory, one at a time, to a copy of the crate and runs the simulation on it.
+# Applies each patch of this directory, one at a time, to a copy of the crate and runs both simulations on it.
 # Fails if the simulation does not find a bug, or if a patch does not apply or compile.
 #
 #   crates/core/planted/run.sh            all bugs
@@ -22,7 +22,7 @@ cd "$work" || exit 1
 
 # Only these tests count: other tests may find the bug too, but are not under test here.
 simulate() {
-    cargo test --quiet --package forewarn-core --test sim -- runs_ seeds_ >"$work/log" 2>&1
+    cargo test --quiet --package forewarn-core --test sim -- runs_ seeds_ drains_ >"$work/log" 2>&1
 }
 
 wanted() {
