@@ -93,7 +93,7 @@ pub struct RolloutStep {
     pub ended: Option<Timestamp>,
     /// Whether the rollout took back events of the step, which are announced again.
     pub withdrawn: bool,
-    /// Machines whose events have ended in an earlier announcement of the step.
+    /// Machines whose events have ended in an earlier announcement of the step. In a drain: machines whose move failed.
     pub handled: Vec<MachineId>,
 }
 

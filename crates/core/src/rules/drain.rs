@@ -171,8 +171,11 @@ impl Step {
         }
         for id in &event.operations {
             let machines: Vec<MachineId> = event.resources.iter().map(|resource| resource.machine).collect();
-            let is_drain = self.region.operations.get(id).is_some_and(|operation| operation.drain.is_some());
-            if is_drain {
+            let Some(operation) = self.region.operations.get(id).cloned() else { continue };
+            if matches!(outcome, Outcome::Failed(_) | Outcome::TimedOut) {
+                self.remember_failed_moves(&operation, &machines);
+            }
+            if operation.drain.is_some() {
                 self.edit_operation(*id, |operation| {
                     if let Some(drain) = &mut operation.drain {
                         drain.settled.extend(machines);

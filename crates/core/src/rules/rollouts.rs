@@ -306,14 +306,16 @@ impl Step {
         let Some(rollout) = self.region.rollouts.get(&id).cloned() else { return };
         for (number, step) in rollout.steps.iter().enumerate().filter(|(_, it)| it.state == StepState::InProgress) {
             let operation = step.operation.and_then(|id| self.region.operations.get(&id).cloned());
-            let Some(operation) = operation else {
-                self.finish_step(id, number, StepState::Canceled);
-                continue;
-            };
-            if operation.state == OperationState::Running {
+            if operation.as_ref().is_some_and(|operation| operation.state == OperationState::Running) {
                 continue;
             }
-            self.take_result(id, number, step, &operation);
+            match (&rollout.plan.action, &step.target, operation) {
+                (RolloutAction::Drain { .. }, StepTarget::Host(host), operation) => {
+                    self.take_drain_result(id, number, step, host, operation.as_deref());
+                }
+                (_, _, Some(operation)) => self.take_result(id, number, step, &operation),
+                (_, _, None) => self.finish_step(id, number, StepState::Canceled),
+            }
         }
     }
 
@@ -329,25 +331,46 @@ impl Step {
             });
             return;
         }
-        // A drain step ends when the host is active again. Its failures are counted then.
-        let is_back = match (&operation.request, &step.target) {
-            (Request::Drain(_), StepTarget::Host(host)) => {
-                self.region.hosts.get(host).is_none_or(|host| host.state == HostState::Active)
-            }
-            _ => true,
-        };
-        if !is_back {
-            return;
+        self.finish_step_with(id, number, failed, operation.result_is_canceled());
+    }
+
+    /// Ends the step of a drain once its host is active again. The operation may have been forgotten by then.
+    fn take_drain_result(
+        &mut self,
+        id: RolloutId,
+        number: usize,
+        step: &RolloutStep,
+        host: &Name,
+        operation: Option<&Operation>,
+    ) {
+        if self.region.hosts.get(host).is_none_or(|host| host.state == HostState::Active) {
+            let canceled = operation.is_some_and(Operation::result_is_canceled);
+            self.finish_step_with(id, number, step.handled.len() as u32, canceled);
         }
-        let state = match &operation.state {
-            OperationState::Ended { result: OperationResult::Canceled { .. }, .. } if failed == 0 => {
-                StepState::Canceled
-            }
-            _ if failed > 0 => StepState::Failed,
-            _ => StepState::Succeeded,
+    }
+
+    fn finish_step_with(&mut self, id: RolloutId, number: usize, failed: u32, canceled: bool) {
+        let state = match (failed, canceled) {
+            (0, true) => StepState::Canceled,
+            (0, false) => StepState::Succeeded,
+            _ => StepState::Failed,
         };
         self.edit_rollout(id, |rollout| rollout.failures += failed);
         self.finish_step(id, number, state);
+    }
+
+    /// Remembers the machines whose move failed for the step of a drain, because their events and even the operation
+    /// may be forgotten before the host is active again.
+    pub fn remember_failed_moves(&mut self, operation: &Operation, machines: &[MachineId]) {
+        let Some(rollout) = operation.rollout.filter(|_| matches!(operation.request, Request::Drain(_))) else {
+            return;
+        };
+        self.edit_rollout(rollout, |rollout| {
+            let step = rollout.steps.iter_mut().find(|step| step.operation == Some(operation.id));
+            if let Some(step) = step {
+                step.handled.extend(machines);
+            }
+        });
     }
 
     /// The number of machines whose events failed or timed out, and the machines whose events were not canceled.
@@ -591,6 +614,12 @@ pub(super) fn maintenance_plan(plan: &RolloutPlan, kind: EventKind) -> Plan {
         notice: plan.notice,
         duration_secs: plan.duration_secs,
         description: plan.description.clone(),
+    }
+}
+
+impl Operation {
+    fn result_is_canceled(&self) -> bool {
+        matches!(self.state, OperationState::Ended { result: OperationResult::Canceled { .. }, .. })
     }
 }
 

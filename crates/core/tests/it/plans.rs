@@ -385,6 +385,42 @@ fn a_drain_step_ends_when_the_host_is_active_again() {
 }
 
 #[test]
+fn a_drain_step_waits_for_its_host_for_longer_than_operations_are_kept() {
+    check(
+        "
+        host h3
+        vm a host=h1
+        vm b host=h2
+        rollout hosts h1,h2 drain
+        done e1
+        h1> Drained -
+        wait 5h
+        r1> Waiting host h1 | InProgress Pending
+        activate h1
+        r1> Running | Succeeded InProgress
+    ",
+    );
+}
+
+#[test]
+fn a_failed_move_counts_even_if_the_host_is_active_again_much_later() {
+    check(
+        "
+        host h3
+        vm a host=h1
+        vm b host=h2
+        rollout hosts h1,h2 drain
+        failed e1
+        h1> Draining a
+        wait 5h
+        r1> Waiting host h1 | InProgress Pending
+        activate h1
+        r1> Failed | Failed Canceled
+    ",
+    );
+}
+
+#[test]
 fn stopping_a_rollout_cancels_its_drains() {
     check(
         "
