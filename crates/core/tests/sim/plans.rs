@@ -3,6 +3,7 @@
 //! the end everything must finish.
 
 mod checks;
+mod contact;
 mod fleet;
 
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ impl PlanRun {
         let mut rng = Rng::new(seed ^ 0x5eed_0f91);
         let settings = Settings {
             notice_scale: rng.one(&[1, 1, 60]),
+            idle_disable: Duration::from_secs(3600 * rng.one(&[24, 24, 2])),
             driver_timeout: Duration::from_secs(rng.one(&[3600, 600])),
             ..Settings::default()
         };

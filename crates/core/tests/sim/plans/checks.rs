@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use forewarn_core::*;
 
+use super::contact;
 use crate::invariants::Step;
-use crate::model::notice;
 
 /// Facts about the past that an invariant needs.
 #[derive(Clone, Debug, Default)]
 pub struct PlanMemory {
     /// When all agents had confirmed an event. Moves with downtime while notice is still due.
-    seen_at: BTreeMap<EventId, Timestamp>,
+    pub(super) seen_at: BTreeMap<EventId, Timestamp>,
+    /// When the agent of each host was heard from again after a loss of contact.
+    pub(super) back_at: BTreeMap<Name, Timestamp>,
     /// Machines on which a rollout over update domains has completed an event.
     completed: BTreeMap<RolloutId, BTreeSet<MachineId>>,
 }
@@ -25,14 +27,24 @@ const CHECKS: &[(&str, Check)] = &[
     ("targets have room for the machines that move there", memory_holds),
     ("machines move only to active hosts of the right pool", targets_are_active),
     ("no event of a rollout starts outside its windows", windows_hold),
+    ("events of a rollout are scheduled only within its windows", announced_within_windows),
     ("a paused rollout announces nothing", paused_is_quiet),
+    ("a paused rollout stays paused", paused_stays_paused),
     ("a host or group belongs to one rollout", one_owner),
     ("a drained host is empty", drained_is_empty),
+    ("a canceled drain gives its host back", canceled_drain_gives_back),
+    ("the step of a drain lasts until its host is active again", drain_steps_last),
     ("steps begin in order", steps_are_in_order),
+    ("steps begin after the pause", pause_holds),
+    ("a rollout finishes after its last step", finished_is_complete),
+    ("a repeated request changes nothing", repeats_change_nothing),
     ("failures end a rollout", failures_end_rollouts),
     ("a machine goes through a step once", once_per_machine),
-    ("notice counts from the confirmation by every agent", notice_is_confirmed),
-    ("nothing starts on an unreachable host", unreachable_waits),
+    ("notice counts from the confirmation by every agent", contact::notice_is_confirmed),
+    ("nothing starts on an unreachable host", contact::unreachable_waits),
+    ("nothing times out on an unreachable host", contact::unreachable_never_times_out),
+    ("an event group with an unreachable host stays on", contact::unreachable_stays_on),
+    ("fencing ends the events in progress", contact::fencing_ends_events),
 ];
 
 impl PlanMemory {
@@ -44,28 +56,14 @@ impl PlanMemory {
     }
 
     pub fn remember(&mut self, step: &Step<'_>) {
-        if *step.command == Command::Resume && step.before.now() != Timestamp::default() {
-            let (before, down) = (step.before.now(), step.after.now().since(step.before.now()));
-            for (id, at) in &mut self.seen_at {
-                let span = step.before.event(*id).map_or(Default::default(), |event| least_notice(step, event));
-                if *at + span > before {
-                    *at = *at + down;
-                }
-            }
-        }
-        for event in step.after.events().filter(|event| event.is_shown() && event.status == Status::Scheduled) {
-            if is_confirmed(step.after, event) {
-                self.seen_at.entry(event.id).or_insert(step.after.now());
-            }
-        }
-        self.seen_at.retain(|id, _| step.after.event(*id).is_some());
+        contact::remember(self, step);
         for (rollout, machine) in completions(step) {
             self.completed.entry(rollout).or_default().insert(machine);
         }
     }
 }
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -77,11 +75,14 @@ fn new_events<'a>(step: &'a Step<'_>) -> impl Iterator<Item = &'a Arc<Event>> {
     step.after.events().filter(|event| step.before.event(event.id).is_none())
 }
 
-fn newly_started<'a>(step: &'a Step<'_>) -> impl Iterator<Item = &'a Arc<Event>> {
-    let is_started = |event: &Event| matches!(event.status, Status::Started { .. });
+pub(super) fn is_started(event: &Event) -> bool {
+    matches!(event.status, Status::Started { .. })
+}
+
+pub(super) fn newly_started<'a>(step: &'a Step<'_>) -> impl Iterator<Item = &'a Arc<Event>> {
     step.after
         .events()
-        .filter(move |event| is_started(event) && !step.before.event(event.id).is_some_and(|before| is_started(before)))
+        .filter(|event| is_started(event) && !step.before.event(event.id).is_some_and(|before| is_started(before)))
 }
 
 fn parallel_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
@@ -106,6 +107,28 @@ fn limit_of(region: &Region, operation: &Operation) -> Option<Option<u32>> {
     }
 }
 
+/// The limits of all drains and rollouts that concern a group before and after the step.
+fn limits_on<'a>(step: &'a Step<'_>, group: &'a Group) -> impl Iterator<Item = Option<u32>> + 'a {
+    let is_on = |region: &Region, host: &Name| region.machines_on(host).any(|it| it.seat.group() == Some(group.id));
+    let stays_on = move |host: &Name| is_on(step.before, host) && is_on(step.after, host);
+    let drains = step.after.operations().filter_map(move |operation| {
+        let is_draining = |it: &Arc<Operation>| it.drain.is_some();
+        let lasts = is_draining(operation) && step.before.operation(operation.id).is_some_and(is_draining);
+        match &operation.request {
+            Request::Drain(plan) if lasts && stays_on(&plan.host) => Some(plan.unavailable_max),
+            _ => None,
+        }
+    });
+    let known = |rollout: &&Arc<Rollout>| step.before.rollout(rollout.id).is_some();
+    let rollouts = step.after.live_rollouts().filter(known).filter(move |rollout| {
+        rollout.steps.iter().any(|it| match &it.target {
+            StepTarget::Host(host) => stays_on(host),
+            StepTarget::Domain { group: of, .. } => *of == group.id,
+        })
+    });
+    drains.chain(rollouts.map(|rollout| rollout.plan.unavailable_max))
+}
+
 fn availability_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let region = step.after;
     for event in new_events(step) {
@@ -122,7 +145,9 @@ fn availability_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
             let down = members.iter().filter(|it| is_unavailable(region, it)).count();
             let mut domains: BTreeMap<u32, u32> = BTreeMap::new();
             members.iter().for_each(|it| *domains.entry(it.update_domain).or_default() += 1);
-            let max = limit.unwrap_or_else(|| domains.into_values().max().unwrap_or(1));
+            let default = domains.into_values().max().unwrap_or(1);
+            let limits = limits_on(step, group).chain([limit]);
+            let max = limits.map(|limit| limit.unwrap_or(default)).min().unwrap_or(default);
             ensure(down <= max as usize, || {
                 format!("{down} machines of {} are unavailable, {max} may be", group.name)
             })?;
@@ -184,6 +209,20 @@ fn windows_hold(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     Ok(())
 }
 
+fn announced_within_windows(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let now = step.after.now();
+    for event in step.after.events().filter(|event| event.status == Status::Scheduled) {
+        let rollout = operation_of(step.after, event).and_then(|operation| step.after.rollout(operation.rollout?));
+        let Some(rollout) = rollout else { continue };
+        let Some(span) = current_or_next(&rollout.plan.windows, now) else { continue };
+        ensure(span.contains(now), || format!("{} is scheduled outside the windows of {}", event.id, rollout.id))?;
+        let is_new = event.is_shown() && step.before.event(event.id).is_none();
+        let is_late = is_new && event.not_before >= span.end;
+        ensure(!is_late, || format!("the notice of {} ends after the window of {}", event.id, rollout.id))?;
+    }
+    Ok(())
+}
+
 fn paused_is_quiet(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let is_paused =
         |region: &Region, id: RolloutId| region.rollout(id).is_some_and(|it| it.state == RolloutState::Paused);
@@ -191,6 +230,20 @@ fn paused_is_quiet(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
         let Some(id) = operation_of(step.after, event).and_then(|operation| operation.rollout) else { continue };
         let paused = is_paused(step.before, id) && is_paused(step.after, id);
         ensure(!paused, || format!("{id} is paused, but announced {}", event.id))?;
+    }
+    Ok(())
+}
+
+fn paused_stays_paused(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for rollout in step.after.live_rollouts() {
+        let before = step.before.rollout(rollout.id).map(|before| &before.state);
+        let expected = match step.command {
+            Command::PauseRollout { rollout: id, .. } if *id == rollout.id => true,
+            Command::ResumeRollout { rollout: id } if *id == rollout.id => false,
+            _ => before == Some(&RolloutState::Paused),
+        };
+        let is_paused = rollout.state == RolloutState::Paused;
+        ensure(is_paused == expected, || format!("{} is {}", rollout.id, rollout.state.as_str()))?;
     }
     Ok(())
 }
@@ -217,6 +270,30 @@ fn drained_is_empty(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     Ok(())
 }
 
+fn canceled_drain_gives_back(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for operation in step.after.operations().filter(|operation| operation.canceled.is_some()) {
+        let Request::Drain(plan) = &operation.request else { continue };
+        let is_new = step.before.operation(operation.id).is_some_and(|before| before.canceled.is_none());
+        let Some(host) = step.after.host(&plan.host).filter(|_| is_new) else { continue };
+        let kept = host.state == HostState::Draining && step.after.drain_of(&host.name).is_none();
+        ensure(!kept, || format!("{} is still draining", host.name))?;
+    }
+    Ok(())
+}
+
+fn drain_steps_last(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for rollout in step.after.live_rollouts().filter(|it| matches!(it.plan.action, RolloutAction::Drain { .. })) {
+        let Some(before) = step.before.rollout(rollout.id) else { continue };
+        let steps = rollout.steps.iter().zip(&before.steps);
+        for (it, _) in steps.filter(|(it, before)| it.ended.is_some() && before.ended.is_none()) {
+            let StepTarget::Host(host) = &it.target else { continue };
+            let out = step.after.host(host).is_some_and(|host| host.state != HostState::Active);
+            ensure(!out, || format!("the step of {host} has ended, but the host is not active"))?;
+        }
+    }
+    Ok(())
+}
+
 fn steps_are_in_order(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for rollout in step.after.live_rollouts() {
         let Some(before) = step.before.rollout(rollout.id) else { continue };
@@ -227,6 +304,51 @@ fn steps_are_in_order(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn pause_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for rollout in step.after.live_rollouts() {
+        let Some(before) = step.before.rollout(rollout.id) else { continue };
+        let steps = || rollout.steps.iter().zip(&before.steps);
+        if !steps().any(|(it, before)| it.started.is_some() && before.started.is_none()) {
+            continue;
+        }
+        // Steps that both begin and end now do not count: those that begin together with them do not wait for them.
+        let carried_out = steps().filter(|(it, before)| {
+            let is_new = before.ended.is_none() && before.state != StepState::InProgress;
+            it.state != StepState::Skipped && it.operation == before.operation && !is_new
+        });
+        let pause = step.after.settings().scaled(rollout.plan.pause);
+        let until = carried_out.filter_map(|(it, _)| it.ended).max().map(|ended| ended + pause);
+        ensure(until.is_none_or(|until| until <= step.after.now()), || {
+            format!("a step of {} began before the pause ended at {until:?}", rollout.id)
+        })?;
+    }
+    Ok(())
+}
+
+fn finished_is_complete(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for rollout in step.after.rollouts().filter(|it| matches!(it.state, RolloutState::Finished { .. })) {
+        let open = rollout.steps.iter().position(|it| it.ended.is_none());
+        ensure(open.is_none(), || format!("{} finished without step {open:?}", rollout.id))?;
+    }
+    Ok(())
+}
+
+/// Everything that was due happened in a step of its own, so an accepted repetition leaves everything as it is.
+fn repeats_change_nothing(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    match step.command {
+        Command::Request { operation, .. } => {
+            let Some(before) = step.before.operation(*operation) else { return Ok(()) };
+            ensure(step.after.operation(*operation) == Some(before), || format!("{operation} was requested anew"))?;
+        }
+        Command::StartRollout(new) => {
+            let Some(before) = step.before.rollout(new.id) else { return Ok(()) };
+            ensure(step.after.rollout(new.id) == Some(before), || format!("{} was started anew", new.id))?;
+        }
+        _ => return Ok(()),
+    }
+    ensure(new_events(step).next().is_none(), || "a repeated request created an event".into())
 }
 
 fn failures_end_rollouts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
@@ -266,48 +388,6 @@ fn once_per_machine(memory: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
     for (rollout, machine) in completions(step) {
         let again = memory.completed.get(&rollout).is_some_and(|machines| machines.contains(&machine));
         ensure(!again, || format!("{machine:?} went through {rollout} twice"))?;
-    }
-    Ok(())
-}
-
-fn least_notice(step: &Step<'_>, event: &Event) -> std::time::Duration {
-    match event.kind {
-        EventKind::Terminate => event.notice,
-        kind => notice(step.after.settings(), kind),
-    }
-}
-
-fn is_confirmed(region: &Region, event: &Event) -> bool {
-    let machines = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
-    let hosts = machines.filter_map(|machine| region.host(machine.host.as_ref()?));
-    hosts.into_iter().all(|host| match host.contact {
-        Contact::None => true,
-        Contact::Confirmed { revision } | Contact::Lost { revision, .. } => revision >= event.revision,
-    })
-}
-
-fn notice_is_confirmed(memory: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
-    for event in newly_started(step).filter(|event| event.is_shown() && event.approval.is_none()) {
-        if event.cause == Cause::HardwareFailure {
-            continue;
-        }
-        let Some(seen) = memory.seen_at.get(&event.id) else {
-            return Err(format!("{} started, but an agent has not confirmed it", event.id));
-        };
-        let until = *seen + least_notice(step, event);
-        ensure(until <= step.after.now(), || format!("{} started before {until:?}", event.id))?;
-    }
-    Ok(())
-}
-
-fn unreachable_waits(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
-    for event in newly_started(step) {
-        let mandatory = matches!(event.kind, EventKind::Terminate | EventKind::Preempt) && event.due;
-        let machines = event.resources.iter().filter_map(|resource| step.after.machine(resource.machine));
-        let mut hosts = machines.filter_map(|machine| step.before.host(machine.host.as_ref()?));
-        let lost = hosts
-            .any(|host| host.is_unreachable() && step.after.host(&host.name).is_some_and(|it| it.is_unreachable()));
-        ensure(mandatory || !lost, || format!("{} started on an unreachable host", event.id))?;
     }
     Ok(())
 }

@@ -21,7 +21,8 @@ impl PlanRun {
                 self.apply(&Command::ConfirmHost { name, revision: 0 })?;
             }
         }
-        for kind in [NewGroupKind::AvailabilitySet, NewGroupKind::CloudService, NewGroupKind::AvailabilitySet] {
+        let kinds = [NewGroupKind::AvailabilitySet, NewGroupKind::CloudService, NewGroupKind::AvailabilitySet];
+        for kind in kinds.into_iter().chain([scale_set()]) {
             let salt = self.rng.guid();
             let update_domains = Some(self.rng.one(&[2, 3, 5]));
             let group = NewGroup {
@@ -53,7 +54,8 @@ impl PlanRun {
         let place = match self.rng.pick(&groups) {
             Some(group) if self.rng.percent(70) => match group.kind {
                 GroupKind::CloudService => Place::CloudService { service: group.id, role: "role".into() },
-                GroupKind::AvailabilitySet | GroupKind::ScaleSet(_) => Place::AvailabilitySet(group.id),
+                GroupKind::AvailabilitySet => Place::AvailabilitySet(group.id),
+                GroupKind::ScaleSet(_) => Place::Standalone,
             },
             _ => Place::Standalone,
         };
@@ -122,6 +124,8 @@ impl PlanRun {
             88..90 => Command::RegisterMachine(Box::new(self.new_machine())),
             90..92 => self.cancel(),
             92..94 => Command::Resume,
+            94..95 => self.repeat_request(),
+            95..96 => self.repeat_rollout(),
             _ => Command::Tick,
         }
     }
@@ -129,6 +133,32 @@ impl PlanRun {
     fn request(&mut self, choose: impl FnOnce(&mut PlanRun) -> Request) -> Command {
         let operation = self.rng.guid();
         Command::Request { operation, by: "operator".into(), request: choose(self), event: None }
+    }
+
+    /// A request that was accepted before, sent again.
+    fn repeat_request(&mut self) -> Command {
+        let known: Vec<Arc<Operation>> = self.region.operations().cloned().collect();
+        let Some(known) = self.rng.pick(&known) else { return Command::Tick };
+        Command::Request { operation: known.id, by: "operator".into(), request: known.request.clone(), event: None }
+    }
+
+    fn repeat_rollout(&mut self) -> Command {
+        let known: Vec<Arc<Rollout>> = self.region.rollouts().cloned().collect();
+        let Some(known) = self.rng.pick(&known) else { return Command::Tick };
+        let mut targets = RolloutTargets::Hosts(vec![]);
+        for step in &known.steps {
+            match (&step.target, &mut targets) {
+                (StepTarget::Host(host), RolloutTargets::Hosts(hosts)) => hosts.push(host.clone()),
+                (StepTarget::Domain { group, .. }, _) => targets = RolloutTargets::Groups(vec![*group]),
+                (StepTarget::Host(_), RolloutTargets::Groups(_)) => {}
+            }
+        }
+        Command::StartRollout(Box::new(NewRollout {
+            id: known.id,
+            by: "operator".into(),
+            targets,
+            plan: known.plan.clone(),
+        }))
     }
 
     fn drain_plan(&mut self) -> DrainPlan {
@@ -230,6 +260,23 @@ impl PlanRun {
             Some(operation) => Command::Cancel { operation, by: "operator".into() },
             None => Command::Tick,
         }
+    }
+}
+
+/// A set whose placement groups are so small that its update domains have machines in several event groups.
+fn scale_set() -> NewGroupKind {
+    NewGroupKind::ScaleSet {
+        orchestration: Orchestration::Uniform,
+        upgrade_mode: UpgradeMode::Manual,
+        capacity: 6,
+        placement_group_max: Some(2),
+        zones: vec![],
+        model: SetModel {
+            priority: Priority::Regular,
+            eviction: EvictionPolicy::Deallocate,
+            terminate: None,
+            details: Arc::default(),
+        },
     }
 }
 
