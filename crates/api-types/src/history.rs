@@ -19,6 +19,9 @@ pub struct HistoryRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_group: Option<u64>,
     pub machines: Vec<String>,
+    /// Internal numbers of these machines, which tell machines with the same name apart. Empty in rows of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_ids: Vec<u64>,
     /// `guest:NAME`, `management:NAME` or `policy`; the actor of an audit row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,

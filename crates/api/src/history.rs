@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use forewarn_api_types::{EventId, HistoryRow, Id, Page, Time};
-use forewarn_core::{Found, Guid};
+use forewarn_core::{Found, Guid, MachineId};
 use forewarn_store::{HistoryKind, HistoryQuery, HistoryRow as StoredRow, Reader, StoreError};
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub struct ListQuery {
     pub machine: Option<String>,
     /// Kinds of rows, comma-separated.
     #[param(
-        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)(,(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|audit)){0,9}$"
+        pattern = "^(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|rollout|host|audit)(,(appeared|approved|started|ended|operation-ended|machine-added|machine-removed|scope-on|scope-off|rollout|host|audit)){0,11}$"
     )]
     pub kind: Option<String>,
     #[param(inline)]
@@ -44,7 +44,7 @@ pub struct ListQuery {
 pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<Response, ApiError> {
     let limit = extract::page_limit(query.limit)?;
     let newest = query.newest == Some(true);
-    let MachineFilter { name, scopes } = match &query.machine {
+    let MachineFilter { name, id, scopes } = match &query.machine {
         Some(text) => machine_filter(&actions, text).await?,
         None => MachineFilter::default(),
     };
@@ -53,7 +53,7 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
         event: query.event.map(|id| Guid(id.0)),
         operation: query.operation.map(|id| Guid(id.0)),
         machine: name,
-        machine_id: None,
+        machine_id: id,
         scopes,
         kinds: parse_kinds(query.kind.as_deref())?,
         since: query.since.map(Convert::convert),
@@ -71,6 +71,7 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
 #[derive(Default)]
 struct MachineFilter {
     name: Option<String>,
+    id: Option<MachineId>,
     scopes: Vec<Option<u64>>,
 }
 
@@ -93,7 +94,8 @@ async fn machine_filter(actions: &Actions, text: &str) -> Result<MachineFilter, 
         (false, true) => vec![scope, None],
         (false, false) => vec![scope],
     };
-    Ok(MachineFilter { name: Some(machine.name.to_string()), scopes })
+    let id = (!is_by_name).then_some(machine.id);
+    Ok(MachineFilter { name: Some(machine.name.to_string()), id, scopes })
 }
 
 /// The filter for a name that no machine has now but history may contain.
@@ -108,7 +110,7 @@ async fn deleted_machine_filter(
         unknown.message += " To find the history of a deleted machine, use its name alone.";
         return Err(unknown);
     }
-    Ok(MachineFilter { name, scopes: Vec::new() })
+    Ok(MachineFilter { name, id: None, scopes: Vec::new() })
 }
 
 fn parse_kinds(text: Option<&str>) -> Result<Vec<HistoryKind>, ApiError> {
@@ -149,6 +151,7 @@ pub fn render_row(row: StoredRow) -> HistoryRow {
         operation: row.operation.map(Convert::convert),
         event_group: row.scope,
         machines: row.machines,
+        machine_ids: row.machine_ids.iter().map(|id| id.0).collect(),
         actor: row.actor,
         target: row.target,
         outcome: row.outcome,

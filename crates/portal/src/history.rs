@@ -2,10 +2,8 @@
 //! that the history of a group is filtered from the most recent rows.
 
 use askama::Template;
-use forewarn_core::{Found, Machine, Region, Timestamp};
+use forewarn_core::Machine;
 use forewarn_store::{HistoryQuery, HistoryRow};
-use forewarn_wire::guid;
-use serde_json::Value;
 
 use super::fragment::Fragment;
 use super::panel::Panel;
@@ -35,45 +33,12 @@ pub async fn render_panel(scene: &Scene, query: HistoryQuery) -> Panel {
 
 /// The history of one machine, without rows of other machines with the same name.
 pub async fn render_machine_panel(scene: &Scene, machine: &Machine) -> Panel {
-    let query =
-        HistoryQuery { machine: Some(machine.name.to_string()), limit: Some(ROWS_READ), ..HistoryQuery::default() };
-    let rows = read(scene, query).await;
-    let matcher = MachineRows::of(scene.region(), machine, &rows);
-    render_rows(rows.iter().rev().filter(|row| matcher.contains(row)).take(ROWS_SHOWN))
-}
-
-/// Tells the rows of a machine from those of other machines, existing or deleted, with the same name.
-struct MachineRows {
-    scope: u64,
-    vm_id: String,
-    is_only: bool,
-    /// The time of registration, if its row was read.
-    registered: Option<Timestamp>,
-}
-
-impl MachineRows {
-    fn of(region: &Region, machine: &Machine, rows: &[HistoryRow]) -> MachineRows {
-        let is_only = matches!(region.machine_by_name(&machine.name, None), Found::One(_));
-        let vm_id = guid::Lower(machine.vm_id.0).to_string();
-        let is_registration =
-            |row: &&HistoryRow| row.kind == "machine-added" && detail(row, "vm_id") == Some(vm_id.clone());
-        let registered = rows.iter().find(is_registration).map(|row| row.at);
-        MachineRows { scope: machine.scope.0, is_only, registered, vm_id }
-    }
-
-    /// Decides by the scope, which never changes for a machine. Rows of requests have no scope but may name the machine.
-    fn contains(&self, row: &HistoryRow) -> bool {
-        if let Some(vm_id) = detail(row, "vmId") {
-            return vm_id == self.vm_id;
-        }
-        let is_later = self.registered.is_none_or(|registered| row.at >= registered);
-        is_later && row.scope.map_or(self.is_only, |scope| scope == self.scope)
-    }
-}
-
-fn detail(row: &HistoryRow, key: &str) -> Option<String> {
-    let detail: Value = serde_json::from_str(&row.detail).ok()?;
-    detail[key].as_str().map(str::to_ascii_lowercase)
+    let query = HistoryQuery {
+        machine: Some(machine.name.to_string()),
+        machine_id: Some(machine.id),
+        ..HistoryQuery::default()
+    };
+    render_panel(scene, query).await
 }
 
 /// The wanted rows among the most recent ones.
