@@ -51,8 +51,10 @@ pub struct Machine {
     /// Whether it is protected from scale-in.
     pub protected: bool,
     /// Memory that it needs on its host, in MiB. 0: unknown.
+    #[serde(default)]
     pub memory_mib: u64,
     /// Whether it can move to another host while it runs.
+    #[serde(default = "yes")]
     pub live_migratable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
@@ -127,6 +129,11 @@ pub struct NewMachine {
     pub details: Details,
     #[serde(default, skip_serializing_if = "Tags::is_empty")]
     pub tags: Tags,
+}
+
+/// Servers before the field existed moved every machine while it runs.
+fn yes() -> bool {
+    true
 }
 
 impl NewMachine {

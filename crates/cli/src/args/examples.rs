@@ -59,7 +59,7 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("maintenance", &[("Freeze a machine for maintenance", "maintenance start --vm web_0")]),
     ("maintenance start", &[("Freeze a machine after the minimum notice period", "maintenance start --vm web_0"), ("Reboot a scale set, one update domain after the other", "maintenance start --group web --type Reboot"), ("Redeploy the machines of a host with two hours of notice", "maintenance start --host h1 --type Redeploy --notice 2h --no-wait")]),
     ("rollout", &[("Reboot two hosts, one after the other", "rollout start --host h1 h2 --type Reboot"), ("List rollouts", "rollout list")]),
-    ("rollout start", &[("Show the expected course of a rollout", "rollout start --host h1 h2 --type Reboot --dry-run"), ("Drain all hosts of a rack at night, two at a time", "rollout start --label rack=7 --type Drain --parallel 2 --window '22:00-05:00 Europe/Berlin' --no-wait"), ("Reboot a scale set by update domain, with a pause of ten minutes", "rollout start --group web --type Reboot --pause 10m")]),
+    ("rollout start", &[("Show the expected course of a rollout", "rollout start --host h1 h2 --type Reboot --dry-run"), ("Drain all hosts of a rack at night, two at a time", "rollout start --label rack=7 --type Drain --parallel 2 --window 22:00-05:00 --no-wait"), ("Reboot a scale set by update domain, with a pause of ten minutes", "rollout start --group web --type Reboot --pause 10m")]),
     ("rollout list", &[("List rollouts", "rollout list")]),
     ("rollout show", &[("Show a rollout and its steps", "rollout show 6f1d02c4")]),
     ("rollout pause", &[("Let scheduled events finish and start no more", "rollout pause 6f1d02c4"), ("Cancel scheduled events too", "rollout pause 6f1d02c4 --now")]),
