@@ -200,7 +200,7 @@ fn a_host_failure_affects_its_machines() {
     check(&server, "host delete h1", 0, "", "Deleted host h1");
     check(&server, "vm create db --no-address --host h1", 0, "…", "");
     server.document("db");
-    check(&server, "host show h1", 0, "name      h1\nmachines  db", "");
+    check(&server, "host show h1", 0, "name      h1\nstate     Active\npool      default\nmachines  db", "");
     check(&server, "host show h2", 1, "", "forewarn: [..]Did you mean 'h1'?");
     check(
         &server,
@@ -212,6 +212,95 @@ fn a_host_failure_affects_its_machines() {
     check(&server, &format!("events show {ID}"), 0, "event        602D[..]\n…\ncause        HardwareFailure\n…", "");
     check(&server, "vm fail db --type Redeploy --no-wait", 0, "Redeploy of db: event [..], Started\n…", "");
     check(&server, "host fail h1 --type Freeze", 2, "", "error: invalid value 'Freeze'[..]\n…");
+}
+
+#[test]
+fn a_host_is_drained_and_activated() {
+    let server = Server::start();
+    check(&server, "host create h2", 0, "Created host h2", "");
+    check(
+        &server,
+        "host update h2 --pool spare --memory 4096 --label rack=7",
+        0,
+        "…\npool      spare\nlabels    rack=7\n…",
+        "",
+    );
+    check(
+        &server,
+        "host update h2 --memory many",
+        2,
+        "",
+        "forewarn: invalid memory 'many': use a number of MiB, or 'none'",
+    );
+    check(&server, "vm create db --no-address --host h1 --memory 5000", 0, "…", "");
+    let full = "MACHINE  EVENT        TO                                HANDLER\ndb       cannot move  waits for a host with room for db  no";
+    check(&server, "host drain h1 --to spare --dry-run", 0, full, "");
+    check(&server, "host update h2 --memory none", 0, "…", "");
+    let moves = "MACHINE  EVENT   TO  HANDLER\ndb       Freeze  h2  no";
+    check(&server, "host drain h1 --to spare --dry-run", 0, moves, "");
+    check(&server, "host show h1", 0, "name      h1\nstate     Active\n…", "");
+    check(&server, "host drain h1 --to spare --no-wait", 0, "Draining host h1; operation [..]", "");
+    check(&server, "host drain h1", 1, "", "forewarn: Host 'h1' is already being drained. [..]");
+    check(&server, "clock advance 1m", 0, "…", "");
+    check(&server, "host show h1", 0, "name      h1\nstate     Drained\n…", "");
+    check(&server, "host show h2", 0, "…\nmachines  db", "");
+    check(&server, "host undrain h1", 0, "Host h1 is Active", "");
+    check(&server, "host fail h2 --fenced", 0, "Host h2 is Failed; its machines are stopped", "");
+    check(&server, "vm show db", 0, "…\npower[..]Stopped\n…", "");
+    check(&server, "host activate h2", 0, "Host h2 is Active with 1 machines: db", "");
+}
+
+#[test]
+fn a_rollout_is_previewed_started_paused_and_stopped() {
+    let server = Server::start();
+    check(&server, "rollout list", 0, "There are no rollouts.", "");
+    for (machine, host) in [("a", "h1"), ("b", "h2"), ("c", "h3")] {
+        check(&server, &format!("vm create {machine} --no-address --host {host}"), 0, "…", "");
+        server.document(machine);
+    }
+    check(&server, "rollout start --host h1 h9 --type Reboot", 1, "", "forewarn: No host is named 'h9'. [..]");
+    check(
+        &server,
+        "rollout start --host h1 --type Reboot --window 22:00",
+        2,
+        "",
+        "error: invalid value '22:00'[..]\n…",
+    );
+    check(
+        &server,
+        "rollout start --host h1 h2 h3 --type Reboot --dry-run",
+        0,
+        "STEP  STATE      [..]\nh1    Succeeded  [..]\nh2    Succeeded  [..]\nh3    Succeeded  [..]\n\nExpected to finish at [..]\na: at least 0 of 1 machines available.\n…",
+        "",
+    );
+    check(&server, "rollout list", 0, "There are no rollouts.", "");
+    check(
+        &server,
+        "rollout start --host h1 h2 h3 --type Reboot --no-wait",
+        0,
+        "Started rollout [..] with 3 steps. [..]",
+        "",
+    );
+    let list = json(&server, "rollout list");
+    let id = list[0]["id"].as_str().expect("an ID").to_owned();
+    assert_eq!(list[0]["steps"][0]["host"], "h1");
+    assert_eq!(list[0]["steps"][0]["state"], "InProgress");
+    assert!(list[0]["steps"][0]["started"].is_string());
+    check(&server, "rollout start --host h2 --type Freeze", 1, "", "forewarn: Host 'h2' belongs to rollout [..]");
+    check(&server, &format!("rollout pause {}", &id[..8]), 0, "…\nstate         Paused\n…", "");
+    check(&server, "clock advance 20m", 0, "…", "");
+    assert_eq!(json(&server, &format!("rollout show {id}"))["steps"][0]["state"], "Succeeded");
+    assert_eq!(json(&server, &format!("rollout show {id}"))["steps"][1]["state"], "Pending");
+    check(&server, &format!("rollout resume {id}"), 0, "…\nstate         Waiting\nwaits for     approvals[..]\n…", "");
+    check(&server, &format!("rollout stop {id}"), 0, "…\nstate         Stopped\n…", "");
+    check(
+        &server,
+        &format!("rollout watch {id}"),
+        0,
+        "…Rollout [..] stopped by [..]: 1 of 3 steps, 0 failed machines.",
+        "",
+    );
+    check(&server, "rollout show nothing", 1, "", "forewarn: No rollout has the ID 'nothing'[..]");
 }
 
 #[test]
