@@ -58,6 +58,8 @@ pub enum ErrorCode {
     TooManyWebhooks,
     BodyTooLarge,
     UnsupportedMediaType,
+    TooManyRequests,
+    TooManyConnections,
     TooManyStreams,
     // Used by the ARM API.
     MissingApiVersionParameter,
@@ -135,6 +137,8 @@ impl ErrorCode {
             ErrorCode::InvalidScenario => (StatusCode::CONFLICT, "InvalidScenario"),
             ErrorCode::ScenarioNotFound => (StatusCode::NOT_FOUND, "ScenarioNotFound"),
             ErrorCode::RunNotFound => (StatusCode::NOT_FOUND, "RunNotFound"),
+            ErrorCode::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+            ErrorCode::TooManyConnections => (StatusCode::SERVICE_UNAVAILABLE, "TooManyConnections"),
             ErrorCode::TooManyStreams => (StatusCode::SERVICE_UNAVAILABLE, "TooManyStreams"),
             ErrorCode::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
             ErrorCode::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),

@@ -13,6 +13,7 @@ use http::header::{self, HeaderMap};
 
 use super::Service;
 use super::addresses::{ManagementAddresses, is_own_host};
+use super::connection::ConnectionUse;
 use super::error::{ApiError, ErrorCode};
 use super::listener::Via;
 
@@ -66,12 +67,16 @@ pub async fn check(
     let admitted = match access.of(&request) {
         Needs::Nothing => holder.ok(),
         Needs::Role(role) => {
+            if let Err(Stranger::BadToken(_)) = &holder {
+                service.record_failed_sign_in(request.extensions(), "token").await;
+            }
             let holder = holder.map_err(|stranger| unauthenticated(&stranger, request.uri().path()))?;
             check_role(&holder.principal, role)?;
             Some(holder)
         }
     };
     if let Some(holder) = admitted {
+        ConnectionUse::protect(request.extensions());
         request.extensions_mut().insert(holder.principal.clone());
         request.extensions_mut().insert(holder);
     }

@@ -22,11 +22,13 @@ mod actions;
 mod addresses;
 mod changes;
 mod clock;
+mod connection;
 mod convert;
 mod deadline;
 pub mod error;
 mod events;
 pub mod extract;
+mod failed_sign_ins;
 mod fault_keeper;
 mod faults;
 mod groups;
@@ -54,6 +56,7 @@ pub mod scenario;
 mod scenario_routes;
 mod sign_in;
 mod smallest;
+mod socket;
 mod waits;
 mod webhook_messages;
 mod webhook_routes;
@@ -69,6 +72,7 @@ use forewarn_core::Name;
 use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
 use forewarn_wire::document::Names;
+use http::Extensions;
 use http::request::Parts as RequestParts;
 use prometheus_client::registry::Registry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -78,6 +82,7 @@ pub use action::{Action, AuditNote, Permit};
 pub use actions::{PLACEMENT_GROUP_DEFAULT, PlainGroup, Registered, ZONES_MAX, delete_action, name_machines, plan_of};
 pub use addresses::{ManagementAddresses, token_issuer};
 pub use changes::ChannelBody;
+pub use connection::ConnectionUse;
 pub use convert::Convert;
 pub use deadline::next_deadline;
 pub use error::{ApiError, rejection_status};
@@ -94,6 +99,7 @@ pub use routes::{Route, guarded, is_api_path, not_found, routes, table};
 pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
 use error::ErrorCode;
+use failed_sign_ins::FailedSignIns;
 use scenario::{Progress, Runs};
 use webhooks::Webhooks;
 
@@ -115,6 +121,7 @@ pub struct Actions(Service, Principal);
 struct Inner {
     parts: ServiceParts,
     faults: FaultKeeper,
+    failed_sign_ins: FailedSignIns,
     streams: Arc<Semaphore>,
     runs: Runs,
 }
@@ -140,7 +147,8 @@ impl Service {
     pub fn new(parts: ServiceParts) -> Service {
         let faults = FaultKeeper::new(parts.engine.clone(), parts.endpoint.clone());
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Service(Arc::new(Inner { parts, faults, streams, runs: Runs::default() }))
+        let failed_sign_ins = FailedSignIns::default();
+        Service(Arc::new(Inner { parts, faults, failed_sign_ins, streams, runs: Runs::default() }))
     }
 
     pub fn engine(&self) -> &Engine {
@@ -169,6 +177,15 @@ impl Service {
 
     pub fn endpoint(&self) -> &Arc<EndpointState> {
         &self.0.parts.endpoint
+    }
+
+    /// Counts and logs a failed sign-in, and delays its answer if there were many from the same source. `attempt` names the
+    /// way of signing in.
+    pub async fn record_failed_sign_in(&self, extensions: &Extensions, attempt: &'static str) {
+        self.0.parts.metrics.sign_in_failures.inc();
+        if let Some(connection) = extensions.get::<ConnectionUse>() {
+            self.0.failed_sign_ins.record(connection.peer, attempt).await;
+        }
     }
 
     /// Runs of scenarios, oldest first.

@@ -1,5 +1,6 @@
 //! Metrics of the management API, and the rendering of all metrics.
 
+use forewarn_metadata::LimitCounters;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -11,6 +12,9 @@ pub struct ApiMetrics {
     pub webhook_deliveries: Counter,
     pub webhook_failures: Counter,
     pub webhook_given_up: Counter,
+    pub sign_in_failures: Counter,
+    /// Of both management listeners.
+    pub limits: LimitCounters,
 }
 
 impl ApiMetrics {
@@ -19,6 +23,17 @@ impl ApiMetrics {
         registry.register("webhook_deliveries", "Accepted webhook deliveries", self.webhook_deliveries.clone());
         registry.register("webhook_failures", "Failed webhook delivery attempts", self.webhook_failures.clone());
         registry.register("webhook_given_up", "Webhook deliveries given up", self.webhook_given_up.clone());
+        registry.register("sign_in_failures", "Failed sign-ins", self.sign_in_failures.clone());
+        registry.register(
+            "management_connections_evicted",
+            "Idle management connections closed because a limit was reached",
+            self.limits.connections_evicted.clone(),
+        );
+        registry.register(
+            "management_connections_refused",
+            "Management connections refused because a limit was reached",
+            self.limits.connections_refused.clone(),
+        );
     }
 }
 

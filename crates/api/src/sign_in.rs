@@ -69,6 +69,7 @@ async fn issue_token(
     request: Request,
 ) -> Result<Response, OAuthError> {
     service.known_tenant(&tenant)?;
+    let extensions = request.extensions().clone();
     let (_, body) = extract::read_body(request, &service).await.map_err(|error| bad_request(error.message))?;
     if body.len() > FORM_BYTES_MAX {
         return Err(bad_request(format!("The form is larger than {FORM_BYTES_MAX} bytes.")));
@@ -76,7 +77,11 @@ async fn issue_token(
     let form: HashMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
     let field = |name: &str| form.get(name).map(String::as_str).filter(|value| !value.is_empty());
     check_grant(field("grant_type"))?;
-    let subject = service.subject(field("client_id"), field("client_secret"))?;
+    let Some(subject) = service.subject(field("client_id"), field("client_secret")) else {
+        // The ID is not logged, because users sometimes put the secret there.
+        service.record_failed_sign_in(&extensions, "client secret").await;
+        return Err(unknown_client());
+    };
     let audience = select_audience(service.addresses(), field("scope"), field("resource"))?;
     let issued = service.access().sign_in().issue(&subject, &audience, now(), TOKEN_SECS);
     tracing::info!(client = %subject.name, role = %subject.role.word(), "client signed in");
@@ -98,23 +103,22 @@ impl Service {
         ))
     }
 
-    fn subject(&self, id: Option<&str>, secret: Option<&str>) -> Result<Subject, OAuthError> {
+    fn subject(&self, id: Option<&str>, secret: Option<&str>) -> Option<Subject> {
         let access = self.access();
         if access.is_open() {
             let Principal { name, role } = Principal::owner();
             let client_id = id.unwrap_or(&name).to_owned();
-            return Ok(Subject { object_id: client_id.clone(), client_id, name: name.to_string(), role });
+            return Some(Subject { object_id: client_id.clone(), client_id, name: name.to_string(), role });
         }
-        let known = id.zip(secret).and_then(|(id, secret)| access.sign_in().client(id, secret));
-        known.ok_or_else(|| {
-            // The ID is not logged, because users sometimes put the secret there.
-            tracing::warn!("client failed to sign in");
-            OAuthError {
-                status: StatusCode::UNAUTHORIZED,
-                error: "invalid_client",
-                description: "Unknown client or wrong secret. See the file 'clients.json' in the data directory for clients and their secrets.".into(),
-            }
-        })
+        id.zip(secret).and_then(|(id, secret)| access.sign_in().client(id, secret))
+    }
+}
+
+fn unknown_client() -> OAuthError {
+    OAuthError {
+        status: StatusCode::UNAUTHORIZED,
+        error: "invalid_client",
+        description: "Unknown client or wrong secret. See the file 'clients.json' in the data directory for clients and their secrets.".into(),
     }
 }
 

@@ -47,8 +47,10 @@ use documents::Documents;
 pub use documents::render_document;
 use faults::Faults;
 pub use ids::{group_resource_id, machine_resource_id};
-use limits::Sources;
-pub use limits::{CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT, Limits};
+pub use limits::{
+    Activity, Admission, CONNECTIONS_PER_SOURCE_DEFAULT, HELD_PER_SOURCE_DEFAULT, LimitCounters, Limits, SourceKey,
+    Sources, WhenFull,
+};
 pub use listener::{
     BoundAddress, BoundListener, LISTENERS_MAX, ListenAddress, ListenerInfo, MetadataListener, listen_error,
 };
@@ -107,7 +109,7 @@ pub fn serve(
         memo: Memo::new(),
         responses: Responses::new(options.seed),
         activation: Activation::new(source.clone(), options.first_call_delay),
-        sources: Arc::new(Sources::new(options.limits)),
+        sources: Arc::new(Sources::new(options.limits, "metadata", state.metrics.limits.clone())),
         issuer: options.issuer,
         identity_reads: Semaphore::new(token::READS_MAX),
         source,

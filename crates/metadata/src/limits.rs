@@ -1,7 +1,8 @@
-//! Limits per source, so that one guest cannot starve another guest, another listener or the management side.
+//! Limits per source, so that one guest cannot starve another guest, another listener or the management side. The management
+//! listeners use the same limits.
 //!
 //! ```text
-//!   accept ─▶ total reached? ─yes─▶ refuse
+//!   accept ─▶ total reached? ─yes─▶ refuse, or close an idle connection of the source with the most idle ones
 //!               │ no
 //!               ▼
 //!             source at its limit? ─yes─▶ close its oldest idle connection; none idle ─▶ refuse
@@ -23,9 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use forewarn_core::MachineId;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::Notify;
-
-use crate::metrics::MetadataMetrics;
 
 /// Connections of one source. A handler needs one; a guest with many tools needs a few.
 pub const CONNECTIONS_PER_SOURCE_DEFAULT: usize = 64;
@@ -54,6 +54,24 @@ pub struct Limits {
     pub connections_per_source: usize,
     pub held_per_source: usize,
     pub total: usize,
+    pub when_full: WhenFull,
+}
+
+/// The treatment of a new connection when the total is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Refuse it. The cost does not depend on the number of sources.
+    Refuse,
+    /// Close the oldest connection of the source with the most idle ones; refuse the new one if there is none.
+    EvictFromLargest,
+}
+
+/// Counters of reached limits. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct LimitCounters {
+    pub connections_evicted: Counter,
+    pub connections_refused: Counter,
+    pub held_refused: Counter,
 }
 
 impl Limits {
@@ -61,7 +79,7 @@ impl Limits {
     pub fn new(connections_per_source: usize, held_per_source: usize, descriptors: Option<u64>) -> Limits {
         let free = descriptors.map_or(u64::MAX, |all| all.saturating_sub(DESCRIPTORS_RESERVED));
         let total = usize::try_from(free).unwrap_or(usize::MAX).clamp(TOTAL_MIN, TOTAL_MAX);
-        Limits { connections_per_source, held_per_source, total }
+        Limits { connections_per_source, held_per_source, total, when_full: WhenFull::Refuse }
     }
 }
 
@@ -93,6 +111,9 @@ impl fmt::Display for SourceKey {
 /// The connections and held requests of all sources.
 pub struct Sources {
     limits: Limits,
+    /// The kind of listener, for log lines.
+    listener: &'static str,
+    counters: LimitCounters,
     table: Mutex<Table>,
 }
 
@@ -111,6 +132,13 @@ struct Usage {
 }
 
 impl Usage {
+    /// Removes the oldest idle connection and tells it to end.
+    fn evict_idle(&mut self) -> bool {
+        let idle = self.connections.iter().position(|other| other.is_idle());
+        let evicted = idle.and_then(|idle| self.connections.remove(idle));
+        evicted.inspect(|evicted| evicted.evicted.notify_one()).is_some()
+    }
+
     fn is_empty(&self) -> bool {
         self.connections.is_empty() && self.held == 0
     }
@@ -142,6 +170,10 @@ impl Activity {
 
     pub fn is_busy(beats: u64) -> bool {
         beats % 2 == 1
+    }
+
+    fn is_idle(&self) -> bool {
+        !Activity::is_busy(self.beats())
     }
 
     /// Only the connection's own task counts, so this need not be one operation.
@@ -180,58 +212,70 @@ pub enum Refused {
 }
 
 impl Sources {
-    pub fn new(limits: Limits) -> Sources {
-        Sources { limits, table: Mutex::default() }
+    pub fn new(limits: Limits, listener: &'static str, counters: LimitCounters) -> Sources {
+        Sources { limits, listener, counters, table: Mutex::default() }
     }
 
     /// Admits a connection, or refuses it. `key`: None for callers without a limit of their own.
-    pub fn admit(
+    pub fn admit(self: &Arc<Self>, key: Option<SourceKey>, activity: Arc<Activity>) -> Result<Admission, Refused> {
+        self.admit_with_reserve(key, activity, 0)
+    }
+
+    /// The same, for a caller that can use `reserve` connections beyond the total.
+    pub fn admit_with_reserve(
         self: &Arc<Self>,
         key: Option<SourceKey>,
         activity: Arc<Activity>,
-        metrics: &MetadataMetrics,
+        reserve: usize,
     ) -> Result<Admission, Refused> {
         let mut table = self.lock();
-        if table.total >= self.limits.total {
-            metrics.connections_refused.inc();
-            if table.may_log(&None) {
-                tracing::warn!(limit = self.limits.total, "connection refused: all metadata connections are in use");
-            }
-            return Err(Refused::Total);
+        if table.total >= self.limits.total + reserve {
+            self.make_room_in_total(&mut table)?;
         }
         if let Some(key) = &key {
-            self.make_room(&mut table, key, metrics)?;
+            self.make_room(&mut table, key)?;
             table.sources.entry(key.clone()).or_default().connections.push_back(activity.clone());
         }
         table.total += 1;
         Ok(Admission { sources: self.clone(), key, activity })
     }
 
-    fn make_room(&self, table: &mut Table, key: &SourceKey, metrics: &MetadataMetrics) -> Result<(), Refused> {
+    fn make_room_in_total(&self, table: &mut Table) -> Result<(), Refused> {
+        let has_room = match self.limits.when_full {
+            WhenFull::Refuse => false,
+            WhenFull::EvictFromLargest => table.evict_from_largest(),
+        };
+        if table.may_log(&None) {
+            let (limit, listener) = (self.limits.total, self.listener);
+            tracing::warn!(limit, listener, "all connections are in use; idle ones may be closed, new ones refused");
+        }
+        self.count(has_room, Refused::Total)
+    }
+
+    fn make_room(&self, table: &mut Table, key: &SourceKey) -> Result<(), Refused> {
         let limit = self.limits.connections_per_source;
         let Some(usage) = table.sources.get_mut(key).filter(|usage| usage.connections.len() >= limit) else {
             return Ok(());
         };
-        let idle = usage.connections.iter().position(|other| !Activity::is_busy(other.beats()));
-        let evicted = idle.and_then(|idle| usage.connections.remove(idle));
+        let has_room = usage.evict_idle();
         if table.may_log(&Some(key)) {
-            tracing::warn!(source = %key, limit, "source reached its connection limit; its idle connections are closed, others refused");
+            tracing::warn!(source = %key, limit, listener = self.listener, "source reached its connection limit; its idle connections are closed, others refused");
         }
-        match evicted {
-            Some(evicted) => {
-                metrics.connections_evicted.inc();
-                evicted.evicted.notify_one();
-                Ok(())
-            }
-            None => {
-                metrics.connections_refused.inc();
-                Err(Refused::Source)
-            }
+        self.count(has_room, Refused::Source)
+    }
+
+    /// Counts an eviction, or else the refusal.
+    fn count(&self, has_room: bool, refusal: Refused) -> Result<(), Refused> {
+        if has_room {
+            self.counters.connections_evicted.inc();
+            return Ok(());
         }
+        self.counters.connections_refused.inc();
+        Err(refusal)
     }
 
     /// Lets a request of this source be held until the slot is dropped. None: the source holds as many as it may.
-    pub fn hold(self: &Arc<Self>, key: SourceKey, metrics: &MetadataMetrics) -> Option<HeldSlot> {
+    pub fn hold(self: &Arc<Self>, key: SourceKey) -> Option<HeldSlot> {
         let mut table = self.lock();
         let limit = self.limits.held_per_source;
         let usage = table.sources.entry(key.clone()).or_default();
@@ -239,7 +283,7 @@ impl Sources {
             usage.held += 1;
             return Some(HeldSlot { sources: self.clone(), key });
         }
-        metrics.held_refused.inc();
+        self.counters.held_refused.inc();
         if table.may_log(&Some(&key)) {
             tracing::warn!(source = %key, limit, "source reached its limit of held requests; others are refused");
         }
@@ -262,6 +306,12 @@ impl Sources {
 }
 
 impl Table {
+    fn evict_from_largest(&mut self) -> bool {
+        let count_idle = |usage: &Usage| usage.connections.iter().filter(|connection| connection.is_idle()).count();
+        let largest = self.sources.values_mut().max_by_key(|usage| count_idle(usage));
+        largest.is_some_and(Usage::evict_idle)
+    }
+
     /// Whether a source may be logged now; None stands for the total.
     fn may_log(&mut self, key: &Option<&SourceKey>) -> bool {
         let key = key.cloned().unwrap_or(SourceKey::Mark(0));
@@ -309,7 +359,8 @@ mod tests {
     use super::*;
 
     fn sources(connections_per_source: usize, held_per_source: usize, total: usize) -> Arc<Sources> {
-        Arc::new(Sources::new(Limits { connections_per_source, held_per_source, total }))
+        let limits = Limits { connections_per_source, held_per_source, total, when_full: WhenFull::Refuse };
+        Arc::new(Sources::new(limits, "test", LimitCounters::default()))
     }
 
     fn guest(number: u8) -> SourceKey {
@@ -320,7 +371,7 @@ mod tests {
     fn open(sources: &Arc<Sources>, key: Option<SourceKey>, busy: bool) -> Result<Admission, Refused> {
         let activity = Arc::new(Activity::default());
         activity.beat(u64::from(busy));
-        sources.admit(key, activity, &MetadataMetrics::default())
+        sources.admit(key, activity)
     }
 
     #[tokio::test]
@@ -357,15 +408,27 @@ mod tests {
     }
 
     #[test]
+    fn the_source_with_the_most_idle_connections_makes_room_when_the_total_is_reached() {
+        let limits =
+            Limits { connections_per_source: 8, held_per_source: 0, total: 3, when_full: WhenFull::EvictFromLargest };
+        let sources = Arc::new(Sources::new(limits, "test", LimitCounters::default()));
+        let _busy = [open(&sources, Some(guest(2)), true).unwrap(), open(&sources, Some(guest(2)), true).unwrap()];
+        let _idle = open(&sources, Some(guest(1)), false).unwrap();
+        let _new = open(&sources, Some(guest(3)), true).unwrap();
+        assert_eq!(sources.counters.connections_evicted.get(), 1);
+        assert_eq!(sources.lock().sources[&guest(1)].connections.len(), 0);
+        assert_eq!(open(&sources, Some(guest(4)), true).err(), Some(Refused::Total));
+    }
+
+    #[test]
     fn held_requests_are_limited_per_source() {
         let sources = sources(64, 2, 100);
-        let metrics = MetadataMetrics::default();
-        let held: Vec<_> = (0..2).map(|_| sources.hold(guest(1), &metrics).unwrap()).collect();
-        assert!(sources.hold(guest(1), &metrics).is_none());
-        assert!(sources.hold(guest(2), &metrics).is_some());
-        assert_eq!(metrics.held_refused.get(), 1);
+        let held: Vec<_> = (0..2).map(|_| sources.hold(guest(1)).unwrap()).collect();
+        assert!(sources.hold(guest(1)).is_none());
+        assert!(sources.hold(guest(2)).is_some());
+        assert_eq!(sources.counters.held_refused.get(), 1);
         drop(held);
-        assert!(sources.hold(guest(1), &metrics).is_some());
+        assert!(sources.hold(guest(1)).is_some());
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl BoundListener {
     ) {
         let source = self.policy.source(&endpoint.source.peek().region, &peer, mark);
         let activity = Arc::new(Activity::default());
-        let admitted = endpoint.sources.admit(source.clone(), activity.clone(), &endpoint.state.metrics);
+        let admitted = endpoint.sources.admit(source.clone(), activity.clone());
         let Ok(admission) = admitted else { return };
         let client = Client { policy: self.policy.clone(), peer, source, activity };
         let endpoint = endpoint.clone();

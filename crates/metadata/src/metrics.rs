@@ -5,6 +5,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::limits::LimitCounters;
+
 /// Counters are created once; counting is one atomic addition.
 #[derive(Debug)]
 pub struct MetadataMetrics {
@@ -14,9 +16,7 @@ pub struct MetadataMetrics {
     pub approvals: Counter,
     pub held: Gauge,
     pub connections: Gauge,
-    pub connections_evicted: Counter,
-    pub connections_refused: Counter,
-    pub held_refused: Counter,
+    pub limits: LimitCounters,
 }
 
 type StatusLabel = [(&'static str, &'static str); 1];
@@ -32,9 +32,7 @@ impl Default for MetadataMetrics {
             approvals: Counter::default(),
             held: Gauge::default(),
             connections: Gauge::default(),
-            connections_evicted: Counter::default(),
-            connections_refused: Counter::default(),
-            held_refused: Counter::default(),
+            limits: LimitCounters::default(),
         }
     }
 }
@@ -48,17 +46,17 @@ impl MetadataMetrics {
         registry.register(
             "metadata_connections_evicted",
             "Idle connections closed because their source reached its limit",
-            self.connections_evicted.clone(),
+            self.limits.connections_evicted.clone(),
         );
         registry.register(
             "metadata_connections_refused",
             "Connections refused because a limit was reached",
-            self.connections_refused.clone(),
+            self.limits.connections_refused.clone(),
         );
         registry.register(
             "metadata_held_refused",
             "Requests not held because their source reached its limit",
-            self.held_refused.clone(),
+            self.limits.held_refused.clone(),
         );
     }
 

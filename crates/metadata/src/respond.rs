@@ -98,7 +98,7 @@ async fn hold(endpoint: &Endpoint, activity: &Activity, get: &DocumentRequest) -
 /// Counts a held request for its source and in the metrics, for as long as the result lives.
 fn begin_hold(endpoint: &Endpoint, get: &DocumentRequest) -> Result<impl Sized + use<>, Refusal> {
     let metrics = &endpoint.state.metrics;
-    let slot = endpoint.sources.hold(get.source.clone(), metrics);
+    let slot = endpoint.sources.hold(get.source.clone());
     let slot = slot.ok_or(Refusal::TooManyRequests { retry_after_secs: RETRY_AFTER_SECS })?;
     Ok((slot, GaugeGuard::new(&metrics.held)))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use askama::Template;
 use axum::Extension;
-use axum::extract::{Query, State};
+use axum::extract::{Query, Request, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use http::{StatusCode, header};
 
@@ -22,11 +22,13 @@ pub async fn sign_in_with_code(
     State(portal): State<Portal>,
     Extension(via): Extension<Via>,
     Query(query): Query<HashMap<String, String>>,
+    request: Request,
 ) -> Response {
     let Some(code) = query.get("code") else { return sign_in_page::render(&portal, "").into_response() };
     match portal.access().begin_session(code) {
         Some((principal, cookie)) => start_session(&portal, via, &principal, &cookie),
         None => {
+            portal.record_failed_sign_in(request.extensions(), "portal link").await;
             let problem = "This link has already been used or has expired. Create a new one with: forewarn portal";
             (StatusCode::UNAUTHORIZED, sign_in_page::render(&portal, problem)).into_response()
         }

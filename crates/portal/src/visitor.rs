@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode, header};
 use super::{Portal, sign_in_page};
 use forewarn_access::Principal;
 use forewarn_access::{SESSION_SECS, Session};
-use forewarn_api::{Action, Via};
+use forewarn_api::{Action, ConnectionUse, Via};
 
 /// Longest time for a form to arrive, so that slow clients do not hold connections.
 const FORM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,6 +47,7 @@ impl FromRequestParts<Portal> for Visitor {
     async fn from_request_parts(parts: &mut Parts, portal: &Portal) -> Result<Visitor, Response> {
         let found = read_cookie(&parts.headers, portal.addresses().http).and_then(|cookie| {
             let session = portal.access().session(&cookie)?;
+            ConnectionUse::protect(&parts.extensions);
             Some(Visitor { session, cookie })
         });
         found.ok_or_else(|| (StatusCode::UNAUTHORIZED, sign_in_page::render(portal, "")).into_response())

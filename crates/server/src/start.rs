@@ -123,6 +123,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     metadata::serve(listeners, source, endpoint.clone(), options, stop.clone(), &tasks);
     tasks.spawn(faults.run(stop.clone()));
     tasks.spawn(webhooks.clone().run(stop.clone()));
+    let counters = metrics.limits.clone();
     let service = api::Service::new(api::ServiceParts {
         engine,
         access,
@@ -136,10 +137,10 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         stop: stop.clone(),
     });
     let router = router(service);
-    tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), stop.clone()));
+    tasks.spawn(api::serve(management, api::Transport::Plain, router.clone(), counters.clone(), stop.clone()));
     if let Some(Secure { listener, tls }) = secure {
         let transport = api::Transport::Tls(tls.acceptor());
-        tasks.spawn(api::serve(listener, transport, router, stop.clone()));
+        tasks.spawn(api::serve(listener, transport, router, counters, stop.clone()));
         tasks.spawn(tls.renew_until(stop.clone()));
     }
     if let Some(runner) = runner {

@@ -53,7 +53,7 @@ async fn a_guest_at_its_connection_limit_does_not_affect_others() {
         let _ = refused.write_all(&bytes_of(&format!("GET {EVENTS}"))).await;
         assert!(read_reply(&mut refused).await.is_none(), "a busy source gets no more connections");
     }
-    assert_eq!(world.running.endpoint.metrics.connections_refused.get(), 20);
+    assert_eq!(world.running.endpoint.metrics.limits.connections_refused.get(), 20);
     for _ in 0..20 {
         assert_eq!(world.ask_from(NEIGHBOR, 0, &format!("GET {EVENTS}")).await.status, 200);
         assert_eq!(world.ask(&format!("GET {EVENTS}")).await.status, 200, "loopback callers too");
@@ -73,7 +73,7 @@ async fn a_new_connection_closes_the_oldest_idle_one_of_its_guest() {
     assert!(read_reply(&mut oldest).await.is_none(), "the oldest idle connection was closed");
     younger.write_all(&bytes_of(&format!("GET {EVENTS}"))).await.unwrap();
     assert_eq!(read_reply(&mut younger).await.unwrap().status, 200, "the others were not");
-    assert_eq!(world.running.endpoint.metrics.connections_evicted.get(), 1);
+    assert_eq!(world.running.endpoint.metrics.limits.connections_evicted.get(), 1);
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod faults;
 mod fuzz;
 mod hostile;
 mod https;
+mod management;
 mod metadata;
 mod portal;
 mod portal_decide;

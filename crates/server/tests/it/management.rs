@@ -1,0 +1,50 @@
+//! Hostile clients of the management listener: without a token they cannot keep others out.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use crate::api_support::*;
+
+/// More than the listener has connections.
+const HOSTILE: usize = 1_030;
+
+#[test]
+fn clients_that_never_read_and_have_no_token_do_not_block_management() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::guarded(directory.path());
+    let unread = "GET /portal/assets/portal.css HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(16);
+    let mut hostile = Vec::new();
+    for number in 0..HOSTILE {
+        let mut stream = TcpStream::connect(server.management).unwrap();
+        stream.write_all(unread.as_bytes()).unwrap();
+        hostile.push(stream);
+        if number % 100 == 0 {
+            assert_eq!(Client::to(server.management).send(server.management, "GET /healthz", b"").status, 200);
+        }
+    }
+    for _ in 0..20 {
+        assert_eq!(Client::to(server.management).send(server.management, "GET /healthz", b"").status, 200);
+        check(&server, "GET /machines", NONE, 200, json!({}));
+    }
+    let metrics = server.client().send(server.management, "GET /metrics", b"").text();
+    let evicted = metrics.lines().find(|line| line.starts_with("forewarn_management_connections_evicted_total"));
+    assert!(evicted.is_some_and(|line| !line.ends_with(" 0")), "{metrics}");
+}
+
+#[test]
+fn failed_sign_ins_are_counted_whatever_the_way_of_signing_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::guarded(directory.path());
+    let send = |client: Client, line: &str, body: &[u8]| client.send(server.management, line, body).status;
+    let client = || Client::to(server.management);
+    assert_eq!(send(client(), "GET /api/v1/machines", b""), 401, "no token is not an attempt to sign in");
+    assert_eq!(send(client().header("Authorization", "Bearer wrong"), "GET /api/v1/machines", b""), 401);
+    assert_eq!(send(client(), "GET /portal/sign-in?code=wrong", b""), 401);
+    let form = client().header("Content-Type", "application/x-www-form-urlencoded");
+    let fields = b"grant_type=client_credentials&client_id=owner&client_secret=wrong";
+    assert_eq!(send(form, "POST /common/oauth2/token", fields), 401);
+    let metrics = server.client().send(server.management, "GET /metrics", b"").text();
+    assert!(metrics.contains("\nforewarn_sign_in_failures_total 3\n"), "{metrics}");
+}
