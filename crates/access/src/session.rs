@@ -7,7 +7,7 @@
 //! `Access::session` checks each time whether the credential is still valid. Only digests are kept, in memory and in the file,
 //! so reading them does not help to sign in. Codes live in memory. Times are real, whatever the program's clock shows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,14 +25,21 @@ use crate::tls::now;
 /// Long enough to open a browser, too short to be misused from a terminal's history.
 pub const CODE_LIFE: Duration = Duration::from_secs(300);
 
-/// Unused links. One more replaces the oldest.
-const CODES_MAX: usize = 64;
+/// Unused links of one principal. One more replaces the principal's oldest.
+const CODES_PER_PRINCIPAL: usize = 16;
+
+/// Unused links of all principals. One more replaces the oldest of the principal with the most.
+const CODES_MAX: usize = 256;
 
 /// The lifetime of a session: a working day.
 pub const SESSION_SECS: i64 = 12 * 3600;
 
-/// Concurrent sessions. One more replaces the one that expires first.
-const SESSIONS_MAX: usize = 256;
+/// Concurrent sessions of one principal: a few devices of each person who shares a token. One more replaces the principal's
+/// oldest, so that a reader cannot sign out an operator.
+const SESSIONS_PER_PRINCIPAL: usize = 64;
+
+/// Concurrent sessions of all principals. One more replaces the oldest of the principal with the most.
+const SESSIONS_MAX: usize = 1024;
 
 /// Its name in the data directory.
 pub const SESSIONS_FILE: &str = "portal-sessions.json";
@@ -99,9 +106,11 @@ impl Sessions {
         let code = random_token();
         let mut kept = self.kept();
         kept.codes.retain(|_, code| code.made.elapsed() < CODE_LIFE);
-        if kept.codes.len() >= CODES_MAX {
-            let oldest = kept.codes.iter().min_by_key(|(_, code)| code.made).map(|(digest, _)| digest.clone());
-            oldest.map(|oldest| kept.codes.remove(&oldest));
+        let holders =
+            kept.codes.iter().map(|(digest, code)| (principal_key(&code.holder.principal), (code.made, digest)));
+        let replaced = find_replaced(holders, &principal_key(&holder.principal), CODES_PER_PRINCIPAL, CODES_MAX);
+        if let Some((_, digest)) = replaced.map(|(made, digest)| (made, digest.clone())) {
+            kept.codes.remove(&digest);
         }
         kept.codes.insert(digest_of("code", &code), Code { holder: holder.clone(), made: Instant::now() });
         format!("/portal/sign-in?code={code}")
@@ -126,8 +135,10 @@ impl Sessions {
         };
         let mut kept = self.kept();
         kept.sessions.retain(|row| row.ends > now());
-        if kept.sessions.len() >= SESSIONS_MAX {
-            kept.sessions.remove(0);
+        let rows = kept.sessions.iter().enumerate().map(|(place, row)| ((row.name.clone(), row.role), place));
+        let replaced = find_replaced(rows, &principal_key(principal), SESSIONS_PER_PRINCIPAL, SESSIONS_MAX);
+        if let Some(place) = replaced {
+            kept.sessions.remove(place);
         }
         kept.sessions.push(row);
         self.store(&kept);
@@ -164,6 +175,34 @@ impl Sessions {
     }
 }
 
+type PrincipalKey = (String, Role);
+
+fn principal_key(principal: &Principal) -> PrincipalKey {
+    (principal.name.to_string(), principal.role)
+}
+
+/// The entry that a new one of this principal replaces: the oldest of the same principal at its limit, else the oldest of the
+/// principal with the most when the total is reached.
+fn find_replaced<Age: Ord>(
+    entries: impl Iterator<Item = (PrincipalKey, Age)>,
+    principal: &PrincipalKey,
+    per_principal: usize,
+    total: usize,
+) -> Option<Age> {
+    let mut by_principal: BTreeMap<PrincipalKey, Vec<Age>> = BTreeMap::new();
+    for (key, age) in entries {
+        by_principal.entry(key).or_default().push(age);
+    }
+    let is_full = by_principal.values().map(Vec::len).sum::<usize>() >= total;
+    let has_all = by_principal.get(principal).is_some_and(|own| own.len() >= per_principal);
+    let replaced = match (has_all, is_full) {
+        (true, _) => by_principal.remove(principal),
+        (false, true) => by_principal.into_values().max_by_key(Vec::len),
+        (false, false) => None,
+    };
+    replaced?.into_iter().min()
+}
+
 impl Session {
     pub fn accepts(&self, csrf: &str) -> bool {
         self.csrf.as_bytes().ct_eq(csrf.as_bytes()).into()
@@ -187,21 +226,44 @@ mod tests {
         assert!(sessions.redeem(code).is_none() && sessions.redeem("").is_none());
     }
 
+    fn named(name: &str, role: Role) -> Holder {
+        Holder { principal: Principal { name: name.into(), role }, credential: Credential::Open }
+    }
+
+    fn code_of(link: &str) -> &str {
+        link.split_once("code=").unwrap().1
+    }
+
     #[test]
-    fn there_are_only_so_many_codes_and_sessions() {
+    fn a_principal_replaces_only_its_own_sessions_and_links() {
         let sessions = Sessions::in_memory();
-        let first = sessions.link(&owner());
-        let cookie = sessions.begin(&owner());
-        for _ in 0..CODES_MAX {
-            sessions.link(&owner());
+        let (link, cookie) = (sessions.link(&owner()), sessions.begin(&owner()));
+        let reader = named("reader", Role::Reader);
+        let (first_link, first) = (sessions.link(&reader), sessions.begin(&reader));
+        for _ in 0..300 {
+            sessions.link(&reader);
+            sessions.begin(&reader);
         }
-        for _ in 0..SESSIONS_MAX {
-            sessions.begin(&owner());
+        assert!(sessions.find(&cookie).is_some(), "the owner was signed out");
+        assert!(sessions.redeem(code_of(&link)).is_some(), "the owner's link was removed");
+        assert!(sessions.find(&first).is_none() && sessions.redeem(code_of(&first_link)).is_none());
+        assert_eq!(sessions.kept().codes.len(), CODES_PER_PRINCIPAL);
+        assert_eq!(sessions.kept().sessions.len(), SESSIONS_PER_PRINCIPAL + 1);
+    }
+
+    #[test]
+    fn many_principals_together_have_only_so_many_sessions_and_links() {
+        let sessions = Sessions::in_memory();
+        let (link, cookie) = (sessions.link(&owner()), sessions.begin(&owner()));
+        for number in 0..2 * SESSIONS_MAX / SESSIONS_PER_PRINCIPAL {
+            for _ in 0..SESSIONS_PER_PRINCIPAL {
+                sessions.link(&named(&number.to_string(), Role::Reader));
+                sessions.begin(&named(&number.to_string(), Role::Reader));
+            }
         }
-        assert!(sessions.redeem(first.split_once("code=").unwrap().1).is_none());
-        assert!(sessions.find(&cookie).is_none());
         assert_eq!(sessions.kept().codes.len(), CODES_MAX);
         assert_eq!(sessions.kept().sessions.len(), SESSIONS_MAX);
+        assert!(sessions.find(&cookie).is_some() && sessions.redeem(code_of(&link)).is_some());
     }
 
     #[test]

@@ -114,7 +114,13 @@ fn announce(running: &Running, config: &Config) {
         metadata = %join(running.metadata.iter().map(ToString::to_string).collect()),
         "serving"
     );
-    for text in announcement(&running.metadata, http, https, &running.portal_link(), config) {
+    // A journal is read by more people than a terminal, and is kept.
+    let portal = if io::stdout().is_terminal() {
+        running.portal_link()
+    } else {
+        format!("{} (sign in with: forewarn portal)", running.portal_address())
+    };
+    for text in announcement(&running.metadata, http, https, &portal, config) {
         // Standard output may be closed.
         let _ = output::print_line(&text);
     }

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, Request, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use http::{StatusCode, header};
+use http::{Method, StatusCode, header};
 
 use super::visitor::{Form, Visitor, cookie_header};
 use super::{Portal, html, sign_in_page};
@@ -24,7 +24,11 @@ pub async fn sign_in_with_code(
     Query(query): Query<HashMap<String, String>>,
     request: Request,
 ) -> Response {
-    let Some(code) = query.get("code") else { return sign_in_page::render(&portal, "").into_response() };
+    // Previews of links in chats and mail send HEAD requests, which must not use up the link.
+    let is_head = request.method() == Method::HEAD;
+    let Some(code) = query.get("code").filter(|_| !is_head) else {
+        return sign_in_page::render(&portal, "").into_response();
+    };
     match portal.access().begin_session(code) {
         Some((principal, cookie)) => start_session(&portal, via, &principal, &cookie),
         None => {

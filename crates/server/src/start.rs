@@ -174,13 +174,18 @@ impl Running {
         api::render_metrics(&self.registry)
     }
 
-    /// A single-use link that signs a browser in to the portal as the owner.
+    /// A single-use link that signs a browser in to the portal as the owner. It is a secret: show it only on a terminal.
     pub fn portal_link(&self) -> String {
+        format!("{}{}", self.portal_address(), self.access.portal_link(&self.access.owner()))
+    }
+
+    /// The address of the portal for a browser on this host.
+    pub fn portal_address(&self) -> String {
         let address = match self.management {
             address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
             address => address,
         };
-        format!("http://{address}{}", self.access.portal_link(&self.access.owner()))
+        format!("http://{address}")
     }
 
     /// Stops within five seconds: held requests are answered, connections closed, the time stored. Drivers resume their work

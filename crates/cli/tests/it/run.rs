@@ -415,6 +415,24 @@ fn an_existing_server_can_be_used() {
 }
 
 #[test]
+fn the_program_does_not_get_our_secrets() {
+    if !can_run(NEEDS) {
+        return;
+    }
+    let server = Server::start();
+    let forewarn = Forewarn::of(User::Ours);
+    assert!(server.run("vm register web_1 --no-address").status.success());
+    let named = format!("--vm web_1 --server {}", server.management);
+    let script = "env | grep -c 'hush'; env | grep FOREWARN_ | sort";
+    let mut command = forewarn.command(&named, &["sh", "-c", script]);
+    for name in ["FOREWARN_TOKEN", "FOREWARN_CLIENT_SECRET", "FOREWARN_MANAGEMENT_TLS_KEY"] {
+        command.env(name, "hush");
+    }
+    let expected = format!("0\nFOREWARN_SERVER={}", server.management);
+    expect(&command.output().unwrap(), 0, &expected, "");
+}
+
+#[test]
 fn errors_are_reported_before_the_program_runs() {
     let forewarn = Forewarn::of(User::Ours);
     for (words, code, stderr) in [

@@ -189,6 +189,32 @@ fn waiting_shows_the_remaining_time_and_the_approver() {
 }
 
 #[test]
+fn the_server_prints_a_sign_in_link_only_on_a_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let serve = |name: &str| {
+        let mut command = support::clean_command();
+        command.args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--management-tls", "off"]);
+        command.args(["--log-level", "trace", "--data"]).arg(directory.path().join(name));
+        command
+    };
+    let mut terminal = Terminal::start(serve("terminal"));
+    terminal.until("portal      http://127.0.0.1:");
+    terminal.until("/portal/sign-in?code=");
+    let log = directory.path().join("log");
+    let (file, errors) = (File::create(&log).unwrap(), File::options().append(true).open(&log).unwrap());
+    let mut journal = serve("journal").stdout(file).stderr(errors).spawn().unwrap();
+    let read = || std::fs::read_to_string(&log).unwrap();
+    let begun = std::time::Instant::now();
+    while !read().contains("try  ") && begun.elapsed() < PATIENCE {
+        thread::yield_now();
+    }
+    journal.kill().unwrap();
+    journal.wait().unwrap();
+    let text = read();
+    assert!(text.contains("(sign in with: forewarn portal)") && !text.contains("code="), "{text}");
+}
+
+#[test]
 fn a_view_without_a_server_is_an_ordinary_error() {
     let mut command = support::clean_command();
     command.args(["events", "watch", "--server", "127.0.0.1:1"]);

@@ -34,6 +34,17 @@ fn edit_clients(dir: &Path, from: &str, to: &str) {
 }
 
 #[test]
+fn a_head_request_does_not_use_up_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::guarded(dir.path());
+    let link = link(&server);
+    let head = Client::to(server.management).send(server.management, &format!("HEAD {link}"), b"");
+    assert_eq!((head.status, head.header("set-cookie")), (200, None));
+    let get = Client::to(server.management).send(server.management, &format!("GET {link}"), b"");
+    assert!(get.status == 200 && get.header("set-cookie").is_some());
+}
+
+#[test]
 fn a_rotated_token_ends_its_sessions_and_their_streams_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::guarded(dir.path());
