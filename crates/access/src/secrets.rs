@@ -67,6 +67,9 @@ impl Secrets {
             if id.is_empty() || self.clients[..index].iter().any(|earlier| earlier.client_id == *id) {
                 return Err(format!("the client id '{id}' is empty or there twice"));
             }
+            if id.contains(char::is_control) {
+                return Err(format!("the client id {id:?} contains control characters"));
+            }
             if client.secret.len() < SECRET_MIN {
                 return Err(format!("the secret of '{id}' has less than {SECRET_MIN} characters"));
             }
@@ -155,6 +158,10 @@ mod tests {
                 "secret of 'a'",
             ),
             (r#"{"tenant":"","clients":[]}"#, "tenant"),
+            (
+                r#"{"tenant":"t","clients":[{"clientId":"a\nb","objectId":"o","role":"reader","secret":"hunter2hunter2hunter2"}]}"#,
+                r#""a\nb" contains control characters"#,
+            ),
         ] {
             let dir = tempfile::tempdir().unwrap();
             secret_file::create(&dir.path().join(CLIENTS_FILE), text).unwrap();

@@ -24,8 +24,9 @@ pub struct Listener {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok`, or `degraded` if the server works but has problems.
+    /// `ok`, or `degraded` if there are problems.
     pub status: String,
+    /// Problems that need an operator although the server accepts changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }

@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for ResourceName {
     }
 }
 
-/// A short description.
+/// A short description on one line: it reaches environment variables and logs, where control characters do harm.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct Text(pub String);
@@ -75,6 +75,11 @@ impl<'de> Deserialize<'de> for Text {
         let text = String::deserialize(deserializer)?;
         if text.chars().count() > TEXT_CHARS_MAX {
             return Err(D::Error::custom(format!("the text is longer than {TEXT_CHARS_MAX} characters")));
+        }
+        if text.contains(char::is_control) {
+            return Err(D::Error::custom(format!(
+                "the text {text:?} contains control characters. Write it on one line"
+            )));
         }
         Ok(Text(text))
     }
@@ -142,6 +147,11 @@ impl<'de> Deserialize<'de> for Tags {
                 "the name of a tag must have 1 to {TAG_KEY_CHARS_MAX} characters and its value at most {TAG_VALUE_CHARS_MAX}"
             )));
         }
+        let has_controls =
+            |(key, value): (&String, &String)| [key, value].iter().any(|text| text.contains(char::is_control));
+        if tags.iter().any(has_controls) {
+            return Err(D::Error::custom("names and values of tags must not contain control characters"));
+        }
         Ok(Tags(tags))
     }
 }
@@ -167,18 +177,23 @@ fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
+/// Texts without control characters.
+const NO_CONTROLS: &str = r"^[^\x00-\x1F\x7F-\x9F]*$";
+
 fn format(name: &str) -> ObjectBuilder {
     text().format(Some(SchemaFormat::Custom(name.to_owned())))
 }
 
 schema!(ResourceName, text().pattern(Some(ResourceName::PATTERN)));
-schema!(Text, text().max_length(Some(TEXT_CHARS_MAX)));
+schema!(Text, text().max_length(Some(TEXT_CHARS_MAX)).pattern(Some(NO_CONTROLS)));
 schema!(Number, ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(NUMBER_MAX as i64)));
 schema!(Ip, OneOfBuilder::new().item(format("ipv4")).item(format("ipv6")));
 schema!(
     Tags,
     ObjectBuilder::new()
-        .property_names(Some(text().min_length(Some(1)).max_length(Some(TAG_KEY_CHARS_MAX)).build()))
-        .additional_properties(Some(text().max_length(Some(TAG_VALUE_CHARS_MAX))))
+        .property_names(Some(
+            text().min_length(Some(1)).max_length(Some(TAG_KEY_CHARS_MAX)).pattern(Some(NO_CONTROLS)).build()
+        ))
+        .additional_properties(Some(text().max_length(Some(TAG_VALUE_CHARS_MAX)).pattern(Some(NO_CONTROLS))))
         .max_properties(Some(TAGS_MAX))
 );

@@ -1,5 +1,7 @@
 //! Health and metrics of the server.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use axum::response::{IntoResponse, Response};
 use forewarn_api_types::Health;
 use http::{StatusCode, header};
@@ -12,11 +14,31 @@ use forewarn_engine::SubmitError;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Problems that do not keep the server from working, but need an operator. Any part of the server can report one.
+#[derive(Clone, Default)]
+pub struct HealthProblems(Arc<Mutex<Vec<String>>>);
+
+impl HealthProblems {
+    pub fn report(&self, problem: String) {
+        self.lock().push(problem);
+    }
+
+    pub fn list(&self) -> Vec<String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 pub async fn get_health(actions: Actions, Params(NoQuery {}): Params<NoQuery>) -> Result<Response, ApiError> {
     if !actions.engine().is_healthy() {
         return Err(SubmitError::Unavailable.into());
     }
-    Ok((StatusCode::OK, axum::Json(report_health(actions.engine().problems()))).into_response())
+    let mut problems = actions.engine().problems();
+    problems.extend(actions.service().0.parts.problems.list());
+    Ok((StatusCode::OK, axum::Json(report_health(problems))).into_response())
 }
 
 /// The report of a server that accepts changes. Problems do not change the status code: a load balancer should keep using the

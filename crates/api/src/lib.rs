@@ -90,6 +90,7 @@ pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};
 pub use forewarn_api_types::PREFIX;
 pub use guard::check_host_and_origin;
+pub use health::HealthProblems;
 pub use listener::{Transport, Via, serve};
 pub use metrics::{ApiMetrics, render_metrics};
 pub use names::{
@@ -135,6 +136,7 @@ pub struct ServiceParts {
     pub endpoint: Arc<EndpointState>,
     pub webhooks: Arc<Webhooks>,
     pub metrics: Arc<ApiMetrics>,
+    pub problems: HealthProblems,
     /// All metrics of the process.
     pub registry: Arc<Registry>,
     /// How metadata documents spell machine names.

@@ -191,7 +191,13 @@ async fn last_line(stderr: Option<&mut tokio::process::ChildStderr>) -> String {
         }
     }
     let text = String::from_utf8_lossy(&kept);
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+    without_controls(text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
+}
+
+/// Replaces control characters. The API refuses them, but an older store can contain descriptions with them, and a NUL would
+/// keep the command from starting.
+fn without_controls(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 fn spawn(job: &Job, machine: &Machine) -> std::io::Result<Child> {
@@ -204,7 +210,7 @@ fn spawn(job: &Job, machine: &Machine) -> std::io::Result<Child> {
         .env("EVENT_TYPE", event.kind.as_str())
         .env("EVENT_SOURCE", source(event.cause.source()))
         .env("EVENT_RESOURCES", names.join(","))
-        .env("EVENT_DESCRIPTION", &*event.description)
+        .env("EVENT_DESCRIPTION", without_controls(&event.description))
         .env("EVENT_DURATION_SECONDS", event.duration_secs.to_string())
         .env("MACHINE_NAME", &*machine.name)
         .env("MACHINE_VM_ID", machine.vm_id.to_string())

@@ -35,7 +35,8 @@ pub fn find_group<'r>(region: &'r Region, here: &str) -> Option<&'r Arc<Group>> 
 
 /// The address if it belongs to the portal, otherwise the overview. Prevents redirects to other sites.
 pub fn check_own(text: &str) -> String {
-    let is_own = text.starts_with('/') && !text.starts_with("//") && !text.contains('\\');
+    let is_plain = !text.contains(|letter: char| letter == '\\' || letter.is_control());
+    let is_own = text.starts_with('/') && !text.starts_with("//") && is_plain;
     if is_own { text.to_owned() } else { "/".into() }
 }
 
@@ -82,7 +83,16 @@ mod tests {
         for own in ["/", "/machines/x?version=1"] {
             assert_eq!(check_own(own), own);
         }
-        for other in ["", "//evil.example", "https://evil.example", "/\\evil.example", "javascript:x"] {
+        for other in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/\\evil.example",
+            "javascript:x",
+            "/a\nb",
+            "/a\tb",
+            "/\u{85}",
+        ] {
             assert_eq!(check_own(other), "/", "{other}");
         }
     }

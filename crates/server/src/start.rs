@@ -14,7 +14,7 @@ use axum::middleware;
 use forewarn_access::tls::hostname;
 use forewarn_access::{Access, Tls, random_guid};
 use forewarn_api::webhooks::Webhooks;
-use forewarn_api::{self as api, ApiMetrics, FaultKeeper};
+use forewarn_api::{self as api, ApiMetrics, FaultKeeper, HealthProblems};
 use forewarn_arm as arm;
 use forewarn_core::{Answer, Command, Home, NewMachine};
 use forewarn_drivers::{CommandDriver, CommandRunner, CommandSignal, Simulated};
@@ -124,6 +124,11 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
     tasks.spawn(faults.run(stop.clone()));
     tasks.spawn(webhooks.clone().run(stop.clone()));
     let counters = metrics.limits.clone();
+    let problems = HealthProblems::default();
+    check_store(&config, problems.clone());
+    if let Some(warning) = plain_http_warning(running.management) {
+        tracing::warn!("{warning}");
+    }
     let service = api::Service::new(api::ServiceParts {
         engine,
         access,
@@ -132,6 +137,7 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         endpoint,
         webhooks,
         metrics,
+        problems,
         registry,
         names,
         stop: stop.clone(),
@@ -147,6 +153,37 @@ pub async fn start_with(config: Config, store: Box<dyn Store>) -> anyhow::Result
         tasks.spawn(runner.run(stop));
     }
     Ok(running)
+}
+
+/// Looks for damaged pages of the database in the background. The server goes on with what it could read.
+fn check_store(config: &Config, problems: HealthProblems) {
+    let Some(directory) = directory(config).map(Path::to_owned) else { return };
+    tokio::task::spawn_blocking(move || {
+        let found = match SqliteStore::quick_check(&directory) {
+            Ok(found) if found.is_empty() => return,
+            Ok(found) => found.join("; "),
+            Err(error) => error.to_string(),
+        };
+        let path = directory.join("forewarn.db");
+        let problem = format!(
+            "{} is damaged: {found}. Stop the server, save what can be read with `forewarn export FILE`, and restore the \
+             file from a backup.",
+            path.display()
+        );
+        tracing::error!("{problem}");
+        problems.report(problem);
+    });
+}
+
+/// The warning about a management listener that other hosts can reach without TLS.
+pub fn plain_http_warning(management: SocketAddr) -> Option<String> {
+    let is_exposed = !management.ip().is_loopback();
+    is_exposed.then(|| {
+        format!(
+            "PLAIN HTTP at {management}: anyone on the network between a client and this server can read and use its token. \
+             Keep --management on 127.0.0.1 and serve other hosts with --management-tls ADDR"
+        )
+    })
 }
 
 /// Everything on the management listener: the native API and ARM behind the guard, and the portal beside them.
@@ -343,5 +380,21 @@ async fn register_first(engine: &Engine, name: Option<String>) -> anyhow::Result
     match done.answer {
         Answer::Machine(FIRST_MACHINE) => Ok(()),
         other => Err(anyhow!("the first machine has an unexpected ID: {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_beyond_loopback_causes_a_warning() {
+        let warning = |address: &str| plain_http_warning(address.parse().unwrap());
+        assert_eq!(warning("127.0.0.1:8170"), None);
+        assert_eq!(warning("[::1]:8170"), None);
+        for exposed in ["0.0.0.0:8170", "10.0.0.1:8170", "[::]:8170"] {
+            let text = warning(exposed).unwrap();
+            assert!(text.contains(exposed) && text.contains("--management-tls ADDR"), "{text}");
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Our own authority and its certificate, with their keys, as they are stored.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub struct Made {
     pub authority: Pair,
     pub leaf: Pair,
     pub names: Vec<String>,
+    /// The names that the authority can sign. None: an older version created it without name constraints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permitted: Option<Vec<String>>,
 }
 
 /// A certificate and its key in PEM, with its validity.
@@ -50,17 +54,18 @@ pub fn renewed(before: Option<Made>, names: &[String], now: i64) -> Result<(Made
         authority: made.authority.span(),
         leaf: made.leaf.span(),
         names: &made.names,
+        permitted: made.permitted.as_deref(),
     });
     match (plan(have, names, now), before) {
         (Plan::Keep, Some(before)) => Ok((before, Plan::Keep)),
         (Plan::Leaf, Some(before)) => {
-            let leaf = leaf(&before.authority, names, now)?;
+            let leaf = leaf(&before, names, now)?;
             Ok((Made { leaf, names: names.to_vec(), ..before }, Plan::Leaf))
         }
         (Plan::All, _) | (_, None) => {
-            let authority = authority(now)?;
-            let leaf = leaf(&authority, names, now)?;
-            Ok((Made { authority, leaf, names: names.to_vec() }, Plan::All))
+            let authority = authority(names, now)?;
+            let leaf = sign(&authority, Some(names), names, now)?;
+            Ok((Made { authority, leaf, names: names.to_vec(), permitted: Some(names.to_vec()) }, Plan::All))
         }
     }
 }
@@ -79,16 +84,21 @@ pub fn write(dir: &Path, made: &Made) -> Result<(), SecretFileError> {
     fs::write(&public, &made.authority.certificate).map_err(SecretFileError::io(&public))
 }
 
-fn authority(now: i64) -> Result<Pair, rcgen::Error> {
+/// An authority that can sign only these names: whoever trusts it need not fear that it vouches for other sites.
+fn authority(names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
     let key = KeyPair::generate()?;
     // The number distinguishes the authority from an earlier one that a client may still trust.
     let span = Span::starting(now, AUTHORITY_SECS);
-    let certificate = authority_params(span)?.self_signed(&key)?;
+    let certificate = authority_params(span, Some(names))?.self_signed(&key)?;
     Ok(pair(certificate.pem(), &key, span))
 }
 
-fn leaf(authority: &Pair, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
-    let issuer = Issuer::new(authority_params(authority.span())?, KeyPair::from_pem(&authority.key)?);
+fn leaf(made: &Made, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
+    sign(&made.authority, made.permitted.as_deref(), names, now)
+}
+
+fn sign(authority: &Pair, permitted: Option<&[String]>, names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
+    let issuer = Issuer::new(authority_params(authority.span(), permitted)?, KeyPair::from_pem(&authority.key)?);
     let key = KeyPair::generate()?;
     let span = Span::starting(now, LEAF_SECS);
     let mut params = CertificateParams::new(names)?;
@@ -102,14 +112,27 @@ fn leaf(authority: &Pair, names: &[String], now: i64) -> Result<Pair, rcgen::Err
 }
 
 /// The same for the same validity, so that a certificate issued years later names its authority correctly.
-fn authority_params(span: Span) -> Result<CertificateParams, rcgen::Error> {
+fn authority_params(span: Span, permitted: Option<&[String]>) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = named(&format!("Forewarn local authority {}", span.until));
     // The authority cannot sign other authorities.
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.name_constraints = permitted.map(|names| NameConstraints {
+        permitted_subtrees: names.iter().map(|name| subtree(name)).collect(),
+        excluded_subtrees: Vec::new(),
+    });
     set_span(&mut params, span);
     Ok(params)
+}
+
+/// The subtree with exactly this address, or with this name and the names below it.
+fn subtree(name: &str) -> GeneralSubtree {
+    match name.parse() {
+        Ok(IpAddr::V4(ip)) => GeneralSubtree::IpAddress(CidrSubnet::V4(ip.octets(), [0xff; 4])),
+        Ok(IpAddr::V6(ip)) => GeneralSubtree::IpAddress(CidrSubnet::V6(ip.octets(), [0xff; 16])),
+        Err(_) => GeneralSubtree::DnsName(name.to_owned()),
+    }
 }
 
 fn named(name: &str) -> DistinguishedName {
@@ -130,6 +153,14 @@ fn pair(certificate: String, key: &KeyPair, span: Span) -> Pair {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use rustls::RootCertStore;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
     use super::*;
 
     const NOW: i64 = 1_800_000_000;
@@ -147,6 +178,44 @@ mod tests {
         assert_eq!((plan, &later.authority.certificate), (Plan::Leaf, &made.authority.certificate));
         assert_ne!(later.leaf.certificate, made.leaf.certificate);
         assert_eq!(fs::read_to_string(dir.path().join(AUTHORITY_FILE)).unwrap(), made.authority.certificate);
+    }
+
+    /// Whether a client that trusts the authority accepts the leaf for this name.
+    fn is_trusted(authority: &Pair, leaf: &Pair, name: &str) -> bool {
+        let der = |pair: &Pair| CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(der(authority)).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        let (name, at) =
+            (ServerName::try_from(name).unwrap(), UnixTime::since_unix_epoch(Duration::from_secs(NOW as u64)));
+        verifier.verify_server_cert(&der(leaf), &[], &name, &[], at).is_ok()
+    }
+
+    #[test]
+    fn the_authority_cannot_vouch_for_other_names() {
+        let names = ["localhost", "host", "127.0.0.1", "::1"].map(str::to_owned);
+        let (made, _) = renewed(None, &names, NOW).unwrap();
+        for name in &names {
+            assert!(is_trusted(&made.authority, &made.leaf, name), "{name}");
+        }
+        for other in ["bank.example", "10.0.0.1", "2001:db8::1"] {
+            let forged = sign(&made.authority, Some(&names), &[other.to_owned()], NOW).unwrap();
+            assert!(!is_trusted(&made.authority, &forged, other), "{other}");
+        }
+    }
+
+    #[test]
+    fn another_name_needs_another_authority_unless_the_authority_permits_all() {
+        let names = ["localhost".to_owned()];
+        let more = ["localhost".to_owned(), "10.0.0.1".to_owned()];
+        let (made, _) = renewed(None, &names, NOW).unwrap();
+        let (again, plan) = renewed(Some(made.clone()), &more, NOW + 1).unwrap();
+        assert_eq!((plan, again.permitted.as_deref()), (Plan::All, Some(&more[..])));
+        let (fewer, plan) = renewed(Some(again), &names, NOW + 1).unwrap();
+        assert_eq!((plan, fewer.permitted.as_deref()), (Plan::Leaf, Some(&more[..])));
+        let (_, plan) = renewed(Some(Made { permitted: None, ..made }), &more, NOW + 1).unwrap();
+        assert_eq!(plan, Plan::Leaf);
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Have<'a> {
     pub leaf: Span,
     /// The names in the certificate.
     pub names: &'a [String],
+    /// The names that the authority can sign; None: all.
+    pub permitted: Option<&'a [String]>,
 }
 
 /// From the first second to the one after the last, in Unix time.
@@ -49,6 +51,9 @@ pub fn plan(have: Option<Have<'_>>, wanted: &[String], now: i64) -> Plan {
     let Some(have) = have else { return Plan::All };
     // A certificate must not outlive its authority, so the authority is replaced when a full validity no longer fits.
     if now < have.authority.from || now + LEAF_SECS > have.authority.until {
+        return Plan::All;
+    }
+    if have.permitted.is_some_and(|permitted| !wanted.iter().all(|name| permitted.contains(name))) {
         return Plan::All;
     }
     if have.names != wanted || now < have.leaf.from || now + RENEW_BEFORE_SECS > have.leaf.until {
@@ -71,6 +76,7 @@ mod tests {
             // As if the certificate were renewed each year.
             leaf: Span::starting(MADE + (days.max(0) / 300) * 300 * DAY_SECS, LEAF_SECS),
             names: &own,
+            permitted: None,
         };
         let wanted: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(plan(Some(have), &wanted, MADE + days * DAY_SECS), expected, "{days} days, {names:?}");
@@ -80,8 +86,12 @@ mod tests {
     fn certificates_are_renewed_before_they_expire() {
         check(0, &["localhost"], Plan::Keep);
         check(299, &["localhost"], Plan::Keep);
-        let leaf =
-            Have { authority: Span::starting(MADE, AUTHORITY_SECS), leaf: Span::starting(MADE, LEAF_SECS), names: &[] };
+        let leaf = Have {
+            authority: Span::starting(MADE, AUTHORITY_SECS),
+            leaf: Span::starting(MADE, LEAF_SECS),
+            names: &[],
+            permitted: None,
+        };
         assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS - RENEW_BEFORE_SECS), Plan::Keep);
         assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS - RENEW_BEFORE_SECS + 1), Plan::Leaf);
         assert_eq!(plan(Some(leaf), &[], MADE + LEAF_SECS + 1), Plan::Leaf);

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use serde_json::json;
 
 use crate::api_support::*;
+use crate::portal_support::PATIENCE;
 
 /// More than the listener has connections.
 const HOSTILE: usize = 1_030;
@@ -47,4 +48,28 @@ fn failed_sign_ins_are_counted_whatever_the_way_of_signing_in() {
     assert_eq!(send(form, "POST /common/oauth2/token", fields), 401);
     let metrics = server.client().send(server.management, "GET /metrics", b"").text();
     assert!(metrics.contains("\nforewarn_sign_in_failures_total 3\n"), "{metrics}");
+}
+
+#[test]
+fn damaged_pages_of_the_database_are_reported_in_health() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::kept_in(directory.path());
+    check(&server, "POST /machines", json!({ "name": "web" }), 201, json!({}));
+    server.stop();
+    let path = directory.path().join("forewarn.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The header claims more free pages than there are.
+    bytes[36..40].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let server = Server::kept_in(directory.path());
+    let health = || Client::to(server.management).send(server.management, "GET /healthz", b"");
+    let begun = std::time::Instant::now();
+    while health().json()["status"] == "ok" && begun.elapsed() < PATIENCE {
+        std::thread::yield_now();
+    }
+    let found = health();
+    assert_eq!((found.status, &found.json()["status"]), (200, &json!("degraded")));
+    let problem = found.json()["problems"][0].as_str().unwrap().to_owned();
+    assert!(problem.contains("forewarn.db is damaged") && problem.contains("backup"), "{problem}");
+    check(&server, "GET /machines/web", NONE, 200, json!({ "name": "web" }));
 }

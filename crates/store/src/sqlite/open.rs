@@ -67,9 +67,13 @@ fn write_process_id(lock: &mut File) -> io::Result<()> {
     writeln!(lock, "{}", std::process::id())
 }
 
+pub(super) fn database(directory: &Path) -> PathBuf {
+    directory.join(DATABASE)
+}
+
 /// Returns the path of the database, and creates the database if it does not exist.
 pub(super) fn find_or_create(directory: &Path) -> Result<PathBuf, StoreError> {
-    let path = directory.join(DATABASE);
+    let path = database(directory);
     match fs::metadata(&path) {
         Ok(found) if found.len() == 0 => {
             return Err(message(format!(

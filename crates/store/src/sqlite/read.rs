@@ -16,13 +16,15 @@ use crate::text::parse_guid;
 use crate::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryKind, HistoryQuery, HistoryRow, Owner, Reader, StoreError};
 
 pub(super) struct SqliteReader {
-    /// A single connection is enough, because pages are small and indexed.
+    /// For history and lists.
     connection: Mutex<Connection>,
+    /// For single attachments, which guests' token requests read: a slow history query must not delay them.
+    single: Mutex<Connection>,
 }
 
 impl SqliteReader {
-    pub fn new(connection: Connection) -> SqliteReader {
-        SqliteReader { connection: Mutex::new(connection) }
+    pub fn new(connection: Connection, single: Connection) -> SqliteReader {
+        SqliteReader { connection: Mutex::new(connection), single: Mutex::new(single) }
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -40,7 +42,8 @@ impl Reader for SqliteReader {
     fn attachment(&self, owner: Owner, name: &str) -> Result<Option<String>, StoreError> {
         let (kind, key) = owner.record_name();
         let sql = "SELECT value FROM attachments WHERE kind = ?1 AND key = ?2 AND name = ?3";
-        query_one(&self.connection(), sql, [kind, &key, name]).map_err(read_error)
+        let single = self.single.lock().unwrap_or_else(PoisonError::into_inner);
+        query_one(&single, sql, [kind, &key, name]).map_err(read_error)
     }
 
     fn attachments(
@@ -75,6 +78,14 @@ impl Reader for SqliteReader {
         let mut statement = connection.prepare_cached(sql).map_err(read_error)?;
         let rows = statement.query_map(params![owner.0, owner.1, name, ATTACHMENTS_PAGE_MAX], read_attachment);
         rows.and_then(Iterator::collect).map_err(read_error)
+    }
+}
+
+#[cfg(test)]
+impl SqliteReader {
+    /// Keeps the connection for history and lists busy.
+    pub fn lock_lists(&self) -> MutexGuard<'_, Connection> {
+        self.connection()
     }
 }
 

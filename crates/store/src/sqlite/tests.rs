@@ -283,3 +283,35 @@ fn loaded_machines_share_names() {
     assert!(Arc::ptr_eq(one.host.as_ref().unwrap(), other.host.as_ref().unwrap()));
     assert!(Arc::ptr_eq(&one.addresses[0].network, &other.addresses[0].network));
 }
+
+#[test]
+fn a_check_finds_damaged_pages_that_loading_does_not_read() {
+    let directory = filled();
+    assert_eq!(SqliteStore::quick_check(directory.path()).unwrap(), Vec::<String>::new());
+    let root: i64 = Connection::open(database(&directory))
+        .and_then(|connection| {
+            query_one(&connection, "SELECT rootpage FROM sqlite_master WHERE name = 'attachments'", []).map(Option::unwrap)
+        })
+        .unwrap();
+    let mut bytes = fs::read(database(&directory)).unwrap();
+    let page = 4096 * (usize::try_from(root).unwrap() - 1);
+    bytes[page..page + 4096].fill(0xff);
+    fs::write(database(&directory), bytes).unwrap();
+    let mut store = SqliteStore::open(directory.path()).unwrap();
+    assert!(store.load().is_ok(), "the region can still be read");
+    let found = SqliteStore::quick_check(directory.path());
+    assert!(found.is_err() || found.is_ok_and(|problems| !problems.is_empty()));
+}
+
+#[test]
+fn a_slow_history_query_does_not_delay_the_attachments_of_guests() {
+    let directory = filled();
+    let store = SqliteStore::open(directory.path()).unwrap();
+    let reader = store.reader.clone();
+    let _slow = store.reader.lock_lists();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = sender.send(reader.attachment(Owner::Machine(MachineId(1)), "identity").is_ok());
+    });
+    assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(60)), Ok(true));
+}
