@@ -10,6 +10,8 @@
 //! cargo xtask accept portal --write  also updates the screenshots in docs/portal
 //! cargo xtask sim [SEED]     simulates the rules: all seeds, or one seed with its trace
 //! cargo xtask planted        plants bugs in the rules and in the log, and expects the simulations to find each of them
+//! cargo xtask fuzz [TARGET] [SECONDS]  fuzzes what reads foreign bytes: all targets, or one
+//! cargo xtask deny           checks the dependencies with cargo-deny, which looks for advisories over the network
 //! cargo xtask package        builds Debian packages in target/debian
 //! cargo xtask release [--out DIR]  builds the files of a release in target/dist
 //! cargo xtask publish [--dry-run]  publishes the libraries on crates.io
@@ -25,6 +27,7 @@ use anyhow::{Context, Result, bail};
 mod accept;
 mod bench;
 mod docs;
+mod fuzz;
 mod machine;
 mod needs;
 mod package;
@@ -71,6 +74,10 @@ fn run() -> Result<ExitCode> {
             simulation.env("FOREWARN_SIM_SEED", seed).run()
         }
         ["bench", names @ ..] => bench::run(names),
+        ["fuzz", arguments @ ..] => fuzz::run(arguments),
+        ["deny"] => {
+            sh::cargo(&["deny", "check"]).run().context("install cargo-deny with `cargo install --locked cargo-deny`")
+        }
         ["docs"] => docs::run(),
         ["package"] => package::run(),
         ["build-release"] => release::programs::build(),
@@ -81,7 +88,7 @@ fn run() -> Result<ExitCode> {
             .run()
             .and_then(|()| sh::program("crates/cluster/planted/run.sh").run()),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -32,7 +32,7 @@ struct Failures {
     logged: Instant,
 }
 
-/// What to do about a failure.
+/// The consequence of a failure.
 #[derive(Debug, PartialEq, Eq)]
 struct Consequence {
     delay: Duration,

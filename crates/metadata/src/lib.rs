@@ -25,7 +25,7 @@ mod request;
 pub mod requests;
 mod respond;
 mod response;
-mod route;
+pub mod route;
 mod socket;
 mod source;
 mod spoil;

@@ -84,7 +84,7 @@ pub fn write(dir: &Path, made: &Made) -> Result<(), SecretFileError> {
     fs::write(&public, &made.authority.certificate).map_err(SecretFileError::io(&public))
 }
 
-/// An authority that can sign only these names: whoever trusts it need not fear that it vouches for other sites.
+/// An authority that can sign only these names, so that clients that trust it are safe from certificates for other sites.
 fn authority(names: &[String], now: i64) -> Result<Pair, rcgen::Error> {
     let key = KeyPair::generate()?;
     // The number distinguishes the authority from an earlier one that a client may still trust.

@@ -50,9 +50,6 @@ fn every_rejection_has_its_status_and_code() {
         ("POST /maintenance", maintain(json!({"at": "2030-01-01T00:00:00Z"})), 409, "PlanTooFar"),
         ("POST /maintenance", maintain(json!({"durationSeconds": -2})), 400, "InvalidDuration"),
         ("POST /maintenance", maintain(json!({"description": "x".repeat(257)})), 400, "InvalidField"),
-        ("POST /maintenance", maintain(json!({"description": "a\u{0}b"})), 400, "InvalidField"),
-        ("POST /maintenance", maintain(json!({"description": "a\nFORGED=1"})), 400, "InvalidField"),
-        ("POST /machines", json!({"name": "x", "tags": {"a": "b\r\nc"}}), 400, "InvalidField"),
         ("POST /maintenance", json!({"target": {"host": "none"}, "type": "Freeze"}), 404, "HostNotFound"),
         ("POST /maintenance", json!({"target": {"group": "none"}, "type": "Freeze"}), 404, "GroupNotFound"),
         ("POST /operations/c0ffee00-0000-4000-8000-00000000dead/cancel", NONE, 404, "OperationNotFound"),
@@ -70,6 +67,19 @@ fn every_rejection_has_its_status_and_code() {
         refused(&server, line, body, status, code);
     }
     check(&server, "GET /events", NONE, 200, json!({"value": [{"id": taken, "status": "Scheduled"}]}));
+}
+
+#[test]
+fn control_characters_are_refused_in_every_text() {
+    let server = Server::with_machines(&["a"]);
+    for text in ["a\u{0}b", "a\nFORGED=1", "\u{1b}[2J", "\u{85}"] {
+        let maintenance = json!({"target": {"machine": "a"}, "type": "Freeze", "description": text});
+        refused(&server, "POST /maintenance", maintenance, 400, "InvalidField");
+        refused(&server, "POST /machines", json!({"name": text}), 400, "InvalidField");
+        refused(&server, "POST /machines", json!({"name": "x", "size": text}), 400, "InvalidField");
+        refused(&server, "POST /machines", json!({"name": "x", "tags": {"a": text}}), 400, "InvalidField");
+        refused(&server, "POST /machines", json!({"name": "x", "tags": {text: "a"}}), 400, "InvalidField");
+    }
 }
 
 #[test]

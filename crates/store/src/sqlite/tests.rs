@@ -290,7 +290,8 @@ fn a_check_finds_damaged_pages_that_loading_does_not_read() {
     assert_eq!(SqliteStore::quick_check(directory.path()).unwrap(), Vec::<String>::new());
     let root: i64 = Connection::open(database(&directory))
         .and_then(|connection| {
-            query_one(&connection, "SELECT rootpage FROM sqlite_master WHERE name = 'attachments'", []).map(Option::unwrap)
+            query_one(&connection, "SELECT rootpage FROM sqlite_master WHERE name = 'attachments'", [])
+                .map(Option::unwrap)
         })
         .unwrap();
     let mut bytes = fs::read(database(&directory)).unwrap();
