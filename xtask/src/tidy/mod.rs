@@ -4,7 +4,9 @@
 mod arrows;
 pub mod docs;
 mod modules;
+mod security;
 mod sources;
+mod supply;
 mod words;
 
 use std::collections::BTreeSet;
@@ -22,6 +24,8 @@ pub fn run() -> Result<()> {
     sources::check(&mut problems)?;
     docs::check(&mut problems)?;
     words::check(&mut problems)?;
+    security::check(&mut problems)?;
+    supply::check(&mut problems)?;
     for problem in &problems {
         eprintln!("   tidy: {problem}");
     }
