@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{EventCause, EventId, EventOutcome, EventType, Id, OperationKind, OperationPhase, Time};
+use crate::{Event, EventCause, EventId, EventOutcome, EventType, Id, OperationKind, OperationPhase, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -47,6 +47,13 @@ pub struct Operation {
     /// Rollout: end of the current pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Time>,
+}
+
+/// The result of a dry run: the operation that would be started, with its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DryRun {
+    pub operation: Operation,
+    pub events: Vec<Event>,
 }
 
 /// An event of an operation.

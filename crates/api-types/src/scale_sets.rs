@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    Details, EventId, Group, MachineEvictionPolicy, MachinePriority, NewGroup, Nullable, Operation, OrchestrationMode,
-    Policy, ResourceName, Tags, TerminateNotification, UpgradePolicy, nullable_object, object,
+    Details, Event, EventId, Group, MachineEvictionPolicy, MachinePriority, NewGroup, Nullable, Operation,
+    OrchestrationMode, Policy, ResourceName, Tags, TerminateNotification, UpgradePolicy, nullable_object, object,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -158,6 +158,9 @@ pub struct ScaleSetChanged {
     /// The operation that deletes instances, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
+    /// In a dry run, the events that would be created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

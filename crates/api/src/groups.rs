@@ -60,8 +60,10 @@ macro_rules! resource {
                 Segment(name): Segment,
                 Params(query): Params<DeleteQuery>,
             ) -> Result<Response, ApiError> {
-                let options = query.options();
-                actions.delete_group(KIND.group_type(), &query.into_group(name), options).await.map(extract::accepted)
+                let (deletion, options) = (query.deletion(), query.options());
+                let target = query.into_group(name);
+                let operation = actions.delete_group(KIND.group_type(), &target, deletion, options).await?;
+                Ok(actions.respond_started(operation))
             }
         }
     };

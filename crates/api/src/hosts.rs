@@ -73,7 +73,8 @@ pub async fn fail(
     Params(NoQuery {}): Params<NoQuery>,
     OptionalBody(body): OptionalBody<FailureOptions>,
 ) -> Result<Response, ApiError> {
-    actions.fail_host(&name, body).await.map(extract::accepted)
+    let operation = actions.fail_host(&name, body).await?;
+    Ok(actions.respond_started(operation))
 }
 
 pub async fn change(

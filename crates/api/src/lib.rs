@@ -25,6 +25,7 @@ mod clock;
 mod connection;
 mod convert;
 mod deadline;
+mod dry_run;
 pub mod error;
 mod events;
 pub mod extract;
@@ -79,7 +80,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 pub use action::{Action, AuditNote, Permit};
-pub use actions::{PLACEMENT_GROUP_DEFAULT, PlainGroup, Registered, ZONES_MAX, delete_action, name_machines, plan_of};
+pub use actions::{
+    GroupDeletion, PLACEMENT_GROUP_DEFAULT, PlainGroup, Registered, ZONES_MAX, delete_action, name_machines, plan_of,
+};
 pub use addresses::{ManagementAddresses, token_issuer};
 pub use changes::ChannelBody;
 pub use connection::ConnectionUse;
@@ -99,6 +102,7 @@ pub use names::{
 pub use routes::{Route, guarded, is_api_path, not_found, routes, table};
 pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 
+use dry_run::Execution;
 use error::ErrorCode;
 use failed_sign_ins::FailedSignIns;
 use scenario::{Progress, Runs};
@@ -117,7 +121,7 @@ pub struct Service(Arc<Inner>);
 
 /// The service as one caller sees it, with the actions that the caller may perform (in `actions`).
 #[derive(Clone)]
-pub struct Actions(Service, Principal);
+pub struct Actions(Service, Principal, Execution);
 
 struct Inner {
     parts: ServiceParts,
@@ -205,7 +209,7 @@ impl Service {
 
     /// The service as a principal sees it.
     pub fn actions(&self, principal: Principal) -> Actions {
-        Actions(self.clone(), principal)
+        Actions(self.clone(), principal, Execution::Real)
     }
 }
 
@@ -215,7 +219,8 @@ impl FromRequestParts<Service> for Actions {
 
     async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Actions, Infallible> {
         let principal = parts.extensions.get::<Principal>().cloned();
-        Ok(Actions(service.clone(), principal.unwrap_or_else(Principal::anonymous)))
+        let execution = dry_run::take(parts);
+        Ok(Actions(service.clone(), principal.unwrap_or_else(Principal::anonymous), execution))
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Actions;
+use super::actions::GroupDeletion;
 use super::error::ApiError;
 use super::extract::{self, GroupQuery, OptionalBody, Params, Segment};
 use super::names::{GroupTarget, MachineTarget};
@@ -19,11 +20,21 @@ pub struct DeleteQuery {
     /// Event ID to use.
     #[param(inline)]
     pub event_id: Option<EventId>,
+    /// Delete an availability set or cloud service with its machines. Without it, only empty ones can be deleted.
+    #[serde(default)]
+    pub with_machines: bool,
 }
 
 impl DeleteQuery {
     pub fn options(&self) -> ActionOptions {
         ActionOptions { event_id: self.event_id }
+    }
+
+    pub fn deletion(&self) -> GroupDeletion {
+        match self.with_machines {
+            true => GroupDeletion::WithMachines,
+            false => GroupDeletion::OnlyEmpty,
+        }
     }
 
     pub fn into_group(self, name: String) -> GroupTarget {
@@ -40,7 +51,8 @@ macro_rules! action {
             Params(within): Params<GroupQuery>,
             OptionalBody(body): OptionalBody<ActionOptions>,
         ) -> Result<Response, ApiError> {
-            actions.$method(&within.machine(name), body).await.map(extract::accepted)
+            let operation = actions.$method(&within.machine(name), body).await?;
+            Ok(actions.respond_started(operation))
         }
     };
 }
@@ -56,7 +68,8 @@ pub async fn fail(
     Params(within): Params<GroupQuery>,
     OptionalBody(body): OptionalBody<FailureOptions>,
 ) -> Result<Response, ApiError> {
-    actions.fail_machine(&within.machine(name), body).await.map(extract::accepted)
+    let operation = actions.fail_machine(&within.machine(name), body).await?;
+    Ok(actions.respond_started(operation))
 }
 
 pub async fn delete(
@@ -66,7 +79,8 @@ pub async fn delete(
 ) -> Result<Response, ApiError> {
     let options = query.options();
     let target = MachineTarget::Named { name, within: query.group };
-    actions.delete_machine(&target, options).await.map(extract::accepted)
+    let operation = actions.delete_machine(&target, options).await?;
+    Ok(actions.respond_started(operation))
 }
 
 /// A handler that changes the power state directly, without an event.

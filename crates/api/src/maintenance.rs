@@ -5,12 +5,13 @@ use forewarn_api_types::NewMaintenance;
 
 use super::Actions;
 use super::error::ApiError;
-use super::extract::{self, Body, NoQuery, Params};
+use super::extract::{Body, NoQuery, Params};
 
 pub async fn start(
     actions: Actions,
     Params(NoQuery {}): Params<NoQuery>,
     Body(body): Body<NewMaintenance>,
 ) -> Result<Response, ApiError> {
-    actions.start_maintenance(body).await.map(extract::accepted)
+    let operation = actions.start_maintenance(body).await?;
+    Ok(actions.respond_started(operation))
 }

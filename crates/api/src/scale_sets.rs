@@ -66,8 +66,9 @@ pub async fn delete(
     Segment(name): Segment,
     Params(query): Params<DeleteQuery>,
 ) -> Result<Response, ApiError> {
-    let options = query.options();
-    actions.delete_group(GroupType::ScaleSet, &query.into_group(name), options).await.map(extract::accepted)
+    let (deletion, options) = (query.deletion(), query.options());
+    let operation = actions.delete_group(GroupType::ScaleSet, &query.into_group(name), deletion, options).await?;
+    Ok(actions.respond_started(operation))
 }
 
 pub async fn instances(
@@ -106,7 +107,8 @@ macro_rules! instance_action {
             Params(within): Params<GroupQuery>,
             OptionalBody(body): OptionalBody<SomeInstances>,
         ) -> Result<Response, ApiError> {
-            actions.$method(&within.named_group(name), body).await.map(extract::accepted)
+            let operation = actions.$method(&within.named_group(name), body).await?;
+            Ok(actions.respond_started(operation))
         }
     };
 }
@@ -121,7 +123,8 @@ pub async fn delete_instances(
     Params(within): Params<GroupQuery>,
     Body(body): Body<DeleteInstances>,
 ) -> Result<Response, ApiError> {
-    actions.delete_instances(&within.named_group(name), body).await.map(extract::accepted)
+    let operation = actions.delete_instances(&within.named_group(name), body).await?;
+    Ok(actions.respond_started(operation))
 }
 
 fn render(region: &Region, group: &core::Group) -> Result<ScaleSet, ApiError> {

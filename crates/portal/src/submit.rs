@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use forewarn_api::{Actions, GroupTarget, GroupType, MachineTarget, PlainGroup};
+use forewarn_api::{Actions, GroupDeletion, GroupTarget, GroupType, MachineTarget, PlainGroup};
 use forewarn_api::{next_deadline, parse_event_id, parse_operation_id};
 use forewarn_api_types::{
     ActionOptions, AdvanceBy, FailureOptions, FailureType, MachineChange, NewRun, Nullable, Operation, OperationPhase,
@@ -122,7 +122,9 @@ fn failure(kind: FailureType) -> FailureOptions {
 async fn delete_group(actions: &Actions, form: &Form, back: &str) -> Result<String, Refusal> {
     let kind = address::parse_group_type(form.text("kind")).map_err(Refusal::form)?;
     let target = GroupTarget::named(form.text("target"));
-    let operation = actions.delete_group(kind, &target, ActionOptions::default()).await?;
+    // The page has shown the machines, and the visitor has confirmed.
+    let deletion = GroupDeletion::WithMachines;
+    let operation = actions.delete_group(kind, &target, deletion, ActionOptions::default()).await?;
     Ok(if operation.state == OperationPhase::Running { back } else { "/" }.to_owned())
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use forewarn_access::random_guid;
 use forewarn_api_types::{ActionOptions, Group, NewGroup, Operation, PolicyChange};
 use forewarn_core as core;
-use forewarn_core::{Answer, Command, GroupChange, NewGroupKind, Request};
+use forewarn_core::{Answer, Command, GroupChange, NewGroupKind, Region, Request};
 use forewarn_engine::Done;
 
 use crate::Actions;
 use crate::action::{Action, AuditNote};
 use crate::convert::{Convert, home_or_default};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::names::{GroupTarget, GroupType};
 use crate::render::render_group;
 
@@ -43,6 +43,14 @@ impl PlainGroup {
             PlainGroup::CloudService => Action::ChangeCloudService,
         }
     }
+}
+
+/// Whether a group may be deleted together with its machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupDeletion {
+    /// Refuse to delete an availability set or cloud service that has machines.
+    OnlyEmpty,
+    WithMachines,
 }
 
 /// The action that deletes a group of this type.
@@ -83,16 +91,21 @@ impl Actions {
         Ok(render_group(region, region.group(group.id).unwrap_or(&group)))
     }
 
-    /// Deletes a group of any type and its machines.
+    /// Deletes a group of any type, and its machines if the request includes them.
     pub async fn delete_group(
         &self,
         kind: GroupType,
         target: &GroupTarget,
+        deletion: GroupDeletion,
         with: ActionOptions,
     ) -> Result<Operation, ApiError> {
         let permit = self.permit(delete_action(kind))?;
         let snapshot = self.engine().snapshot();
         let group = target.find(&snapshot.region, kind)?;
+        // Scale sets own their instances and are deleted with them, as on Azure.
+        if kind != GroupType::ScaleSet && deletion == GroupDeletion::OnlyEmpty {
+            refuse_members(&snapshot.region, &group)?;
+        }
         let machines = snapshot.region.group_members(&group).map(|machine| machine.id).collect();
         let request = Request::Delete { machines, group: Some(group.id) };
         self.start_operation(request, with.event_id, permit.note(group.name.as_ref())).await
@@ -119,6 +132,17 @@ impl Actions {
     fn find_group(&self, kind: GroupType, target: &GroupTarget) -> Result<Arc<core::Group>, ApiError> {
         target.find(&self.engine().snapshot().region, kind)
     }
+}
+
+fn refuse_members(region: &Region, group: &core::Group) -> Result<(), ApiError> {
+    let Some(first) = region.group_members(group).next() else { return Ok(()) };
+    let message = format!(
+        "'{}' has {} machines, such as '{}'. Delete them first, or include them with withMachines=true (--with-machines).",
+        group.name,
+        region.group_members(group).count(),
+        first.name
+    );
+    Err(ApiError::new(ErrorCode::GroupHasMachines, message).with_target(group.name.as_ref()))
 }
 
 pub(super) fn new_group(new: NewGroup, kind: NewGroupKind) -> core::NewGroup {

@@ -21,7 +21,7 @@ mod rollouts;
 mod scale_sets;
 mod webhooks;
 
-pub use groups::{PlainGroup, delete_action};
+pub use groups::{GroupDeletion, PlainGroup, delete_action};
 pub use hosts::Registered;
 pub use machines::name_machines;
 pub use maintenance::plan_of;
@@ -32,6 +32,7 @@ use forewarn_store::Attachment;
 
 use super::Actions;
 use super::action::{Action, AuditNote, Permit};
+use super::dry_run::Execution;
 use super::error::{ApiError, ErrorCode};
 use super::guard::check_role;
 use super::render::render_operation;
@@ -51,20 +52,25 @@ impl Actions {
         check_role(&self.1, role)
     }
 
-    /// Runs the commands and writes the attachments in one commit: all or nothing.
+    /// Runs the commands and writes the attachments in one commit: all or nothing. In a dry run, only the rules see the
+    /// commands.
     pub async fn commit(
         &self,
         commands: Vec<Command>,
         note: AuditNote,
         attach: impl FnOnce(&[Answer]) -> Vec<Attachment> + Send + 'static,
     ) -> Result<AllDone, ApiError> {
+        if let Execution::Dry(trial) = &self.2 {
+            return Ok(trial.run(self.engine(), &commands)?);
+        }
         let bundle = Bundle { commands, asked: Some(self.audit(note)), attach: Box::new(attach) };
         Ok(self.engine().submit_all(bundle).await?)
     }
 
-    /// Runs a command as the caller and records it in the audit trail.
+    /// Runs a command as the caller and records it in the audit trail. In a dry run, only the rules see it.
     pub(super) async fn submit(&self, command: Command, note: AuditNote) -> Result<Done, ApiError> {
-        Ok(self.engine().submit(command, Some(self.audit(note))).await?)
+        let AllDone { answers, snapshot } = self.commit(vec![command], note, |_| Vec::new()).await?;
+        Ok(Done { answer: answers.into_iter().next().unwrap_or(Answer::Done), snapshot })
     }
 
     /// An entry of the audit trail, made by the caller.

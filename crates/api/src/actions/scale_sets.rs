@@ -16,9 +16,10 @@ use super::groups::new_group;
 use crate::Actions;
 use crate::action::Action;
 use crate::convert::{Convert, merge_details, terminate_profile};
+use crate::dry_run::Execution;
 use crate::error::ApiError;
 use crate::names::{self, GroupTarget, GroupType, scale_set_of};
-use crate::render::{render_operation, render_scale_set};
+use crate::render::{render_events_of, render_operation, render_scale_set};
 
 /// Default maximum of instances in one placement group of a Uniform set.
 pub const PLACEMENT_GROUP_DEFAULT: u32 = 100;
@@ -69,11 +70,16 @@ impl Actions {
             let found = ids.into_iter().filter_map(|id| region.machine(id).or_else(|| snapshot.region.machine(id)));
             found.map(|machine| machine.name.to_string()).collect()
         };
+        let operation = region.operation(operation).map(|operation| render_operation(region, operation));
         Ok(ScaleSetChanged {
             scale_set: render(region, region.group(group.id).unwrap_or(&group))?,
             added: names(added),
             removing: names(removing),
-            operation: region.operation(operation).map(|operation| render_operation(region, operation)),
+            events: match (&self.2, &operation) {
+                (Execution::Dry(_), Some(operation)) => render_events_of(region, operation),
+                (Execution::Dry(_), None) | (Execution::Real, _) => Vec::new(),
+            },
+            operation,
         })
     }
 

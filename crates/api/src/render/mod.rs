@@ -13,5 +13,5 @@ pub use fault::render_fault;
 pub use group::{render_group, render_scale_set};
 pub use host::render_host;
 pub use machine::render_machine;
-pub use operation::{render_operation, render_operation_from_history};
+pub use operation::{render_events_of, render_operation, render_operation_from_history};
 pub use rollout::{render_rollout, render_rollout_preview, render_wait};

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use forewarn_api_types::{
-    EventCause, EventId, EventOutcome, EventType, Operation, OperationKind, OperationPhase, Part, Time,
+    Event, EventCause, EventId, EventOutcome, EventType, Operation, OperationKind, OperationPhase, Part, Time,
 };
 use forewarn_core as core;
 use forewarn_core::{
-    GroupId, MachineId, Name, OperationId, OperationResult, OperationState, Outcome, Region, Request, Target,
+    GroupId, Guid, MachineId, Name, OperationId, OperationResult, OperationState, Outcome, Region, Request, Target,
 };
 use forewarn_store::{HistoryFact, HistoryRow};
 
-use super::event::{canceled_by, failure_reason};
+use super::event::{canceled_by, failure_reason, render_event};
 use crate::convert::Convert;
 
 pub fn render_operation(region: &Region, operation: &core::Operation) -> Operation {
@@ -38,6 +38,12 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
         next_update_domain: domains.map(|domains| domains.next_domain),
         resume: domains.and_then(|domains| domains.resume).map(Convert::convert),
     }
+}
+
+/// The events of an operation that the region still has.
+pub fn render_events_of(region: &Region, operation: &Operation) -> Vec<Event> {
+    let found = operation.events.iter().filter_map(|part| region.event(Guid(part.id.0)));
+    found.map(|event| render_event(event)).collect()
 }
 
 /// An operation that the region no longer has, reconstructed from its rows of history.

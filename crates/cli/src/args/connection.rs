@@ -55,4 +55,17 @@ pub struct OperationArgs {
     /// Return at once instead of waiting for the operation to finish.
     #[arg(long)]
     pub no_wait: bool,
+    /// Show the events that would be created, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Options of commands that delete machines.
+#[derive(Debug, clap::Args)]
+pub struct DeletionArgs {
+    #[command(flatten)]
+    pub operation: OperationArgs,
+    /// Do not ask for confirmation on a terminal.
+    #[arg(short, long)]
+    pub yes: bool,
 }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::properties::PolicyArgs;
-use super::{GroupFilter, OperationArgs, ResourceName};
+use super::{DeletionArgs, GroupFilter, ResourceName};
 use crate::parse;
 
 #[derive(Debug, Subcommand)]
@@ -21,12 +21,15 @@ pub enum GroupCommand {
         #[command(flatten)]
         policy: PolicyArgs,
     },
-    /// Delete one and its machines, after their notice period.
+    /// Delete one, and its machines after their notice period if --with-machines is given.
     Delete {
         #[command(flatten)]
         group: ResourceName,
+        /// Delete its machines too; without this option, only an empty one is deleted.
+        #[arg(long)]
+        with_machines: bool,
         #[command(flatten)]
-        operation: OperationArgs,
+        deletion: DeletionArgs,
     },
 }
 

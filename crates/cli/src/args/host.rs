@@ -30,7 +30,7 @@ pub enum HostCommand {
         #[command(flatten)]
         host: HostName,
         /// State that the host is off: its machines are stopped and its events end.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "dry_run")]
         fenced: bool,
         #[command(flatten)]
         failure: FailureArgs,

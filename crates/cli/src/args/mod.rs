@@ -38,7 +38,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub use check::CheckArgs;
 pub use clock::ClockCommand;
 pub use completions::CompletionsCommand;
-pub use connection::{Client, Connection, OperationArgs, Output};
+pub use connection::{Client, Connection, DeletionArgs, OperationArgs, Output};
 pub use data::{ArchiveArgs, TokenCommand};
 pub use events::{EventsCommand, WatchArgs};
 pub use fault::{ClearArgs, FaultArgs, FaultCommand, FaultKindArgs, FaultStatus};

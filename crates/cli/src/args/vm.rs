@@ -5,7 +5,7 @@ use forewarn_access::Role;
 use forewarn_api_types::{FailureType, MachineEvictionPolicy, MachinePriority};
 
 use super::properties::{DetailArgs, PolicyArgs, TerminateChange};
-use super::{GroupFilter, OperationArgs, ResourceName};
+use super::{DeletionArgs, GroupFilter, OperationArgs, ResourceName};
 use crate::parse;
 
 #[derive(Debug, Subcommand)]
@@ -37,7 +37,12 @@ pub enum VmCommand {
     #[command(visible_alias = "hardware-failure")]
     Fail(FailVmArgs),
     /// Delete a machine, with notice only if it has a terminate notification.
-    Delete(VmOperationArgs),
+    Delete {
+        #[command(flatten)]
+        vm: ResourceName,
+        #[command(flatten)]
+        deletion: DeletionArgs,
+    },
     /// Start a machine.
     Start(ResourceName),
     /// Stop a machine.

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use forewarn_api_types::{MachineEvictionPolicy, MachinePriority, OrchestrationMode, UpgradePolicy};
 
 use super::properties::{DetailArgs, PolicyArgs, TerminateChange};
-use super::{GroupFilter, OperationArgs, ResourceName};
+use super::{DeletionArgs, GroupFilter, OperationArgs, ResourceName};
 use crate::parse;
 
 #[derive(Debug, Subcommand)]
@@ -32,7 +32,7 @@ pub enum VmssCommand {
         #[command(flatten)]
         set: ResourceName,
         #[command(flatten)]
-        operation: OperationArgs,
+        deletion: DeletionArgs,
     },
     /// List the instances of a scale set.
     ListInstances(ResourceName),
@@ -50,7 +50,7 @@ pub enum VmssCommand {
         #[command(flatten)]
         instances: Instances,
         #[command(flatten)]
-        operation: OperationArgs,
+        deletion: DeletionArgs,
     },
     /// Restart instances after their notice period; all of them unless IDs are given.
     Restart(InstanceOperationArgs),
@@ -113,6 +113,16 @@ pub struct NoWaitArgs {
     /// Return at once instead of waiting for the operations to finish.
     #[arg(long)]
     pub no_wait: bool,
+    /// Show the events that would be created, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+impl NoWaitArgs {
+    /// The same options for one operation.
+    pub fn for_one(&self) -> OperationArgs {
+        OperationArgs { event_id: None, no_wait: self.no_wait, dry_run: self.dry_run }
+    }
 }
 
 #[derive(Debug, clap::Args)]

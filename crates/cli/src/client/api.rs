@@ -29,6 +29,7 @@ pub struct Api {
 }
 
 /// The path and query of a request.
+#[derive(Clone)]
 pub struct Call {
     path: String,
     query: Vec<(&'static str, String)>,
@@ -49,6 +50,11 @@ impl Call {
     pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Call {
         self.query.extend(value.map(|value| (name, value.to_string())));
         self
+    }
+
+    /// Asks for a dry run, or not.
+    pub fn dry_run(self, dry: bool) -> Call {
+        self.with("dryRun", dry.then_some(true))
     }
 
     fn url(&self, server: &str) -> String {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Api, Call, Changes, Next, actor_name, clock_advice, describe, event_history, format_time, format_time_left,
-    format_timeline, is_manual, now_since, operation_noun, status_word,
+    format_timeline, is_manual, now_since, operation_noun, status_word, unannounced_reason,
 };
 use crate::args::Output;
 use crate::decode::decode;
@@ -270,11 +270,14 @@ fn describe_state(state: OperationPhase) -> &'static str {
     }
 }
 
-fn describe_status(event: &Event) -> String {
+/// The status of an event, for a person.
+pub fn describe_status(event: &Event) -> String {
     match event.status {
         EventStatus::Scheduled => format!("Scheduled, NotBefore {}", format_time(event.not_before)),
-        EventStatus::Started | EventStatus::Ended if event.visible => status_word(event).to_owned(),
-        EventStatus::Started | EventStatus::Ended => format!("{} (no handler connected)", status_word(event)),
+        EventStatus::Started | EventStatus::Ended => {
+            let reason = unannounced_reason(event).map_or(String::new(), |reason| format!(" ({reason})"));
+            format!("{}{reason}", status_word(event))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Text for events and operations, such as the timeline `Scheduled 10:00:00 · approved by web_1 10:00:12 · Started
 //! 10:00:12 · Completed 10:01:20`. Times are in UTC.
 
-use forewarn_api_types::{Event, EventOutcome, OperationKind, Time};
+use forewarn_api_types::{Event, EventOutcome, EventType, OperationKind, Time};
 use jiff::Timestamp;
 
 use crate::output::escape;
@@ -21,8 +21,19 @@ pub fn format_timeline(event: &Event) -> String {
     if let Some(ended) = event.ended {
         steps.add(&describe_end(event), ended);
     }
-    let unseen = if event.visible { "" } else { " (no handler connected)" };
+    let unseen = unannounced_reason(event).map_or(String::new(), |reason| format!(" ({reason})"));
     format!("{}{unseen}", escape(&steps.words.join(" · ")))
+}
+
+/// Why machines did not see an event. Deletions are also silent if the machine has no terminate notification.
+pub fn unannounced_reason(event: &Event) -> Option<&'static str> {
+    match event.kind {
+        _ if event.visible => None,
+        EventType::Terminate => Some("without notice"),
+        EventType::Freeze | EventType::Reboot | EventType::Redeploy | EventType::Preempt => {
+            Some("no handler connected")
+        }
+    }
 }
 
 #[derive(Default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::bodies::{name, policy, require_change};
 use super::vm::yes_or_no;
-use super::{filter_by_group, follow, single_line};
+use super::{deletion, filter_by_group, single_line};
 use crate::args::{CreateGroupArgs, GroupCommand, Output};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
@@ -61,9 +61,9 @@ pub fn run(api: &Api, kind: GroupKind, command: &GroupCommand, output: Output) -
             let body = require_change(PolicyChange { policy: policy(given) }, kind.update_command())?;
             print_change(&api.patch(&Call::api(&[kind.path(), &group.segment()]), &body)?, kind, "Updated", output)
         }
-        GroupCommand::Delete { group, operation } => {
-            let call = Call::api(&[kind.path(), &group.segment()]).with("eventId", operation.event_id.as_ref());
-            follow(api, &api.delete(&call)?, operation, output)
+        GroupCommand::Delete { group, with_machines, deletion } => {
+            let call = Call::api(&[kind.path(), &group.segment()]).with("withMachines", with_machines.then_some(true));
+            deletion::run(api, call, deletion, output)
         }
     }
 }

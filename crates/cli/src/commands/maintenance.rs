@@ -10,7 +10,8 @@ use crate::failure::Failure;
 
 pub fn run(api: &Api, command: &MaintenanceCommand, output: Output) -> Result<(), Failure> {
     let MaintenanceCommand::Start(args) = command;
-    let operation = api.post(&Call::api(&["maintenance"]), &body(args)?)?;
+    let call = Call::api(&["maintenance"]).dry_run(args.operation.dry_run);
+    let operation = api.post(&call, &body(args)?)?;
     follow(api, &operation, &args.operation, output)
 }
 

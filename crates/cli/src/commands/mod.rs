@@ -6,6 +6,7 @@ mod bodies;
 mod clock;
 mod completions;
 mod context;
+mod deletion;
 mod events;
 mod fault;
 mod group;
@@ -88,6 +89,9 @@ fn with_api<C: clap::Subcommand>(
 
 /// Prints an operation that was just started, at once or when it has finished.
 fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) -> Result<(), Failure> {
+    if args.dry_run {
+        return deletion::print_dry_run(operation, output);
+    }
     let read: Operation = decode(operation)?;
     print_joined_event(&read, args.event_id.as_deref());
     if args.no_wait {
@@ -98,6 +102,9 @@ fn follow(api: &Api, operation: &Value, args: &OperationArgs, output: Output) ->
 
 /// The same for several operations.
 fn show_operations(api: &Api, operations: &[Value], waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
+    if waiting.dry_run {
+        return operations.iter().try_for_each(|operation| deletion::print_dry_run(operation, output));
+    }
     if waiting.no_wait {
         return client::print_started(api, Answer::Many(operations), output);
     }

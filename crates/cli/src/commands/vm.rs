@@ -9,7 +9,7 @@ use super::bodies::{
     addresses, changed_details, changed_tags, details, event_id, name, name_or_null, policy, read, require_change,
     tags, terminate_change, terminate_notification,
 };
-use super::{follow, single_line};
+use super::{deletion, follow, single_line};
 use crate::args::{CreateVmArgs, FailureArgs, Output, ResourceName, UpdateVmArgs, VmCommand, VmOperationArgs};
 use crate::client::{Api, Call};
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
         VmCommand::Fail(vm) => {
             fail(api, &Call::api(&["machines", &vm.vm.segment(), "hardware-failure"]), &vm.failure, output)
         }
-        VmCommand::Delete(vm) => delete(api, vm, output),
+        VmCommand::Delete { vm, deletion } => deletion::run(api, machine(vm), deletion, output),
         VmCommand::Start(vm) => set_power(api, &vm.segment(), "start", output),
         VmCommand::Stop { vm, deallocate: false } => set_power(api, &vm.segment(), "stop", output),
         VmCommand::Stop { vm, deallocate: true } | VmCommand::Deallocate(vm) => {
@@ -54,7 +54,8 @@ pub fn run(api: &Api, command: &VmCommand, output: Output) -> Result<(), Failure
 pub fn fail(api: &Api, call: &Call, failure: &FailureArgs, output: Output) -> Result<(), Failure> {
     let event_id = event_id(failure.operation.event_id.as_ref())?;
     let body = FailureOptions { kind: Some(failure.kind), event_id };
-    follow(api, &api.post(call, &body)?, &failure.operation, output)
+    let call = call.clone().dry_run(failure.operation.dry_run);
+    follow(api, &api.post(&call, &body)?, &failure.operation, output)
 }
 
 /// Changes the power state of a machine.
@@ -71,13 +72,9 @@ fn machine(vm: &ResourceName) -> Call {
 
 fn start_operation(api: &Api, vm: &VmOperationArgs, action: &str, output: Output) -> Result<(), Failure> {
     let body = ActionOptions { event_id: event_id(vm.operation.event_id.as_ref())? };
-    let operation = api.post(&Call::api(&["machines", &vm.vm.segment(), action]), &body)?;
+    let call = Call::api(&["machines", &vm.vm.segment(), action]).dry_run(vm.operation.dry_run);
+    let operation = api.post(&call, &body)?;
     follow(api, &operation, &vm.operation, output)
-}
-
-fn delete(api: &Api, vm: &VmOperationArgs, output: Output) -> Result<(), Failure> {
-    let call = machine(&vm.vm).with("eventId", vm.operation.event_id.as_ref());
-    follow(api, &api.delete(&call)?, &vm.operation, output)
 }
 
 impl TableRow for Machine {

@@ -12,10 +12,10 @@ use super::bodies::{
     changed_details, changed_tags, event_id, name, policy, require_change, terminate_change, terminate_notification,
 };
 use super::group::{facts, has_handler};
-use super::{filter_by_group, follow, single_line, vm};
+use super::{deletion, filter_by_group, follow, single_line, vm};
 use crate::args::NoWaitArgs;
 use crate::args::{
-    CreateSetArgs, InstanceOperationArgs, InstancePowerArgs, OperationArgs, Output, ResourceName, UpdateSetArgs,
+    CreateSetArgs, DeletionArgs, InstanceOperationArgs, InstancePowerArgs, Output, ResourceName, UpdateSetArgs,
     VmssCommand,
 };
 use crate::client::{self, Api, Call};
@@ -36,15 +36,10 @@ pub fn run(api: &Api, command: &VmssCommand, output: Output) -> Result<(), Failu
         }
         VmssCommand::Update(args) => update(api, args, output),
         VmssCommand::Scale { set, new_capacity, waiting } => scale(api, set, *new_capacity, waiting, output),
-        VmssCommand::Delete { set, operation } => {
-            let call = one(set).with("eventId", operation.event_id.as_ref());
-            follow(api, &api.delete(&call)?, operation, output)
-        }
+        VmssCommand::Delete { set, deletion } => deletion::run(api, one(set), deletion, output),
         VmssCommand::ListInstances(set) => instances::list(api, set, output),
         VmssCommand::UpdateInstances { set, instances } => upgrade(api, set, &instances.ids, output),
-        VmssCommand::DeleteInstances { set, instances, operation } => {
-            delete(api, set, &instances.ids, operation, output)
-        }
+        VmssCommand::DeleteInstances { set, instances, deletion } => delete(api, set, &instances.ids, deletion, output),
         VmssCommand::Restart(some) => start_operation(api, some, "restart", output),
         VmssCommand::Redeploy(some) => start_operation(api, some, "redeploy", output),
         VmssCommand::PerformMaintenance(some) => start_operation(api, some, "perform-maintenance", output),
@@ -86,13 +81,16 @@ fn update_hint(set: &ScaleSet) -> &'static str {
 
 fn scale(api: &Api, set: &ResourceName, capacity: u32, waiting: &NoWaitArgs, output: Output) -> Result<(), Failure> {
     let body = ScaleSetChange { capacity: Some(capacity), ..ScaleSetChange::default() };
-    let value = api.patch(&one(set), &body)?;
+    let value = api.patch(&one(set).dry_run(waiting.dry_run), &body)?;
+    if waiting.dry_run {
+        return deletion::print_dry_run(&value, output);
+    }
     if output == Output::Table {
         output::print_line(&output::escape(&describe_scaling(&decode(&value)?)))?;
     }
     let changed: Changed = decode(&value)?;
     match &changed.operation {
-        Some(operation) => follow(api, operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output),
+        Some(operation) => follow(api, operation, &waiting.for_one(), output),
         None if output == Output::Table => Ok(()),
         None => output::print_one(&changed.scale_set, output, set_facts),
     }
@@ -126,14 +124,15 @@ fn delete(
     api: &Api,
     set: &ResourceName,
     ids: &[String],
-    operation: &OperationArgs,
+    deletion: &DeletionArgs,
     output: Output,
 ) -> Result<(), Failure> {
     let chosen = instances::select(api, set, ids)?;
-    let event_id = event_id(operation.event_id.as_ref())?;
+    let event_id = event_id(deletion.operation.event_id.as_ref())?;
     let body = DeleteInstances { instances: instances::vm_ids(&chosen), event_id };
     let call = Call::api(&["scale-sets", &set.segment(), "delete-instances"]);
-    follow(api, &api.post(&call, &body)?, operation, output)
+    let send = |dry: bool| api.post(&call.clone().dry_run(dry), &body);
+    deletion::confirm_and_send(api, send, deletion, output)
 }
 
 /// Starts one operation with one event per instance.
@@ -141,8 +140,8 @@ fn start_operation(api: &Api, some: &InstanceOperationArgs, action: &str, output
     let InstanceOperationArgs { set, instances, waiting } = some;
     let instances = instances::vm_ids(&instances::select_named(api, set, &instances.ids)?);
     let body = SomeInstances { instances, event_id: None };
-    let operation = api.post(&Call::api(&["scale-sets", &set.segment(), action]), &body)?;
-    follow(api, &operation, &OperationArgs { event_id: None, no_wait: waiting.no_wait }, output)
+    let call = Call::api(&["scale-sets", &set.segment(), action]).dry_run(waiting.dry_run);
+    follow(api, &api.post(&call, &body)?, &waiting.for_one(), output)
 }
 
 fn switch_each(api: &Api, some: &InstancePowerArgs, action: &str, output: Output) -> Result<(), Failure> {

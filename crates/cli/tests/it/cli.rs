@@ -386,7 +386,7 @@ fn machines_are_stopped_started_deleted_and_listed() {
     check(&server, "history --vm default/web_1 --kind machine-added", 0, "TIME[..]\n[..]machine-added  web_1[..]", "");
     check(&server, "vm list", 0, "NAME[..]\n…\nweb_1  default       Running, Spot  no  [..]  h1  [..]10.1.2.3[..]", "");
     check(&server, "vm evict web_1", 0, "Started 10:00:00 · Completed 10:00:00 (no handler connected)", "…");
-    check(&server, "vm delete web_1", 0, "Started 10:00:00 · Completed 10:00:00 (no handler connected)", "…");
+    check(&server, "vm delete web_1", 0, "Started 10:00:00 · Completed 10:00:00 (without notice)", "…");
     check(
         &server,
         "history --vm web_1 --kind machine-removed",

@@ -215,6 +215,29 @@ fn the_server_prints_a_sign_in_link_only_on_a_terminal() {
 }
 
 #[test]
+fn a_deletion_is_previewed_and_confirmed_on_a_terminal() {
+    let server = Server::start();
+    check(&server, "vm create web_1 --no-address", 0, "…", "");
+    let mut asked = Terminal::start(server.command("vm delete web_1"));
+    asked.until("Terminate of web_1: would be Started (without notice)");
+    asked.until("Delete? [y/N] ");
+    asked.press("n\n");
+    asked.until("nothing was deleted");
+    assert_eq!(asked.exit_code(), Some(1));
+    check(&server, "vm show web_1", 0, "…", "");
+    let mut asked = Terminal::start(server.command("vm delete web_1"));
+    asked.until("Delete? [y/N] ");
+    asked.press("y\n");
+    asked.until("Completed");
+    assert_eq!(asked.exit_code(), Some(0));
+    check(&server, "vmss create set --instance-count 1", 0, "…", "");
+    let mut not_asked = Terminal::start(server.command("vmss delete set --yes"));
+    let shown = not_asked.until("Completed");
+    assert!(!shown.contains("[y/N]"), "{shown}");
+    assert_eq!(not_asked.exit_code(), Some(0));
+}
+
+#[test]
 fn a_view_without_a_server_is_an_ordinary_error() {
     let mut command = support::clean_command();
     command.args(["events", "watch", "--server", "127.0.0.1:1"]);

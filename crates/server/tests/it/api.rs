@@ -211,7 +211,13 @@ fn role_instances_are_machines_of_their_cloud_service() {
     refused(&server, "GET /scale-sets/shop", NONE, 404, "GroupNotFound");
     let policy = json!({"policy": {"approveUserReboot": true}});
     check(&server, "PATCH /cloud-services/shop", policy.clone(), 200, policy);
-    check(&server, "DELETE /cloud-services/shop", NONE, 202, json!({"kind": "Delete", "state": "Succeeded"}));
+    check(
+        &server,
+        "DELETE /cloud-services/shop?withMachines=true",
+        NONE,
+        202,
+        json!({"kind": "Delete", "state": "Succeeded"}),
+    );
     refused(&server, "GET /cloud-services/shop", NONE, 404, "GroupNotFound");
 }
 

@@ -15,6 +15,7 @@ mod arm_sets;
 mod arm_support;
 mod arm_terminate;
 mod callers;
+mod careless;
 mod driver;
 mod faults;
 mod fuzz;

@@ -95,8 +95,12 @@ pub fn start_each(
 ) -> Result<(), Failure> {
     let mut operations = Vec::new();
     for machine in machines {
-        match api.post(&Call::api(&["machines", &machine.vm_id.to_string(), action]), &ActionOptions::default()) {
+        let call = Call::api(&["machines", &machine.vm_id.to_string(), action]).dry_run(waiting.dry_run);
+        match api.post(&call, &ActionOptions::default()) {
             Ok(operation) => operations.push(operation),
+            Err(Failure::Refused(reason)) if waiting.dry_run => {
+                return Err(Failure::Refused(output::escape(&format!("{}: {reason}", machine.name))));
+            }
             Err(Failure::Refused(reason)) => return Err(describe_refusal(machines, operations.len(), &reason)),
             Err(failure) => return Err(failure),
         }
