@@ -10,6 +10,7 @@
 //! cargo xtask accept portal --write  also updates the screenshots in docs/portal
 //! cargo xtask sim [SEED]     simulates the rules: all seeds, or one seed with its trace
 //! cargo xtask planted        plants bugs in the rules and in the log, and expects the simulations to find each of them
+//! cargo xtask kill COUNT     kills the server under load COUNT times; `cargo xtask test` does it 200 times
 //! cargo xtask fuzz [TARGET] [SECONDS]  fuzzes what reads foreign bytes: all targets, or one
 //! cargo xtask deny           checks the dependencies with cargo-deny, which looks for advisories over the network
 //! cargo xtask package        builds Debian packages in target/debian
@@ -63,6 +64,9 @@ fn run() -> Result<ExitCode> {
         ["setup"] => test::install_prerequisites(),
         ["build-tests"] => test::programs::build().map(drop),
         ["run-tests"] => test::programs::run_all(),
+        ["kill", count] => {
+            sh::cargo(&["test", "--package", "forewarn-cli", "--test", "it", "kill::"]).env("XTASK_KILLS", count).run()
+        }
         ["run-tests", "kill"] => test::programs::run_only(test::programs::KILL, &[]),
         ["tidy"] => tidy::run(),
         ["accept", "azure", "--write"] => accept::azure::write(),
@@ -88,7 +92,7 @@ fn run() -> Result<ExitCode> {
             .run()
             .and_then(|()| sh::program("crates/cluster/planted/run.sh").run()),
         _ => bail!(
-            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME]"
+            "usage: cargo xtask test [--strict] | setup | tidy | accept [NAME] | sim [SEED] | planted | kill COUNT | fuzz [TARGET] [SECONDS] | deny | package | release [--out DIR] | publish [--dry-run] | docs | bench [NAME]"
         ),
     }?;
     Ok(ExitCode::SUCCESS)

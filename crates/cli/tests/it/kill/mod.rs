@@ -4,8 +4,10 @@
 //!
 //! Each kill happens at an acknowledgement drawn from a seed; the progress of the other workers is up to the machine.
 
+mod drivers;
 mod http;
 mod ledger;
+mod scaling;
 mod server;
 mod webhooks;
 mod worker;
@@ -16,8 +18,12 @@ use std::time::Duration;
 use ledger::Ledger;
 use server::Server;
 
-/// Number of kills.
-const KILLS: u64 = 200;
+/// Number of kills; the tests of webhooks, scaling and drivers use a tenth each.
+fn kills() -> u64 {
+    /// Read from the environment for `cargo xtask kill COUNT`.
+    const DEFAULT: u64 = 200;
+    std::env::var("XTASK_KILLS").map_or(DEFAULT, |count| count.parse().expect("XTASK_KILLS is a number"))
+}
 
 /// Limit of acknowledgements between two kills.
 const ACKNOWLEDGED_MAX: u64 = 40;
@@ -32,7 +38,7 @@ fn no_acknowledged_change_is_lost_by_sigkill() {
     let mut random = Random(0x5eed);
     Server::start(data.path()).register_fleet();
 
-    for kill in 0..KILLS {
+    for kill in 0..kills() {
         let server = Server::start(data.path());
         let (acknowledged, acknowledgements) = mpsc::channel();
         std::thread::scope(|scope| {

@@ -23,10 +23,15 @@ pub struct Server {
 impl Server {
     /// With one second of notice and instant impacts.
     pub fn start(data: &Path) -> Server {
+        Server::start_with(data, &[])
+    }
+
+    pub fn start_with(data: &Path, flags: &[String]) -> Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_forewarn"))
             .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--no-auth"])
             .args(["--notice-scale", "900", "--impact-freeze", "0s", "--log-level", "warn", "--data"])
             .arg(data)
+            .args(flags)
             .stdout(Stdio::piped())
             .spawn()
             .expect("forewarn starts");

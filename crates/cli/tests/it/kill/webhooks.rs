@@ -7,10 +7,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::server::{MACHINES, Server};
-use super::{PATIENCE, Random};
+use super::{PATIENCE, Random, kills};
 use forewarn_test_support::{Delivery, Receiver};
-
-const KILLS: u64 = 20;
 
 #[test]
 fn no_webhook_delivery_is_lost_by_sigkill() {
@@ -28,7 +26,7 @@ fn no_webhook_delivery_is_lost_by_sigkill() {
     };
     let mut told = Vec::new();
     let mut scheduled = Vec::new();
-    for _ in 0..KILLS {
+    for _ in 0..kills() / 10 {
         let server = Server::start(data.path());
         for _ in 0..=random.below(4) {
             let machine = format!("m{}", random.below(MACHINES));
