@@ -15,8 +15,8 @@ use http::{Method, Uri};
 use super::render::render_events_of;
 use super::{Actions, extract};
 
-/// Everything that creates events.
-const ROUTES: &[(Method, &str)] = &[
+/// Everything that creates events, except drains and rollouts, which have previews of their own.
+pub const ROUTES: &[(Method, &str)] = &[
     (Method::POST, "/api/v1/machines/{machine}/restart"),
     (Method::POST, "/api/v1/machines/{machine}/redeploy"),
     (Method::POST, "/api/v1/machines/{machine}/perform-maintenance"),

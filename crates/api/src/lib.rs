@@ -88,6 +88,7 @@ pub use changes::ChannelBody;
 pub use connection::ConnectionUse;
 pub use convert::Convert;
 pub use deadline::next_deadline;
+pub use dry_run::ROUTES as DRY_RUN_ROUTES;
 pub use error::{ApiError, rejection_status};
 pub use extract::BODY_BYTES_MAX;
 pub use fault_keeper::{AddFaultError, FaultKeeper};

@@ -1,5 +1,6 @@
 //! Careless operators: deletions that take machines along must say so, and everything that creates events can be tried first.
 
+use forewarn_api::DRY_RUN_ROUTES;
 use serde_json::json;
 
 use crate::api_support::*;
@@ -18,7 +19,7 @@ fn a_group_with_machines_is_deleted_only_with_its_machines() {
             "{}",
             refused.text()
         );
-        let group = check(&server, &format!("GET /{collection}/shop"), NONE, 200, json!({ "leaving": false }));
+        let group = check(&server, &format!("GET /{collection}/shop"), NONE, 200, json!({ "deleting": false }));
         assert_eq!(group["machines"], 1);
         check(&server, &format!("{path}?withMachines=true"), NONE, 202, json!({ "kind": "Delete" }));
         assert_eq!(server.call(&format!("GET /{collection}/shop"), &NONE).status, 404);
@@ -52,6 +53,43 @@ fn a_dry_run_shows_the_events_and_changes_nothing() {
     check(&server, "GET /machines/a", NONE, 200, json!({ "name": "a", "power": "Running" }));
     check(&server, "GET /scale-sets/set", NONE, 200, json!({ "capacity": 2 }));
     assert_eq!(server.call("GET /events", &NONE).json()["value"], json!([]));
+}
+
+#[test]
+fn every_route_with_a_dry_run_changes_nothing() {
+    let server = Server::with_machines(&["a"]);
+    let new = |line: &str, body| check(&server, line, body, 201, json!({}));
+    new("POST /machines", json!({ "name": "spot", "priority": "Spot", "host": "h1" }));
+    new("POST /availability-sets", json!({ "name": "pair" }));
+    new("POST /cloud-services", json!({ "name": "shop" }));
+    new("POST /machines", json!({ "name": "b", "availabilitySet": "pair" }));
+    new("POST /machines", json!({ "name": "web_IN_0", "cloudService": "shop" }));
+    let set = new("POST /scale-sets", json!({ "name": "set", "capacity": 2 }));
+    assert_eq!(set["capacity"], 2);
+    let instances = server.call("GET /scale-sets/set/instances", &NONE).json();
+    let state = || {
+        let lists = ["machines", "hosts", "availability-sets", "cloud-services", "scale-sets", "events", "operations"];
+        let read = |list: &str| server.call(&format!("GET /{list}"), &NONE).json();
+        lists.map(read).into_iter().chain([read("history")]).collect::<Vec<_>>()
+    };
+    let before = state();
+    for (method, path) in DRY_RUN_ROUTES {
+        let machine = if path.ends_with("/evict") { "spot" } else { "a" };
+        let set = if path.contains("availability-sets") { "pair" } else { "set" };
+        let names = [("{machine}", machine), ("{host}", "h1"), ("{set}", set), ("{service}", "shop")];
+        let path = names.iter().fold(path.replace("/api/v1", ""), |path, (field, name)| path.replace(field, name));
+        let body = match path.as_str() {
+            "/maintenance" => json!({ "target": { "machine": "a" }, "type": "Freeze" }),
+            "/scale-sets/set" if method == "PATCH" => json!({ "capacity": 1 }),
+            "/scale-sets/set/delete-instances" => json!({ "instances": [instances["value"][0]["vmId"]] }),
+            _ => NONE,
+        };
+        let extra = if path.ends_with("/pair") || path.ends_with("/shop") { "&withMachines=true" } else { "" };
+        let answer = server.call(&format!("{method} {path}?dryRun=true{extra}"), &body);
+        assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
+        assert_ne!(answer.json()["events"], json!([]), "{method} {path}");
+        assert_eq!(state(), before, "{method} {path}");
+    }
 }
 
 #[test]

@@ -14,6 +14,9 @@ use super::http::{self, Answer};
 /// Number of standalone machines `m0`…, and of machines in an availability set.
 pub const MACHINES: u64 = 6;
 
+/// Longest time until a server has started.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
 pub struct Server {
     child: Mutex<Child>,
     pub metadata: SocketAddr,
@@ -26,7 +29,19 @@ impl Server {
         Server::start_with(data, &[])
     }
 
+    /// Tries again while the directory is locked: a driver command that was being started when its server was killed has a
+    /// copy of the lock until it is executed.
     pub fn start_with(data: &Path, flags: &[String]) -> Server {
+        let begun = Instant::now();
+        loop {
+            if let Some(server) = Server::try_start(data, flags) {
+                return server;
+            }
+            assert!(begun.elapsed() < START_PATIENCE, "forewarn did not say where it listens");
+        }
+    }
+
+    fn try_start(data: &Path, flags: &[String]) -> Option<Server> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_forewarn"))
             .args(["serve", "--metadata", "127.0.0.1:0", "--management", "127.0.0.1:0", "--no-auth"])
             .args(["--notice-scale", "900", "--impact-freeze", "0s", "--log-level", "warn", "--data"])
@@ -36,15 +51,19 @@ impl Server {
             .spawn()
             .expect("forewarn starts");
         let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-        let mut address = |what: &str| -> SocketAddr {
+        let mut address = |what: &str| -> Option<SocketAddr> {
             let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with(what)));
-            let line = line.and_then(Result::ok).unwrap_or_else(|| panic!("forewarn did not say where its {what} is"));
+            let line = line.and_then(Result::ok)?;
             let at = line.find("http://").expect("an address") + "http://".len();
-            line[at..].split(['/', ' ']).next().expect("an address").parse().expect("an address")
+            Some(line[at..].split(['/', ' ']).next().expect("an address").parse().expect("an address"))
         };
-        let (metadata, management) = (address("metadata"), address("management"));
+        let Some((metadata, management)) = address("metadata").zip(address("management")) else {
+            let _ = child.kill();
+            child.wait().expect("it is gone");
+            return None;
+        };
         std::thread::spawn(move || lines.for_each(drop));
-        Server { child: Mutex::new(child), metadata, management }
+        Some(Server { child: Mutex::new(child), metadata, management })
     }
 
     pub fn register_fleet(&self) {
