@@ -160,7 +160,7 @@ class Client:
             timeout = min(WAIT_REQUEST_SECS_MAX, -int(-left // 1))
             query = {"status": status, "event": event, "timeout": timeout}
             answer = self._http.call("GET", "/events/wait", query=query)
-            if answer["met"] or answer.get("missed") or time.monotonic() >= end:
+            if answer["reached"] or answer.get("missed") or time.monotonic() >= end:
                 return answer
 
 
@@ -227,7 +227,7 @@ class Machine:
         terminateNotification={"notBeforeTimeout": "PT5M"}; otherwise the machine is deleted at once."""
         self.enable_events()
         event = self._event(self._client.call("DELETE", self._path()))
-        return event if event.fetch().shown else None
+        return event if event.fetch().visible else None
 
     def inject_fault(
         self,
@@ -318,7 +318,7 @@ class Event:
         word = "finished" if status == "gone" else status
         if answer.get("missed"):
             raise WaitFailed(f"the event has finished and was not {word}: {event}")
-        if not answer["met"]:
+        if not answer["reached"]:
             raise WaitFailed(f"the event was not {word} within {seconds:g} s: {event}")
         return event
 

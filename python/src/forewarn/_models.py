@@ -41,7 +41,7 @@ class MachineInfo:
             resource_group=value["resourceGroup"],
             power=value["power"],
             priority=value["priority"],
-            handler_connected=value["listening"],
+            handler_connected=value["handlerConnected"],
             addresses=tuple(address["ip"] for address in value["addresses"]),
             availability_set=value.get("availabilitySet"),
             scale_set=value.get("scaleSet"),
@@ -64,7 +64,7 @@ class EventInfo:
     reason: Optional[str]
     source: EventSource
     resources: Tuple[str, ...]
-    shown: bool
+    visible: bool
     """Whether machines see the event; False if no handler was connected."""
     not_before: datetime
     started: Optional[datetime]
@@ -85,11 +85,11 @@ class EventInfo:
             reason=value.get("reason"),
             source=value["source"],
             resources=tuple(value["resources"]),
-            shown=value["shown"],
+            visible=value["visible"],
             not_before=parse_time(value["notBefore"]),
             started=optional_time(value.get("started")),
             ended=optional_time(value.get("ended")),
-            approved_by=approval["by"] if approval else None,
+            approved_by=approval["approvedBy"] if approval else None,
             description=value["description"],
             duration_seconds=value["durationSeconds"],
         )
@@ -152,7 +152,7 @@ class FaultInfo:
     kind: str
     machine: Optional[str]
     """None if the fault is for all machines."""
-    asked: int
+    matched: int
     """Number of matching requests."""
     affected: int
     """Number of requests that the fault affected."""
@@ -163,8 +163,8 @@ class FaultInfo:
             id=value["id"],
             kind=value["fault"]["kind"],
             machine=value.get("machine"),
-            asked=value["asked"],
-            affected=value["met"],
+            matched=value["matched"],
+            affected=value["affected"],
         )
 
 

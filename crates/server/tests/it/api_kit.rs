@@ -39,8 +39,8 @@ fn events_are_enabled_and_the_document_is_read_without_metadata_requests() {
     let fault = json!({"fault": {"kind": "Status", "status": 503}});
     check(&server, "POST /faults", fault, 201, json!({}));
     assert_eq!(poll(&server, "web"), 503);
-    check(&server, "GET /machines/web", NONE, 200, json!({"listening": false}));
-    check(&server, "POST /machines/web/enable-events", NONE, 200, json!({"listening": true}));
+    check(&server, "GET /machines/web", NONE, 200, json!({"handlerConnected": false}));
+    check(&server, "POST /machines/web/enable-events", NONE, 200, json!({"handlerConnected": true}));
     restart(&server, "web", ID);
     let event = json!({"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["web"]});
     check(&server, "GET /machines/web/document", NONE, 200, json!({"DocumentIncarnation": 2, "Events": [event]}));
