@@ -233,7 +233,7 @@ fn a_host_is_drained_and_activated() {
         "forewarn: invalid memory 'many': use a number of MiB, or 'none'",
     );
     check(&server, "vm create db --no-address --host h1 --memory 5000", 0, "…", "");
-    let full = "MACHINE  EVENT        TO                                HANDLER\ndb       cannot move  waits for a host with room for db  no";
+    let full = "MACHINE  EVENT        TO                                 HANDLER\ndb       cannot move  waits for a host with room for db  no";
     check(&server, "host drain h1 --to spare --dry-run", 0, full, "");
     check(&server, "host update h2 --memory none", 0, "…", "");
     let moves = "MACHINE  EVENT   TO  HANDLER\ndb       Freeze  h2  no";
@@ -241,7 +241,7 @@ fn a_host_is_drained_and_activated() {
     check(&server, "host show h1", 0, "name      h1\nstate     Active\n…", "");
     check(&server, "host drain h1 --to spare --no-wait", 0, "Draining host h1; operation [..]", "");
     check(&server, "host drain h1", 1, "", "forewarn: Host 'h1' is already being drained. [..]");
-    check(&server, "clock advance 1m", 0, "…", "");
+    check(&server, "clock advance 10m", 0, "…", "");
     check(&server, "host show h1", 0, "name      h1\nstate     Drained\n…", "");
     check(&server, "host show h2", 0, "…\nmachines  db", "");
     check(&server, "host undrain h1", 0, "Host h1 is Active", "");
@@ -288,7 +288,7 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
     assert!(list[0]["steps"][0]["started"].is_string());
     check(&server, "rollout start --host h2 --type Freeze", 1, "", "forewarn: Host 'h2' belongs to rollout [..]");
     check(&server, &format!("rollout pause {}", &id[..8]), 0, "…\nstate         Paused\n…", "");
-    check(&server, "clock advance 20m", 0, "…", "");
+    check(&server, "clock advance 40m", 0, "…", "");
     assert_eq!(json(&server, &format!("rollout show {id}"))["steps"][0]["state"], "Succeeded");
     assert_eq!(json(&server, &format!("rollout show {id}"))["steps"][1]["state"], "Pending");
     check(&server, &format!("rollout resume {id}"), 0, "…\nstate         Waiting\nwaits for     approvals[..]\n…", "");
@@ -297,7 +297,7 @@ fn a_rollout_is_previewed_started_paused_and_stopped() {
         &server,
         &format!("rollout watch {id}"),
         0,
-        "…Rollout [..] stopped by [..]: 1 of 3 steps, 0 failed machines.",
+        "…\nRollout [..] stopped by [..]: 1 of 3 steps, 0 failed machines.",
         "",
     );
     check(&server, "rollout show nothing", 1, "", "forewarn: No rollout has the ID 'nothing'[..]");
