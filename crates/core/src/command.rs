@@ -111,6 +111,57 @@ pub enum Command {
     Tick,
 }
 
+impl Command {
+    /// The machines that the command names. A command may affect others too, such as those of a group.
+    pub fn machines(&self) -> Vec<MachineId> {
+        match self {
+            Command::ChangeMachine { machine, .. } | Command::SetPower { machine, .. } | Command::Seen { machine } => {
+                vec![*machine]
+            }
+            Command::UpgradeInstances { machines, .. } => machines.clone(),
+            Command::Request { request, .. } => request.machines(),
+            Command::Approve { by: Approver::Guest { machine, .. }, .. } => vec![*machine],
+            Command::Approve { by: Approver::Management(_) | Approver::Policy, .. }
+            | Command::RegisterMachine(_)
+            | Command::CreateGroup(_)
+            | Command::ChangeGroup { .. }
+            | Command::RegisterHost { .. }
+            | Command::ChangeHost { .. }
+            | Command::RemoveHost { .. }
+            | Command::ActivateHost { .. }
+            | Command::FenceHost { .. }
+            | Command::ConfirmHost { .. }
+            | Command::LoseHost { .. }
+            | Command::Cancel { .. }
+            | Command::CancelEvent { .. }
+            | Command::StartRollout(_)
+            | Command::PauseRollout { .. }
+            | Command::ResumeRollout { .. }
+            | Command::StopRollout { .. }
+            | Command::Report { .. }
+            | Command::Resume
+            | Command::Tick => Vec::new(),
+        }
+    }
+}
+
+impl Request {
+    fn machines(&self) -> Vec<MachineId> {
+        match self {
+            Request::Restart { machines }
+            | Request::Redeploy { machines }
+            | Request::PerformMaintenance { machines }
+            | Request::Delete { machines, .. }
+            | Request::Maintain { target: Target::Machines(machines), .. }
+            | Request::Fail { target: Target::Machines(machines), .. } => machines.clone(),
+            Request::Evict { machine } => vec![*machine],
+            Request::Maintain { target: Target::Host(_) | Target::Group(_), .. }
+            | Request::Fail { target: Target::Host(_) | Target::Group(_), .. }
+            | Request::Drain(_) => Vec::new(),
+        }
+    }
+}
+
 /// The events that an approval may name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Within {

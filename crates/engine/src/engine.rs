@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use forewarn_core::{Answer, Command, Rejection, Snapshot, Timestamp};
+use forewarn_core::{Answer, Command, MachineId, Rejection, Snapshot, Timestamp};
 use forewarn_store::{Attachment, Audit, HistoryQuery, HistoryRow, Reader, StoreError};
 use prometheus_client::registry::Registry;
 use tokio::sync::{oneshot, watch};
@@ -65,9 +65,9 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub fn at(&self, at: Timestamp) -> Audit {
+    pub fn at(&self, at: Timestamp, machines: Vec<MachineId>) -> Audit {
         let Asked { actor, action, target, detail } = self.clone();
-        Audit { at, actor, action, target, detail }
+        Audit { at, actor, action, target, machines, detail }
     }
 }
 

@@ -10,14 +10,15 @@
 //! batch. A commit that certainly failed leaves the old region in place; if its outcome is in doubt, the store is loaded
 //! again. A transition is never retried.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use forewarn_core::{
-    Answer, Command, Effect, Entity, Key, Region, Rejection, ScopeId, Settings, Snapshot, Timestamp, Transition, Write,
+    Answer, Command, Effect, Entity, Key, MachineId, Region, Rejection, ScopeId, Settings, Snapshot, Timestamp,
+    Transition, Write,
 };
 use forewarn_store::{Attachment, Batch, CommitError, Owner, Store};
 use tokio::sync::oneshot;
@@ -369,6 +370,16 @@ impl Writer {
     }
 }
 
+/// The machines that the commands name or create.
+fn named_machines(commands: &[Command], steps: &[Transition]) -> Vec<MachineId> {
+    let created = steps.iter().filter_map(|step| match step.answer {
+        Answer::Machine(id) => Some(id),
+        Answer::Done | Answer::Group { .. } | Answer::Operation(_) | Answer::Rollout(_) | Answer::Scaled { .. } => None,
+    });
+    let machines: BTreeSet<MachineId> = commands.iter().flat_map(Command::machines).chain(created).collect();
+    machines.into_iter().collect()
+}
+
 /// Marks the engine as stopping however the writer ends, also by a panic.
 struct StopOnDrop(Arc<Health>);
 
@@ -405,7 +416,8 @@ impl BatchWork {
             let region = steps.last().map_or(&self.region, |step| &step.region);
             steps.push(region.apply(command, now)?);
         }
-        self.batch.audit.extend(bundle.asked.map(|asked| asked.at(now)));
+        let machines = named_machines(&bundle.commands, &steps);
+        self.batch.audit.extend(bundle.asked.map(|asked| asked.at(now, machines)));
         let answers: Vec<_> = steps.into_iter().map(|step| self.add(step)).collect();
         let attachments = (bundle.attach)(&answers);
         self.attachments.extend(attachments.into_iter().map(|it| ((it.owner.key(), it.name.clone()), it)));

@@ -151,6 +151,8 @@ pub struct Audit {
     pub action: String,
     /// The target's name, as a user would write it.
     pub target: String,
+    /// The machines that the action was for, so that machines with the same name keep separate histories.
+    pub machines: Vec<MachineId>,
     /// Additional details, as a JSON object.
     pub detail: String,
 }
@@ -165,8 +167,8 @@ pub struct HistoryQuery {
     /// Only rows that concern a machine with this name, case-insensitive. Includes audit rows whose target it
     /// is.
     pub machine: Option<String>,
-    /// With `machine`: only rows of the machine with this ID. Rows without IDs, which older versions and audits wrote,
-    /// are matched by name.
+    /// With `machine`: only rows of the machine with this ID. Rows without IDs, such as those of older versions, are
+    /// matched by name.
     pub machine_id: Option<MachineId>,
     /// Only rows of these scopes; None stands for rows without a scope. Empty: all.
     pub scopes: Vec<Option<u64>>,

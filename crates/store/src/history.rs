@@ -40,8 +40,8 @@ pub(crate) fn search_names(row: &HistoryRow) -> Vec<String> {
     unique(row.machines.iter().chain(&row.target).map(|name| fold(name)))
 }
 
-/// Whether a row belongs to the machine with this ID and name. Rows without IDs, which older versions and audits
-/// wrote, are decided by the name.
+/// Whether a row belongs to the machine with this ID and name. Rows without IDs, such as those of older versions, are
+/// decided by the name.
 pub(crate) fn concerns_machine(row: &HistoryRow, id: MachineId, name: Option<&str>) -> bool {
     if row.machine_ids.is_empty() {
         name.is_some_and(|name| search_names(row).contains(&fold(name)))
@@ -87,6 +87,7 @@ fn row_of_audit(audit: &Audit) -> HistoryRow {
     HistoryRow {
         actor: Some(audit.actor.clone()),
         target: Some(audit.target.clone()),
+        machine_ids: audit.machines.clone(),
         outcome: Some(audit.action.clone()),
         detail: audit.detail.clone(),
         ..blank(audit.at, "audit")

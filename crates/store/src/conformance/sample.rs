@@ -480,6 +480,7 @@ pub fn audit() -> Audit {
         actor: "token:admin".into(),
         action: "restart".into(),
         target: "Machine-3".into(),
+        machines: Vec::new(),
         detail: "{\"reason\":\"why not\"}".into(),
     }
 }
