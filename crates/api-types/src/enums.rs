@@ -81,6 +81,7 @@ words!(
     /// Whether machines are placed on a host.
     HostPhase { Active, Draining, Drained, Failed }
 );
+words!(Weekday { Mon, Tue, Wed, Thu, Fri, Sat, Sun });
 words!(RolloutPhase { Planned, Running, Waiting, Paused, Finished, Stopped, Failed });
 words!(RolloutStepPhase { Pending, InProgress, Succeeded, Failed, Skipped, Canceled });
 words!(

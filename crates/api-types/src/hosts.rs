@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{EventType, HostPhase, Id, Nullable, ResourceName, Text, WaitFor};
+use crate::{EventType, HostPhase, Id, Nullable, Number, ResourceName, Text, WaitFor};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -47,8 +47,8 @@ pub struct HostChange {
     pub labels: Option<BTreeMap<String, String>>,
     /// Memory for machines, in MiB; null for unlimited.
     #[serde(default, skip_serializing_if = "Nullable::is_absent")]
-    #[schema(value_type = Option<u64>)]
-    pub memory_mib: Nullable<u64>,
+    #[schema(value_type = Option<Number>)]
+    pub memory_mib: Nullable<Number>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -63,6 +63,7 @@ pub struct NewDrain {
     pub parallel: Option<u32>,
     /// Maximum number of unavailable machines in each group. Default: the size of its largest update domain.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
     pub max_unavailable: Option<u32>,
     /// Notice period, if longer than the minimum.
     #[serde(skip_serializing_if = "Option::is_none")]

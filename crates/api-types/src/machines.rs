@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    EventId, FailureType, Id, Ip, MachineEvictionPolicy, MachinePriority, Nullable, Policy, PowerState, ResourceName,
-    Tags, TerminateNotification, Text, nullable_object, object,
+    EventId, FailureType, Id, Ip, MachineEvictionPolicy, MachinePriority, Nullable, Number, Policy, PowerState,
+    ResourceName, Tags, TerminateNotification, Text, nullable_object, object,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -120,8 +120,7 @@ pub struct NewMachine {
     pub policy: Option<Policy>,
     /// Memory that it needs on its host, in MiB. Default: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 1099511627776u64)]
-    pub memory_mib: Option<u64>,
+    pub memory_mib: Option<Number>,
     /// Whether it can move to another host while it runs. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_migratable: Option<bool>,
@@ -189,8 +188,7 @@ pub struct MachineChange {
     pub protected: Option<bool>,
     /// Memory that it needs on its host, in MiB. 0: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 1099511627776u64)]
-    pub memory_mib: Option<u64>,
+    pub memory_mib: Option<Number>,
     /// Whether it can move to another host while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_migratable: Option<bool>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason};
+use crate::{Id, ResourceName, RolloutPhase, RolloutStepPhase, RolloutType, Text, Time, WaitReason, Weekday};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -18,6 +18,7 @@ pub struct NewRollout {
     pub hosts: Vec<String>,
     /// All hosts with this label, `KEY=VALUE`, in order of their names.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[^=]+=")]
     pub host_label: Option<String>,
     /// Groups, in order, each by update domain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,20 +93,20 @@ impl NewRollout {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MaintenanceWindow {
-    /// Weekdays on which it starts: Mon, Tue, Wed, Thu, Fri, Sat, Sun. Default: every day.
+    /// Weekdays on which it starts. Default: every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub days: Vec<String>,
+    #[schema(max_items = 7)]
+    pub days: Vec<Weekday>,
     /// Local start time, `22:00`.
+    #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     pub start: String,
     /// Local end time, `04:00`. A window that does not end after its start ends the next day.
+    #[schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$")]
     pub end: String,
     /// IANA time zone. Default: UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
 }
-
-/// The names of weekdays, from Monday.
-pub const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 impl MaintenanceWindow {
     /// Parses `[DAYS] START-END [ZONE]`, for example `Sat,Sun 22:00-04:00 Europe/Berlin`.
@@ -116,9 +117,15 @@ impl MaintenanceWindow {
             )
         };
         let mut words = text.split_whitespace().peekable();
+        let unknown = |day: &str| format!("'{day}' is not a weekday. Use Mon, Tue, Wed, Thu, Fri, Sat or Sun");
+        let parse_day = |day: &str| {
+            let found = Weekday::ALL.iter().copied().find(|known| known.as_str().eq_ignore_ascii_case(day));
+            found.ok_or_else(|| unknown(day))
+        };
         let days = match words.peek() {
             Some(word) if !word.contains(':') => {
-                words.next().unwrap_or_default().split(',').map(str::to_owned).collect()
+                let days = words.next().unwrap_or_default().split(',').map(parse_day);
+                days.collect::<Result<Vec<_>, _>>()?
             }
             Some(_) | None => Vec::new(),
         };
@@ -134,7 +141,8 @@ impl MaintenanceWindow {
 impl std::fmt::Display for MaintenanceWindow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.days.is_empty() {
-            write!(f, "{} ", self.days.join(","))?;
+            let days: Vec<&str> = self.days.iter().map(|day| day.as_str()).collect();
+            write!(f, "{} ", days.join(","))?;
         }
         write!(f, "{}-{} {}", self.start, self.end, self.time_zone.as_deref().unwrap_or("UTC"))
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use forewarn_api_types::{MaintenanceWindow, WEEKDAYS};
+use forewarn_api_types::{MaintenanceWindow, Weekday};
 use forewarn_core::{Name, Timestamp, Weekdays, Window, Zone};
 use jiff::tz::TimeZone;
 
-use super::error::ApiError;
+use super::error::{ApiError, ErrorCode};
 
 /// How far ahead offsets are looked up. After that, the last one applies. Rollouts last days, not years.
 const OFFSETS_AHEAD: Duration = Duration::from_secs(3 * 366 * 86_400);
@@ -18,7 +18,7 @@ pub fn resolve(windows: &[MaintenanceWindow], now: Timestamp) -> Result<Vec<Wind
 fn resolve_one(window: &MaintenanceWindow, now: Timestamp) -> Result<Window, ApiError> {
     let days = match window.days.as_slice() {
         [] => Weekdays::ALL,
-        days => Weekdays::new(days.iter().map(|day| parse_day(day)).collect::<Result<Vec<_>, _>>()?),
+        days => Weekdays::new(days.iter().map(|day| number_of(*day))),
     };
     Ok(Window {
         days,
@@ -32,10 +32,17 @@ fn invalid(message: String) -> ApiError {
     ApiError::field("windows", message)
 }
 
-fn parse_day(day: &str) -> Result<u8, ApiError> {
-    let found = WEEKDAYS.iter().position(|name| name.eq_ignore_ascii_case(day.trim()));
-    let number = found.and_then(|number| u8::try_from(number).ok());
-    number.ok_or_else(|| invalid(format!("has the unknown weekday '{day}'. Use {}", WEEKDAYS.join(", "))))
+/// From 0 (Monday) to 6 (Sunday).
+fn number_of(day: Weekday) -> u8 {
+    match day {
+        Weekday::Mon => 0,
+        Weekday::Tue => 1,
+        Weekday::Wed => 2,
+        Weekday::Thu => 3,
+        Weekday::Fri => 4,
+        Weekday::Sat => 5,
+        Weekday::Sun => 6,
+    }
 }
 
 fn parse_minute(text: &str) -> Result<u32, ApiError> {
@@ -52,7 +59,8 @@ fn find_zone(name: &str, now: Timestamp) -> Result<Zone, ApiError> {
         return Ok(Zone::utc());
     }
     let zone = TimeZone::get(name).map_err(|_| {
-        invalid(format!("has the unknown time zone '{name}'. Use an IANA name such as Europe/Berlin, or UTC"))
+        let message = format!("The time zone '{name}' is unknown. Use an IANA name such as Europe/Berlin, or UTC.");
+        ApiError::new(ErrorCode::UnknownTimeZone, message).with_target("windows")
     })?;
     let start = jiff::Timestamp::from_millisecond(now.0).unwrap_or_default();
     let end = now + OFFSETS_AHEAD;
@@ -110,11 +118,13 @@ mod tests {
     #[test]
     fn invalid_windows_name_the_problem() {
         let now = Timestamp(0);
-        for (text, problem) in [
-            ("Xyz 22:00-04:00", "unknown weekday 'Xyz'"),
-            ("25:00-04:00", "invalid time '25:00'"),
-            ("22:00-04:00 Mars/Base", "unknown time zone 'Mars/Base'"),
-        ] {
+        assert!(
+            MaintenanceWindow::parse("Xyz 22:00-04:00")
+                .is_err_and(|problem| problem.contains("'Xyz' is not a weekday"))
+        );
+        for (text, problem) in
+            [("25:00-04:00", "invalid time '25:00'"), ("22:00-04:00 Mars/Base", "The time zone 'Mars/Base' is unknown")]
+        {
             let error = resolve(&[window(text)], now).expect_err("invalid");
             assert!(error.message.contains(problem), "{}", error.message);
         }

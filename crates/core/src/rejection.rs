@@ -191,7 +191,7 @@ impl fmt::Display for Rejection {
             }
             BadLabel(key) => write!(
                 f,
-                "The value of label '{key}' must be at most {} bytes long and contain no control characters.",
+                "The label '{key}' is invalid. Use a key without spaces and slashes, and a value of at most {} bytes without control characters.",
                 settings::LABEL_BYTES_MAX
             ),
             RevisionAhead(host) => {

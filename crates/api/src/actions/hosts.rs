@@ -48,7 +48,7 @@ impl Actions {
         let change = core::HostChange {
             pool: change.pool.map(Name::from),
             labels: change.labels.map(labels),
-            memory_mib: change.memory_mib.into_change(),
+            memory_mib: change.memory_mib.into_change().map(|memory| memory.map(|number| number.0)),
         };
         let note = permit.note(name.as_ref());
         let done = self.submit(Command::ChangeHost { name: name.clone(), change }, note).await?;

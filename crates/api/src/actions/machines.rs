@@ -194,7 +194,7 @@ fn new_machine(new: NewMachine, region: &Region) -> Result<NewCoreMachine, ApiEr
         },
         terminate: new.terminate_notification.as_ref().map(terminate_profile).transpose()?,
         policy: new.policy.map(Convert::convert),
-        memory_mib: new.memory_mib.unwrap_or(0),
+        memory_mib: new.memory_mib.map_or(0, |number| number.0),
         live_migratable: new.live_migratable.unwrap_or(true),
         details: Arc::new(details),
     })
@@ -248,7 +248,7 @@ fn machine_change(given: MachineChange, machine: &core::Machine) -> Result<core:
         zone: given.zone.into_change().map(|zone| zone.map(Name::from)),
         addresses: given.addresses.map(core_addresses).transpose()?,
         protected: given.protected,
-        memory_mib: given.memory_mib,
+        memory_mib: given.memory_mib.map(|number| number.0),
         live_migratable: given.live_migratable,
         terminate,
         policy: given.policy.into_change().map(|policy| policy.map(Convert::convert)),

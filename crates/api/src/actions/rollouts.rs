@@ -90,7 +90,7 @@ fn resolve_targets(new: &NewRollout, region: &Region) -> Result<RolloutTargets, 
             Ok(RolloutTargets::Groups(found.collect::<Result<_, ApiError>>()?))
         }
         _ => Err(ApiError::new(
-            ErrorCode::InvalidField,
+            ErrorCode::ConflictingTargets,
             "Set exactly one of 'hosts', 'hostLabel' and 'groups', with at least one name.",
         )),
     }

@@ -2,8 +2,8 @@
 
 use forewarn_api_types as types;
 use forewarn_api_types::{
-    ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase, RolloutType, WEEKDAYS, WaitFor,
-    WaitReason,
+    ExpectedWait, GroupAvailability, MaintenanceWindow, RolloutPhase, RolloutStepPhase, RolloutType, WaitFor,
+    WaitReason, Weekday,
 };
 use forewarn_core as core;
 use forewarn_core::{Region, RolloutAction, RolloutState, StepState, StepTarget, Wait};
@@ -142,9 +142,9 @@ fn render_state(state: &RolloutState) -> RolloutPhase {
 
 fn render_window(window: &core::Window) -> MaintenanceWindow {
     let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
-    let days: Vec<String> = window.days.days().map(|day| WEEKDAYS[usize::from(day)].to_owned()).collect();
+    let days: Vec<Weekday> = window.days.days().filter_map(|day| Weekday::ALL.get(usize::from(day)).copied()).collect();
     MaintenanceWindow {
-        days: if days.len() == WEEKDAYS.len() { Vec::new() } else { days },
+        days: if days.len() == Weekday::ALL.len() { Vec::new() } else { days },
         start: time(window.start_minute),
         end: time(window.end_minute),
         time_zone: Some(window.zone.name.to_string()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forewarn_api_types::{
-    DrainPreview, EmptyBody, Host, HostChange, HostPhase, NewDrain, Nullable, Operation, ResourceName, Text,
+    DrainPreview, EmptyBody, Host, HostChange, HostPhase, NewDrain, Nullable, Number, Operation, ResourceName, Text,
 };
 
 use super::single_line;
@@ -68,9 +68,9 @@ fn change(args: &HostUpdateArgs) -> Result<HostChange, Failure> {
     let memory = match args.memory.as_deref() {
         None => Nullable::Absent,
         Some("none") => Nullable::Null,
-        Some(text) => Nullable::Value(
+        Some(text) => Nullable::Value(Number(
             text.parse().map_err(|_| invalid(format!("invalid memory '{text}': use a number of MiB, or 'none'")))?,
-        ),
+        )),
     };
     Ok(HostChange {
         pool: args

@@ -33,6 +33,9 @@ impl Step {
         if !(1..=DRAIN_PARALLEL_MAX).contains(&plan.parallel) {
             return Err(Rejection::ParallelRange { max: DRAIN_PARALLEL_MAX });
         }
+        if plan.unavailable_max == Some(0) {
+            return Err(Rejection::UnavailableRange);
+        }
         if let Some(pool) = &plan.to {
             check_name("pool", pool)?;
         }

@@ -36,8 +36,8 @@ impl Step {
                 return Err(Rejection::TooManyLabels);
             }
             for (key, value) in labels {
-                check_name("label", key)?;
-                if value.len() > LABEL_BYTES_MAX || value.chars().any(char::is_control) {
+                let is_named = check_name("label", key).is_ok();
+                if !is_named || value.len() > LABEL_BYTES_MAX || value.chars().any(char::is_control) {
                     return Err(Rejection::BadLabel(key.clone()));
                 }
             }

@@ -31,6 +31,7 @@ impl Step {
         let (updates, faults) = new.kind.default_domains();
         let fault_domains = new.fault_domains.unwrap_or(faults);
         let update_domains = if new.kind.is_flexible() { fault_domains } else { new.update_domains.unwrap_or(updates) };
+        check_domains("update domains", new.update_domains.unwrap_or(update_domains))?;
         check_domains("update domains", update_domains)?;
         check_domains("fault domains", fault_domains)?;
         let (kind, capacity) = build_group_kind(&new.kind)?;

@@ -382,6 +382,7 @@ fn drains_are_refused_where_they_make_no_sense() {
         vm a host=h1
         drain h9 = UnknownHost
         drain h1 parallel=0 = ParallelRange
+        drain h1 max=0 = UnavailableRange
         drain h1 notice=1m = NoticeTooShort
         drain h1
         drain h1 = AlreadyDraining

@@ -137,11 +137,10 @@ impl Model {
             NewGroupKind::ScaleSet { model, .. } => bad_terminate(model.priority, model.terminate.as_ref()),
             NewGroupKind::AvailabilitySet | NewGroupKind::CloudService => false,
         };
-        let flexible = matches!(new.kind, NewGroupKind::ScaleSet { orchestration: Orchestration::Flexible, .. });
         let domains_bad = |n: Option<u32>| n.is_some_and(|n| n == 0 || n > DOMAINS_MAX);
         bad_name(&new.name)
             || self.groups.iter().any(|group| group.home == new.home && group.name.eq_ignore_ascii_case(&new.name))
-            || domains_bad(new.update_domains.filter(|_| !flexible))
+            || domains_bad(new.update_domains)
             || domains_bad(new.fault_domains)
             || model_bad
     }

@@ -30,7 +30,8 @@ export class Server {
       this.child.stdout.on("data", (data) => (said += data).includes("try ") && resolve());
       this.child.on("exit", () => reject(new Error("forewarn did not start: " + said)));
     });
-    this.link = said.match(/^portal +(\S+)$/m)[1];
+    const words_of_link = ["portal", "--print", "--server", this.management, "--data", join(this.data, "data")];
+    this.link = execFileSync(program, words_of_link, { encoding: "utf8" }).trim();
     this.token = readFileSync(join(this.data, "data/token"), "utf8").trim();
   }
 
