@@ -5,6 +5,7 @@
 //! unreachable. The rules of `examples/bridge/pin-guests.nft` are loaded, and must let these requests through.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -153,6 +154,10 @@ impl Trial<'_> {
         let (config_path, hooks) = (dir.join("agent.toml"), dir.join("hooks"));
         fs::write(&config_path, config)?;
         fs::create_dir(&hooks)?;
+        // Without a hook, the agent does not start.
+        let hook = hooks.join("prepare");
+        fs::write(&hook, "#!/bin/sh\n")?;
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755))?;
         agent.start_watching(&config_path, &hooks)?;
         let port = if self.port == 80 { String::new() } else { format!(":{}", self.port) };
         let found = format!("the service is at http://{BRIDGE}{port} ({origin}");
