@@ -37,6 +37,7 @@ mod guard;
 mod health;
 pub mod history;
 mod hosts;
+mod idempotency;
 mod listener;
 mod listeners;
 mod machine_actions;
@@ -69,7 +70,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use forewarn_access::{Access, Principal};
-use forewarn_core::Name;
+use forewarn_core::{Name, OperationId};
 use forewarn_engine::Engine;
 use forewarn_metadata::{EndpointState, ListenerInfo};
 use forewarn_wire::document::Names;
@@ -122,7 +123,7 @@ pub struct Service(Arc<Inner>);
 
 /// The service as one caller sees it, with the actions that the caller may perform (in `actions`).
 #[derive(Clone)]
-pub struct Actions(Service, Principal, Execution);
+pub struct Actions(Service, Principal, Execution, Option<OperationId>);
 
 struct Inner {
     parts: ServiceParts,
@@ -210,7 +211,7 @@ impl Service {
 
     /// The service as a principal sees it.
     pub fn actions(&self, principal: Principal) -> Actions {
-        Actions(self.clone(), principal, Execution::Real)
+        Actions(self.clone(), principal, Execution::Real, None)
     }
 }
 
@@ -219,9 +220,10 @@ impl FromRequestParts<Service> for Actions {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut RequestParts, service: &Service) -> Result<Actions, Infallible> {
-        let principal = parts.extensions.get::<Principal>().cloned();
+        let principal = parts.extensions.get::<Principal>().cloned().unwrap_or_else(Principal::anonymous);
         let execution = dry_run::take(parts);
-        Ok(Actions(service.clone(), principal.unwrap_or_else(Principal::anonymous), execution))
+        let operation = idempotency::find_operation_id(&parts.headers, &principal);
+        Ok(Actions(service.clone(), principal, execution, operation))
     }
 }
 

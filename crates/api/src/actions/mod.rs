@@ -85,7 +85,7 @@ impl Actions {
         event: Option<forewarn_api_types::EventId>,
         note: AuditNote,
     ) -> Result<Operation, ApiError> {
-        let requested = random_guid();
+        let requested = self.3.unwrap_or_else(random_guid);
         let event = event.map(|id| Guid(id.0));
         let command = Command::Request { operation: requested, by: self.principal_name(), request, event };
         let done = self.submit(command, note).await?;

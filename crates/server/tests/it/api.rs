@@ -497,3 +497,64 @@ fn a_stream_position_must_be_a_number() {
     assert_eq!(answer.status, 400, "{}", answer.text());
     refused(&server, "GET /changes?after=x", NONE, 400, "InvalidQuery");
 }
+
+#[test]
+fn a_repeated_request_with_an_idempotency_key_returns_the_existing_operation() {
+    let server = Server::with_machines(&["web", "db"]);
+    server.listen_as("web");
+    let send = |machine: &str, key: &str| {
+        let client = server.client().header("Content-Type", "application/json").header("Idempotency-Key", key);
+        client.send(server.management, &format!("POST /api/v1/machines/{machine}/restart"), b"{}")
+    };
+    let first = send("web", "night-1");
+    assert_eq!(first.status, 202, "{}", first.text());
+    let again = send("web", "night-1");
+    assert_eq!((again.status, &again.json()["id"]), (202, &first.json()["id"]));
+    assert_eq!(server.document("web")["Events"].as_array().unwrap().len(), 1);
+    let other = send("db", "night-1");
+    assert_eq!((other.status, &other.json()["error"]["code"]), (409, &json!("IdTaken")));
+    assert_ne!(send("web", "night-2").json()["id"], first.json()["id"]);
+}
+
+#[test]
+fn a_night_of_twenty_hosts_is_planned_paused_resumed_and_stopped() {
+    let server = Server::start();
+    let hosts: Vec<String> = (0..20).map(|n| format!("node{n:02}")).collect();
+    for host in &hosts {
+        for part in ["a", "b"] {
+            let name = format!("{host}{part}");
+            check(&server, "POST /machines", json!({"name": name, "host": host, "addresses": []}), 201, json!({}));
+            server.listen_as(&name);
+        }
+    }
+    let plan = json!({"type": "Reboot", "hosts": hosts, "parallel": 4, "pauseSeconds": 300, "maxFailures": 2, "description": "CHG-7",
+        "windows": [{"start": "22:00", "end": "04:00", "timeZone": "Europe/Berlin"}]});
+    let preview = check(&server, "POST /rollouts/preview", plan.clone(), 200, json!({"isComplete": true}));
+    assert_eq!(preview["steps"][0]["started"], "2026-03-01T21:00:00Z");
+    let rollout =
+        check(&server, "POST /rollouts", plan, 202, json!({"state": "Planned", "waitsFor": {"reason": "Window"}}));
+    let path = format!("/rollouts/{}", rollout["id"].as_str().unwrap());
+    let advance = |seconds: u64| check(&server, "POST /clock/advance", json!({ "seconds": seconds }), 200, json!({}));
+    let count = |state: &str| {
+        let found = check(&server, &format!("GET {path}"), NONE, 200, json!({}));
+        found["steps"].as_array().unwrap().iter().filter(|step| step["state"] == state).count()
+    };
+    advance(9 * 3600);
+    assert_eq!(count("InProgress"), 4, "the window opens at 22:00 in Berlin");
+    check(&server, &format!("POST {path}/pause"), NONE, 200, json!({"state": "Paused"}));
+    advance(3600);
+    assert_eq!((count("Succeeded"), count("InProgress"), count("Pending")), (4, 0, 16));
+    check(&server, &format!("POST {path}/resume"), NONE, 200, json!({"state": "Waiting"}));
+    check(&server, "POST /hosts/node05/fence", NONE, 200, json!({"state": "Failed"}));
+    advance(3600);
+    assert!(count("Succeeded") > 4, "it goes on after the pause");
+    check(&server, &format!("POST {path}/stop"), NONE, 200, json!({"state": "Stopped"}));
+    advance(3600);
+    assert_eq!(count("InProgress"), 0, "started events finish");
+    let kinds = check(&server, "GET /history?kind=rollout&limit=1000", NONE, 200, json!({}));
+    let words: Vec<&str> =
+        kinds["value"].as_array().unwrap().iter().filter_map(|row| row["outcome"].as_str()).collect();
+    for word in ["started", "waiting", "step-started", "step-ended", "paused", "resumed", "stopped"] {
+        assert!(words.contains(&word), "{word} is not in {words:?}");
+    }
+}
