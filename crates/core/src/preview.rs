@@ -50,7 +50,8 @@ impl Region {
     pub fn preview_rollout(&self, new: &NewRollout, now: Timestamp) -> Result<RolloutPreview, Rejection> {
         let region = self.apply(&Command::StartRollout(Box::new(new.clone())), now)?.region;
         let targets = find_targets(&region, new.id);
-        let mut course = Course { region, now, id: new.id, effects: BTreeMap::new(), waits: Vec::new() };
+        let mut course =
+            Course { region, now, id: new.id, effects: BTreeSet::new(), begun: BTreeSet::new(), waits: Vec::new() };
         let mut lowest = Availability::new(self, &targets);
         for _ in 0..COMMANDS_MAX {
             lowest.observe(&course.region);
@@ -96,7 +97,9 @@ struct Course {
     now: Timestamp,
     id: RolloutId,
     /// Started events by the time at which their effect ends.
-    effects: BTreeMap<(Timestamp, EventId), ()>,
+    effects: BTreeSet<(Timestamp, EventId)>,
+    /// The same events.
+    begun: BTreeSet<EventId>,
     waits: Vec<(Timestamp, Wait)>,
 }
 
@@ -112,12 +115,13 @@ impl Course {
             return true;
         }
         self.begin_effects();
-        let effect = self.effects.keys().next().copied();
+        let effect = self.effects.first().copied();
         let deadline = self.region.next_deadline();
         let horizon = self.now.max(self.region.now()) + PLAN_AHEAD_MAX;
         match (effect, deadline) {
             (Some((at, event)), deadline) if deadline.is_none_or(|deadline| at <= deadline) => {
                 self.effects.remove(&(at, event));
+                self.begun.remove(&event);
                 self.now = self.now.max(at);
                 self.apply(&Command::Report { event, report: Report::Done });
                 true
@@ -163,10 +167,10 @@ impl Course {
     }
 
     fn begin_effects(&mut self) {
-        let known: BTreeSet<EventId> = self.effects.keys().map(|(_, event)| *event).collect();
-        let new = self.region.wanted_effects().filter(|event| !known.contains(&event.id));
+        let new = self.region.wanted_effects().filter(|event| !self.begun.contains(&event.id));
         let ends: Vec<(Timestamp, EventId)> = new.map(|event| (self.now + self.effect_of(event), event.id)).collect();
-        self.effects.extend(ends.into_iter().map(|end| (end, ())));
+        self.begun.extend(ends.iter().map(|(_, event)| *event));
+        self.effects.extend(ends);
     }
 
     fn effect_of(&self, event: &Event) -> Duration {
@@ -177,7 +181,13 @@ impl Course {
 
 /// The lowest number of available machines of each group so far.
 struct Availability {
-    lowest: BTreeMap<GroupKey, u32>,
+    groups: BTreeMap<GroupKey, Available>,
+}
+
+struct Available {
+    /// Machines that run without impact. A preview changes no power state, so they are counted once.
+    running: u32,
+    lowest: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,37 +199,41 @@ enum GroupKey {
 impl Availability {
     fn new(region: &Region, targets: &BTreeSet<MachineId>) -> Availability {
         let machines = targets.iter().filter_map(|id| region.machine(*id));
-        let keys = machines.map(|machine| machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group));
-        Availability { lowest: keys.map(|key| (key, u32::MAX)).collect() }
+        let keys: BTreeSet<GroupKey> = machines.map(|machine| key_of(machine)).collect();
+        let count = |key: GroupKey| {
+            let machines = describe(region, key).map_or_else(Vec::new, |(_, machines)| machines);
+            let running = machines.iter().filter(|machine| machine.power == Power::Running).count() as u32;
+            (key, Available { running, lowest: running })
+        };
+        Availability { groups: keys.into_iter().map(count).collect() }
     }
 
     fn observe(&mut self, region: &Region) {
         let mut affected: BTreeMap<GroupKey, u32> = BTreeMap::new();
         for event in region.wanted_effects() {
             for machine in event.resources.iter().filter_map(|resource| region.machine(resource.machine)) {
-                let key = machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group);
-                *affected.entry(key).or_default() += 1;
+                *affected.entry(key_of(machine)).or_default() += 1;
             }
         }
-        for (key, lowest) in &mut self.lowest {
-            let available = count_running(region, *key).saturating_sub(affected.get(key).copied().unwrap_or(0));
-            *lowest = available.min(*lowest);
+        for (key, affected) in affected {
+            if let Some(group) = self.groups.get_mut(&key) {
+                group.lowest = group.running.saturating_sub(affected).min(group.lowest);
+            }
         }
     }
 
     fn into_groups(self, region: &Region) -> Vec<GroupPreview> {
-        let groups = self.lowest.into_iter().filter_map(|(key, available_min)| {
+        let groups = self.groups.into_iter().filter_map(|(key, Available { lowest, .. })| {
             let (name, machines) = describe(region, key)?;
             let has_no_handler = machines.iter().all(|machine| !region.is_on(machine.scope));
-            Some(GroupPreview { name, machines: machines.len() as u32, available_min, has_no_handler })
+            Some(GroupPreview { name, machines: machines.len() as u32, available_min: lowest, has_no_handler })
         });
         groups.collect()
     }
 }
 
-fn count_running(region: &Region, key: GroupKey) -> u32 {
-    let machines = describe(region, key).map_or_else(Vec::new, |(_, machines)| machines);
-    machines.iter().filter(|machine| machine.power == Power::Running).count() as u32
+fn key_of(machine: &Machine) -> GroupKey {
+    machine.seat.group().map_or(GroupKey::Machine(machine.id), GroupKey::Group)
 }
 
 fn describe(region: &Region, key: GroupKey) -> Option<(Name, Vec<std::sync::Arc<Machine>>)> {
