@@ -370,7 +370,8 @@ fn only_the_last_hundred_given_up_messages_are_kept() {
         first = first.or(Some(event));
     }
     for count in 1..=104 {
-        until(&server, "ops", |state| state["givenUp"] == count);
+        // A slow run can be further by now: the wait between two attempts ends by itself.
+        until(&server, "ops", |state| state["givenUp"].as_u64() >= Some(count));
         // A change tries at once what would have to wait.
         check(&server, "PATCH /webhooks/ops", json!({ "enabled": true }), 200, json!({}));
     }

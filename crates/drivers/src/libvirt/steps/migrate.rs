@@ -96,28 +96,32 @@ async fn attempt(job: &Job<'_>, domain: &Domain, to: &HostAddress) -> Progress<(
     let connection = job.host.open().await;
     let call = connection.migrate(domain, &migration);
     tokio::pin!(call);
+    let mut aborted = false;
     let result = loop {
         tokio::select! {
             result = &mut call => break result,
             () = job.wait_until(job.deadline()) => {
                 // Again and again, because a job that has not begun cannot be aborted.
                 abort(job, domain).await?;
+                aborted = true;
                 tokio::time::sleep(LOOK).await;
             }
         }
     };
     match result {
         Ok(()) => Ok(()),
-        Err(error) if error.is(ErrorCode::OPERATION_ABORTED) => {
-            job.check_time()?;
-            Err(error.into())
-        }
         // A call of a driver that was killed can still be in progress, or have just succeeded.
         Err(error) if job.look().await?.is_none() || has_job(&job.host.connection().await, domain).await? => {
             tracing::warn!(%error, "another call migrates this machine");
             Ok(())
         }
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            // libvirt words the failure of an aborted job in several ways. The reason is why it was aborted.
+            if aborted {
+                job.check_time()?;
+            }
+            Err(error.into())
+        }
     }
 }
 
