@@ -1,5 +1,7 @@
 //! HTTP requests to the management API. Every error becomes a message for the user.
 
+mod suggest;
+
 use std::io;
 
 use forewarn_api_types::{ErrorBody, PREFIX, Page};
@@ -9,9 +11,6 @@ use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode};
 use ureq::{Agent, Body};
 
-use super::suggest;
-use crate::args::Connection;
-use crate::config::data_directory;
 use crate::decode::decode;
 use crate::failure::Failure;
 
@@ -66,14 +65,8 @@ impl Call {
 }
 
 impl Api {
-    pub fn new(connection: &Connection) -> Result<Api, Failure> {
-        let choice = Choice {
-            server: connection.server.clone(),
-            token: connection.token.clone(),
-            data: connection.data.clone(),
-            data_default: data_directory(None).ok(),
-        };
-        Api::to(Target::find(&choice)?)
+    pub fn new(choice: &Choice) -> Result<Api, Failure> {
+        Api::to(Target::find(choice)?)
     }
 
     /// Without a context or a token of this computer.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use forewarn_api_types::{Clock, ClockMode, HOUSEKEEPING, Time};
 use jiff::Timestamp;
 
-use crate::parse::span_text;
+use forewarn_api_types::span::span_text;
 
 pub fn is_manual(clock: &Clock) -> bool {
     clock.kind == ClockMode::Manual

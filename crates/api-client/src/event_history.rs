@@ -71,7 +71,7 @@ fn to_api_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::format_timeline;
+    use crate::format_timeline;
     use serde_json::json;
 
     #[test]

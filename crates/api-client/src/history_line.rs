@@ -3,7 +3,7 @@
 use forewarn_api_types::HistoryRow;
 
 use super::format_time;
-use crate::output::escape;
+use crate::terminal::escape;
 
 /// `ended completed`, `ended failed (no power)`, `audit machine.register web_1`.
 pub fn describe_row(row: &HistoryRow) -> String {

@@ -4,7 +4,7 @@
 use forewarn_api_types::{Event, EventOutcome, EventType, OperationKind, Time};
 use jiff::Timestamp;
 
-use crate::output::escape;
+use crate::terminal::escape;
 
 pub fn format_timeline(event: &Event) -> String {
     let mut steps = Steps::default();
@@ -133,7 +133,7 @@ pub fn event_facts(event: &Event) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::sample;
+    use crate::sample;
     use serde_json::{Value, json};
 
     fn check(facts: Value, expected: &str) {

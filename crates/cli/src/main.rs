@@ -13,8 +13,7 @@ mod check;
 mod client;
 mod commands;
 mod config;
-mod decode;
-mod failure;
+mod connect;
 mod name_lookup;
 mod output;
 mod parse;
@@ -23,6 +22,8 @@ mod serve;
 mod watch;
 
 use std::process::ExitCode;
+
+use forewarn_api_client::{decode, failure};
 
 fn main() -> ExitCode {
     name_lookup::use_builtin_sources();

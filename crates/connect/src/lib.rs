@@ -1,5 +1,5 @@
 //! How a client reaches the management API of a server: the contexts file, the trusted certificate authority, the token, and
-//! an HTTP agent with both. Requests themselves are in `cli`.
+//! an HTTP agent with both. Requests themselves are in `api-client`.
 //!
 //! ```text
 //!  options, contexts file, data directory ─▶ Target (address, trust, token) ─▶ agent

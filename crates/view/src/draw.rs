@@ -10,8 +10,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Padding, Paragraph, Wrap};
 
 use super::state::{ClockLabel, EventGroup, LinkState, Mode, Nesting, Row, State};
-use crate::client::{actor_name, describe, event_facts, format_time, format_time_left, status_word};
-use crate::output::escape;
+use forewarn_api_client::terminal::escape;
+use forewarn_api_client::{actor_name, describe, event_facts, format_time, format_time_left, status_word};
 
 const GREY: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);

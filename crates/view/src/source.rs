@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use forewarn_api_types::{Clock, EmptyBody, Event, EventId, HistoryRow, Machine};
 
-use crate::client::{Api, Call, Changes, Next, event_history};
-use crate::decode::{decode, decode_all};
-use crate::failure::Failure;
+use forewarn_api_client::decode::{decode, decode_all};
+use forewarn_api_client::failure::Failure;
+use forewarn_api_client::{Api, Call, Changes, Next, event_history};
 
 /// Limit of machines fetched: a screen shows a hundred, and the filter searches these.
 const MACHINES_MAX: usize = 5000;

@@ -13,7 +13,7 @@ use forewarn_api_types::{Event, EventId, EventStatus, Machine, Time};
 use jiff::{SignedDuration, Timestamp};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::client::{describe, status_word};
+use forewarn_api_client::{describe, status_word};
 
 /// Limit of finished events shown: a screen or two.
 const ENDED_MAX: usize = 50;

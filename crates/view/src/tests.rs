@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::draw::draw;
 use super::state::{ClockLabel, LinkState, Mode, Row, State, UserAction};
-use crate::client::sample;
+use forewarn_api_client::sample;
 
 fn machine(name: &str, scope: u64, set: Option<&str>) -> Machine {
     sample::machine(json!({"name": name, "resourceGroup": "rg", "eventGroup": scope, "scaleSet": set,

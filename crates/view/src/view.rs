@@ -18,9 +18,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::draw::draw;
 use super::source::{self, Update};
 use super::state::{ClockLabel, LinkState, State, UserAction};
-use crate::client::{Api, is_manual, now_since};
-use crate::failure::Failure;
-use crate::output;
+use forewarn_api_client::failure::Failure;
+use forewarn_api_client::terminal::use_color;
+use forewarn_api_client::{Api, is_manual, now_since};
 
 /// Interval at which the remaining time is redrawn.
 const TICK: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ enum Input {
 pub fn run(api: &Api) -> Result<(), Failure> {
     // Fetched before the screen is taken over, so that an unreachable server is reported as an ordinary error.
     let first = source::fetch_all(api)?;
-    let paint = if output::use_color(&io::stdout()) { ColorMode::Colored } else { ColorMode::Plain };
+    let paint = if use_color(&io::stdout()) { ColorMode::Colored } else { ColorMode::Plain };
     let mut view = View { state: State::new(api.server()), paint, clock: None, api: api.clone() };
     first.into_iter().for_each(|update| view.apply(update));
     let (to, inputs) = sync_channel(QUEUE_MAX);

@@ -17,6 +17,7 @@ use super::CheckContext;
 use super::handler::Handler;
 use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
+use crate::connect::connect;
 use crate::decode::decode;
 use crate::failure::Failure;
 use forewarn_judge::Case;
@@ -106,7 +107,7 @@ impl<'a> CaseRun<'a> {
             engine: running.engine.clone(),
             endpoint: running.endpoint.clone(),
             running: Some(running),
-            api: Api::new(&connection)?,
+            api: connect(&connection)?,
             server,
             metadata: format!("http://{metadata}"),
         })

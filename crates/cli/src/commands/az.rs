@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use crate::args::{AzArgs, CaCommand};
 use crate::client::{Api, Call};
 use crate::config::data_directory;
+use crate::connect::connect;
 use crate::failure::Failure;
 use crate::output;
 
@@ -82,7 +83,7 @@ pub fn print_eval_guard(words: &[OsString]) {
 /// Creates the directory and returns the environment for az.
 fn prepare(args: &AzArgs) -> Result<Variables, Failure> {
     let data = data_directory(args.connection.data.clone())?;
-    let api = Api::new(&args.connection)?;
+    let api = connect(&args.connection)?;
     let server = ServerInfo::fetch(&api)?;
     let stored = client_in(&data, args.role).map_err(|error| Failure::Refused(error.to_string()))?;
     let stored = stored.filter(|(tenant, _)| *tenant == server.tenant);

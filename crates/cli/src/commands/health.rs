@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use super::single_line;
 use crate::args::HealthArgs;
-use crate::client::{Api, Call};
+use crate::client::Call;
+use crate::connect::connect;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
@@ -14,7 +15,7 @@ struct Health {
 }
 
 pub fn run(args: &HealthArgs) -> Result<(), Failure> {
-    let health = Api::new(&args.connection)?.get(&Call::path("/healthz"))?;
+    let health = connect(&args.connection)?.get(&Call::path("/healthz"))?;
     output::print_one(&health, args.connection.output, |health: &Health| single_line(health.status.clone()))
 }
 

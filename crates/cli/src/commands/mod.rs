@@ -35,6 +35,7 @@ use serde_json::Value;
 
 use crate::args::{Client, Command, GroupFilter, NoWaitArgs, OperationArgs, Output};
 use crate::client::{self, Api};
+use crate::connect::connect;
 use crate::decode::{decode, decode_all};
 use crate::failure::Failure;
 use crate::output::Answer;
@@ -46,7 +47,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::run(*args),
         Command::RunCompanion(args) => run::companion(*args),
         Command::Portal(args) => portal::run(&args),
-        Command::Watch(args) => events::watch(&Api::new(&args.connection)?, args.lines, args.connection.output),
+        Command::Watch(args) => events::watch(&connect(&args.connection)?, args.lines, args.connection.output),
         Command::Events(args) => with_api(&args, events::run),
         Command::Maintenance(args) => with_api(&args, maintenance::run),
         Command::Rollout(args) => with_api(&args, rollout::run),
@@ -62,7 +63,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Operation(args) => with_api(&args, operation::run),
         Command::Fault(args) => with_api(&args, fault::run),
         Command::Webhook(args) => with_api(&args, webhook::run),
-        Command::History(args) => history::run(&Api::new(&args.connection)?, &args),
+        Command::History(args) => history::run(&connect(&args.connection)?, &args),
         Command::Check(args) => check::run(&args),
         Command::Scenario(args) => with_api(&args, scenario::run),
         Command::Login(args) => login::run(&args),
@@ -71,7 +72,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Clock(args) => with_api(&args, clock::run),
         Command::Token(command) => token::run(command),
         Command::Az(args) => az::run(&args),
-        Command::Ca(args) => az::show_authority(&Api::new(&args.connection)?, &args.command),
+        Command::Ca(args) => az::show_authority(&connect(&args.connection)?, &args.command),
         Command::Export(args) => archive::export(args),
         Command::Import(args) => archive::import(args),
         Command::Completions(command) => completions::run(command),
@@ -84,7 +85,7 @@ fn with_api<C: clap::Subcommand>(
     args: &Client<C>,
     run: impl FnOnce(&Api, &C, Output) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    run(&Api::new(&args.connection)?, &args.command, args.connection.output)
+    run(&connect(&args.connection)?, &args.command, args.connection.output)
 }
 
 /// Prints an operation that was just started, at once or when it has finished.

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use forewarn_api_types::{EmptyBody, PortalLink};
 
 use crate::args::PortalArgs;
-use crate::client::{Api, Call};
+use crate::client::Call;
+use crate::connect::connect;
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output;
@@ -14,7 +15,7 @@ use crate::output;
 const OPENER: &str = "xdg-open";
 
 pub fn run(args: &PortalArgs) -> Result<(), Failure> {
-    let api = Api::new(&args.connection)?;
+    let api = connect(&args.connection)?;
     let answer = api.post(&Call::api(&["portal-links"]), &EmptyBody {})?;
     let PortalLink { path, .. } = decode(&answer)?;
     let link = format!("{}{path}", api.server());

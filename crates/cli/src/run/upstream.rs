@@ -15,6 +15,7 @@ use super::relay::Upstream;
 use crate::args::{Connection, Output, RunOptions};
 use crate::client::{Api, Call};
 use crate::config::{self, Origin, RawSetting, RawValue, Sources};
+use crate::connect::connect;
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::serve;
@@ -69,7 +70,7 @@ pub fn find(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, Failure
 
 /// Schedules an event. Polls once first, because events are announced only to machines that poll.
 fn schedule_event(endpoint: &Endpoint, options: &RunOptions, kind: EventType) -> Result<(), Failure> {
-    let api = Api::new(&connection(options, &endpoint.management))?;
+    let api = connect(&connection(options, &endpoint.management))?;
     if endpoint.temporary.is_some() {
         prepare_machine(&api, &endpoint.machine, kind)?;
     }
@@ -184,7 +185,7 @@ fn start_temporary(options: &RunOptions, runtime: &Runtime) -> Result<Endpoint, 
 }
 
 fn find_on_server(options: &RunOptions, server: &str) -> Result<Endpoint, Failure> {
-    let api = Api::new(&connection(options, server))?;
+    let api = connect(&connection(options, server))?;
     let machine = machine_name(options);
     let found = api.get(&Call::api(&["machines", &machine])).map_err(|failure| {
         let message = failure.message().unwrap_or_default().to_owned();

@@ -1,18 +1,6 @@
 //! `forewarn events watch`: a live view on a terminal, lines elsewhere.
-//!
-//! ```text
-//!  keys, signals ─┐
-//!                 ├─▶ view ─▶ state (pure) ─▶ draw (pure)
-//!  server ─ source┘              └─ actions ─▶ server
-//! ```
 
-mod draw;
 mod lines;
-mod source;
-mod state;
-#[cfg(test)]
-mod tests;
-mod view;
 
 use std::io::{self, IsTerminal as _};
 
@@ -29,7 +17,7 @@ pub enum Style {
 
 pub fn run(api: &Api, style: Style, output: Output) -> Result<(), Failure> {
     if style == Style::View && output == Output::Table && is_interactive() {
-        view::run(api)
+        forewarn_view::run(api)
     } else {
         lines::run(api, output)
     }

@@ -1,0 +1,17 @@
+//! Connects to the server that the connection options name.
+
+use forewarn_api_client::Api;
+use forewarn_api_client::failure::Failure;
+use forewarn_connect::Choice;
+
+use crate::args::Connection;
+use crate::config::data_directory;
+
+pub fn connect(connection: &Connection) -> Result<Api, Failure> {
+    Api::new(&Choice {
+        server: connection.server.clone(),
+        token: connection.token.clone(),
+        data: connection.data.clone(),
+        data_default: data_directory(None).ok(),
+    })
+}
