@@ -56,7 +56,7 @@ pub async fn document(
 }
 
 fn render_entry(seen: RequestSeen) -> RequestEntry {
-    let RequestSeen { number, at, method, path, version, status, approved, faults } = seen;
+    let RequestSeen { number, at, method, path, version, status, incarnation: _, approved, faults } = seen;
     RequestEntry {
         number,
         at: at.convert(),

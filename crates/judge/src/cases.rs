@@ -40,7 +40,7 @@ pub const ALL: &[Case] = &[
     case("host-maintenance", "app_0"),
     case("host-failure", "web_0"),
     case("hardware-failure", "web_0"),
-    case("cancelled-maintenance", "node_0"),
+    case("canceled-maintenance", "node_0"),
     Case { scale: SCALE_PREEMPT, ends_machine: true, ..case("eviction", "spot_0") },
     Case { ends_machine: true, ..case("terminate", "pool_2") },
     Case {
@@ -64,14 +64,22 @@ pub const ALL: &[Case] = &[
     case("incarnation-restart", "web_0"),
 ];
 
+/// Former names of cases, which stay valid.
+const RENAMED: &[(&str, &str)] = &[("cancelled-maintenance", "canceled-maintenance")];
+
+fn current_name(name: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
+}
+
 /// The selected cases, in the order of the report; by default all that apply to the profile.
 pub fn select(names: &[String], profile: Profile) -> Result<Vec<Case>, String> {
     let known: Vec<&str> = ALL.iter().map(|case| case.name).collect();
-    if let Some(unknown_name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+    let names: Vec<&str> = names.iter().map(|name| current_name(name)).collect();
+    if let Some(unknown_name) = names.iter().find(|name| !known.contains(name)) {
         return Err(unknown("case", unknown_name, &known));
     }
     let fits = |case: &&Case| case.profile.is_none_or(|only| only == profile);
-    let named = |case: &&Case| names.iter().any(|name| name == case.name);
+    let named = |case: &&Case| names.contains(&case.name);
     if let Some(other) = ALL.iter().filter(named).find(|case| !fits(case)) {
         let why = "applies only to handlers that approve their own events: remove it, or --profile";
         return Err(format!("case '{}' {why}", other.name));
@@ -97,5 +105,6 @@ mod tests {
         let Err(message) = select(&["evicton".into()]) else { panic!("it is not known") };
         assert!(message.starts_with("unknown case 'evicton'. Did you mean 'eviction'?"), "{message}");
         assert_eq!(select(&["reset".into(), "gone".into()]).unwrap().len(), 2);
+        assert_eq!(select(&["cancelled-maintenance".into()]).unwrap()[0].name, "canceled-maintenance");
     }
 }

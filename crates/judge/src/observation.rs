@@ -26,6 +26,8 @@ pub struct ObservedRequest {
     pub what: RequestKind,
     /// None if the connection was reset.
     pub status: Option<u16>,
+    /// The incarnation of the document that the response contained or confirmed.
+    pub incarnation: Option<u64>,
     pub faulty: bool,
 }
 
@@ -44,6 +46,8 @@ pub struct ObservedEvent {
     /// Whether the event affects the handler's machine.
     pub mine: bool,
     pub appeared: Elapsed,
+    /// The first incarnation of the document that contains the event, as far as it is known.
+    pub shown_in: Option<u64>,
     pub started: Option<Elapsed>,
     pub ended: Option<Elapsed>,
     pub canceled: bool,
@@ -65,6 +69,19 @@ impl Observation {
     pub fn poll_after(&self, at: Elapsed) -> Option<Elapsed> {
         let good = |request: &&ObservedRequest| matches!(request.status, Some(200 | 304)) && !request.faulty;
         self.polls().filter(good).map(|request| request.at).find(|poll| *poll >= at)
+    }
+
+    /// When the handler was first sent a document that contains an event. The time of the poll alone does not decide it:
+    /// under load, a poll can be answered from the document before the event, and one that was held, after it.
+    pub fn seen(&self, event: &ObservedEvent) -> Option<Elapsed> {
+        let good = |request: &&ObservedRequest| matches!(request.status, Some(200 | 304)) && !request.faulty;
+        let shows = |request: &&ObservedRequest| {
+            event.shown_in.zip(request.incarnation).is_some_and(|(first, sent)| sent >= first)
+        };
+        let shown = self.polls().filter(good).find(shows).map(|request| request.at);
+        let approved = self.approval(&event.id);
+        let seen = shown.or_else(|| self.poll_after(event.appeared));
+        seen.into_iter().chain(approved).min()
     }
 
     /// Number of approvals that the server refused without a fault being injected.

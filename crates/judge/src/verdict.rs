@@ -13,6 +13,7 @@ pub const GAP_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub case: &'static str,
+    pub duration: Duration,
     pub numbers: Numbers,
     pub findings: Vec<Finding>,
 }
@@ -52,7 +53,7 @@ impl Verdict {
 pub fn judge(case: &Case, observed: &Observation, profile: Profile, marks: &Marks) -> Verdict {
     let mut judge = Judge { case, observed, profile, marks, findings: Vec::new() };
     judge.check_all();
-    Verdict { case: case.name, numbers: numbers(observed, profile), findings: judge.findings }
+    Verdict { case: case.name, duration: observed.until, numbers: numbers(observed, profile), findings: judge.findings }
 }
 
 fn numbers(observed: &Observation, profile: Profile) -> Numbers {
@@ -62,7 +63,7 @@ fn numbers(observed: &Observation, profile: Profile) -> Numbers {
     Numbers {
         first_poll: observed.polls().next().map(|poll| poll.at),
         interval: interval(observed),
-        seen_after: event.and_then(|event| Some(observed.poll_after(event.appeared)? - event.appeared)),
+        seen_after: event.and_then(|event| Some(observed.seen(event)?.saturating_sub(event.appeared))),
         approved_after: approved.and_then(|event| Some(observed.approval(&event.id)?.saturating_sub(event.appeared))),
     }
 }

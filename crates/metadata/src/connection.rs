@@ -107,7 +107,7 @@ impl Service<Request<Incoming>> for Conversation {
 impl Conversation {
     fn now(&self, response: Response, entry: Option<RequestEntry>) -> Reply {
         self.client.activity.beat(2);
-        self.endpoint.record(entry, Some(response.status().as_u16()));
+        self.endpoint.record(entry, Some(&response));
         Reply::Now(Some(response))
     }
 
@@ -165,7 +165,7 @@ impl PendingRecord {
         {
             entry.set_approved(&approved);
         }
-        self.endpoint.record(entry, Some(response.status().as_u16()));
+        self.endpoint.record(entry, Some(&response));
         response
     }
 }

@@ -19,7 +19,7 @@ use forewarn_wire::error::Refusal;
 use forewarn_wire::instance::{self, Format};
 use forewarn_wire::query::{self, Query, QueryError};
 use forewarn_wire::version::{Endpoint as EndpointKind, InstanceVersion, Version};
-use http::header::{HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
+use http::header::{ETAG, HOST, HeaderName, IF_NONE_MATCH, ORIGIN};
 use http::{HeaderMap, HeaderValue, Request};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -115,11 +115,13 @@ impl Endpoint {
     }
 
     /// Counts a response, and records the request if its machine is known.
-    pub fn record(&self, entry: Option<RequestEntry>, status: Option<u16>) {
+    pub fn record(&self, entry: Option<RequestEntry>, response: Option<&Response>) {
+        let status = response.map(|response| response.status().as_u16());
         if let Some(status) = status {
             self.state.metrics.count_response(status);
         }
-        if let Some(entry) = entry {
+        if let Some(mut entry) = entry {
+            entry.incarnation = response.and_then(|response| sent_incarnation(response.headers()));
             self.state.requests.write(entry, status);
         }
     }
@@ -352,6 +354,11 @@ impl Endpoint {
         let limited = self.state.requests.count_refused(machine.id);
         limited.map_err(|limited| Refusal::TooManyRequests { retry_after_secs: limited.0 })
     }
+}
+
+/// The incarnation of the document that a response contains or confirms.
+fn sent_incarnation(headers: &HeaderMap) -> Option<u32> {
+    headers.get(ETAG)?.to_str().ok()?.trim_matches('"').parse().ok()
 }
 
 fn check_method(route: &Route<'_>, method: &http::Method) -> Result<Method, Refusal> {

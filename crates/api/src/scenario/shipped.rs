@@ -20,7 +20,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "user-redeploy",
     "host-failure",
     "hardware-failure",
-    "cancelled-maintenance",
+    "canceled-maintenance",
     "eviction",
     "terminate",
     "terminate-gate",
@@ -38,6 +38,22 @@ pub const SHIPPED: &[Shipped] = shipped![
     "incarnation-restart",
 ];
 
+/// Former names of scenarios, which stay valid.
+const RENAMED: &[(&str, &str)] = &[("cancelled-maintenance", "canceled-maintenance")];
+
 pub fn find_shipped(name: &str) -> Option<&'static Shipped> {
+    let name = RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
     SHIPPED.iter().find(|shipped| shipped.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_names_are_accepted() {
+        for (old, new) in RENAMED {
+            assert_eq!(find_shipped(old).map(|found| found.name), Some(*new));
+        }
+    }
 }

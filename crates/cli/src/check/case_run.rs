@@ -1,12 +1,13 @@
 //! Runs all cases at once, each with a server and a handler, and records what the handlers do.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use forewarn_api_types::{NewMachine, NewRun, ResourceName, Run, RunStatus};
-use forewarn_core::{Found, MachineId, Timestamp};
+use forewarn_core::{Found, MachineId, ScopeId, Timestamp};
 use forewarn_server::{
     Auth, BoundAddress, Config, DriverChoice, EndpointState, Engine, Impacts, ListenAddress, MetadataListener, Running,
 };
@@ -15,6 +16,7 @@ use tokio::runtime::Runtime;
 
 use super::CheckContext;
 use super::handler::Handler;
+use super::progress::Progress;
 use crate::args::{CheckArgs, Connection, Output};
 use crate::client::{Api, Call};
 use crate::connect::connect;
@@ -62,6 +64,13 @@ pub fn run_all(args: &CheckArgs, cases: &[Case], marks: &Marks) -> Result<Vec<Ob
     let results: Vec<Result<Observation, Failure>> = thread::scope(|scope| {
         let threads: Vec<_> =
             cases.iter().map(|case| scope.spawn(|| CaseRun::open(case, &context, &runtime)?.run())).collect();
+        let mut progress = Progress::new();
+        while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
+            let running = cases.iter().zip(&threads).filter(|(_, thread)| !thread.is_finished());
+            progress.show(cases.len(), &running.map(|(case, _)| case.name).collect::<Vec<_>>());
+            thread::sleep(POLL_INTERVAL);
+        }
+        drop(progress);
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(internal_error()))).collect()
     });
     collect(results)
@@ -118,13 +127,22 @@ impl<'a> CaseRun<'a> {
         let machine = self.wait_for_machine()?;
         let permit = self.context.starting.acquire();
         let mut handler = Handler::start(self.case, self.context, &self.server, &self.metadata)?;
-        let mut monitor = Monitor { machine, started_at: self.engine.now(), next: 0, observed: Observation::default() };
+        let scope = self.engine.snapshot().region.machine(machine).map(|machine| machine.scope);
+        let mut monitor = Monitor {
+            machine,
+            scope: scope.ok_or_else(internal_error)?,
+            started_at: self.engine.now(),
+            next: 0,
+            incarnation: 0,
+            shown_in: BTreeMap::new(),
+            observed: Observation::default(),
+        };
         let result = self.observe(run, &mut handler, &mut monitor, permit);
         handler.end();
         monitor.record_requests(&self.endpoint);
         monitor.observed.until = self.engine.now().since(monitor.started_at);
         monitor.observed.marks = handler.marks(monitor.started_at);
-        monitor.observed.events = self.read_events(monitor.started_at)?;
+        monitor.observed.events = self.read_events(&monitor)?;
         if let Some(running) = self.running.take() {
             self.runtime.block_on(running.stop());
         }
@@ -168,6 +186,7 @@ impl<'a> CaseRun<'a> {
         let started_at = Instant::now();
         let mut finished: Option<(Instant, Elapsed)> = None;
         loop {
+            monitor.record_documents(&self.engine);
             monitor.record_requests(&self.endpoint);
             monitor.observed.exit = handler.exit(monitor.started_at);
             if self.context.aborted.load(Ordering::Relaxed) {
@@ -191,7 +210,7 @@ impl<'a> CaseRun<'a> {
                 drop(permit.take());
             }
             if finished.is_none() && self.has_finished(run, started_at, monitor)? {
-                let last = self.read_events(monitor.started_at)?.iter().filter_map(|event| event.ended).max();
+                let last = self.read_events(monitor)?.iter().filter_map(|event| event.ended).max();
                 finished = Some((Instant::now(), last.unwrap_or_default()));
             }
             if finished.is_some_and(|(since, ended)| self.is_settled(since, ended, monitor, handler))
@@ -245,10 +264,16 @@ impl<'a> CaseRun<'a> {
         marked || now.saturating_sub(poll) > MARK_WAIT
     }
 
-    fn read_events(&self, started_at: Timestamp) -> Result<Vec<ObservedEvent>, Failure> {
+    /// The events that the handler could see. Those of other event groups are not its business.
+    fn read_events(&self, monitor: &Monitor) -> Result<Vec<ObservedEvent>, Failure> {
         let rows = self.runtime.block_on(self.engine.history(HistoryQuery::default()));
-        let rows = rows.map_err(|error| Failure::Refused(error.to_string()))?;
-        Ok(collect_events(&rows, self.case.subject, started_at))
+        let mut rows = rows.map_err(|error| Failure::Refused(error.to_string()))?;
+        rows.retain(|row| row.scope == Some(monitor.scope.0));
+        let mut events = collect_events(&rows, self.case.subject, monitor.started_at);
+        for event in &mut events {
+            event.shown_in = monitor.shown_in.get(&event.id).copied();
+        }
+        Ok(events)
     }
 }
 
@@ -282,13 +307,29 @@ impl Drop for Permit<'_> {
 /// Records requests as they arrive.
 struct Monitor {
     machine: MachineId,
+    /// The machine's event group.
+    scope: ScopeId,
     started_at: Timestamp,
     /// Number of the last recorded request.
     next: u64,
+    /// The last incarnation of the document that was looked at.
+    incarnation: u64,
+    /// By event: the first incarnation of the document that contains it.
+    shown_in: BTreeMap<String, u64>,
     observed: Observation,
 }
 
 impl Monitor {
+    /// Several changes between two looks count as one, which costs less accuracy than the interval of the looks.
+    fn record_documents(&mut self, engine: &Engine) {
+        let snapshot = engine.snapshot();
+        let Some(scope) = snapshot.region.scope(self.scope) else { return };
+        for event in &scope.live {
+            self.shown_in.entry(event.to_string()).or_insert(self.incarnation + 1);
+        }
+        self.incarnation = scope.incarnation;
+    }
+
     fn record_requests(&mut self, endpoint: &EndpointState) {
         for request in endpoint.requests.log_of(self.machine, self.next).requests {
             self.next = request.number;
@@ -306,6 +347,7 @@ impl Monitor {
                 at: request.at.since(self.started_at),
                 what,
                 status: request.status,
+                incarnation: request.incarnation.map(u64::from),
                 faulty,
             });
         }
@@ -351,6 +393,7 @@ fn collect_events(rows: &[HistoryRow], subject: &str, started_at: Timestamp) -> 
                 kind: row.outcome.clone().unwrap_or_default(),
                 mine: row.machines.iter().any(|name| name.eq_ignore_ascii_case(subject)),
                 appeared: at,
+                shown_in: None,
                 started: None,
                 ended: None,
                 canceled: false,

@@ -3,16 +3,21 @@
 //! ```text
 //!   case_run     a server and a handler for one case
 //!   handler      the process of the handler and its output
+//!   progress     a status line while the cases run
 //!   report       table, JSON, JUnit XML
 //! ```
 //!
-//! The crate `forewarn-judge` has the cases and turns an observation into a verdict. All cases run at once, each with its own server and network. Notice periods are scaled, so every NotBefore is correct
-//! on the handler's clock.
+//! The crate `forewarn-judge` has the cases and turns an observation into a verdict. All cases run at once, each with its own
+//! server and network. Notice periods are scaled, so every NotBefore is correct on the handler's clock.
 
 mod case_run;
 mod handler;
+mod progress;
 mod report;
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -25,20 +30,39 @@ use case_run::StartLimiter;
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let marks = Marks::parse(&args.mark).map_err(Failure::Usage)?;
     let cases = select(&args.only, args.profile.into()).map_err(Failure::Usage)?;
+    let junit = args.junit.as_deref().map(JunitFile::create).transpose()?;
     let observed = case_run::run_all(args, &cases, &marks)?;
     let verdicts: Vec<Verdict> = cases
         .iter()
         .zip(&observed)
         .map(|(case, observed)| judge(case, observed, args.profile.into(), &marks))
         .collect();
-    if let Some(file) = &args.junit {
-        let written = std::fs::write(file, report::render_junit(&verdicts));
-        written.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", file.display())))?;
+    if let Some(junit) = junit {
+        junit.write(&report::render_junit(&verdicts))?;
     }
     report::print(&verdicts, args.output)?;
     match verdicts.iter().filter(|verdict| !verdict.passed()).count() {
         0 => Ok(()),
         failed => Err(Failure::Failed(format!("{failed} of {} cases failed", verdicts.len()))),
+    }
+}
+
+/// The JUnit report, created before the cases run: a wrong path should not cost a minute.
+struct JunitFile<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl JunitFile<'_> {
+    fn create(path: &Path) -> Result<JunitFile<'_>, Failure> {
+        let file = File::create(path);
+        let file = file.map_err(|error| Failure::Usage(format!("cannot write --junit {}: {error}", path.display())))?;
+        Ok(JunitFile { path, file })
+    }
+
+    fn write(mut self, text: &str) -> Result<(), Failure> {
+        let written = self.file.write_all(text.as_bytes());
+        written.map_err(|error| Failure::Refused(format!("cannot write {}: {error}", self.path.display())))
     }
 }
 

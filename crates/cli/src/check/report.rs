@@ -8,13 +8,23 @@ use serde_json::{Value, json};
 
 use crate::args::Output;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Color, TableRow};
+use crate::output::{self, Answer, Cell, Color, TableRow};
 use forewarn_judge::{Finding, Severity, Verdict, secs};
 
 pub fn print(verdicts: &[Verdict], output: Output) -> Result<(), Failure> {
-    output::print_list::<ReportRow>(&to_json(verdicts), output)?;
+    let rows = to_json(verdicts);
+    output::print_answer(Answer::Many(&rows), output, |rows: &[ReportRow]| {
+        let cells: Vec<Vec<Cell>> = rows.iter().map(|row| row.numbers()).collect();
+        let mut lines = output::table_lines(&ReportRow::HEADER[..NUMBERS], &cells).into_iter();
+        lines.next().map_or(Ok(()), |head| output::print_line(&head))?;
+        for (line, row) in lines.zip(rows) {
+            output::print_line(&line)?;
+            output::wrap(&row.summary, INDENT).iter().try_for_each(|line| output::print_line(line))?;
+        }
+        Ok(())
+    })?;
     match (output, not_observed(verdicts)) {
-        (Output::Table, Some(text)) => output::print_line(&text),
+        (Output::Table, Some(text)) => output::wrap(&text, "").iter().try_for_each(|line| output::print_line(line)),
         _ => Ok(()),
     }
 }
@@ -52,6 +62,20 @@ impl TableRow for ReportRow {
     const EMPTY: &'static str = "No case ran.";
 
     fn cells(&self) -> Vec<Cell> {
+        let mut cells = self.numbers();
+        cells.push(Cell::new(&self.summary));
+        cells
+    }
+}
+
+/// Columns of the table for people; the summary is on lines of its own, so that the table fits 80 columns.
+const NUMBERS: usize = 6;
+
+/// Indentation of a summary below its row.
+const INDENT: &str = "  ";
+
+impl ReportRow {
+    fn numbers(&self) -> Vec<Cell> {
         let number =
             |millis: Option<u64>| Cell::new(millis.map_or_else(|| "-".into(), |it| secs(Duration::from_millis(it))));
         let color = if self.verdict == PASSED { Color::Green } else { Color::Red };
@@ -62,7 +86,6 @@ impl TableRow for ReportRow {
             number(self.interval_milliseconds),
             number(self.seen_after_milliseconds),
             number(self.approved_after_milliseconds),
-            Cell::new(&self.summary),
         ]
     }
 }
@@ -110,9 +133,17 @@ fn severity_word(severity: Severity) -> &'static str {
 pub fn render_junit(verdicts: &[Verdict]) -> String {
     let failed = verdicts.iter().filter(|verdict| !verdict.passed()).count();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(xml, "<testsuite name=\"forewarn check\" tests=\"{}\" failures=\"{failed}\">", verdicts.len());
+    // The cases run at the same time, so the suite takes as long as the longest of them.
+    let longest = verdicts.iter().map(|verdict| verdict.duration).max().unwrap_or_default();
+    let _ = writeln!(
+        xml,
+        "<testsuite name=\"forewarn check\" tests=\"{}\" failures=\"{failed}\" time=\"{}\">",
+        verdicts.len(),
+        junit_time(longest)
+    );
     for verdict in verdicts {
-        let _ = writeln!(xml, "  <testcase classname=\"forewarn.check\" name=\"{}\">", escape_xml(verdict.case));
+        let (name, time) = (escape_xml(verdict.case), junit_time(verdict.duration));
+        let _ = writeln!(xml, "  <testcase classname=\"forewarn.check\" name=\"{name}\" time=\"{time}\">");
         for finding in &verdict.findings {
             if finding.severity == Severity::Bad {
                 let _ = writeln!(xml, "    <failure message=\"{}\"/>", escape_xml(&finding.text));
@@ -124,6 +155,11 @@ pub fn render_junit(verdicts: &[Verdict]) -> String {
     }
     xml.push_str("</testsuite>\n");
     xml
+}
+
+/// Seconds with milliseconds.
+fn junit_time(span: Duration) -> String {
+    format!("{:.3}", span.as_secs_f64())
 }
 
 fn escape_xml(text: &str) -> String {
@@ -152,11 +188,17 @@ mod tests {
         let findings =
             vec![finding(Severity::Good, "polls"), finding(Severity::Bad, "approved \"<another>'s\" & \u{1}")];
         let verdicts = [
-            Verdict { case: "idle", numbers: Numbers::default(), findings: vec![] },
-            Verdict { case: "reset", numbers: Numbers::default(), findings },
+            Verdict {
+                case: "idle",
+                duration: Duration::from_millis(33_010),
+                numbers: Numbers::default(),
+                findings: vec![],
+            },
+            Verdict { case: "reset", duration: Duration::from_millis(12_345), numbers: Numbers::default(), findings },
         ];
         let xml = render_junit(&verdicts);
-        assert!(xml.contains("tests=\"2\" failures=\"1\""), "{xml}");
+        assert!(xml.contains("tests=\"2\" failures=\"1\" time=\"33.010\""), "{xml}");
+        assert!(xml.contains("name=\"reset\" time=\"12.345\""), "{xml}");
         assert!(xml.contains("<failure message=\"approved &quot;&lt;another&gt;'s&quot; &amp; ?\"/>"), "{xml}");
         assert_eq!(xml.matches("<testcase").count(), xml.matches("</testcase>").count());
         assert_eq!(summary(&verdicts[1]), "approved \"<another>'s\" & \u{1}");
@@ -166,7 +208,12 @@ mod tests {
     #[test]
     fn unobserved_aspects_are_listed_once() {
         let finding = |text: &str| Finding { severity: Severity::NotObserved, text: text.into() };
-        let verdict = |case| Verdict { case, numbers: Numbers::default(), findings: vec![finding("a"), finding("b")] };
+        let verdict = |case| Verdict {
+            case,
+            duration: Duration::ZERO,
+            numbers: Numbers::default(),
+            findings: vec![finding("a"), finding("b")],
+        };
         let verdicts = [verdict("idle"), verdict("reset")];
         assert_eq!(summary(&verdicts[0]), "");
         let text = not_observed(&verdicts).unwrap();

@@ -3,6 +3,7 @@
 mod print;
 mod status;
 mod table;
+mod width;
 mod yaml;
 
 use std::io::{self, Write};
@@ -10,7 +11,8 @@ use std::io::{self, Write};
 pub use forewarn_api_client::terminal::{escape, use_color};
 pub use print::{Answer, TableRow, format_fields, print_answer, print_list, print_one, print_value};
 pub use status::StatusLine;
-pub use table::{Cell, Color, print_table};
+pub use table::{Cell, Color, print_table, table_lines};
+pub use width::wrap;
 
 use crate::failure::Failure;
 

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::escape;
+use super::width::columns;
 
 /// A status line on the terminal; does nothing if standard error is not a terminal.
 pub struct StatusLine {
@@ -18,7 +19,7 @@ impl StatusLine {
     pub fn show(&mut self, text: &str) {
         if self.terminal {
             // A line that wraps could not be rewritten.
-            let shown: String = escape(text).chars().take(width().saturating_sub(1)).collect();
+            let shown: String = escape(text).chars().take(columns(io::stderr()).saturating_sub(1)).collect();
             let _ = write!(io::stderr(), "\r\x1b[K{shown}");
             self.shown = true;
         }
@@ -34,11 +35,6 @@ impl StatusLine {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
-}
-
-fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stderr());
-    size.ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 impl Drop for StatusLine {

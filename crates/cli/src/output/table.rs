@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::width::stdout_columns;
 use super::{escape, print_line, use_color};
 use crate::failure::Failure;
 
@@ -39,22 +40,55 @@ pub fn print_table(head: &[&str], rows: &[Vec<Cell>], nothing: &str) -> Result<(
     if rows.is_empty() {
         return print_line(nothing);
     }
-    print_line(&render_table(head, rows, use_color(&io::stdout())))
+    print_line(&table_lines(head, rows).join("\n"))
 }
 
-fn render_table(head: &[&str], rows: &[Vec<Cell>], colored: bool) -> String {
+/// The lines of a table: the header, then one line per row. On a terminal, long cells are shortened to fit it.
+pub fn table_lines(head: &[&str], rows: &[Vec<Cell>]) -> Vec<String> {
+    render_table(head, rows, use_color(&io::stdout()), stdout_columns())
+}
+
+/// Space between two columns.
+const GAP: &str = "  ";
+
+/// The least that is shown of a long cell: enough of an ID to use it as an argument.
+const CELL_CHARS_MIN: usize = 9;
+
+fn render_table(head: &[&str], rows: &[Vec<Cell>], colored: bool, columns: Option<usize>) -> Vec<String> {
     let head: Vec<Cell> = head.iter().map(|text| Cell::colored(*text, Color::Grey)).collect();
     let all: Vec<&Vec<Cell>> = std::iter::once(&head).chain(rows).collect();
     let width = |column: usize| all.iter().map(|row| row[column].text.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut widths: Vec<usize> = (0..head.len()).map(width).collect();
+    if let Some(columns) = columns {
+        fit(&mut widths, &head, columns);
+    }
     let row_text = |row: &&Vec<Cell>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| {
-            let gap = " ".repeat(width - cell.text.chars().count());
-            format!("{}{gap}", paint(&cell.text, cell.color, colored))
+            let text = shorten(&cell.text, *width);
+            let gap = " ".repeat(width - text.chars().count());
+            format!("{}{gap}", paint(&text, cell.color, colored))
         });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     };
-    all.iter().map(row_text).collect::<Vec<_>>().join("\n")
+    all.iter().map(row_text).collect()
+}
+
+/// Narrows the widest column, again and again, until the table fits or no column can be narrower.
+fn fit(widths: &mut [usize], head: &[Cell], columns: usize) {
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    let least: Vec<usize> = head.iter().map(|cell| cell.text.chars().count().max(CELL_CHARS_MIN)).collect();
+    while widths.iter().sum::<usize>() + gaps > columns {
+        let narrowable = (0..widths.len()).filter(|&column| widths[column] > least[column]);
+        let Some(widest) = narrowable.max_by_key(|&column| widths[column]) else { return };
+        widths[widest] -= 1;
+    }
+}
+
+fn shorten(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 fn paint(text: &str, color: Color, colored: bool) -> String {
@@ -75,12 +109,23 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [vec![Cell::new("é"), Cell::new("x")], vec![Cell::new("long\n"), Cell::new("")]];
-        assert_eq!(render_table(&["A", "B"], &rows, false), "A      B\né      x\nlong?");
+        assert_eq!(render_table(&["A", "B"], &rows, false, None), ["A      B", "é      x", "long?"]);
     }
 
     #[test]
     fn colors_do_not_change_widths() {
         let rows = [vec![Cell::colored("ab", Color::Red), Cell::new("c")]];
-        assert_eq!(render_table(&["A", "B"], &rows, true), "\x1b[90mA\x1b[0m   \x1b[90mB\x1b[0m\n\x1b[31mab\x1b[0m  c");
+        let lines = render_table(&["A", "B"], &rows, true, None);
+        assert_eq!(lines, ["\x1b[90mA\x1b[0m   \x1b[90mB\x1b[0m", "\x1b[31mab\x1b[0m  c"]);
+    }
+
+    #[test]
+    fn the_widest_columns_are_shortened_to_fit_the_terminal() {
+        let id = "602D9444-D2CD-49C7-8624-8643E7171297";
+        let rows = [vec![Cell::new(id), Cell::new("Reboot"), Cell::new("web_0, web_1, web_2, web_3")]];
+        let lines = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(40));
+        assert_eq!(lines, ["ID              TYPE    RESOURCES", "602D9444-D2CD…  Reboot  web_0, web_1, w…"]);
+        let narrow = render_table(&["ID", "TYPE", "RESOURCES"], &rows, false, Some(10));
+        assert_eq!(narrow[1], "602D9444…  Reboot  web_0, w…", "an ID stays long enough to be used");
     }
 }

@@ -38,15 +38,20 @@ fn a_good_handler_passes_and_the_report_says_what_it_did() {
         return;
     }
     let out = check(
-        &format!("{MARKS} --only user-reboot --only someone-else --only server-error --only cancelled-maintenance"),
+        &format!("{MARKS} --only user-reboot --only someone-else --only server-error --only canceled-maintenance"),
         "",
         0,
         &["left another machine's Reboot alone", "kept polling after faulty responses", "noticed the end and restored"],
     );
-    let cases: Vec<_> = out.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    let cases: Vec<_> = out
+        .lines()
+        .skip(1)
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
     assert_eq!(
         cases,
-        ["user-reboot", "cancelled-maintenance", "someone-else", "server-error"],
+        ["user-reboot", "canceled-maintenance", "someone-else", "server-error"],
         "in the order of the report"
     );
     assert!(
@@ -103,6 +108,14 @@ fn a_handler_that_approves_others_events_fails_unless_it_should() {
 }
 
 #[test]
+fn events_of_other_groups_are_not_judged() {
+    if !can_run(PYTHON) {
+        return;
+    }
+    check("--profile all --only host-maintenance --only canceled-maintenance", "approves-others", 0, &["passed"]);
+}
+
+#[test]
 fn a_handler_that_misses_the_end_fails() {
     if !can_run(PYTHON) {
         return;
@@ -148,7 +161,7 @@ fn a_handler_that_never_approves_passes_only_where_that_is_meant() {
         return;
     }
     check("--profile never --only hardware-failure", "never-approves", 0, &["left its own Reboot alone"]);
-    check("--only cancelled-maintenance", "never-approves", 4, &["did not approve its own Freeze"]);
+    check("--only canceled-maintenance", "never-approves", 4, &["did not approve its own Freeze"]);
 }
 
 #[test]
@@ -162,12 +175,7 @@ fn a_handler_with_wrong_requests_is_told_the_right_one() {
         4,
         &["requests for the document were refused with 400; handlers must poll http://169"],
     );
-    check(
-        "--only cancelled-maintenance",
-        "wrong-body",
-        4,
-        &["did not approve its own Freeze: ", " POSTs were refused"],
-    );
+    check("--only canceled-maintenance", "wrong-body", 4, &["did not approve its own Freeze: ", " POSTs were refused"]);
 }
 
 #[test]
@@ -186,12 +194,19 @@ fn reports_are_written_as_json_and_junit_xml() {
             || xml.contains("another machine's"),
         "{xml}"
     );
+    let time = xml.split("time=\"").nth(2).and_then(|rest| rest.split('"').next()).unwrap();
+    assert!(time.parse::<f64>().unwrap() > 1.0, "the case took {time} s");
 }
 
 #[test]
 fn a_check_that_cannot_work_fails_early() {
     for (line, code, part) in [
         ("check --only rest -- true", 2, "unknown case 'rest'. Did you mean 'reset'?"),
+        (
+            "check --junit /no/such/directory/report.xml -- true",
+            2,
+            "cannot write --junit /no/such/directory/report.xml: ",
+        ),
         ("check --mark ready=x -- true", 2, "use prepared=REGEX or restored=REGEX"),
         ("check --only idle -- sleep 60", 4, "no request within 10 seconds; "),
         ("check --only idle -- sh -c false", 4, "the handler exited (exit code 1) before it sent a request; "),

@@ -10,11 +10,12 @@ fn at(tenths: u64) -> Elapsed {
 
 fn poll(tenths: u64, status: u16) -> ObservedRequest {
     let faulty = status >= 400;
-    ObservedRequest { at: at(tenths), what: RequestKind::Poll, status: Some(status), faulty }
+    ObservedRequest { at: at(tenths), what: RequestKind::Poll, status: Some(status), incarnation: None, faulty }
 }
 
 fn approve(tenths: u64, id: &str) -> ObservedRequest {
-    ObservedRequest { at: at(tenths), what: RequestKind::Approve(vec![id.into()]), status: Some(200), faulty: false }
+    let what = RequestKind::Approve(vec![id.into()]);
+    ObservedRequest { at: at(tenths), what, status: Some(200), incarnation: None, faulty: false }
 }
 
 /// A handler that polls every second and approves its own event `E`.
@@ -31,6 +32,7 @@ fn event(mine: bool) -> ObservedEvent {
         kind: "Reboot".into(),
         mine,
         appeared: at(15),
+        shown_in: None,
         started: Some(at(21)),
         ended: Some(at(81)),
         canceled: false,
@@ -105,7 +107,7 @@ fn check_preparation_comes_first_and_restoring_last() {
     let canceled = vec![ObservedEvent { canceled: true, started: None, ..event(true) }];
     let (observed, words) = with(16, 50);
     let observed = Observation { events: canceled, ..observed };
-    check("cancelled-maintenance", &observed, Profile::Own, &words, &["did not restore after the cancellation"]);
+    check("canceled-maintenance", &observed, Profile::Own, &words, &["did not restore after the cancellation"]);
 }
 
 #[test]
@@ -142,4 +144,21 @@ fn ending_is_right_only_when_the_machine_has_ended() {
     check("user-reboot", &exit(115), Profile::Own, &none, &["exited (exit code 1) after 11.5 s"]);
     check("terminate", &exit(115), Profile::Own, &none, &[]);
     check("terminate", &exit(50), Profile::Own, &none, &["exited (exit code 1) after 5.0 s"]);
+}
+
+#[test]
+fn an_event_is_seen_in_the_first_document_that_contains_it() {
+    let mut observed = good();
+    observed.events[0].shown_in = Some(2);
+    let sent = |observed: &mut Observation, from: u64| {
+        observed.requests.iter_mut().for_each(|it| it.incarnation = Some(if it.at >= at(from) { 2 } else { 1 }));
+        judge(&case("user-reboot"), observed, Profile::Own, &Marks::default()).numbers.seen_after
+    };
+    assert_eq!(sent(&mut observed, 20), Some(at(5)));
+    observed.requests.retain(|request| request.what == RequestKind::Poll);
+    assert_eq!(sent(&mut observed, 30), Some(at(15)), "the poll at 2.0 s was answered from the old document");
+    assert_eq!(sent(&mut observed, 10), Some(at(0)), "the poll at 1.0 s was held until the event appeared");
+    let mut approved = good();
+    approved.requests.retain(|request| request.at != at(20));
+    assert_eq!(sent(&mut approved, 30), Some(at(6)), "no later than it was approved");
 }

@@ -46,6 +46,8 @@ pub struct RequestSeen {
     pub version: Option<String>,
     /// None: there was no response, because a fault reset the connection or the machine did not wait.
     pub status: Option<u16>,
+    /// The incarnation of the document that the response contained or confirmed.
+    pub incarnation: Option<u32>,
     /// The approved events; at most [`APPROVED_KEPT_MAX`] of them.
     pub approved: Vec<EventId>,
     /// The faults that the request met.
@@ -97,6 +99,8 @@ struct Entry {
     extra: Option<Box<Extra>>,
     /// 0: none.
     status: u16,
+    /// 0: none.
+    incarnation: u32,
     method: Method,
     version: Option<Version>,
 }
@@ -119,8 +123,9 @@ impl Logs {
         }
         log.numbered += 1;
         log.newest = Some(entry.at);
-        let RequestEntry { at, method, version, extra, .. } = entry;
-        log.entries.push_back(Entry { at, extra, status: status.unwrap_or(0), method, version });
+        let RequestEntry { at, method, version, incarnation, extra, .. } = entry;
+        let incarnation = incarnation.unwrap_or(0);
+        log.entries.push_back(Entry { at, extra, status: status.unwrap_or(0), incarnation, method, version });
     }
 
     /// The requests after the one with this number.
@@ -175,6 +180,7 @@ impl Entry {
             path: extra.path.as_deref().unwrap_or("/metadata/scheduledevents").to_owned(),
             version: version.map(str::to_owned),
             status: Some(self.status).filter(|status| *status != 0),
+            incarnation: Some(self.incarnation).filter(|incarnation| *incarnation != 0),
             approved: extra.approved.to_vec(),
             faults: extra.faults.to_vec(),
         }

@@ -46,12 +46,14 @@ pub struct RequestEntry {
     pub at: Timestamp,
     pub method: Method,
     pub version: Option<Version>,
+    /// The incarnation of the document that was sent or confirmed.
+    pub incarnation: Option<u32>,
     pub extra: Option<Box<Extra>>,
 }
 
 impl RequestEntry {
     pub fn new(machine: MachineId, at: Timestamp, method: Method) -> RequestEntry {
-        RequestEntry { machine, at, method, version: None, extra: None }
+        RequestEntry { machine, at, method, version: None, incarnation: None, extra: None }
     }
 
     /// For a request of anything but the document.
