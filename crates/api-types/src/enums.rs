@@ -71,6 +71,15 @@ words!(
     /// The status of an event, as webhooks report it.
     EventStage { Scheduled, Started, Completed, Canceled }
 );
+words!(
+    /// The subject of webhook messages.
+    WebhookTopic {
+        /// The events of machines.
+        Events,
+        /// Rollouts, drains and the states of hosts.
+        Rollouts,
+    }
+);
 words!(PowerState { Running, Stopped, Deallocated });
 words!(MachinePriority { Regular, Spot });
 words!(MachineEvictionPolicy { Deallocate, Delete });
@@ -89,8 +98,20 @@ words!(
     RolloutType { Freeze, Reboot, Redeploy, Drain }
 );
 words!(
-    /// The reason why a rollout or drain does not go on.
-    WaitReason { Window, Pause, Availability, Capacity, Approvals, Host, Paused }
+    /// The reason why a rollout, drain or other operation does not go on.
+    WaitReason {
+        Window,
+        Pause,
+        Availability,
+        Capacity,
+        Approvals,
+        Host,
+        Paused,
+        /// A planned time, or a notice period that no handler can shorten.
+        Notice,
+        /// Another event on the same machine.
+        Event,
+    }
 );
 words!(OperationPhase { Running, Succeeded, Failed, Canceled });
 words!(MaintenanceType { Freeze, Reboot, Redeploy });

@@ -43,6 +43,9 @@ pub struct Event {
     /// Expected duration of the impact; -1 if unknown.
     pub duration_seconds: i64,
     pub operations: Vec<Id>,
+    /// Names of the hosts concerned: the target of the operation, or the hosts that its machines are on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

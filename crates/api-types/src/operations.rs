@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Event, EventCause, EventId, EventOutcome, EventType, Id, OperationKind, OperationPhase, Time};
+use crate::{Event, EventCause, EventId, EventOutcome, EventType, Id, OperationKind, OperationPhase, Time, WaitFor};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -47,6 +47,54 @@ pub struct Operation {
     /// Rollout: end of the current pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Time>,
+    /// Description or ticket that the request gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Rollout that requested it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Id>,
+    /// How far its events have come.
+    #[serde(default)]
+    pub progress: OperationProgress,
+    /// Everything that it waits for; empty if it waits for nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitFor>,
+    /// Its events by event group. Only in the response for a single operation, and not from history.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<OperationGroup>,
+}
+
+/// Numbers of events of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationProgress {
+    pub events: u32,
+    /// Not started yet.
+    pub scheduled: u32,
+    /// Not started yet, but approved.
+    pub approved: u32,
+    pub started: u32,
+    /// Ended without a failure.
+    pub completed: u32,
+    /// Failed, timed out, superseded, or without a machine.
+    pub failed: u32,
+    pub canceled: u32,
+    /// Drain: number of machines that are still on the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines_left: Option<u32>,
+}
+
+/// The events of an operation in one event group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationGroup {
+    /// Name of the availability set, cloud service, scale set or standalone machine.
+    pub name: String,
+    /// ID of the event group.
+    pub event_group: u64,
+    /// Whether a handler gets notice.
+    pub handler_connected: bool,
+    pub events: Vec<Event>,
 }
 
 /// The result of a dry run: the operation that would be started, with its events.

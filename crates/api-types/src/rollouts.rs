@@ -197,12 +197,12 @@ pub struct RolloutStep {
     pub waiting_machines: Vec<String>,
 }
 
-/// The reason why a rollout or drain does not go on, with its details.
+/// The reason why a rollout, drain or other operation does not go on, with its details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitFor {
     pub reason: WaitReason,
-    /// When the window opens or the pause ends.
+    /// When the window opens, or the pause or the notice period ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,12 +215,69 @@ pub struct WaitFor {
     pub machine: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// Number of events that are neither approved nor due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals_missing: Option<u32>,
+    /// Number of events that can be approved, approved ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals_total: Option<u32>,
+    /// Names of the machines concerned, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
+    /// Number of machines concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_count: Option<u32>,
 }
 
 impl WaitFor {
+    /// Maximum number of machines that a reason names, so that a page of operations stays short.
+    pub const MACHINES_LISTED_MAX: usize = 20;
+
     pub fn of(reason: WaitReason) -> WaitFor {
         let (until, group, unavailable, max_unavailable, machine, host) = (None, None, None, None, None, None);
-        WaitFor { reason, until, group, unavailable, max_unavailable, machine, host }
+        let (approvals_missing, approvals_total, machine_count) = (None, None, None);
+        let machines = Vec::new();
+        WaitFor {
+            reason,
+            until,
+            group,
+            unavailable,
+            max_unavailable,
+            machine,
+            host,
+            approvals_missing,
+            approvals_total,
+            machines,
+            machine_count,
+        }
+    }
+
+    /// Names the machines concerned.
+    pub fn with_machines(mut self, names: Vec<String>) -> WaitFor {
+        self.machine_count = Some(u32::try_from(names.len()).unwrap_or(u32::MAX));
+        self.machines = names;
+        self.machines.truncate(WaitFor::MACHINES_LISTED_MAX);
+        self
+    }
+
+    /// The first machines by name: `web_1, web_2 and 6 more`.
+    fn list_machines(&self) -> String {
+        /// Names in one line of text.
+        const NAMED_MAX: usize = 3;
+        let named: Vec<&str> = self.machines.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let count = self.machine_count.map_or(self.machines.len(), |count| count as usize);
+        match count.saturating_sub(named.len()) {
+            0 => named.join(", "),
+            more => format!("{} and {more} more", named.join(", ")),
+        }
+    }
+
+    fn write_approvals(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Some(missing), Some(total)) = (self.approvals_missing, self.approvals_total) else {
+            return f.write_str("approvals, or the end of the notice period");
+        };
+        write!(f, "{missing} of {total} approvals: {}", self.list_machines())?;
+        self.until.map_or(Ok(()), |time| write!(f, "; the notice period ends at {time}"))
     }
 }
 
@@ -236,8 +293,10 @@ impl std::fmt::Display for WaitFor {
                 write!(f, "machines of {}: {down} are unavailable, and at most {max} may be", or(&self.group))
             }
             WaitReason::Capacity => write!(f, "a host with room for {}", or(&self.machine)),
-            WaitReason::Approvals => write!(f, "approvals, or the end of the notice period"),
+            WaitReason::Approvals => self.write_approvals(f),
             WaitReason::Host => write!(f, "host {}", or(&self.host)),
+            WaitReason::Notice => write!(f, "the planned time {until} of {}", self.list_machines()),
+            WaitReason::Event => write!(f, "another event on {}", self.list_machines()),
             WaitReason::Paused => write!(f, "its rollout, which is paused"),
         }
     }

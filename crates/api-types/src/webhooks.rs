@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::values::yes;
-use crate::{EventStage, EventType, Nullable, ResourceName, Time};
+use crate::{EventStage, EventType, Nullable, ResourceName, Time, WebhookTopic};
 
 /// The URL of a receiver as text; the server parses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +62,10 @@ pub struct NewWebhook {
     /// Secret for signing deliveries. Default: a new one, which is in the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<WebhookSecret>,
+    /// Subjects to report. Default: events only. The other filters apply to events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 100)]
+    pub topics: Vec<WebhookTopic>,
     /// Event types to report. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 100)]
@@ -99,6 +103,9 @@ pub struct WebhookChange {
     pub secret: Nullable<WebhookSecret>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 100)]
+    pub topics: Option<Vec<WebhookTopic>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 100)]
     pub types: Option<Vec<EventType>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 100)]
@@ -124,6 +131,8 @@ pub struct Webhook {
     /// Generated secret; only in the response to the request that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    #[serde(default)]
+    pub topics: Vec<WebhookTopic>,
     pub types: Vec<EventType>,
     pub statuses: Vec<EventStage>,
     pub machines: Vec<String>,
@@ -172,9 +181,12 @@ pub struct WebhookTest {
 pub struct GivenUpMessage {
     /// The `webhook-id` of every delivery attempt.
     pub id: String,
+    /// Empty for a message that is not about an event.
     pub event_id: String,
+    /// Event type, or the type of another message.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Status of the event, or the change that another message reports.
     pub status: String,
     pub machines: Vec<String>,
     /// Time of the change that the message reports.

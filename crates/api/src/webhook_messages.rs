@@ -35,12 +35,14 @@ fn render(given_up: GivenUp) -> GivenUpMessage {
     let properties = &body["data"]["resourceInfo"]["properties"];
     let text = |key: &str| properties[key].as_str().unwrap_or_default().to_owned();
     let machines = properties["Resources"].as_array().into_iter().flatten();
-    let event = guid::parse(&text("EventId")).unwrap_or_default();
+    let event = guid::parse(&text("EventId"));
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let change = ["change", "state", "result"].into_iter().find_map(|key| body["data"][key].as_str());
     GivenUpMessage {
         id: message.id,
-        event_id: guid::Upper(event).to_string(),
-        kind: text("EventType"),
-        status: text("EventStatus"),
+        event_id: event.map_or(String::new(), |event| guid::Upper(event).to_string()),
+        kind: event.map_or(word(&body["type"]), |_| text("EventType")),
+        status: event.map_or(change.unwrap_or_default().to_owned(), |_| text("EventStatus")),
         machines: machines.filter_map(Value::as_str).map(str::to_owned).collect(),
         happened: message.at.convert(),
         given_up: at.convert(),

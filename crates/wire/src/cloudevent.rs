@@ -24,6 +24,11 @@ pub const EVENT_TYPE: &str = "Microsoft.ResourceNotifications.MaintenanceResourc
 /// The type of a test message.
 pub const TEST_TYPE: &str = "Forewarn.WebhookTest";
 
+/// The types of messages about rollouts, hosts and drains, which Azure does not have.
+pub const ROLLOUT_TYPE: &str = "Forewarn.RolloutChanged";
+pub const HOST_TYPE: &str = "Forewarn.HostChanged";
+pub const DRAIN_TYPE: &str = "Forewarn.DrainEnded";
+
 /// The stage of an event, as shown to subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -120,6 +125,34 @@ impl Telling<'_> {
             (Stage::Scheduled, Some(secs)) => format_rfc1123(secs),
             (Stage::Scheduled, None) | (Stage::Started | Stage::Completed | Stage::Canceled, _) => String::new(),
         }
+    }
+}
+
+/// A message of a type that only Forewarn has.
+#[derive(Debug, Clone)]
+pub struct Notification<'a> {
+    /// ID of the envelope, the same for every delivery attempt.
+    pub message_id: u128,
+    pub message_type: &'a str,
+    /// Time of the change, in RFC 3339.
+    pub time: &'a str,
+    /// Path of the resource in the management API, without its prefix.
+    pub subject: &'a str,
+    pub data: Value,
+}
+
+impl Notification<'_> {
+    /// The complete envelope, to be sent as [`CONTENT_TYPE`].
+    pub fn body(&self) -> Value {
+        json!({
+            "specversion": "1.0",
+            "id": guid::Lower(self.message_id).to_string(),
+            "source": "/api/v1",
+            "subject": self.subject,
+            "type": self.message_type,
+            "time": self.time,
+            "data": self.data,
+        })
     }
 }
 

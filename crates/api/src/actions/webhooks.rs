@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forewarn_api_types::{
     EventStage, EventType, NewWebhook, Nullable, Resend, Resent, ResourceName, Webhook, WebhookChange, WebhookFailure,
-    WebhookSecret, WebhookState, WebhookTest, WebhookUrl,
+    WebhookSecret, WebhookState, WebhookTest, WebhookTopic, WebhookUrl,
 };
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
@@ -32,6 +32,7 @@ impl Actions {
             url: parse_url(&new.url)?,
             secret,
             filter: Filter {
+                topics: limited("topics", new.topics)?,
                 kinds: kinds(new.types)?,
                 stages: stages(new.statuses)?,
                 machines: names("machines", new.machines)?,
@@ -59,6 +60,7 @@ impl Actions {
         let change = HookChange {
             url: given.url.as_ref().map(parse_url).transpose()?,
             secret,
+            topics: given.topics.map(|topics| limited("topics", topics)).transpose()?,
             kinds: given.types.map(kinds).transpose()?,
             stages: given.statuses.map(stages).transpose()?,
             machines: given.machines.map(|machines| names("machines", machines)).transpose()?,
@@ -104,7 +106,7 @@ impl Actions {
 
     pub(crate) async fn render_webhook(&self, hook: &Hook, secret: Option<String>) -> Result<Webhook, ApiError> {
         let (definition, status) = (hook.definition(), hook.status());
-        let behind = self.webhooks().count_behind(&status).await?;
+        let behind = self.webhooks().count_behind(&definition.filter, &status).await?;
         Ok(render_definition(&definition, secret, render_status(status, hook.resend_count(), behind)))
     }
 }
@@ -169,6 +171,7 @@ fn render_definition(definition: &Definition, secret: Option<String>, state: Web
         name: definition.name.clone(),
         url: definition.url.to_string(),
         secret,
+        topics: WebhookTopic::ALL.iter().copied().filter(|topic| filter.covers(*topic)).collect(),
         types: filter.kinds.iter().filter_map(|kind| EventType::of_kind(*kind)).collect(),
         statuses: filter.stages.iter().map(|stage| stage.convert()).collect(),
         machines: filter.machines.clone(),

@@ -1,10 +1,13 @@
 //! The filter of a webhook. An empty list matches everything.
 
+use forewarn_api_types::WebhookTopic;
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// Empty: events only.
+    pub topics: Vec<WebhookTopic>,
     pub kinds: Vec<Kind>,
     pub stages: Vec<Stage>,
     /// Names, without regard to case. An event matches if one of its machines is listed.
@@ -14,6 +17,11 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether messages on this topic are sent.
+    pub fn covers(&self, topic: WebhookTopic) -> bool {
+        if self.topics.is_empty() { topic == WebhookTopic::Events } else { self.topics.contains(&topic) }
+    }
+
     pub fn matches(&self, kind: Kind, stage: Stage, machines: &[String]) -> bool {
         (self.kinds.is_empty() || self.kinds.contains(&kind))
             && (self.stages.is_empty() || self.stages.contains(&stage))
@@ -40,8 +48,17 @@ mod tests {
     }
 
     #[test]
+    fn only_events_are_reported_unless_topics_are_listed() {
+        let filter = |topics| Filter { topics, ..Filter::default() };
+        assert!(filter(vec![]).covers(WebhookTopic::Events) && !filter(vec![]).covers(WebhookTopic::Rollouts));
+        let rollouts = filter(vec![WebhookTopic::Rollouts]);
+        assert!(rollouts.covers(WebhookTopic::Rollouts) && !rollouts.covers(WebhookTopic::Events));
+    }
+
+    #[test]
     fn every_non_empty_list_must_match() {
         let filter = Filter {
+            topics: Vec::new(),
             kinds: vec![Kind::Reboot],
             stages: vec![Stage::Started],
             machines: vec!["Web1".into()],

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use forewarn_api_types::WebhookTopic;
 use forewarn_store::{ATTACHMENTS_PAGE_MAX, Attachment, HistoryQuery, Owner, Reader, StoreError};
 use forewarn_wire::cloudevent::Stage;
 use forewarn_wire::document::Kind;
@@ -18,7 +19,7 @@ use super::given_up;
 use super::hook::{GivenUpRows, HookStatus, Position};
 use super::runner::Runner;
 use super::sender::{SendError, Sender};
-use super::telling::{self, ROW_KINDS};
+use super::telling;
 use super::{
     BEHIND_MAX, Definition, Delivery, Filter, Hook, ReceiverUrl, SigningSecret, WEBHOOKS_MAX, WebhookError, record,
 };
@@ -52,6 +53,7 @@ pub struct NewHook {
 pub struct HookChange {
     pub url: Option<ReceiverUrl>,
     pub secret: Option<SigningSecret>,
+    pub topics: Option<Vec<WebhookTopic>>,
     pub kinds: Option<Vec<Kind>>,
     pub stages: Option<Vec<Stage>>,
     pub machines: Option<Vec<String>>,
@@ -145,6 +147,7 @@ impl Webhooks {
 impl HookChange {
     fn apply_to(self, old: Definition) -> Definition {
         let filter = Filter {
+            topics: self.topics.unwrap_or(old.filter.topics),
             kinds: self.kinds.unwrap_or(old.filter.kinds),
             stages: self.stages.unwrap_or(old.filter.stages),
             machines: self.machines.unwrap_or(old.filter.machines),
@@ -204,11 +207,12 @@ impl Webhooks {
         Ok(())
     }
 
-    /// The number of unprocessed rows about events, up to [`BEHIND_MAX`].
-    pub async fn count_behind(&self, status: &HookStatus) -> Result<usize, WebhookError> {
+    /// The number of unprocessed rows on the topics of the webhook, up to [`BEHIND_MAX`].
+    pub async fn count_behind(&self, filter: &Filter, status: &HookStatus) -> Result<usize, WebhookError> {
+        let topics = WebhookTopic::ALL.iter().filter(|topic| filter.covers(**topic));
         let query = HistoryQuery {
             after: Some(status.position.after),
-            kinds: ROW_KINDS.to_vec(),
+            kinds: topics.flat_map(|topic| telling::row_kinds(*topic)).copied().collect(),
             limit: Some(BEHIND_MAX),
             ..HistoryQuery::default()
         };

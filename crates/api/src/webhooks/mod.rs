@@ -18,6 +18,7 @@ mod hook;
 mod keeper;
 mod receiver_url;
 mod record;
+mod rollout_message;
 mod runner;
 mod secret;
 mod sender;

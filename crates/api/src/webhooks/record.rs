@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use forewarn_api_types::WebhookTopic;
 use forewarn_core::{Guid, Timestamp};
 use forewarn_store::{Attachment, Owner, StoreError};
 use forewarn_wire::cloudevent::Stage;
@@ -31,6 +32,9 @@ struct DefinitionRecord {
     name: String,
     url: String,
     secret: String,
+    /// Absent in records of versions that reported events only.
+    #[serde(default)]
+    topics: Vec<String>,
     types: Vec<String>,
     statuses: Vec<String>,
     machines: Vec<String>,
@@ -82,6 +86,7 @@ pub fn put_definition(definition: &Definition) -> Attachment {
         name: definition.name.clone(),
         url: definition.url.to_string(),
         secret: definition.secret.reveal(),
+        topics: filter.topics.iter().map(|topic| topic.as_str().to_owned()).collect(),
         types: filter.kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
         statuses: filter.stages.iter().map(|stage| stage.as_str().to_owned()).collect(),
         machines: filter.machines.clone(),
@@ -156,11 +161,13 @@ pub fn read_definition(text: &str) -> Result<Definition, StoreError> {
     check_version(record.v)?;
     let kinds = record.types.iter().map(|word| Kind::ALL.into_iter().find(|kind| kind.as_str() == word));
     let stages = record.statuses.iter().map(|word| Stage::ALL.into_iter().find(|stage| stage.as_str() == word));
+    let topics = record.topics.iter().map(|word| WebhookTopic::parse(word));
     Ok(Definition {
         id: guid::parse(&record.id).map(Guid).ok_or_else(wrong_version)?,
         url: ReceiverUrl::parse(&record.url).map_err(|_| wrong_version())?,
         secret: SigningSecret::parse(&record.secret).map_err(|_| wrong_version())?,
         filter: Filter {
+            topics: topics.collect::<Option<_>>().ok_or_else(wrong_version)?,
             kinds: kinds.collect::<Option<_>>().ok_or_else(wrong_version)?,
             stages: stages.collect::<Option<_>>().ok_or_else(wrong_version)?,
             machines: record.machines,
@@ -220,6 +227,7 @@ mod tests {
             url: ReceiverUrl::parse("https://example.org/x?y=z").unwrap(),
             secret: SigningSecret::random(),
             filter: Filter {
+                topics: WebhookTopic::ALL.to_vec(),
                 kinds: Kind::ALL.to_vec(),
                 stages: Stage::ALL.to_vec(),
                 machines: vec!["web1".into()],

@@ -12,13 +12,18 @@ use forewarn_wire::cloudevent::{self, Stage, Telling};
 use forewarn_wire::document::{Kind, Source};
 use forewarn_wire::guid;
 
-use super::Filter;
+use super::{Filter, rollout_message};
 use crate::convert::Convert;
-use forewarn_api_types::{EventType, Time};
+use forewarn_api_types::{EventType, Time, WebhookTopic};
 use forewarn_metadata::{group_resource_id, machine_resource_id};
 
-/// The kinds of rows that report the status of an event.
-pub const ROW_KINDS: [HistoryKind; 3] = [HistoryKind::Appeared, HistoryKind::Started, HistoryKind::Ended];
+/// The kinds of rows that messages on a topic report, without the ends of drains, which come with a row about their host.
+pub fn row_kinds(topic: WebhookTopic) -> &'static [HistoryKind] {
+    match topic {
+        WebhookTopic::Events => &[HistoryKind::Appeared, HistoryKind::Started, HistoryKind::Ended],
+        WebhookTopic::Rollouts => &[HistoryKind::RolloutChanged, HistoryKind::HostChanged],
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -41,7 +46,13 @@ pub fn message(
     row: &HistoryRow,
     filter: &Filter,
 ) -> Result<Option<Message>, StoreError> {
-    let (Some(event), Some(stage)) = (row.event, stage_of(row)) else { return Ok(None) };
+    let (Some(event), Some(stage)) = (row.event, stage_of(row)) else {
+        let reported = filter.covers(WebhookTopic::Rollouts);
+        return Ok(if reported { rollout_message::message(region, row) } else { None });
+    };
+    if !filter.covers(WebhookTopic::Events) {
+        return Ok(None);
+    }
     let kind = row.event_kind().map_or(Kind::Unknown, wire_kind);
     if !filter.matches(kind, stage, &row.machines) {
         return Ok(None);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use forewarn_api_types::{EventStage, EventType};
+use forewarn_api_types::{EventStage, EventType, WebhookTopic};
 
 use crate::parse;
 
@@ -76,6 +76,9 @@ pub struct UpdateWebhookArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct WebhookArgs {
+    /// Subject to deliver; repeatable [default: Events].
+    #[arg(long = "topic", value_name = "TOPIC", ignore_case = true, value_parser = parse::word::<WebhookTopic>())]
+    pub topics: Vec<WebhookTopic>,
     /// Event type to deliver; repeatable [default: all].
     #[arg(long = "type", value_name = "TYPE", ignore_case = true, value_parser = parse::word::<EventType>())]
     pub types: Vec<EventType>,

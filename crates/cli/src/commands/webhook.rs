@@ -96,6 +96,7 @@ fn new_webhook(args: &CreateWebhookArgs) -> Result<NewWebhook, Failure> {
         name: name(&args.webhook.name),
         url: WebhookUrl(args.url.clone()),
         secret: filter.secret_file.as_deref().map(read_secret).transpose()?,
+        topics: filter.topics.clone(),
         types: filter.types.clone(),
         statuses: filter.statuses.clone(),
         machines: filter.machines.iter().map(|machine| name(machine)).collect(),
@@ -116,6 +117,7 @@ fn changed_webhook(args: &UpdateWebhookArgs) -> Result<WebhookChange, Failure> {
             None if args.new_secret => Nullable::Null,
             None => Nullable::Absent,
         },
+        topics: given_list(&filter.topics),
         types: given_list(&filter.types),
         statuses: given_list(&filter.statuses),
         machines: names(&filter.machines),
@@ -215,6 +217,7 @@ fn facts(webhook: &Webhook) -> Vec<String> {
     let mut facts = vec![
         ("Name", webhook.name.clone()),
         ("URL", webhook.url.clone()),
+        ("Topics", words(webhook.topics.iter().map(|topic| topic.as_str()))),
         ("Types", words(webhook.types.iter().map(|kind| kind.as_str()))),
         ("Statuses", words(webhook.statuses.iter().map(|stage| stage.as_str()))),
         ("Machines", words(webhook.machines.iter().map(String::as_str))),

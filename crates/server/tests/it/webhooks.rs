@@ -538,3 +538,84 @@ fn names_are_unique_and_there_is_a_limit() {
     refused(&server, "POST /webhooks", new("one-more"), 409, "TooManyWebhooks");
     assert_eq!(check(&server, "GET /webhooks", NONE, 200, json!({}))["value"].as_array().unwrap().len(), 32);
 }
+
+/// The type and the change of a message about a rollout, host or drain.
+fn notice(delivery: &Delivery) -> String {
+    let (body, data) = (delivery.json(), delivery.json()["data"].clone());
+    let word = ["change", "state", "result"].into_iter().find_map(|key| data[key].as_str().map(str::to_owned));
+    format!("{} {}", body["type"].as_str().unwrap_or_default(), word.unwrap_or_default())
+}
+
+#[test]
+fn rollouts_are_reported_from_start_to_end_to_webhooks_that_ask_for_them() {
+    let (server, receiver) = (Server::start(), Receiver::start());
+    for (name, host) in [("a", "h1"), ("b", "h2")] {
+        check(&server, "POST /machines", json!({ "name": name, "host": host }), 201, json!({}));
+    }
+    let secret = hook(&server, "ops", &receiver, json!({ "topics": ["Rollouts"] }));
+    check(&server, "GET /webhooks/ops", NONE, 200, json!({ "topics": ["Rollouts"] }));
+    let plan = json!({ "type": "Reboot", "hosts": ["h1", "h2"], "pauseSeconds": 60, "description": "CHG-7" });
+    let rollout = check(&server, "POST /rollouts", plan, 202, json!({}));
+    advance(&server, 3600);
+    let mut told: Vec<Delivery> = Vec::new();
+    while told.last().is_none_or(|last| notice(last) != "Forewarn.RolloutChanged finished") {
+        told.push(receiver.next());
+    }
+    let words: Vec<String> = told.iter().map(notice).collect();
+    assert_eq!(words[0], "Forewarn.RolloutChanged started");
+    for word in ["step-started", "step-ended"] {
+        let wanted = format!("Forewarn.RolloutChanged {word}");
+        assert_eq!(words.iter().filter(|found| **found == wanted).count(), 2, "{words:?}");
+    }
+    for delivery in &told {
+        delivery.verify(&secret);
+        assert_eq!(delivery.json()["data"]["rollout"], rollout["id"]);
+        assert_eq!(delivery.json()["data"]["description"], "CHG-7");
+    }
+    let step = told.iter().find(|delivery| notice(delivery).ends_with("step-ended")).unwrap().json();
+    contains(&step["data"], &json!({ "host": "h1", "step": 0, "stepState": "Succeeded", "steps": 2 })).unwrap();
+    until(&server, "ops", |state| state["behind"] == 0);
+}
+
+#[test]
+fn a_waiting_and_a_failed_rollout_are_reported_with_the_reason() {
+    let (server, receiver) = (Server::start(), Receiver::start());
+    check(&server, "POST /machines", json!({ "name": "a", "host": "h1" }), 201, json!({}));
+    server.listen_as("a");
+    hook(&server, "ops", &receiver, json!({ "topics": ["Events", "Rollouts"] }));
+    check(&server, "POST /rollouts", json!({ "type": "Reboot", "hosts": ["h1"] }), 202, json!({}));
+    let waiting = loop {
+        let delivery = receiver.next();
+        if notice(&delivery) == "Forewarn.RolloutChanged waiting" {
+            break delivery.json();
+        }
+    };
+    assert_eq!(waiting["data"]["waitsFor"], "approvals");
+    check(&server, "POST /clock/advance", json!({ "seconds": 901 }), 200, json!({}));
+    check(&server, "POST /hosts/h1/fence", NONE, 200, json!({}));
+    until_notice(&receiver, "Forewarn.HostChanged Failed");
+    until_notice(&receiver, "Forewarn.RolloutChanged failed");
+}
+
+fn until_notice(receiver: &Receiver, wanted: &str) {
+    while notice(&receiver.next()) != wanted {}
+}
+
+#[test]
+fn a_drain_is_reported_from_start_to_end() {
+    let (server, receiver) = (Server::start(), Receiver::start());
+    check(&server, "POST /machines", json!({ "name": "a", "host": "h1" }), 201, json!({}));
+    check(&server, "PUT /hosts/h2", NONE, 201, json!({}));
+    hook(&server, "ops", &receiver, json!({ "topics": ["Rollouts"] }));
+    let drain = check(&server, "POST /hosts/h1/drain", NONE, 202, json!({}));
+    advance(&server, 3600);
+    let begun = receiver.next();
+    assert_eq!(notice(&begun), "Forewarn.HostChanged Draining");
+    let mut rest = vec![receiver.next(), receiver.next()];
+    rest.sort_by_key(notice);
+    assert_eq!(
+        rest.iter().map(notice).collect::<Vec<_>>(),
+        ["Forewarn.DrainEnded Succeeded", "Forewarn.HostChanged Drained"]
+    );
+    contains(&rest[0].json()["data"], &json!({ "operation": drain["id"], "host": "h1" })).unwrap();
+}
