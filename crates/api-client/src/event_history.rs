@@ -59,6 +59,7 @@ fn build_event(id: EventId, rows: &[HistoryRow]) -> Option<Event> {
         description: text("description").to_owned(),
         duration_seconds: -1,
         operations: first.operation.into_iter().collect(),
+        hosts: Vec::new(),
     })
 }
 

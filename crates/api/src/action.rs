@@ -73,6 +73,7 @@ table! {
     StartMaintenance: "maintenance", Operator;
 
     ApproveEvents: "approve", Operator;
+    ApproveOperation: "operation.approve", Operator;
     Cancel: "cancel", Operator;
 
     AddFault: "fault.add", Owner;

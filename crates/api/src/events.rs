@@ -50,7 +50,7 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
     };
     let found = smallest_by(region.events().filter(wanted), limit + 1, |event| event.seq);
     let cursor = |event: &&Arc<core::Event>| event.seq.to_string();
-    Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |event| render_event(event))))
+    Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |event| render_event(region, event))))
 }
 
 pub async fn get(
@@ -59,7 +59,8 @@ pub async fn get(
     Params(NoQuery {}): Params<NoQuery>,
 ) -> Result<Response, ApiError> {
     let id = names::parse_event_id(&id)?;
-    Ok(extract::ok(render_event(&*names::find_event(&actions.engine().snapshot().region, id)?)))
+    let snapshot = actions.engine().snapshot();
+    Ok(extract::ok(render_event(&snapshot.region, &*names::find_event(&snapshot.region, id)?)))
 }
 
 pub async fn approve(

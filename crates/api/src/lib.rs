@@ -47,6 +47,7 @@ mod maintenance;
 mod metrics;
 mod names;
 mod openapi;
+mod operation_filter;
 mod operations;
 mod portal_links;
 mod render;
@@ -101,6 +102,7 @@ pub use metrics::{ApiMetrics, render_metrics};
 pub use names::{
     GroupTarget, GroupType, MachineTarget, find_any_group, find_machine, parse_event_id, parse_operation_id,
 };
+pub use render::{render_operation, render_whole_operation};
 pub use routes::{Route, guarded, is_api_path, not_found, routes, table};
 pub use webhooks::RETRY_MAX as WEBHOOK_RETRY_MAX;
 

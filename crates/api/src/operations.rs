@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use forewarn_api_types::{EmptyBody, Operation, Page, parse_guid};
+use forewarn_api_types::{EmptyBody, Operation, OperationKind, OperationPhase, Page, parse_guid};
 use forewarn_core as core;
 use forewarn_core::{Guid, OperationId};
 use forewarn_store::HistoryQuery;
@@ -12,14 +12,29 @@ use utoipa::IntoParams;
 
 use super::error::{ApiError, ErrorCode};
 use super::extract::{self, NoQuery, OptionalBody, Params, Segment};
-use super::render::{render_operation, render_operation_from_history};
+use super::operation_filter::OperationFilter;
+use super::render::{render_operation, render_operation_from_history, render_whole_operation};
 use super::smallest::smallest_by;
 use super::{Actions, history, names};
 
 #[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub struct ListQuery {
+    /// Only operations in this state.
+    #[param(inline)]
+    pub state: Option<OperationPhase>,
+    /// Only operations of this kind.
+    #[param(inline)]
+    pub kind: Option<OperationKind>,
+    /// Only operations with an event of this machine.
+    pub machine: Option<String>,
+    /// Only operations with an event on this host, or with this host as their target.
+    pub host: Option<String>,
+    /// Only operations with an event of this availability set, cloud service or scale set.
+    pub group: Option<String>,
+    /// Only operations that this rollout requested.
+    pub rollout: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// `next` of the previous page.
@@ -33,8 +48,10 @@ pub async fn list(actions: Actions, Params(query): Params<ListQuery>) -> Result<
     let after = after.transpose()?;
     let snapshot = actions.engine().snapshot();
     let region = &snapshot.region;
+    let filter = OperationFilter::new(region, &query)?;
     let key = |operation: &&Arc<core::Operation>| (operation.asked.0, operation.id);
     let found = region.operations().filter(|operation| after.is_none_or(|after| key(operation) > after));
+    let found = found.filter(|operation| filter.matches(region, operation));
     let found = smallest_by(found, limit + 1, key);
     let cursor = |operation: &&Arc<core::Operation>| format!("{}.{}", operation.asked.0, operation.id);
     Ok(extract::ok(Page::cut(found.into_iter(), limit, cursor, |operation| render_operation(region, operation))))
@@ -53,6 +70,15 @@ pub async fn get(
     actions.find_operation(names::parse_operation_id(&id)?).await.map(extract::ok)
 }
 
+pub async fn approve(
+    actions: Actions,
+    Segment(id): Segment,
+    Params(NoQuery {}): Params<NoQuery>,
+    OptionalBody(EmptyBody {}): OptionalBody<EmptyBody>,
+) -> Result<Response, ApiError> {
+    actions.approve_operation(names::parse_operation_id(&id)?).await.map(extract::ok)
+}
+
 pub async fn cancel(
     actions: Actions,
     Segment(id): Segment,
@@ -67,7 +93,7 @@ impl Actions {
     pub async fn find_operation(&self, id: OperationId) -> Result<Operation, ApiError> {
         let snapshot = self.engine().snapshot();
         if let Some(operation) = snapshot.region.operation(id) {
-            return Ok(render_operation(&snapshot.region, operation));
+            return Ok(render_whole_operation(&snapshot.region, operation));
         }
         let query = HistoryQuery { operation: Some(id), ..HistoryQuery::default() };
         let rows = history::read_rows(self, query).await?;

@@ -80,7 +80,7 @@ fn render_answer(actions: &Actions, waited: &Waited) -> WaitAnswer {
         missed,
         id: found.map(|found| EventId(found.event.0)),
         at: found.map(|found| found.at.convert()),
-        event: event.map(|event| render_event(event)),
+        event: event.map(|event| render_event(&snapshot.region, event)),
         after: waited.after,
     }
 }

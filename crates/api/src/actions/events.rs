@@ -24,7 +24,8 @@ impl Actions {
         let target = ids.iter().map(|id| guid::Upper(id.0).to_string()).collect::<Vec<_>>().join(", ");
         let by = Approver::Management(self.principal_name());
         let done = self.submit(Command::Approve { by, within, events: ids.clone() }, permit.note(target)).await?;
-        Ok(ids.iter().filter_map(|id| done.snapshot.region.event(*id)).map(|event| render_event(event)).collect())
+        let region = &done.snapshot.region;
+        Ok(ids.iter().filter_map(|id| region.event(*id)).map(|event| render_event(region, event)).collect())
     }
 
     pub async fn approve_event(&self, id: EventId) -> Result<Event, ApiError> {
@@ -36,6 +37,7 @@ impl Actions {
     pub async fn cancel_event(&self, id: EventId) -> Result<Event, ApiError> {
         let note = self.permit(Action::Cancel)?.note(guid::Upper(id.0).to_string());
         let done = self.submit(Command::CancelEvent { event: id, by: self.principal_name() }, note).await?;
-        Ok(render_event(&*find_event(&done.snapshot.region, id)?))
+        let region = &done.snapshot.region;
+        Ok(render_event(region, &*find_event(region, id)?))
     }
 }

@@ -2,11 +2,11 @@
 
 use forewarn_api_types::{Approval, Event, EventId, EventStatus};
 use forewarn_core as core;
-use forewarn_core::{Approver, Outcome, Status};
+use forewarn_core::{Approver, Name, Outcome, Region, Request, Status, Target};
 
 use crate::convert::Convert;
 
-pub fn render_event(event: &core::Event) -> Event {
+pub fn render_event(region: &Region, event: &core::Event) -> Event {
     let (status, started, ended, outcome) = match &event.status {
         Status::Scheduled => (EventStatus::Scheduled, None, None, None),
         Status::Started { at } => (EventStatus::Started, Some(at.convert()), None, None),
@@ -33,6 +33,37 @@ pub fn render_event(event: &core::Event) -> Event {
         description: event.description.to_string(),
         duration_seconds: event.duration_secs,
         operations: event.operations.iter().map(|id| id.convert()).collect(),
+        hosts: hosts_of(region, event),
+    }
+}
+
+/// The host that the operation of an event is about. Otherwise the hosts that its machines are on.
+fn hosts_of(region: &Region, event: &core::Event) -> Vec<String> {
+    let target = event.operations.iter().find_map(|id| target_host(&region.operation(*id)?.request));
+    if let Some(host) = target {
+        return vec![host.to_string()];
+    }
+    let machines = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
+    let mut hosts: Vec<String> =
+        machines.filter_map(|machine| machine.host.as_ref()).map(|host| host.to_string()).collect();
+    hosts.sort();
+    hosts.dedup();
+    hosts
+}
+
+pub fn target_host(request: &Request) -> Option<&Name> {
+    match request {
+        Request::Drain(plan) => Some(&plan.host),
+        Request::Maintain { target: Target::Host(host), .. } | Request::Fail { target: Target::Host(host), .. } => {
+            Some(host)
+        }
+        Request::Maintain { target: Target::Machines(_) | Target::Group(_), .. }
+        | Request::Fail { target: Target::Machines(_) | Target::Group(_), .. }
+        | Request::Restart { .. }
+        | Request::Redeploy { .. }
+        | Request::PerformMaintenance { .. }
+        | Request::Evict { .. }
+        | Request::Delete { .. } => None,
     }
 }
 

@@ -6,12 +6,17 @@ mod group;
 mod host;
 mod machine;
 mod operation;
+mod operation_parts;
+mod operation_waits;
 mod rollout;
 
-pub use event::render_event;
+pub use event::{render_event, target_host};
 pub use fault::render_fault;
 pub use group::{render_group, render_scale_set};
 pub use host::render_host;
 pub use machine::render_machine;
-pub use operation::{render_events_of, render_operation, render_operation_from_history};
+pub use operation::{
+    render_events_of, render_kind, render_operation, render_operation_from_history, render_phase,
+    render_whole_operation,
+};
 pub use rollout::{render_rollout, render_rollout_preview, render_wait};

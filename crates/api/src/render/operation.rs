@@ -12,6 +12,8 @@ use forewarn_core::{
 use forewarn_store::{HistoryFact, HistoryRow};
 
 use super::event::{canceled_by, failure_reason, render_event};
+use super::operation_parts::{count_outcomes, render_operation_groups, render_progress};
+use super::operation_waits::render_waits;
 use crate::convert::Convert;
 
 pub fn render_operation(region: &Region, operation: &core::Operation) -> Operation {
@@ -37,13 +39,40 @@ pub fn render_operation(region: &Region, operation: &core::Operation) -> Operati
         at: summary.at,
         next_update_domain: domains.map(|domains| domains.next_domain),
         resume: domains.and_then(|domains| domains.resume).map(Convert::convert),
+        description: describe_request(region, operation),
+        rollout: operation.rollout.map(Convert::convert),
+        progress: render_progress(region, operation),
+        waits_for: render_waits(region, operation),
+        groups: Vec::new(),
     }
+}
+
+/// An operation with its events by event group.
+pub fn render_whole_operation(region: &Region, operation: &core::Operation) -> Operation {
+    let groups = render_operation_groups(region, operation);
+    Operation { groups, ..render_operation(region, operation) }
+}
+
+/// The description of the request, or of the rollout behind it.
+fn describe_request(region: &Region, operation: &core::Operation) -> Option<String> {
+    let own = match &operation.request {
+        Request::Maintain { plan, .. } => plan.description.as_ref(),
+        Request::Drain(plan) => plan.description.as_ref(),
+        Request::Restart { .. }
+        | Request::Redeploy { .. }
+        | Request::PerformMaintenance { .. }
+        | Request::Evict { .. }
+        | Request::Delete { .. }
+        | Request::Fail { .. } => None,
+    };
+    let rollout = || region.rollout(operation.rollout?)?.plan.description.as_ref();
+    own.or_else(rollout).map(ToString::to_string)
 }
 
 /// The events of an operation that the region still has.
 pub fn render_events_of(region: &Region, operation: &Operation) -> Vec<Event> {
     let found = operation.events.iter().filter_map(|part| region.event(Guid(part.id.0)));
-    found.map(|event| render_event(event)).collect()
+    found.map(|event| render_event(region, event)).collect()
 }
 
 /// An operation that the region no longer has, reconstructed from its rows of history.
@@ -79,6 +108,11 @@ pub fn render_operation_from_history(id: OperationId, rows: &[HistoryRow]) -> Op
         at: None,
         next_update_domain: None,
         resume: None,
+        description: None,
+        rollout: None,
+        progress: count_outcomes(ended.events.iter().map(|event| outcome_of(*event))),
+        waits_for: Vec::new(),
+        groups: Vec::new(),
     })
 }
 
@@ -101,6 +135,23 @@ fn state_of(state: &OperationState) -> (Option<Time>, ResultSummary) {
         OperationState::Running => (None, ResultSummary::of(OperationPhase::Running)),
         OperationState::Ended { at, result } => (Some(at.convert()), describe_result(result)),
     }
+}
+
+pub fn render_kind(request: &Request) -> OperationKind {
+    match request {
+        Request::Restart { .. } => OperationKind::Restart,
+        Request::Redeploy { .. } => OperationKind::Redeploy,
+        Request::PerformMaintenance { .. } => OperationKind::PerformMaintenance,
+        Request::Evict { .. } => OperationKind::Evict,
+        Request::Delete { .. } => OperationKind::Delete,
+        Request::Maintain { .. } => OperationKind::Maintain,
+        Request::Drain(_) => OperationKind::Drain,
+        Request::Fail { .. } => OperationKind::Fail,
+    }
+}
+
+pub fn render_phase(state: &OperationState) -> OperationPhase {
+    state_of(state).1.state
 }
 
 fn describe_result(result: &OperationResult) -> ResultSummary {
@@ -145,15 +196,22 @@ impl RequestSummary {
             }
         };
         match &operation.request {
-            Request::Restart { machines } => RequestSummary::new(OperationKind::Restart, names(machines)),
-            Request::Redeploy { machines } => RequestSummary::new(OperationKind::Redeploy, names(machines)),
+            Request::Restart { machines } => {
+                RequestSummary::new(OperationKind::Restart, names(machines)).caused_by(EventCause::UserRestart)
+            }
+            Request::Redeploy { machines } => {
+                RequestSummary::new(OperationKind::Redeploy, names(machines)).caused_by(EventCause::UserRedeploy)
+            }
             Request::PerformMaintenance { machines } => {
                 RequestSummary::new(OperationKind::PerformMaintenance, names(machines))
+                    .caused_by(EventCause::SelfServiceMaintenance)
             }
-            Request::Evict { machine } => RequestSummary::new(OperationKind::Evict, names(&[*machine])),
+            Request::Evict { machine } => {
+                RequestSummary::new(OperationKind::Evict, names(&[*machine])).caused_by(EventCause::Eviction)
+            }
             Request::Delete { machines, group } => RequestSummary {
                 group: group.and_then(|group| group_name(region, group)),
-                ..RequestSummary::new(OperationKind::Delete, names(machines))
+                ..RequestSummary::new(OperationKind::Delete, names(machines)).caused_by(EventCause::Deletion)
             },
             Request::Maintain { target, plan } => RequestSummary {
                 event_type: Some(plan.kind.convert()),
@@ -163,16 +221,21 @@ impl RequestSummary {
             },
             Request::Drain(plan) => RequestSummary {
                 host: Some(plan.host.to_string()),
-                ..RequestSummary::new(OperationKind::Drain, Vec::new())
+                ..RequestSummary::new(OperationKind::Drain, Vec::new()).caused_by(EventCause::HostMaintenance)
             },
-            Request::Fail { target, kind } => {
-                RequestSummary { event_type: Some(kind.convert()), ..at(OperationKind::Fail, target) }
-            }
+            Request::Fail { target, kind } => RequestSummary {
+                event_type: Some(kind.convert()),
+                ..at(OperationKind::Fail, target).caused_by(EventCause::HardwareFailure)
+            },
         }
     }
 
     fn new(kind: OperationKind, machines: Vec<String>) -> RequestSummary {
         RequestSummary { kind, machines, host: None, group: None, event_type: None, cause: None, at: None }
+    }
+
+    fn caused_by(self, cause: EventCause) -> RequestSummary {
+        RequestSummary { cause: Some(cause), ..self }
     }
 }
 

@@ -128,6 +128,7 @@ const EXAMPLES: &[(&str, Examples)] = &[
     ("operation list", &[("List operations", "operation list")]),
     ("operation show", &[("Show an operation", "operation show 602D9444-D2CD-49C7-8624-8643E7171297")]),
     ("operation wait", &[("Wait for the operation of an event", "operation wait 602D9444-D2CD-49C7-8624-8643E7171297")]),
+    ("operation approve", &[("Approve all events of an operation", "operation approve 602D9444-D2CD-49C7-8624-8643E7171297")]),
     ("operation cancel", &[("Cancel an operation", "operation cancel 602D9444-D2CD-49C7-8624-8643E7171297")]),
     ("fault", &[("Answer one request with 500", "fault add --status 500 --count 1")]),
     ("fault add", &[("Answer the next three requests of a machine with 429", "fault add --vm web_0 --status 429 --count 3"), ("Delay every second GET for ten minutes", "fault add --delay 2s --method GET --percent 50 --for 10m")]),

@@ -50,7 +50,7 @@ pub use login::{ContextCommand, LoginArgs};
 pub use maintenance::{MaintenanceArgs, MaintenanceCommand, TargetArgs};
 pub use names::{GroupFilter, HostName, ResourceName};
 pub use observe::{RequestsArgs, WaitArgs, WaitStatus};
-pub use operation::OperationCommand;
+pub use operation::{OperationCommand, OperationFilterArgs};
 pub use portal::PortalArgs;
 pub use properties::{DetailArgs, PolicyArgs, TerminateChange};
 pub use rollout::{RolloutArgs, RolloutCommand, RolloutId};

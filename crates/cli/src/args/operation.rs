@@ -1,12 +1,15 @@
 //! Arguments of `forewarn operation`.
 
 use clap::Subcommand;
+use forewarn_api_types::{OperationKind, OperationPhase};
+
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum OperationCommand {
     /// List running operations and those of the last hour.
-    List,
-    /// Show the state and result of an operation.
+    List(OperationFilterArgs),
+    /// Show an operation: its cause, progress, what it waits for, and its events by event group.
     Show {
         /// ID of the operation or of one of its events.
         #[arg(value_name = "ID")]
@@ -18,10 +21,38 @@ pub enum OperationCommand {
         #[arg(value_name = "ID")]
         id: String,
     },
+    /// Approve all scheduled events of an operation.
+    Approve {
+        /// ID of the operation or of one of its events.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
     /// Cancel the events of an operation that have not started.
     Cancel {
         /// ID of the operation or of one of its events.
         #[arg(value_name = "ID")]
         id: String,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct OperationFilterArgs {
+    /// List only operations in this state.
+    #[arg(long, value_name = "STATE", value_parser = parse::word::<OperationPhase>())]
+    pub state: Option<OperationPhase>,
+    /// List only operations of this kind.
+    #[arg(long, value_name = "KIND", value_parser = parse::word::<OperationKind>())]
+    pub kind: Option<OperationKind>,
+    /// List only operations that concern this machine.
+    #[arg(long, value_name = "NAME")]
+    pub vm: Option<String>,
+    /// List only operations that concern this host.
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// List only operations that concern this group.
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// List only operations of this rollout.
+    #[arg(long, value_name = "ID")]
+    pub rollout: Option<String>,
 }

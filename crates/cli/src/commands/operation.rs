@@ -1,26 +1,39 @@
-//! `forewarn operation`: shows, waits for and cancels operations. The ID of an event stands for the operation that owns
+//! `forewarn operation`: shows, waits for, approves and cancels operations. The ID of an event stands for the operation that owns
 //! it.
 
-use forewarn_api_types::{EmptyBody, Event, EventOutcome, Id, Operation};
+use forewarn_api_types::{EmptyBody, Event, EventOutcome, Id, Operation, OperationProgress};
 use serde_json::Value;
 
 use super::bodies::read;
-use crate::args::{OperationCommand, Output};
-use crate::client::{self, Api, Call, describe, format_time, operation_noun};
+use crate::args::{OperationCommand, OperationFilterArgs, Output};
+use crate::client::{self, Api, Call, describe, format_time, join_few, operation_noun, status_word};
 use crate::decode::decode;
 use crate::failure::Failure;
 use crate::output::{self, Cell, TableRow};
 
 pub fn run(api: &Api, command: &OperationCommand, output: Output) -> Result<(), Failure> {
     match command {
-        OperationCommand::List => output::print_list::<Operation>(&api.list(Call::api(&["operations"]))?, output),
+        OperationCommand::List(filter) => output::print_list::<Operation>(&api.list(listing(filter))?, output),
         OperationCommand::Show { id } => show(&find(api, id)?, output),
         OperationCommand::Wait { id } => client::wait(api, found_id(api, id)?, output),
-        OperationCommand::Cancel { id } => {
-            let call = Call::api(&["operations", &found_id(api, id)?.to_string(), "cancel"]);
-            show(&api.post(&call, &EmptyBody {})?, output)
-        }
+        OperationCommand::Approve { id } => act(api, id, "approve", output),
+        OperationCommand::Cancel { id } => act(api, id, "cancel", output),
     }
+}
+
+fn listing(filter: &OperationFilterArgs) -> Call {
+    Call::api(&["operations"])
+        .with("state", filter.state)
+        .with("kind", filter.kind)
+        .with("machine", filter.vm.as_ref())
+        .with("host", filter.host.as_ref())
+        .with("group", filter.group.as_ref())
+        .with("rollout", filter.rollout.as_ref())
+}
+
+fn act(api: &Api, id: &str, verb: &str, output: Output) -> Result<(), Failure> {
+    let call = Call::api(&["operations", &found_id(api, id)?.to_string(), verb]);
+    show(&api.post(&call, &EmptyBody {})?, output)
 }
 
 fn found_id(api: &Api, id: &str) -> Result<Id, Failure> {
@@ -46,11 +59,15 @@ fn owner(api: &Api, event_id: &str) -> Option<Id> {
 }
 
 fn show(value: &Value, output: Output) -> Result<(), Failure> {
-    output::print_one(value, output, |operation| output::format_fields(&facts(operation)))
+    output::print_one(value, output, |operation| {
+        let mut lines = output::format_fields(&facts(operation));
+        lines.extend(event_lines(operation).iter().map(|line| output::escape(line)));
+        lines
+    })
 }
 
 impl TableRow for Operation {
-    const HEADER: &'static [&'static str] = &["ID", "WHAT", "STATE", "REQUESTED", "BY"];
+    const HEADER: &'static [&'static str] = &["ID", "WHAT", "STATE", "WAITS FOR", "REQUESTED", "BY"];
     const EMPTY: &'static str = "There are no operations.";
 
     fn cells(&self) -> Vec<Cell> {
@@ -58,6 +75,7 @@ impl TableRow for Operation {
             Cell::new(self.id.to_string()),
             Cell::new(describe(operation_noun(self.kind), &self.machines)),
             Cell::new(self.state.as_str()),
+            Cell::new(self.waits_for.first().map_or(String::new(), ToString::to_string)),
             Cell::new(self.requested_at.map_or(String::new(), format_time)),
             Cell::new(&self.requested_by),
         ]
@@ -79,8 +97,44 @@ fn facts(operation: &Operation) -> Vec<(&'static str, String)> {
     ];
     lines.extend(target.map(|text| ("target", text)));
     lines.extend(operation.event_type.map(|kind| ("type", kind.to_string())));
+    lines.extend(operation.cause.map(|cause| ("cause", cause.to_string())));
+    lines.extend(operation.description.clone().map(|text| ("description", text)));
+    lines.extend(operation.rollout.map(|id| ("rollout", id.to_string())));
     lines.extend(operation.requested_at.map(|at| ("requested", format_time(at))));
     lines.extend(operation.ended.map(|at| ("finished", format_time(at))));
-    lines.extend(operation.events.iter().map(|part| ("event", part.id.to_string())));
+    lines.extend(describe_progress(&operation.progress).map(|text| ("progress", text)));
+    lines.extend(operation.waits_for.iter().map(|wait| ("waits for", wait.to_string())));
+    if operation.groups.is_empty() {
+        lines.extend(operation.events.iter().map(|part| ("event", part.id.to_string())));
+    }
     lines
+}
+
+/// `12 of 20 events finished, 1 failed, 2 in progress`
+fn describe_progress(progress: &OperationProgress) -> Option<String> {
+    let OperationProgress { events, approved, started, completed, failed, canceled, .. } = *progress;
+    let counts = [(failed, "failed"), (canceled, "canceled"), (started, "in progress"), (approved, "approved")];
+    let finished = format!("{completed} of {events} events finished");
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+    let left = progress.machines_left.map(|count| format!("{count} machines left on the host"));
+    let known = events > 0 || left.is_some();
+    known.then(|| std::iter::once(finished).chain(counts).chain(left).collect::<Vec<_>>().join(", "))
+}
+
+/// The events by event group.
+fn event_lines(operation: &Operation) -> Vec<String> {
+    let mut lines = Vec::new();
+    for group in &operation.groups {
+        let handler = if group.handler_connected { "handler connected" } else { "no handler" };
+        lines.extend([String::new(), format!("{} ({handler})", group.name)]);
+        lines.extend(group.events.iter().map(describe_event));
+    }
+    lines
+}
+
+fn describe_event(event: &Event) -> String {
+    let hosts = if event.hosts.is_empty() { String::new() } else { format!("  on {}", event.hosts.join(", ")) };
+    let approval = event.approval.as_ref().map_or(String::new(), |it| format!("  approved by {}", it.approved_by));
+    let machines = join_few(&event.resources);
+    format!("  {}  {}  {}  {machines}{hosts}{approval}", event.id, event.kind, status_word(event))
 }

@@ -473,3 +473,21 @@ fn the_closest_name_is_suggested() {
         "forewarn: --clock: invalid value \"manul\"[..](did you mean manual?)",
     );
 }
+
+#[test]
+fn an_operation_shows_what_it_waits_for_and_is_approved_as_a_whole() {
+    let server = Server::start();
+    check(&server, "vmss create web --instance-count 3 --orchestration-mode Uniform", 0, "…", "");
+    server.document("web_0");
+    check(&server, "vmss restart web --no-wait", 0, "…", "…");
+    let operations = json(&server, "operation list --state Running --group web");
+    let id = operations[0]["id"].as_str().unwrap().to_owned();
+    let waiting = "…\nprogress      0 of 3 events finished\nwaits for     3 of 3 approvals: web_0, web_1, web_2; [..]\n\nweb (handler connected)\n  [..]  Reboot  Scheduled  web_0\n…";
+    check(&server, &format!("operation show {id}"), 0, waiting, "");
+    check(&server, "operation list --vm web_1", 0, "ID[..]\n[..]  3 of 3 approvals: web_0[..]", "");
+    check(&server, "operation list --state Failed", 0, "There are no operations.", "");
+    check(&server, "operation list --host h9", 1, "", "forewarn: No host is named 'h9'. [..]");
+    let approved = "…\nprogress      0 of 3 events finished, 3 in progress\n…\n  [..]  Reboot  Started  web_0  approved by management:owner\n…";
+    check(&server, &format!("operation approve {id}"), 0, approved, "");
+    check(&server, &format!("operation cancel {id}"), 1, "", "forewarn: [..]");
+}

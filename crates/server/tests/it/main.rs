@@ -23,6 +23,7 @@ mod hostile;
 mod https;
 mod management;
 mod metadata;
+mod operations;
 mod portal;
 mod portal_decide;
 mod portal_fleet;

@@ -1,0 +1,94 @@
+//! The filter of the list of operations.
+
+use forewarn_api_types::{OperationKind, OperationPhase};
+use forewarn_core::{GroupId, MachineId, Name, Operation, Region, Request, RolloutId, ScopeOwner, Target};
+
+use super::error::ApiError;
+use super::names;
+use super::operations::ListQuery;
+use super::render::{render_kind, render_phase, target_host};
+
+/// What an operation must match to be listed. Names were resolved, so that an unknown one is an error and not an empty list.
+pub struct OperationFilter {
+    state: Option<OperationPhase>,
+    kind: Option<OperationKind>,
+    machine: Option<MachineId>,
+    host: Option<Name>,
+    group: Option<GroupId>,
+    rollout: Option<RolloutId>,
+}
+
+impl OperationFilter {
+    pub fn new(region: &Region, query: &ListQuery) -> Result<OperationFilter, ApiError> {
+        let machine = query.machine.as_ref().map(|name| names::find_machine(region, name, None)).transpose()?;
+        let host = query.host.as_ref().map(|name| names::find_host(region, name)).transpose()?;
+        let group = query.group.as_ref().map(|name| names::find_any_group(region, name)).transpose()?;
+        let rollout = query.rollout.as_ref().map(|id| names::find_rollout(region, id)).transpose()?;
+        Ok(OperationFilter {
+            state: query.state,
+            kind: query.kind,
+            machine: machine.map(|machine| machine.id),
+            host,
+            group: group.map(|group| group.id),
+            rollout,
+        })
+    }
+
+    pub fn matches(&self, region: &Region, operation: &Operation) -> bool {
+        self.state.is_none_or(|state| render_phase(&operation.state) == state)
+            && self.kind.is_none_or(|kind| render_kind(&operation.request) == kind)
+            && self.rollout.is_none_or(|rollout| operation.rollout == Some(rollout))
+            && self.machine.is_none_or(|machine| concerns_machine(region, operation, machine))
+            && self.group.is_none_or(|group| concerns_group(region, operation, group))
+            && self.host.as_ref().is_none_or(|host| concerns_host(region, operation, host))
+    }
+}
+
+fn concerns_machine(region: &Region, operation: &Operation, machine: MachineId) -> bool {
+    let requested: &[MachineId] = match &operation.request {
+        Request::Restart { machines }
+        | Request::Redeploy { machines }
+        | Request::PerformMaintenance { machines }
+        | Request::Delete { machines, .. }
+        | Request::Maintain { target: Target::Machines(machines), .. }
+        | Request::Fail { target: Target::Machines(machines), .. } => machines,
+        Request::Evict { machine } => std::slice::from_ref(machine),
+        Request::Maintain { target: Target::Host(_) | Target::Group(_), .. }
+        | Request::Fail { target: Target::Host(_) | Target::Group(_), .. }
+        | Request::Drain(_) => &[],
+    };
+    requested.contains(&machine) || machines_of(region, operation).any(|id| id == machine)
+}
+
+fn concerns_group(region: &Region, operation: &Operation, group: GroupId) -> bool {
+    let target = match &operation.request {
+        Request::Delete { group, .. } => *group,
+        Request::Maintain { target: Target::Group(group), .. } | Request::Fail { target: Target::Group(group), .. } => {
+            Some(*group)
+        }
+        Request::Maintain { target: Target::Host(_) | Target::Machines(_), .. }
+        | Request::Fail { target: Target::Host(_) | Target::Machines(_), .. }
+        | Request::Restart { .. }
+        | Request::Redeploy { .. }
+        | Request::PerformMaintenance { .. }
+        | Request::Evict { .. }
+        | Request::Drain(_) => None,
+    };
+    let owner = |scope| region.scope(scope).map(|scope| scope.owner);
+    let mut events = operation.parts.iter().filter_map(|part| region.event(part.event));
+    target == Some(group)
+        || events.any(|event| matches!(owner(event.scope), Some(ScopeOwner::Group { group: of, .. }) if of == group))
+}
+
+fn concerns_host(region: &Region, operation: &Operation, host: &Name) -> bool {
+    target_host(&operation.request) == Some(host)
+        || machines_of(region, operation)
+            .filter_map(|machine| region.machine(machine))
+            .any(|machine| machine.host.as_ref() == Some(host))
+}
+
+/// The machines of the events that the region still has.
+fn machines_of<'a>(region: &'a Region, operation: &'a Operation) -> impl Iterator<Item = MachineId> + 'a {
+    let events = operation.parts.iter().filter_map(|part| region.event(part.event));
+    events.flat_map(|event| event.resources.iter().map(|resource| resource.machine))
+}

@@ -1,0 +1,136 @@
+//! What an operation waits for, and for which machines. Describes the state of the region; the rules decide when events
+//! start.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forewarn_api_types::{WaitFor, WaitReason};
+use forewarn_core::{
+    Event, EventKind, Name, Operation, OperationState, Outcome, Region, Status, Timestamp, current_or_next,
+};
+
+use super::rollout::render_wait;
+use crate::convert::Convert;
+
+/// Everything that an operation waits for, most important first. Empty if it has ended or is in progress.
+pub fn render_waits(region: &Region, operation: &Operation) -> Vec<WaitFor> {
+    if operation.state != OperationState::Running {
+        return Vec::new();
+    }
+    let events: Vec<&Arc<Event>> = operation.parts.iter().filter_map(|part| region.event(part.event)).collect();
+    let scheduled: Vec<&Arc<Event>> =
+        events.iter().copied().filter(|event| event.status == Status::Scheduled).collect();
+    let mut waits: Vec<WaitFor> = missing_approvals(&events, &scheduled).into_iter().collect();
+    waits.extend(planned_times(&scheduled));
+    waits.extend(unreachable_hosts(region, &scheduled));
+    waits.extend(blocking_events(region, &scheduled));
+    waits.extend(other_deletions(region, operation, &scheduled));
+    waits.extend(closed_window(region, operation, &scheduled));
+    waits.extend(pause_between_domains(operation));
+    let drain = operation.drain.as_ref().and_then(|drain| drain.waits_for.as_ref()).map(render_wait);
+    waits.extend(drain.filter(|wait| waits.iter().all(|other| other.reason != wait.reason)));
+    waits
+}
+
+/// The events that are visible and neither approved nor due, out of all that were not canceled.
+fn missing_approvals(events: &[&Arc<Event>], scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
+    let missing: Vec<&Arc<Event>> =
+        scheduled.iter().copied().filter(|event| event.is_shown() && !event.is_ready()).collect();
+    let total = events.iter().filter(|event| event.is_shown() && !is_canceled(event)).count();
+    let until = missing.iter().map(|event| end_of_notice(event)).max()?;
+    Some(
+        WaitFor {
+            until: Some(until.convert()),
+            approvals_missing: Some(number(missing.len())),
+            approvals_total: Some(number(total)),
+            ..WaitFor::of(WaitReason::Approvals)
+        }
+        .with_machines(names(&missing)),
+    )
+}
+
+/// Hidden events: no handler is connected, so only their time starts them.
+fn planned_times(scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
+    let hidden: Vec<&Arc<Event>> =
+        scheduled.iter().copied().filter(|event| !event.is_shown() && !event.is_ready()).collect();
+    let until = hidden.iter().map(|event| end_of_notice(event)).min()?;
+    let wait = WaitFor { until: Some(until.convert()), ..WaitFor::of(WaitReason::Notice) };
+    Some(wait.with_machines(names(&hidden)))
+}
+
+/// One entry for each unreachable host.
+fn unreachable_hosts(region: &Region, scheduled: &[&Arc<Event>]) -> Vec<WaitFor> {
+    let mut machines: BTreeMap<Name, Vec<String>> = BTreeMap::new();
+    for resource in scheduled.iter().flat_map(|event| event.resources.iter()) {
+        let host = region.machine(resource.machine).and_then(|machine| region.host(machine.host.as_ref()?));
+        if let Some(host) = host.filter(|host| host.is_unreachable()) {
+            machines.entry(host.name.clone()).or_default().push(resource.name.to_string());
+        }
+    }
+    let wait = |(host, machines): (Name, Vec<String>)| {
+        WaitFor { host: Some(host.to_string()), ..WaitFor::of(WaitReason::Host) }.with_machines(machines)
+    };
+    machines.into_iter().map(wait).collect()
+}
+
+/// Machines on which another event is in progress, although theirs could start.
+fn blocking_events(region: &Region, scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
+    let has_started = |event: &Arc<Event>| matches!(event.status, Status::Started { .. });
+    let ready = scheduled.iter().filter(|event| event.is_ready());
+    let resources = ready.flat_map(|event| event.resources.iter());
+    let blocked: Vec<String> = resources
+        .filter(|resource| region.events_of(resource.machine).any(has_started))
+        .map(|resource| resource.name.to_string())
+        .collect();
+    (!blocked.is_empty()).then(|| WaitFor::of(WaitReason::Event).with_machines(blocked))
+}
+
+/// Approved deletions wait until the other deletions of their event group are approved or due.
+fn other_deletions(region: &Region, operation: &Operation, scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
+    let is_deletion = |event: &Event| event.kind == EventKind::Terminate && event.status == Status::Scheduled;
+    let approved = scheduled.iter().filter(|event| is_deletion(event) && event.is_ready());
+    let mut scopes: Vec<_> = approved.map(|event| event.scope).collect();
+    scopes.dedup();
+    let others = scopes.into_iter().flat_map(|scope| region.document(scope));
+    let others: Vec<&Arc<Event>> = others
+        .filter(|event| is_deletion(event) && !event.is_ready() && !event.operations.contains(&operation.id))
+        .collect();
+    let until = others.iter().map(|event| end_of_notice(event)).max()?;
+    Some(
+        WaitFor {
+            until: Some(until.convert()),
+            approvals_missing: Some(number(others.len())),
+            approvals_total: Some(number(others.len())),
+            ..WaitFor::of(WaitReason::Approvals)
+        }
+        .with_machines(names(&others)),
+    )
+}
+
+fn closed_window(region: &Region, operation: &Operation, scheduled: &[&Arc<Event>]) -> Option<WaitFor> {
+    let rollout = region.rollout(operation.rollout?).filter(|_| !scheduled.is_empty())?;
+    let span = current_or_next(&rollout.plan.windows, region.now()).filter(|span| !span.contains(region.now()))?;
+    Some(WaitFor { until: Some(span.start.convert()), ..WaitFor::of(WaitReason::Window) })
+}
+
+fn pause_between_domains(operation: &Operation) -> Option<WaitFor> {
+    let until = operation.domains.as_ref()?.resume?;
+    Some(WaitFor { until: Some(until.convert()), ..WaitFor::of(WaitReason::Pause) })
+}
+
+/// When an event starts without approval.
+fn end_of_notice(event: &Event) -> Timestamp {
+    event.not_before.max(event.notice_end)
+}
+
+fn is_canceled(event: &Event) -> bool {
+    matches!(event.status, Status::Ended { outcome: Outcome::Canceled { .. }, .. })
+}
+
+fn names(events: &[&Arc<Event>]) -> Vec<String> {
+    events.iter().flat_map(|event| event.resources.iter()).map(|resource| resource.name.to_string()).collect()
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
