@@ -5,6 +5,7 @@
 //! entities, so a loaded region equals the saved one.
 
 mod index;
+mod replay;
 
 use std::fmt;
 use std::sync::Arc;

@@ -138,12 +138,12 @@ struct Header {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RecordLine<'a> {
-    kind: String,
-    key: String,
-    version: u32,
+pub(crate) struct RecordLine<'a> {
+    pub kind: String,
+    pub key: String,
+    pub version: u32,
     #[serde(borrow)]
-    body: &'a RawValue,
+    pub body: &'a RawValue,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -157,7 +157,7 @@ struct AttachmentLine {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct HistoryLine {
+pub(crate) struct HistoryLine {
     number: u64,
     at_ms: i64,
     kind: String,
@@ -204,7 +204,7 @@ impl From<HistoryRow> for HistoryLine {
 }
 
 impl HistoryLine {
-    fn into_row(self) -> Result<HistoryRow, String> {
+    pub(crate) fn into_row(self) -> Result<HistoryRow, String> {
         let guid = |text: String| parse_guid(&text).ok_or_else(|| format!("'{text}' is not a GUID"));
         Ok(HistoryRow {
             number: self.number,

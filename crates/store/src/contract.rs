@@ -133,6 +133,11 @@ pub struct ClockStamp {
 }
 
 impl ClockStamp {
+    /// The text that the store writes.
+    pub(crate) fn to_text(&self) -> String {
+        format!("{} {} {}", self.boot_id, self.boot_ms, self.time.0)
+    }
+
     /// Reads a stamp as the store writes it. None: the text is not a stamp, which is as good as none.
     pub(crate) fn parse(text: &str) -> Option<ClockStamp> {
         let mut words = text.split(' ');

@@ -11,6 +11,7 @@
 //!   kind          the kinds of history rows
 //!   fact          history rows as typed facts, and the timeline of an event
 //!   archive       export and import as lines of JSON
+//!   replica       records of a replicated log, and stores that apply them
 //!   conformance   the tests that every store must pass
 //!   faulty        a store that fails on demand, for tests of its users
 //! ```
@@ -26,6 +27,7 @@ mod history;
 mod kind;
 mod memory;
 pub mod record;
+mod replica;
 mod sqlite;
 mod text;
 
@@ -35,4 +37,5 @@ pub use error::{CommitError, StoreError};
 pub use fact::*;
 pub use kind::HistoryKind;
 pub use memory::MemoryStore;
+pub use replica::{Change, Copier, PAYLOAD_FORMAT, Replicated};
 pub use sqlite::SqliteStore;

@@ -1,5 +1,7 @@
 //! A store in memory, for tests and temporary servers.
 
+mod replica;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,9 +17,11 @@ pub struct MemoryStore {
     shared: Arc<Mutex<State>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct State {
     revision: u64,
+    /// Of the last applied record, in a cluster.
+    position: Option<String>,
     clock: Option<ClockKind>,
     stamp: Option<ClockStamp>,
     entities: BTreeMap<Key, Entity>,

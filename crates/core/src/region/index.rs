@@ -315,7 +315,10 @@ impl Index {
         let after = change(before);
         if before.min(after) == 0 {
             let waiting = self.user_operations.get(&key.0).copied().unwrap_or(0);
-            self.user_operations.insert(key.0.clone(), change(waiting));
+            match change(waiting) {
+                0 => self.user_operations.remove(&key.0),
+                waiting => self.user_operations.insert(key.0.clone(), waiting),
+            };
         }
         match after {
             0 => self.user_events.remove(&key),

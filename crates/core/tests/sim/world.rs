@@ -11,6 +11,9 @@ use crate::invariants::{self, Memory, Step};
 use crate::model::Model;
 use crate::refusals::in_order;
 
+/// Steps per check of a replay, which compares whole regions.
+const REPLAY_EVERY: u64 = 5;
+
 /// The fate of a commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
@@ -146,11 +149,33 @@ impl World {
         if !keys.is_sorted_by(|one, two| one < two) {
             return Err(format!("writes are not in the order of their keys, each once: {keys:?}"));
         }
+        self.check_replay(transition)?;
         let shown: BTreeMap<Key, Entity> = transition.region.entities().map(|it| (it.key(), it)).collect();
         match first_difference(&stored, &shown) {
             Some(what) => Err(format!("what is stored is not what is shown: {what}")),
             None => Ok(stored),
         }
+    }
+
+    /// A server that only follows must get an equal region from the writes, with all indexes. A stored scope has no live
+    /// events.
+    fn check_replay(&self, transition: &Transition) -> Result<(), String> {
+        if !self.steps.is_multiple_of(REPLAY_EVERY) {
+            return Ok(());
+        }
+        let stored = |write: &Write| match write {
+            Write::Put(Entity::Scope(scope)) => {
+                Write::Put(Entity::Scope(Arc::new(Scope { live: Vec::new(), ..(**scope).clone() })))
+            }
+            Write::Put(_) | Write::Delete(_) => write.clone(),
+        };
+        let writes: Vec<Write> = transition.writes.iter().map(stored).collect();
+        let replayed = self.region.replay(&writes).map_err(|why| why.to_string())?;
+        if format!("{replayed:?}") == format!("{:?}", transition.region) {
+            return Ok(());
+        }
+        same(&replayed, &transition.region).map_err(|what| format!("another region after a replay: {what}"))?;
+        Err("another index after a replay".into())
     }
 
     fn check_untouched(&self) -> Result<(), String> {

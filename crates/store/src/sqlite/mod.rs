@@ -7,6 +7,7 @@
 mod error;
 mod open;
 mod read;
+mod replica;
 mod schema;
 mod write;
 

@@ -104,6 +104,12 @@ pub(super) fn query_oldest(
     connection.prepare_cached(&oldest_rows_sql())?.query_map([before.0, i64::from(limit)], read_row)?.collect()
 }
 
+/// Rows up to this number, oldest first.
+pub(super) fn query_through(connection: &Connection, through: u64, limit: u32) -> rusqlite::Result<Vec<HistoryRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM history h WHERE h.number <= ?1 ORDER BY h.number LIMIT ?2");
+    connection.prepare_cached(&sql)?.query_map((through, limit), read_row)?.collect()
+}
+
 pub(super) fn oldest_rows_sql() -> String {
     format!("SELECT {COLUMNS} FROM history h WHERE h.at_ms < ?1 ORDER BY h.at_ms, h.number LIMIT ?2")
 }

@@ -34,8 +34,7 @@ pub(super) fn write_batch(connection: &Connection, batch: &Batch, last_at: Times
         attach(connection, attachment)?;
     }
     if let Some(stamp) = &batch.stamp {
-        let text = format!("{} {} {}", stamp.boot_id, stamp.boot_ms, stamp.time.0);
-        schema::set_meta(connection, "clock_stamp", &text)?;
+        schema::set_meta(connection, "clock_stamp", &stamp.to_text())?;
     }
     let rows = rows_of(batch, last_at);
     for row in &rows {
@@ -55,7 +54,7 @@ pub(super) fn put_entity(connection: &Connection, entity: &Entity) -> Result<()>
         .map(drop)
 }
 
-fn delete_entity(connection: &Connection, entity: &Key) -> Result<()> {
+pub(super) fn delete_entity(connection: &Connection, entity: &Key) -> Result<()> {
     let (kind, key) = record::name_of(entity);
     connection.prepare_cached("DELETE FROM records WHERE kind = ?1 AND key = ?2")?.execute([kind, &key])?;
     if Owner::from_key(entity).is_some() {
@@ -134,16 +133,22 @@ fn json_numbers(ids: &[MachineId]) -> Option<String> {
     (!numbers.is_empty()).then(|| serde_json::Value::from(numbers).to_string())
 }
 
-/// Deletes the oldest rows together with their index entries.
+/// Deletes the oldest rows.
 pub(super) fn delete_history(connection: &Connection, before: Timestamp, limit: u32) -> Result<u32> {
     let old = super::read::query_oldest(connection, before, limit)?;
+    delete_rows(connection, &old)?;
+    Ok(u32::try_from(old.len()).unwrap_or(u32::MAX))
+}
+
+/// Deletes rows together with their index entries.
+pub(super) fn delete_rows(connection: &Connection, rows: &[HistoryRow]) -> Result<()> {
     let mut row_gone = connection.prepare_cached("DELETE FROM history WHERE number = ?1")?;
     let mut name_gone = connection.prepare_cached("DELETE FROM history_machines WHERE name = ?1 AND number = ?2")?;
     let mut id_gone =
         connection.prepare_cached("DELETE FROM history_machine_ids WHERE machine = ?1 AND number = ?2")?;
     let mut operation_gone =
         connection.prepare_cached("DELETE FROM history_operations WHERE operation = ?1 AND number = ?2")?;
-    for row in &old {
+    for row in rows {
         for name in search_names(row) {
             name_gone.execute(params![name, row.number])?;
         }
@@ -155,7 +160,7 @@ pub(super) fn delete_history(connection: &Connection, before: Timestamp, limit: 
         }
         row_gone.execute([row.number])?;
     }
-    Ok(u32::try_from(old.len()).unwrap_or(u32::MAX))
+    Ok(())
 }
 
 /// The time of the latest history row, or the minimum if there is none.

@@ -2,4 +2,5 @@
 
 mod archive;
 mod conformance;
+mod replica;
 mod versions;

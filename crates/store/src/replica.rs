@@ -1,0 +1,212 @@
+//! Copies of a region on several servers: the contents of one record of a replicated log, its bytes, and the contract of a store
+//! that applies such records.
+//!
+//! A record contains results, not commands: entities, numbered history rows and attachments. Servers with different versions
+//! of the rules therefore cannot diverge. The bytes are a format number and one JSON object per line:
+//!
+//! ```text
+//!   {"put":{"kind":"machine","key":"1","version":1,"body":{…}}}
+//!   {"delete":{"kind":"event","key":"…"}}
+//!   {"attach":{"kind":"machine","key":"1","name":"identity","value":"…"}}      without value: removed
+//!   {"history":{"number":1,"at_ms":…,"kind":"appeared",…}}
+//!   {"stamp":"BOOT 12 34"} {"clock":"real"} {"forget":7}
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forewarn_core::{Timestamp, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::archive::{HistoryLine, RecordLine};
+use crate::record::{self, Interner};
+use crate::{Attachment, Batch, ClockKind, ClockStamp, HistoryRow, Owner, Store, StoreError};
+
+/// The newest format of payloads that this program reads and writes.
+pub const PAYLOAD_FORMAT: u8 = 1;
+
+/// A store that can be a server's copy of a replicated region.
+pub trait Replicated: Store {
+    /// The position of the last applied record, as the log writes it. None: the store does not belong to a cluster.
+    fn position(&mut self) -> Result<Option<String>, StoreError>;
+
+    /// Makes the store a copy that is at this position. Changes nothing else.
+    fn set_position(&mut self, position: &str) -> Result<(), StoreError>;
+
+    /// Stores the change of a record with its revision and position, atomically. The stored revision must be the one before.
+    fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError>;
+
+    /// The time and number of the newest history row, also if it was deleted; zero if there never was one.
+    fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError>;
+
+    /// The number of the last of up to `limit` history rows that are older than `before`. None: there are none.
+    fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError>;
+
+    /// Copies the store to files, next to the writer.
+    fn copier(&self) -> Arc<dyn Copier>;
+
+    /// Replaces all contents by those of a copy, atomically, next to readers. The file may be changed.
+    fn install(&mut self, copy: &Path) -> Result<(), StoreError>;
+}
+
+/// Writes consistent copies of a store.
+pub trait Copier: Send + Sync {
+    /// Writes the complete contents, with revision and position, into a new file.
+    fn copy_to(&self, file: &Path) -> Result<(), StoreError>;
+}
+
+/// The contents of one record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    pub writes: Vec<Write>,
+    /// Applied after `writes`, in order.
+    pub attachments: Vec<Attachment>,
+    /// With their numbers, so that they are the same on every server.
+    pub rows: Vec<HistoryRow>,
+    pub stamp: Option<ClockStamp>,
+    pub clock: Option<ClockKind>,
+    /// Delete the history rows up to this number.
+    pub forget_through: Option<u64>,
+}
+
+impl Change {
+    /// The change that a batch makes to a store whose newest history row has this time and number.
+    pub fn of_batch(batch: Batch, (last_at, last_number): (Timestamp, u64)) -> Change {
+        let mut rows = crate::history::rows_of(&batch, last_at);
+        for (row, number) in rows.iter_mut().zip(last_number + 1..) {
+            row.number = number;
+        }
+        let Batch { writes, attachments, stamp, facts: _, audit: _ } = batch;
+        Change { writes, attachments, rows, stamp, clock: None, forget_through: None }
+    }
+
+    pub fn encode(&self) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = vec![PAYLOAD_FORMAT];
+        for write in &self.writes {
+            encode_write(&mut bytes, write)?;
+        }
+        for Attachment { owner, name, value } in &self.attachments {
+            let (kind, key) = owner.record_name();
+            let (kind, name, value) = (kind.to_owned(), name.clone(), value.clone());
+            put_line(&mut bytes, &Line::Attach(AttachLine { kind, key, name, value }))?;
+        }
+        for row in &self.rows {
+            put_line(&mut bytes, &Line::History(Box::new(HistoryLine::from(row.clone()))))?;
+        }
+        if let Some(stamp) = &self.stamp {
+            put_line(&mut bytes, &Line::Stamp(stamp.to_text()))?;
+        }
+        if let Some(clock) = self.clock {
+            put_line(&mut bytes, &Line::Clock(clock.as_str().to_owned()))?;
+        }
+        if let Some(through) = self.forget_through {
+            put_line(&mut bytes, &Line::Forget(through))?;
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a payload. An empty one changes nothing.
+    pub fn decode(bytes: &[u8]) -> Result<Change, StoreError> {
+        let mut change = Change::default();
+        let Some((format, text)) = bytes.split_first() else { return Ok(change) };
+        if *format != PAYLOAD_FORMAT {
+            return Err(StoreError::Message(format!(
+                "a record of the region's log has format {format}, but this program reads format {PAYLOAD_FORMAT}. \
+                 Upgrade this server."
+            )));
+        }
+        let text = std::str::from_utf8(text).map_err(|error| invalid(&error))?;
+        let mut interner = Interner::default();
+        for line in text.lines() {
+            change.decode_line(serde_json::from_str(line).map_err(|error| invalid(&error))?, &mut interner)?;
+        }
+        Ok(change)
+    }
+
+    fn decode_line(&mut self, line: Line<'_>, interner: &mut Interner) -> Result<(), StoreError> {
+        match line {
+            Line::Put(RecordLine { kind, key, version, body }) => {
+                self.writes.push(Write::Put(record::decode(&kind, &key, version, body.get(), interner)?));
+            }
+            Line::Delete(KeyLine { kind, key }) => {
+                let key = record::key_of(&kind, &key).ok_or_else(|| invalid(&format!("unknown key {kind} '{key}'")))?;
+                self.writes.push(Write::Delete(key));
+            }
+            Line::Attach(AttachLine { kind, key, name, value }) => {
+                let owner = Owner::from_record_name(&kind, &key);
+                let owner = owner.ok_or_else(|| invalid(&format!("unknown owner {kind} '{key}'")))?;
+                self.attachments.push(Attachment { owner, name, value });
+            }
+            Line::History(line) => self.rows.push(line.into_row().map_err(|error| invalid(&error))?),
+            Line::Stamp(text) => self.stamp = ClockStamp::parse(&text),
+            Line::Clock(word) => self.clock = Some(ClockKind::parse(&word)?),
+            Line::Forget(through) => self.forget_through = Some(through),
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+enum Line<'a> {
+    #[serde(rename = "put", borrow)]
+    Put(RecordLine<'a>),
+    #[serde(rename = "delete")]
+    Delete(KeyLine),
+    #[serde(rename = "attach")]
+    Attach(AttachLine),
+    #[serde(rename = "history")]
+    History(Box<HistoryLine>),
+    #[serde(rename = "stamp")]
+    Stamp(String),
+    #[serde(rename = "clock")]
+    Clock(String),
+    #[serde(rename = "forget")]
+    Forget(u64),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyLine {
+    kind: String,
+    key: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttachLine {
+    kind: String,
+    key: String,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+}
+
+fn encode_write(bytes: &mut Vec<u8>, write: &Write) -> Result<(), StoreError> {
+    match write {
+        Write::Put(entity) => {
+            let record::Record { kind, key, version, body } = record::encode(entity);
+            let body: &RawValue = serde_json::from_str(&body).map_err(|error| StoreError::Io(error.into()))?;
+            put_line(bytes, &Line::Put(RecordLine { kind: kind.to_owned(), key, version, body }))
+        }
+        Write::Delete(key) => {
+            let (kind, key) = record::name_of(key);
+            put_line(bytes, &Line::Delete(KeyLine { kind: kind.to_owned(), key }))
+        }
+    }
+}
+
+fn put_line(bytes: &mut Vec<u8>, line: &Line<'_>) -> Result<(), StoreError> {
+    serde_json::to_writer(&mut *bytes, line).map_err(|error| StoreError::Io(error.into()))?;
+    bytes.push(b'\n');
+    Ok(())
+}
+
+fn invalid(reason: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Message(format!("a record of the region's log cannot be read: {reason}"))
+}
+
+/// The error of a record that does not follow the stored revision.
+pub(crate) fn out_of_order(found: u64, revision: u64) -> StoreError {
+    StoreError::Message(format!("cannot apply record {revision} to a copy at revision {found}"))
+}

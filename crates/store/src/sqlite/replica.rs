@@ -1,0 +1,142 @@
+//! The store as a server's copy of a replicated region. The position in the log is the row `log_position` of `meta`; a store
+//! that does not belong to a cluster has no such row.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forewarn_core::{Timestamp, Write};
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::error::read_error;
+use super::{SqliteStore, open, query_one, read, schema, write};
+use crate::replica::out_of_order;
+use crate::{Change, Copier, Replicated, StoreError};
+
+const POSITION: &str = "log_position";
+
+/// All tables but those of SQLite itself.
+const TABLES: [&str; 7] =
+    ["meta", "records", "attachments", "history", "history_machines", "history_machine_ids", "history_operations"];
+
+/// History rows that are deleted in one statement.
+const FORGET_ROWS: u32 = 1000;
+
+impl Replicated for SqliteStore {
+    fn position(&mut self) -> Result<Option<String>, StoreError> {
+        self.meta(POSITION)
+    }
+
+    fn set_position(&mut self, position: &str) -> Result<(), StoreError> {
+        schema::set_meta(&self.connection, POSITION, position).map_err(read_error)
+    }
+
+    fn apply(&mut self, revision: u64, position: &str, change: &Change) -> Result<(), StoreError> {
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(read_error)?;
+        let found = write::read_revision(&transaction)?;
+        if found + 1 != revision {
+            return Err(out_of_order(found, revision));
+        }
+        write_change(&transaction, change).map_err(read_error)?;
+        write::set_revision(&transaction, revision).map_err(read_error)?;
+        schema::set_meta(&transaction, POSITION, position).map_err(read_error)?;
+        transaction.commit().map_err(read_error)?;
+        self.last_at = change.rows.last().map_or(self.last_at, |row| row.at);
+        Ok(())
+    }
+
+    fn newest_row(&mut self) -> Result<(Timestamp, u64), StoreError> {
+        let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'history'";
+        let number = query_one::<u64>(&self.connection, sql, []).map_err(read_error)?;
+        Ok((self.last_at, number.unwrap_or(0)))
+    }
+
+    fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError> {
+        let rows = read::query_oldest(&self.connection, before, limit).map_err(read_error)?;
+        Ok(rows.iter().map(|row| row.number).max())
+    }
+
+    fn copier(&self) -> Arc<dyn Copier> {
+        Arc::new(SqliteCopier(self.connection.path().unwrap_or_default().into()))
+    }
+
+    fn install(&mut self, copy: &Path) -> Result<(), StoreError> {
+        // Upgrades an older format, and refuses a newer one and other files.
+        drop(open::open_writer(copy)?);
+        let path = copy.display().to_string();
+        self.connection.execute("ATTACH DATABASE ?1 AS copy", [&path]).map_err(read_error)?;
+        let replaced = replace_all(&mut self.connection);
+        self.connection.execute("DETACH DATABASE copy", []).map_err(read_error)?;
+        replaced.map_err(read_error)?;
+        self.last_at = write::read_last_at(&self.connection).map_err(read_error)?;
+        Ok(())
+    }
+}
+
+fn write_change(connection: &Connection, change: &Change) -> rusqlite::Result<()> {
+    for write in &change.writes {
+        match write {
+            Write::Put(entity) => write::put_entity(connection, entity)?,
+            Write::Delete(key) => write::delete_entity(connection, key)?,
+        }
+    }
+    for attachment in &change.attachments {
+        write::attach(connection, attachment)?;
+    }
+    for row in &change.rows {
+        write::insert_history_row(connection, Some(row.number), row)?;
+    }
+    if let Some(stamp) = &change.stamp {
+        schema::set_meta(connection, "clock_stamp", &stamp.to_text())?;
+    }
+    if let Some(clock) = change.clock {
+        schema::set_meta(connection, "clock", clock.as_str())?;
+    }
+    if let Some(through) = change.forget_through {
+        forget_through(connection, through)?;
+    }
+    Ok(())
+}
+
+fn forget_through(connection: &Connection, through: u64) -> rusqlite::Result<()> {
+    loop {
+        let rows = read::query_through(connection, through, FORGET_ROWS)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        write::delete_rows(connection, &rows)?;
+    }
+}
+
+/// Replaces the rows of all tables by those of the attached database.
+fn replace_all(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for table in TABLES {
+        let columns = columns_of(&transaction, table)?;
+        transaction.execute(&format!("DELETE FROM main.{table}"), [])?;
+        let sql = format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM copy.{table}");
+        transaction.execute(&sql, [])?;
+    }
+    transaction.execute("DELETE FROM main.sqlite_sequence", [])?;
+    transaction.execute("INSERT INTO main.sqlite_sequence SELECT * FROM copy.sqlite_sequence", [])?;
+    transaction.commit()
+}
+
+/// The names of a table's columns, because an upgraded table can have them in another order.
+fn columns_of(connection: &Connection, table: &str) -> rusqlite::Result<String> {
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1, 'main')")?;
+    let names: Vec<String> = statement.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(names.join(", "))
+}
+
+struct SqliteCopier(PathBuf);
+
+impl Copier for SqliteCopier {
+    fn copy_to(&self, file: &Path) -> Result<(), StoreError> {
+        let connection = open::open_reader(&self.0)?;
+        let _ = fs::remove_file(file);
+        connection.execute("VACUUM INTO ?1", [file.display().to_string()]).map_err(read_error)?;
+        Ok(())
+    }
+}

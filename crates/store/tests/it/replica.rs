@@ -1,0 +1,143 @@
+//! Stores as copies of a replicated region: every store applies the same records, and a copy can be installed elsewhere.
+
+use std::io::BufReader;
+use std::path::Path;
+
+use forewarn_core::{Timestamp, Write};
+use forewarn_store::conformance::sample;
+use forewarn_store::{
+    Attachment, Batch, Change, ClockKind, ClockStamp, HistoryQuery, HistoryRow, MemoryStore, Owner, Replicated,
+    SqliteStore, archive,
+};
+
+fn full_change() -> Change {
+    let stamp = ClockStamp { boot_id: "b".into(), boot_ms: 5, time: Timestamp(7) };
+    let attachments =
+        vec![Attachment::put(Owner::Region, "a", "1\n\"2\""), Attachment::remove(Owner::Region, "missing")];
+    let batch = Batch { attachments, stamp: Some(stamp), ..sample::batch() };
+    Change { clock: Some(ClockKind::Manual), ..Change::of_batch(batch, (Timestamp(i64::MIN), 0)) }
+}
+
+fn rows(store: &dyn Replicated) -> Vec<HistoryRow> {
+    store.reader().history(&HistoryQuery::default()).unwrap()
+}
+
+/// The complete contents as an archive.
+fn contents(store: &mut dyn Replicated) -> String {
+    let mut out = Vec::new();
+    archive::export(store, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn for_each_store(check: impl Fn(&mut dyn Replicated, &Path)) {
+    let directory = tempfile::tempdir().unwrap();
+    check(&mut MemoryStore::new(), directory.path());
+    let directory = tempfile::tempdir().unwrap();
+    check(&mut SqliteStore::open(&directory.path().join("data")).unwrap(), directory.path());
+}
+
+#[test]
+fn a_change_survives_encoding() {
+    let stored = |write: &Write| match write {
+        Write::Put(forewarn_core::Entity::Scope(scope)) => {
+            let scope = forewarn_core::Scope { live: Vec::new(), ..(**scope).clone() };
+            Write::Put(forewarn_core::Entity::Scope(scope.into()))
+        }
+        Write::Put(_) | Write::Delete(_) => write.clone(),
+    };
+    let mut change = Change { forget_through: Some(9), ..full_change() };
+    change.writes.extend(sample::entities().iter().map(|entity| Write::Delete(entity.key())));
+    change.writes = change.writes.iter().map(stored).collect();
+    assert_eq!(Change::decode(&change.encode().unwrap()).unwrap(), change);
+    assert_eq!(Change::decode(&[]).unwrap(), Change::default());
+}
+
+#[test]
+fn damaged_and_newer_payloads_are_errors() {
+    let good = full_change().encode().unwrap();
+    let mut newer = good.clone();
+    newer[0] += 1;
+    assert!(Change::decode(&newer).unwrap_err().to_string().contains("Upgrade this server"));
+    assert!(Change::decode(&good[..good.len() - 5]).is_err());
+}
+
+#[test]
+fn applied_records_equal_commits() {
+    for_each_store(|store, _| {
+        let mut single = MemoryStore::new();
+        forewarn_store::Store::commit(&mut single, 0, &sample::batch()).unwrap();
+        let change = Change::of_batch(sample::batch(), store.newest_row().unwrap());
+        store.apply(1, "first", &Change::decode(&change.encode().unwrap()).unwrap()).unwrap();
+        assert_eq!(contents(store), contents(&mut single));
+        assert_eq!(store.position().unwrap().as_deref(), Some("first"));
+        assert_eq!(store.newest_row().unwrap().1, change.rows.len() as u64);
+    });
+}
+
+#[test]
+fn a_record_is_applied_once_and_in_order() {
+    for_each_store(|store, _| {
+        assert_eq!(store.position().unwrap(), None);
+        store.apply(1, "first", &full_change()).unwrap();
+        let before = contents(store);
+        for revision in [1, 3] {
+            assert!(store.apply(revision, "wrong", &full_change()).is_err());
+        }
+        assert_eq!((contents(store), store.position().unwrap().as_deref()), (before, Some("first")));
+        assert_eq!(store.clock_kind().unwrap(), Some(ClockKind::Manual));
+        assert_eq!(store.clock_stamp().unwrap().map(|stamp| stamp.time), Some(Timestamp(7)));
+    });
+}
+
+#[test]
+fn forgetting_history_deletes_the_same_rows_everywhere() {
+    for_each_store(|store, _| {
+        store.apply(1, "1", &full_change()).unwrap();
+        let all = rows(store);
+        let through = store.find_oldest(Timestamp(i64::MAX), 3).unwrap().unwrap();
+        assert_eq!(through, all[2].number);
+        store.apply(2, "2", &Change { forget_through: Some(through), ..Change::default() }).unwrap();
+        assert_eq!(rows(store), all[3..]);
+        assert_eq!(store.newest_row().unwrap().1, all.len() as u64, "numbers are not reused");
+        assert_eq!(store.find_oldest(Timestamp(i64::MIN), 3).unwrap(), None);
+    });
+}
+
+#[test]
+fn an_installed_copy_replaces_everything_and_continues() {
+    for_each_store(|store, directory| {
+        store.apply(1, "1", &full_change()).unwrap();
+        let copy = directory.join("copy");
+        store.copier().copy_to(&copy).unwrap();
+        let at_copy = contents(store);
+        store.apply(2, "2", &Change { forget_through: Some(2), ..Change::default() }).unwrap();
+        let (reader, newest) = (store.reader(), store.newest_row().unwrap());
+        store.install(&copy).unwrap();
+        assert_eq!((contents(store), store.position().unwrap().as_deref()), (at_copy, Some("1")));
+        assert_eq!(store.newest_row().unwrap(), newest);
+        assert_eq!(reader.history(&HistoryQuery::default()).unwrap(), rows(store), "open readers see the copy");
+        store.apply(2, "2", &Change::default()).unwrap();
+    });
+}
+
+#[test]
+fn a_store_outside_a_cluster_is_not_changed_by_a_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = SqliteStore::open(&directory.path().join("data")).unwrap();
+    let archive = contents(&mut store);
+    store.copier().copy_to(&directory.path().join("copy")).unwrap();
+    assert_eq!((contents(&mut store), store.position().unwrap()), (archive.clone(), None));
+    let mut restored = MemoryStore::new();
+    archive::import(BufReader::new(archive.as_bytes()), &mut restored).unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_copy_changes_nothing() {
+    for_each_store(|store, directory| {
+        store.apply(1, "1", &full_change()).unwrap();
+        let before = contents(store);
+        std::fs::write(directory.join("other"), "not a copy").unwrap();
+        assert!(store.install(&directory.join("other")).is_err());
+        assert_eq!(contents(store), before);
+    });
+}
