@@ -85,6 +85,7 @@ pub enum ErrorCode {
     Busy,
     Unavailable,
     Stopping,
+    NoLeader,
 }
 
 impl ErrorCode {
@@ -149,6 +150,7 @@ impl ErrorCode {
             ErrorCode::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
             ErrorCode::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
             ErrorCode::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "Stopping"),
+            ErrorCode::NoLeader => (StatusCode::SERVICE_UNAVAILABLE, "NoLeader"),
             ErrorCode::StoreUnreadable => (StatusCode::INTERNAL_SERVER_ERROR, "StoreUnreadable"),
         }
     }
@@ -274,6 +276,7 @@ impl From<SubmitError> for ApiError {
             SubmitError::Busy => ApiError::new(ErrorCode::Busy, message),
             SubmitError::Unavailable => ApiError::new(ErrorCode::Unavailable, message),
             SubmitError::Stopping => ApiError::new(ErrorCode::Stopping, message),
+            SubmitError::NoLeader => ApiError::new(ErrorCode::NoLeader, message),
         }
     }
 }
@@ -301,6 +304,7 @@ mod tests {
             (SubmitError::Busy, "Busy"),
             (SubmitError::Unavailable, "Unavailable"),
             (SubmitError::Stopping, "Stopping"),
+            (SubmitError::NoLeader, "NoLeader"),
         ] {
             let error = ApiError::from(error);
             assert_eq!(error.code, code);

@@ -157,6 +157,13 @@ impl Follower {
         }
     }
 
+    /// The same server after a stop, with a copy at this position.
+    pub fn restart(mut self, position: Position) -> Follower {
+        self.0.machine = self.0.machine.restart(position);
+        self.0.apply_error = None;
+        self
+    }
+
     /// The writer, after [`Following::Lead`].
     pub fn lead(self) -> Writer {
         Writer(self.0)

@@ -28,6 +28,16 @@ pub enum ClockKind {
     },
 }
 
+impl ClockKind {
+    /// The kind as the store keeps it.
+    pub(crate) fn stored(self) -> forewarn_store::ClockKind {
+        match self {
+            ClockKind::Real => forewarn_store::ClockKind::Real,
+            ClockKind::Manual { .. } => forewarn_store::ClockKind::Manual,
+        }
+    }
+}
+
 pub struct Clock {
     source: TimeSource,
     /// Real: the latest time that was read. Manual: the time.
@@ -99,6 +109,27 @@ impl Clock {
         match self.source {
             TimeSource::Manual => drop(self.latest_ms.fetch_max(to.0, Ordering::Relaxed)),
             TimeSource::Real(_) => {}
+        }
+    }
+
+    /// Continues from this time, earlier or later than before: in a cluster, the leader decides about the time.
+    pub fn set(&self, time: Timestamp) {
+        if let TimeSource::Real(slewed) = &self.source {
+            slewed.course.store(Arc::new(Course::from_time(slewed.clocks.read(), time)));
+        }
+        self.latest_ms.store(time.0, Ordering::Relaxed);
+    }
+
+    /// Continues as after a restart.
+    pub fn begin_again(&self, stored: Timestamp, stamp: Option<&ClockStamp>) {
+        match &self.source {
+            TimeSource::Manual if stored == Timestamp::default() => {}
+            TimeSource::Manual => self.latest_ms.store(stored.0, Ordering::Relaxed),
+            TimeSource::Real(slewed) => {
+                let course = Course::begin(slewed.clocks.read(), slewed.clocks.boot_id(), stamp, stored);
+                self.latest_ms.store(course.time_us.div_euclid(1000), Ordering::Relaxed);
+                slewed.course.store(Arc::new(course));
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::{oneshot, watch};
 
 use crate::clock::{self, Clock};
+use crate::cluster::ClusterMonitor;
 use crate::metrics::EngineMetrics;
 use crate::publish::Publisher;
 
@@ -53,6 +54,9 @@ pub enum SubmitError {
     Unavailable,
     #[error("The server is stopping.")]
     Stopping,
+    /// This server does not lead its cluster. Nothing has happened.
+    #[error("No server leads this cluster at the moment. Try again in a second.")]
+    NoLeader,
 }
 
 /// The entry of a command in the audit trail. The writer adds the time.
@@ -118,6 +122,8 @@ pub enum Message {
     },
     /// Something outside the mailbox has changed.
     Wake,
+    /// Give up the leadership of the cluster.
+    StepDown,
 }
 
 pub struct Pending {
@@ -137,6 +143,8 @@ pub struct Inner {
     pub reader: Arc<dyn Reader>,
     pub metrics: Arc<EngineMetrics>,
     pub health: Arc<Health>,
+    /// None: a single server.
+    pub cluster: Option<Arc<ClusterMonitor>>,
 }
 
 /// The state of the writer, as it reports it.
@@ -144,6 +152,8 @@ pub struct Inner {
 pub struct Health {
     pub stopping: AtomicBool,
     pub store_fails: AtomicBool,
+    /// Commands are refused because another server of the cluster leads, or none.
+    pub follows: AtomicBool,
     /// When the driver has something to report; 0: unknown.
     pub next_report_ms: AtomicI64,
 }
@@ -206,6 +216,7 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.send(Message::Advance { how, reply }).map_err(|error| match error {
             SubmitError::Busy => AdvanceError::Busy,
+            SubmitError::NoLeader => AdvanceError::Unavailable,
             SubmitError::Stopping | SubmitError::Rejected(_) | SubmitError::Unavailable => AdvanceError::Stopping,
         })?;
         answer.await.unwrap_or(Err(AdvanceError::Stopping))
@@ -251,6 +262,16 @@ impl Engine {
         &self.inner.publisher
     }
 
+    /// The state of this server in its cluster. None: a single server.
+    pub fn cluster(&self) -> Option<&Arc<ClusterMonitor>> {
+        self.inner.cluster.as_ref()
+    }
+
+    /// Asks a leader to give up the leadership of its cluster.
+    pub fn step_down(&self) -> Result<(), SubmitError> {
+        self.send(Message::StepDown)
+    }
+
     /// Asks the writer to stop. Queued commands are answered with Stopping.
     pub fn begin_stop(&self) {
         self.inner.health.stopping.store(true, Ordering::Relaxed);
@@ -261,6 +282,9 @@ impl Engine {
     fn send(&self, message: Message) -> Result<(), SubmitError> {
         if self.inner.health.stopping.load(Ordering::Relaxed) {
             return Err(SubmitError::Stopping);
+        }
+        if self.inner.health.follows.load(Ordering::Relaxed) {
+            return Err(SubmitError::NoLeader);
         }
         self.inner.mailbox.try_send(message).map_err(|error| match error {
             TrySendError::Full(_) => {

@@ -8,6 +8,7 @@
 //! It decides no rule and knows no protocol: commands come in, snapshots and effects go out.
 
 pub mod clock;
+mod cluster;
 mod effects;
 mod engine;
 mod metrics;
@@ -19,10 +20,11 @@ mod waiting;
 mod writer;
 
 pub use clock::ClockKind;
+pub use cluster::{ClusterMonitor, ClusterOptions, ClusterRole, ClusterStatus, LeaderAddress, Transfer};
 pub use effects::EffectSink;
 pub use engine::*;
 pub use metrics::EngineMetrics;
-pub use open::{EngineOptions, OpenError, open};
+pub use open::{EngineOptions, OpenError, open, open_in_cluster};
 pub use publish::{Publisher, ScopeWatch};
 pub use system_clocks::{HostClocks, Readings, SimulatedClocks, SystemClocks};
 pub use waiting::{Milestone, Outcome as WaitOutcome, Reached, WaitFor, Waited, Whose};

@@ -1,21 +1,23 @@
 //! Opens a store and starts the single writer on it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use forewarn_core::{LoadError, Region, Settings, Snapshot};
-use forewarn_store::{ClockKind as StoredClock, Store, StoreError};
+use forewarn_store::{ClockKind as StoredClock, Reader, Replicated, Store, StoreError};
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, ClockKind};
+use crate::cluster::{ClusterMonitor, ClusterOptions, CopyContents, Node};
 use crate::effects::EffectSink;
 use crate::engine::{Engine, Health, Inner, MAILBOX_MAX};
 use crate::metrics::EngineMetrics;
 use crate::publish::Publisher;
 use crate::system_clocks::SystemClocks;
-use crate::writer::{Housekeeping, Writer};
+use crate::writer::{Commits, Housekeeping, Writer};
 
 pub struct EngineOptions {
     pub clock: ClockKind,
@@ -36,6 +38,8 @@ pub enum OpenError {
         "this data directory uses a manual clock. Start with --clock manual, or choose another directory with --data DIR"
     )]
     ManualClock,
+    #[error("{0}")]
+    Copy(String),
     #[error("the store can be read but not written. See the log for the reason")]
     NotWritable,
     #[error(transparent)]
@@ -53,25 +57,79 @@ pub async fn open(
     driver: impl FnOnce(&Engine) -> Box<dyn EffectSink>,
 ) -> Result<(Engine, JoinHandle<()>), OpenError> {
     check_clock(options.clock, &mut *store)?;
-    let loaded = store.load()?;
-    let region = Region::load(options.rules.clone(), loaded.entities)?;
-    let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
-    let stamp = store.clock_stamp()?;
-    let clock = Arc::new(Clock::new(options.clock, options.system_clocks, newest.region.now(), stamp.as_ref()));
-    let publisher = Arc::new(Publisher::new(newest.clone()));
+    let base = Base::load(&options, &mut *store)?;
+    start(options, base, store.reader(), Commits::Store(store), None, driver).await
+}
+
+/// Loads the local copy of a region that several servers share, and starts to follow its log.
+pub async fn open_in_cluster(
+    options: EngineOptions,
+    mut store: Box<dyn Replicated>,
+    cluster: ClusterOptions,
+    driver: impl FnOnce(&Engine) -> Box<dyn EffectSink>,
+) -> Result<(Engine, JoinHandle<()>), OpenError> {
+    if store.clock_kind()?.is_some() {
+        check_clock(options.clock, &mut *store)?;
+    }
+    let base = Base::load(&options, &mut *store)?;
+    let reader = store.reader();
+    let monitor = Arc::new(ClusterMonitor::new(&cluster.node, base.newest.revision));
+    let contents = CopyContents {
+        store,
+        newest: base.newest.clone(),
+        settings: options.rules.clone(),
+        publisher: base.publisher.clone(),
+        clock: base.clock.clone(),
+        clock_kind: options.clock,
+    };
+    let node = Node::new(cluster, contents, monitor.clone()).map_err(OpenError::Copy)?;
+    start(options, base, reader, Commits::Log(Box::new(node)), Some(monitor), driver).await
+}
+
+/// The loaded region.
+struct Base {
+    newest: Arc<Snapshot>,
+    clock: Arc<Clock>,
+    publisher: Arc<Publisher>,
+}
+
+impl Base {
+    fn load(options: &EngineOptions, store: &mut dyn Store) -> Result<Base, OpenError> {
+        let loaded = store.load()?;
+        let region = Region::load(options.rules.clone(), loaded.entities)?;
+        let newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: 0 });
+        let stamp = store.clock_stamp()?;
+        let clocks = options.system_clocks.clone();
+        let clock = Arc::new(Clock::new(options.clock, clocks, newest.region.now(), stamp.as_ref()));
+        let publisher = Arc::new(Publisher::new(newest.clone()));
+        Ok(Base { newest, clock, publisher })
+    }
+}
+
+async fn start(
+    options: EngineOptions,
+    base: Base,
+    reader: Arc<dyn Reader>,
+    commits: Commits,
+    cluster: Option<Arc<ClusterMonitor>>,
+    driver: impl FnOnce(&Engine) -> Box<dyn EffectSink>,
+) -> Result<(Engine, JoinHandle<()>), OpenError> {
+    let Base { newest, clock, publisher } = base;
     let metrics = Arc::new(EngineMetrics::default());
     let health = Arc::new(Health::default());
+    health.follows.store(cluster.is_some(), Ordering::Relaxed);
     let (mailbox, messages) = sync_channel(MAILBOX_MAX);
     let engine = Engine::new(Inner {
         mailbox,
         publisher: publisher.clone(),
         clock: clock.clone(),
-        reader: store.reader(),
+        reader,
         metrics: metrics.clone(),
         health: health.clone(),
+        cluster,
     });
     let writer = Writer {
-        store,
+        commits,
         settings: options.rules,
         newest,
         mailbox: messages,
@@ -93,10 +151,7 @@ pub async fn open(
 }
 
 fn check_clock(wanted: ClockKind, store: &mut dyn Store) -> Result<(), OpenError> {
-    let wanted = match wanted {
-        ClockKind::Real => StoredClock::Real,
-        ClockKind::Manual { .. } => StoredClock::Manual,
-    };
+    let wanted = wanted.stored();
     match (store.clock_kind()?, wanted) {
         (None, wanted) => Ok(store.set_clock_kind(wanted)?),
         (Some(StoredClock::Real), StoredClock::Real) | (Some(StoredClock::Manual), StoredClock::Manual) => Ok(()),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use forewarn_core::{ScopeId, Snapshot};
+use forewarn_core::{Entity, Key, Region, ScopeId, Snapshot, Write};
 use tokio::sync::watch;
 
 pub struct Publisher {
@@ -88,6 +88,41 @@ impl Drop for ScopeWatch {
             scopes.remove(&self.scope);
         }
     }
+}
+
+/// Publishes the region after a commit with these writes, and returns the new snapshot.
+pub fn publish_commit(
+    publisher: &Publisher,
+    before: &Snapshot,
+    revision: u64,
+    region: Region,
+    writes: &[Write],
+) -> Arc<Snapshot> {
+    let changed = changed_scopes(&before.region, writes);
+    let roster = before.roster + u64::from(changes_roster(&before.region, writes));
+    let snapshot = Arc::new(Snapshot { revision, region, roster });
+    publisher.publish(snapshot.clone(), &changed);
+    snapshot
+}
+
+/// The event groups whose documents these writes change.
+fn changed_scopes(before: &Region, writes: &[Write]) -> Vec<ScopeId> {
+    let incarnation = |id| before.scope(id).map(|scope| scope.incarnation);
+    let changed = writes.iter().filter_map(|write| match write {
+        Write::Put(Entity::Scope(scope)) => (incarnation(scope.id) != Some(scope.incarnation)).then_some(scope.id),
+        Write::Delete(Key::Scope(scope)) => Some(*scope),
+        Write::Put(_) | Write::Delete(_) => None,
+    });
+    changed.collect()
+}
+
+/// Whether these writes add or remove a machine.
+fn changes_roster(before: &Region, writes: &[Write]) -> bool {
+    writes.iter().any(|write| match write {
+        Write::Put(Entity::Machine(machine)) => before.machine(machine.id).is_none(),
+        Write::Delete(Key::Machine(_)) => true,
+        Write::Put(_) | Write::Delete(_) => false,
+    })
 }
 
 /// A removed event group counts as changed.

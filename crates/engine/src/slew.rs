@@ -41,6 +41,13 @@ impl Course {
         Course { boot_us, time_us, gap_us: wall_us.saturating_sub(time_us) }
     }
 
+    /// The course from a time that another server decides about.
+    pub fn from_time(readings: Readings, time: Timestamp) -> Course {
+        let Readings { boot_us, wall_us } = readings;
+        let time_us = time.0.saturating_mul(1000);
+        Course { boot_us, time_us, gap_us: wall_us.saturating_sub(time_us) }
+    }
+
     /// The program's time, in microseconds. Corrects no more than the gap, however late the next comparison is.
     pub fn time_at(&self, boot_us: i64) -> i64 {
         let elapsed = (boot_us - self.boot_us).max(0);

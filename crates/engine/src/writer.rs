@@ -10,6 +10,8 @@
 //! batch. A commit that certainly failed leaves the old region in place; if its outcome is in doubt, the store is loaded
 //! again. A transition is never retried.
 
+mod clustered;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,17 +19,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use forewarn_core::{
-    Answer, Command, Effect, Entity, Key, MachineId, Region, Rejection, ScopeId, Settings, Snapshot, Timestamp,
-    Transition, Write,
+    Answer, Command, Effect, Key, MachineId, Region, Rejection, Settings, Snapshot, Timestamp, Transition, Write,
 };
 use forewarn_store::{Attachment, Batch, CommitError, Owner, Store};
 use tokio::sync::oneshot;
 
 use crate::clock::{self, Clock, ClockWatch};
+use crate::cluster::{Commitment, Node};
 use crate::effects::EffectSink;
 use crate::engine::{ADVANCE_MAX, Advance, AdvanceError, AllDone, Bundle, Health, Message, Pending, SubmitError};
 use crate::metrics::EngineMetrics;
-use crate::publish::Publisher;
+use crate::publish::{Publisher, publish_commit};
 
 /// Commands per commit: enough to share the cost of a commit, few enough that the first need not wait long for the last.
 pub const BATCH_MAX: usize = 512;
@@ -52,7 +54,7 @@ const FORGET_AGAIN: Duration = Duration::from_secs(1);
 const RECONCILE_EVERY: Duration = Duration::from_secs(60);
 
 pub struct Writer {
-    pub store: Box<dyn Store>,
+    pub commits: Commits,
     pub settings: Settings,
     pub newest: Arc<Snapshot>,
     pub mailbox: Receiver<Message>,
@@ -63,6 +65,14 @@ pub struct Writer {
     pub health: Arc<Health>,
     pub history_kept: Duration,
     pub housekeeping: Housekeeping,
+}
+
+/// Where commits go.
+pub enum Commits {
+    /// To the store of a single server.
+    Store(Box<dyn Store>),
+    /// To the log of a cluster, and from there to the store of every server.
+    Log(Box<Node>),
 }
 
 /// Work for idle times.
@@ -89,8 +99,26 @@ impl Default for Housekeeping {
     }
 }
 
+impl Housekeeping {
+    /// Decides what the error of a commit to the store means.
+    fn take_error(&mut self, error: &CommitError) -> CommitFailed {
+        tracing::error!(error = %render_chain(error), "commit failed");
+        match error {
+            CommitError::Refused(_) => {}
+            CommitError::Conflict { .. } | CommitError::Doubt(_) => self.in_doubt = true,
+        }
+        CommitFailed::Unavailable
+    }
+}
+
 /// The commit of a batch failed, certainly or possibly.
-struct CommitFailed;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CommitFailed {
+    /// See the log of this program.
+    Unavailable,
+    /// It certainly failed, because another server leads.
+    NoLeader,
+}
 
 /// One per bundle.
 type Answers = Vec<Result<Vec<Answer>, Rejection>>;
@@ -99,6 +127,10 @@ impl Writer {
     /// Runs until the engine is told to stop. `ready` reports whether the store is writable.
     pub fn run(mut self, ready: oneshot::Sender<bool>) {
         let _ended = StopOnDrop(self.health.clone());
+        if let Commits::Log(_) = self.commits {
+            let _ = ready.send(true);
+            return self.run_in_cluster();
+        }
         self.follow_wall_clock();
         self.reconcile();
         let taken = self.step_internal(vec![Command::Resume, Command::Tick], self.clock.now()).is_ok();
@@ -193,6 +225,7 @@ impl Writer {
             match message {
                 Message::Command(pending) => batch.push(*pending),
                 Message::Wake => {}
+                Message::StepDown => self.step_down(),
                 Message::Advance { how, reply } => {
                     self.apply_batch(std::mem::take(&mut batch));
                     let _ = reply.send(self.advance(how));
@@ -220,8 +253,8 @@ impl Writer {
                     let _ = reply.send(done.map_err(SubmitError::Rejected));
                 }
             }
-            Err(CommitFailed) => replies.into_iter().for_each(|reply| {
-                let _ = reply.send(Err(SubmitError::Unavailable));
+            Err(failed) => replies.into_iter().for_each(|reply| {
+                let _ = reply.send(Err(failed.into()));
             }),
         }
     }
@@ -246,11 +279,11 @@ impl Writer {
                 return Err(AdvanceError::Unavailable);
             }
             self.clock.move_to(due);
-            self.pass(self.clock.now()).map_err(|CommitFailed| AdvanceError::Unavailable)?;
+            self.pass(self.clock.now()).map_err(|_: CommitFailed| AdvanceError::Unavailable)?;
         }
         self.clock.move_to(to);
         // The time in the answer must be durable.
-        self.step_internal(vec![Command::Tick], to).map_err(|CommitFailed| AdvanceError::Unavailable)?;
+        self.step_internal(vec![Command::Tick], to).map_err(|_: CommitFailed| AdvanceError::Unavailable)?;
         Ok(to)
     }
 
@@ -280,38 +313,44 @@ impl Writer {
         }
         batch.stamp = self.clock.stamp();
         let begun = Instant::now();
-        let result = self.store.commit(self.newest.revision, &batch);
+        let result = match &mut self.commits {
+            Commits::Store(store) => {
+                let committed = store.commit(self.newest.revision, &batch);
+                committed.map_err(|error| self.housekeeping.take_error(&error)).map(|revision| {
+                    self.newest = publish_commit(&self.publisher, &self.newest, revision, region, &batch.writes);
+                })
+            }
+            Commits::Log(node) => {
+                let commitment = node.commit(batch, region);
+                self.newest = node.newest();
+                check_commitment(commitment)
+            }
+        };
         self.metrics.commit_seconds.observe(begun.elapsed().as_secs_f64());
         self.health.store_fails.store(result.is_err(), Ordering::Relaxed);
-        match result {
-            Ok(revision) => {
-                self.metrics.commits.inc();
-                let changed = changed_scopes(&self.newest.region, &batch.writes);
-                let roster = self.newest.roster + u64::from(changes_roster(&self.newest.region, &batch.writes));
-                self.newest = Arc::new(Snapshot { revision, region, roster });
-                self.publisher.publish(self.newest.clone(), &changed);
-                self.driver.follow(&effects);
-                self.publish_next_report();
-                Ok(())
-            }
-            Err(error) => {
-                self.metrics.commits_failed.inc();
-                tracing::error!(error = %render_chain(&error), "commit failed");
-                match error {
-                    CommitError::Refused(_) => {}
-                    CommitError::Conflict { .. } | CommitError::Doubt(_) => {
-                        self.housekeeping.in_doubt = true;
-                        let _ = self.reload();
-                    }
-                }
-                Err(CommitFailed)
-            }
+        if let Err(failed) = result {
+            self.metrics.commits_failed.inc();
+            self.reload_if_in_doubt();
+            return Err(failed);
+        }
+        self.metrics.commits.inc();
+        if self.may_act() {
+            self.driver.follow(&effects);
+        }
+        self.publish_next_report();
+        Ok(())
+    }
+
+    fn reload_if_in_doubt(&mut self) {
+        if self.housekeeping.in_doubt {
+            let _ = self.reload();
         }
     }
 
     /// Loads the region from the store, which is authoritative.
     fn reload(&mut self) -> Result<(), CommitFailed> {
-        let loaded = self.store.load().and_then(|loaded| {
+        let Commits::Store(store) = &mut self.commits else { return Ok(()) };
+        let loaded = store.load().and_then(|loaded| {
             let region = Region::load(self.settings.clone(), loaded.entities)?;
             Ok(Snapshot { revision: loaded.revision, region, roster: self.newest.roster + 1 })
         });
@@ -329,12 +368,15 @@ impl Writer {
                     error = %render_chain(&error),
                     "cannot reload the store; changes are refused until it can be read"
                 );
-                Err(CommitFailed)
+                Err(CommitFailed::Unavailable)
             }
         }
     }
 
     fn reconcile(&mut self) {
+        if !self.may_act() {
+            return;
+        }
         self.driver.reconcile(&self.newest.region);
         self.publish_next_report();
     }
@@ -352,12 +394,34 @@ impl Writer {
             self.reconcile();
         }
         if now >= self.housekeeping.forget_at {
-            let before = self.clock.now() - self.history_kept;
-            let deleted = self.store.forget_history(before, FORGET_ROWS).unwrap_or_else(|error| {
-                tracing::warn!(error = %render_chain(&error), "cannot delete old history");
-                0
-            });
-            self.housekeeping.forget_at = now + if deleted == FORGET_ROWS { FORGET_AGAIN } else { FORGET_EVERY };
+            let is_more = self.forget_history(self.clock.now() - self.history_kept);
+            self.housekeeping.forget_at = now + if is_more { FORGET_AGAIN } else { FORGET_EVERY };
+        }
+    }
+
+    /// Deletes some old history. Returns whether there may be more.
+    fn forget_history(&mut self, before: Timestamp) -> bool {
+        match &mut self.commits {
+            Commits::Log(node) => {
+                let is_more = node.forget_history(before, FORGET_ROWS);
+                self.newest = node.newest();
+                is_more
+            }
+            Commits::Store(store) => {
+                let deleted = store.forget_history(before, FORGET_ROWS).unwrap_or_else(|error| {
+                    tracing::warn!(error = %render_chain(&error), "cannot delete old history");
+                    0
+                });
+                deleted == FORGET_ROWS
+            }
+        }
+    }
+
+    /// Whether drivers may act. A leader that has not been heard of for a moment may already have a successor.
+    fn may_act(&self) -> bool {
+        match &self.commits {
+            Commits::Store(_) => true,
+            Commits::Log(node) => node.may_act(),
         }
     }
 
@@ -378,6 +442,23 @@ fn named_machines(commands: &[Command], steps: &[Transition]) -> Vec<MachineId> 
     });
     let machines: BTreeSet<MachineId> = commands.iter().flat_map(Command::machines).chain(created).collect();
     machines.into_iter().collect()
+}
+
+fn check_commitment(commitment: Commitment) -> Result<(), CommitFailed> {
+    match commitment {
+        Commitment::Done => Ok(()),
+        Commitment::Failed | Commitment::Unknown => Err(CommitFailed::Unavailable),
+        Commitment::Deposed => Err(CommitFailed::NoLeader),
+    }
+}
+
+impl From<CommitFailed> for SubmitError {
+    fn from(failed: CommitFailed) -> SubmitError {
+        match failed {
+            CommitFailed::Unavailable => SubmitError::Unavailable,
+            CommitFailed::NoLeader => SubmitError::NoLeader,
+        }
+    }
 }
 
 /// Marks the engine as stopping however the writer ends, also by a panic.
@@ -450,26 +531,6 @@ fn key_of(write: &Write) -> Key {
         Write::Put(entity) => entity.key(),
         Write::Delete(key) => key.clone(),
     }
-}
-
-/// The event groups whose documents these writes change.
-fn changed_scopes(before: &Region, writes: &[Write]) -> Vec<ScopeId> {
-    let incarnation = |id| before.scope(id).map(|scope| scope.incarnation);
-    let changed = writes.iter().filter_map(|write| match write {
-        Write::Put(Entity::Scope(scope)) => (incarnation(scope.id) != Some(scope.incarnation)).then_some(scope.id),
-        Write::Delete(Key::Scope(scope)) => Some(*scope),
-        Write::Put(_) | Write::Delete(_) => None,
-    });
-    changed.collect()
-}
-
-/// Whether these writes add or remove a machine.
-fn changes_roster(before: &Region, writes: &[Write]) -> bool {
-    writes.iter().any(|write| match write {
-        Write::Put(Entity::Machine(machine)) => before.machine(machine.id).is_none(),
-        Write::Delete(Key::Machine(_)) => true,
-        Write::Put(_) | Write::Delete(_) => false,
-    })
 }
 
 /// An error with its sources, on one line.

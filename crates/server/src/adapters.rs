@@ -66,7 +66,7 @@ fn source_error(error: SubmitError) -> SourceError {
             tracing::error!(%rejection, "unexpected refusal of a guest's request");
             SourceError::Internal
         }
-        SubmitError::Busy | SubmitError::Stopping => SourceError::Overloaded,
+        SubmitError::Busy | SubmitError::Stopping | SubmitError::NoLeader => SourceError::Overloaded,
         SubmitError::Unavailable => SourceError::OutcomeUnknown,
     }
 }
@@ -93,7 +93,9 @@ impl Orders for EngineOrders {
             loop {
                 match self.0.submit(command.clone(), None).await {
                     Ok(_) | Err(SubmitError::Rejected(_) | SubmitError::Stopping) => return,
-                    Err(SubmitError::Busy | SubmitError::Unavailable) => tokio::time::sleep(REPORT_RETRY).await,
+                    Err(SubmitError::Busy | SubmitError::Unavailable | SubmitError::NoLeader) => {
+                        tokio::time::sleep(REPORT_RETRY).await
+                    }
                 }
             }
         })

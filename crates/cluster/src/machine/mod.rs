@@ -213,6 +213,15 @@ impl Machine {
         }
     }
 
+    /// The same server, following again from this position. Nonces are not reused.
+    #[must_use]
+    pub fn restart(&self, position: Position) -> Machine {
+        let mut machine = Machine::new(self.identity.clone(), self.settings.clone(), position);
+        machine.counter = self.counter;
+        machine.given_up = self.counter;
+        machine
+    }
+
     /// The next thing to do. `time_ms` is the region's time, for beats.
     pub fn poll(&mut self, now: Moment, time_ms: i64) -> Step {
         if self.in_flight.is_some() || self.applying.is_some() {

@@ -1,3 +1,4 @@
-//! The engine on simulated system clocks.
+//! The engine on simulated system clocks, alone and in a cluster.
 
 mod clock_steps;
+mod cluster;

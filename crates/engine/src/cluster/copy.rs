@@ -1,0 +1,147 @@
+//! A server's own copy of a replicated region: applies entries to the store, then publishes the new snapshot.
+
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forewarn_cluster::encoding::{decode_position, encode_position};
+use forewarn_cluster::{Entry, Position, Replica};
+use forewarn_core::{Region, Settings, Snapshot, Timestamp};
+use forewarn_store::{Batch, Change, ClockKind as StoredClock, Replicated, StoreError};
+
+use super::Transfer;
+use crate::clock::{Clock, ClockKind};
+use crate::publish::{Publisher, publish_commit};
+
+/// How far the clock of a follower may differ from the region's time.
+const CLOCK_DIFFERENCE_MS_MAX: i64 = 500;
+
+pub struct LocalCopy {
+    contents: CopyContents,
+    transfer: Transfer,
+    /// This server's own commit in progress: it need not be decoded and replayed.
+    pub pending: Option<Pending>,
+}
+
+/// A store with its region and the way to readers.
+pub struct CopyContents {
+    pub store: Box<dyn Replicated>,
+    pub newest: Arc<Snapshot>,
+    pub settings: Settings,
+    pub publisher: Arc<Publisher>,
+    pub clock: Arc<Clock>,
+    pub clock_kind: ClockKind,
+}
+
+impl Deref for LocalCopy {
+    type Target = CopyContents;
+
+    fn deref(&self) -> &CopyContents {
+        &self.contents
+    }
+}
+
+impl DerefMut for LocalCopy {
+    fn deref_mut(&mut self) -> &mut CopyContents {
+        &mut self.contents
+    }
+}
+
+/// A commit whose result is known at the server that makes it.
+pub struct Pending {
+    payload: Vec<u8>,
+    change: Change,
+    region: Region,
+}
+
+impl LocalCopy {
+    pub fn new(contents: CopyContents, transfer: Transfer) -> LocalCopy {
+        LocalCopy { contents, transfer, pending: None }
+    }
+
+    /// The position of the copy; the start if it is new.
+    pub fn position(&mut self) -> Result<Position, StoreError> {
+        let Some(text) = self.store.position()? else { return Ok(Position::START) };
+        decode_position(text.as_bytes()).map_err(|error| StoreError::Message(error.to_string()))
+    }
+
+    /// The payload of a commit. It is remembered until the commit has ended.
+    pub fn prepare(&mut self, batch: Batch, region: Region) -> Result<Vec<u8>, StoreError> {
+        let change = Change::of_batch(batch, self.store.newest_row()?);
+        self.prepare_change(change, region)
+    }
+
+    pub fn prepare_change(&mut self, change: Change, region: Region) -> Result<Vec<u8>, StoreError> {
+        let clock = self.store.clock_kind()?.is_none().then_some(self.clock_kind.stored());
+        let change = Change { clock, ..change };
+        let payload = change.encode()?;
+        self.pending = Some(Pending { payload: payload.clone(), change, region });
+        Ok(payload)
+    }
+
+    fn try_apply(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let own = self.pending.take().filter(|pending| pending.payload == entry.record.payload);
+        let (change, region) = match own {
+            Some(Pending { change, region, .. }) => (change, region),
+            None => {
+                let change = Change::decode(&entry.record.payload)?;
+                let region = self.newest.region.replay(&change.writes)?;
+                (change, region)
+            }
+        };
+        self.check_clock(change.clock)?;
+        self.store.apply(entry.revision, &encode_position(&entry.position()), &change)?;
+        self.newest = publish_commit(&self.publisher, &self.newest, entry.revision, region, &change.writes);
+        self.clock.move_to(self.newest.region.now());
+        Ok(())
+    }
+
+    fn check_clock(&self, found: Option<StoredClock>) -> Result<(), StoreError> {
+        let Some(found) = found.filter(|found| *found != self.clock_kind.stored()) else { return Ok(()) };
+        Err(StoreError::Message(format!(
+            "this region uses a {} clock. Start this server with --clock {0}",
+            found.as_str()
+        )))
+    }
+
+    fn install(&mut self, next: u64) -> Result<Position, String> {
+        let file: PathBuf = (self.transfer)(next)?;
+        let installed = self.store.install(&file).and_then(|()| self.reload());
+        let _ = std::fs::remove_file(&file);
+        installed.and_then(|()| self.position()).map_err(|error| error.to_string())
+    }
+
+    /// Loads the region from the store.
+    pub fn reload(&mut self) -> Result<(), StoreError> {
+        let found = self.store.clock_kind()?;
+        self.check_clock(found)?;
+        let loaded = self.store.load()?;
+        let region = Region::load(self.settings.clone(), loaded.entities)?;
+        self.newest = Arc::new(Snapshot { revision: loaded.revision, region, roster: self.newest.roster + 1 });
+        self.publisher.publish_reloaded(self.newest.clone());
+        self.clock.move_to(self.newest.region.now());
+        Ok(())
+    }
+
+    /// Sets a follower's clock to the region's time if they differ visibly. Smaller differences are those of the network.
+    pub fn follow_time(&self, time: Timestamp) {
+        if (self.clock.now().0 - time.0).abs() > CLOCK_DIFFERENCE_MS_MAX {
+            self.clock.set(self.newest.region.now().max(time));
+        }
+    }
+
+    /// History rows to delete, if there are any older than this.
+    pub fn find_oldest(&mut self, before: Timestamp, limit: u32) -> Result<Option<u64>, StoreError> {
+        self.store.find_oldest(before, limit)
+    }
+}
+
+impl Replica for LocalCopy {
+    fn apply(&mut self, entry: &Entry) -> Result<(), String> {
+        self.try_apply(entry).map_err(|error| error.to_string())
+    }
+
+    fn transfer(&mut self, next: u64) -> Result<Position, String> {
+        self.install(next)
+    }
+}

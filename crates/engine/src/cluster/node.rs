@@ -1,0 +1,306 @@
+//! A server's place in the cluster: a follower until it leads, and again afterwards. Runs on the writer's thread.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forewarn_cluster::machine::{Divergence, Freshness, Lead, Loss, Outcome};
+use forewarn_cluster::{BootClock, Clock as _, Created, Follower, Following, Position, Writer};
+use forewarn_core::{Region, Snapshot, Timestamp};
+use forewarn_store::{Batch, Change};
+
+use super::ClusterOptions;
+use super::copy::{CopyContents, LocalCopy};
+use super::status::{ClusterMonitor, ClusterRole, ClusterStatus, LeaderAddress};
+use crate::clock::Clock;
+
+/// How long a follower follows before it looks at other things.
+const TURN: Duration = Duration::from_millis(50);
+
+/// The pause before a copy that could not apply an entry tries again.
+const APPLY_RETRY: Duration = Duration::from_secs(1);
+
+/// A leader that was silent for this long is not offered to clients: another one will take over.
+const LEADER_SILENCE_MAX: Duration = Duration::from_secs(3);
+
+pub struct Node {
+    place: Place,
+    pub copy: LocalCopy,
+    monitor: Arc<ClusterMonitor>,
+    name: String,
+    address: String,
+    /// The first beat that this process saw. A later one proves that a leader was alive meanwhile.
+    first_beat_ms: Option<i64>,
+    announced: Option<String>,
+}
+
+enum Place {
+    Following(Box<Follower>),
+    Leading(Box<Writer>),
+    /// Only while one becomes the other.
+    Changing,
+}
+
+/// The result of following for a moment.
+pub enum Turn {
+    /// Nothing to do for the caller.
+    Followed,
+    Lead(Lead),
+    /// This server cannot go on.
+    Diverged(Divergence),
+}
+
+/// The result of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commitment {
+    Done,
+    /// The commit did not happen and never will.
+    Failed,
+    /// The same, and this server no longer leads.
+    Deposed,
+    /// The commit may have happened.
+    Unknown,
+}
+
+impl Node {
+    pub fn new(options: ClusterOptions, contents: CopyContents, monitor: Arc<ClusterMonitor>) -> Result<Node, String> {
+        let identity = options.identity();
+        let ClusterOptions { node, address, settings, log, transfer } = options;
+        let mut copy = LocalCopy::new(contents, transfer);
+        let position = copy.position().map_err(|error| error.to_string())?;
+        if position.revision != copy.newest.revision {
+            return Err(format!(
+                "the data directory is at revision {}, but its place in the region's log is revision {}: a server without \
+                 --cluster has changed it. Move it away to copy the region again",
+                copy.newest.revision, position.revision
+            ));
+        }
+        let clock = Box::new(RegionClock(copy.clock.clone()));
+        let follower = Follower::start(identity, settings, position, log, clock);
+        let place = Place::Following(Box::new(follower));
+        Ok(Node { place, copy, monitor, name: node, address, first_beat_ms: None, announced: None })
+    }
+
+    /// Follows for a moment.
+    pub fn follow(&mut self) -> Turn {
+        let Place::Following(follower) = &mut self.place else { return Turn::Followed };
+        let turn = match follower.follow(&mut self.copy, BootClock.now() + TURN) {
+            Following::Lead(lead) => Turn::Lead(lead),
+            Following::Diverged(divergence) => Turn::Diverged(divergence),
+            Following::Idle => Turn::Followed,
+            Following::NoRegion => {
+                self.create_region();
+                Turn::Followed
+            }
+            Following::TransferFailed(error) => {
+                self.warn(format!("cannot copy the region from another server: {error}"));
+                Turn::Followed
+            }
+            Following::ApplyFailed(error) => {
+                self.warn(error);
+                self.restart();
+                Turn::Followed
+            }
+        };
+        if let Turn::Lead(_) = turn {
+            self.change_place();
+        }
+        self.update();
+        turn
+    }
+
+    /// The follower, once a leadership has ended, and the other way round.
+    fn change_place(&mut self) {
+        self.place = match std::mem::replace(&mut self.place, Place::Changing) {
+            Place::Following(follower) => Place::Leading(Box::new(follower.lead())),
+            Place::Leading(writer) => Place::Following(Box::new(writer.follow())),
+            Place::Changing => Place::Changing,
+        };
+    }
+
+    /// Only a server without data creates a region: another one would hide that the log is lost.
+    fn create_region(&mut self) {
+        let Place::Following(follower) = &mut self.place else { return };
+        if follower.position() != Position::START {
+            let problem = "the region does not exist in the log, but this server has data of it. Restore the log, or create \
+                           the region from this data directory with 'forewarn cluster init --from DIR'";
+            return self.warn(problem.into());
+        }
+        match follower.log().create(&Position::START) {
+            Ok(Created::New) => tracing::info!("created the region"),
+            Ok(Created::Exists(_)) => {}
+            Err(error) => tracing::warn!(%error, "cannot create the region"),
+        }
+    }
+
+    /// Starts again at the position that the store has.
+    fn restart(&mut self) {
+        std::thread::sleep(APPLY_RETRY);
+        let position = self.copy.reload().and_then(|()| self.copy.position());
+        match (position, std::mem::replace(&mut self.place, Place::Changing)) {
+            (Ok(position), Place::Following(follower)) => {
+                self.place = Place::Following(Box::new(follower.restart(position)));
+            }
+            (Ok(_) | Err(_), place) => self.place = place,
+        }
+    }
+
+    /// Logs a problem once.
+    fn warn(&mut self, problem: String) {
+        if self.announced.as_ref() != Some(&problem) {
+            tracing::error!("{problem}");
+            self.announced = Some(problem);
+        }
+    }
+
+    /// Does what a leader must do regularly. Returns how long it may do something else, or why it no longer leads.
+    pub fn tend(&mut self) -> Result<Duration, Loss> {
+        let Place::Leading(writer) = &mut self.place else { return Err(Loss::Confused) };
+        match writer.tend(&mut self.copy) {
+            Ok(next) => {
+                self.monitor.record_beat(Duration::ZERO);
+                Ok(next.saturating_sub(BootClock.now()))
+            }
+            Err(loss) => {
+                self.change_place();
+                self.update();
+                Err(loss)
+            }
+        }
+    }
+
+    /// Commits a batch that leads to this region.
+    pub fn commit(&mut self, batch: Batch, region: Region) -> Commitment {
+        let payload = self.copy.prepare(batch, region);
+        self.commit_payload(payload)
+    }
+
+    /// Deletes old history on every server. Returns whether there may be more.
+    pub fn forget_history(&mut self, before: Timestamp, limit: u32) -> bool {
+        let Ok(Some(through)) = self.copy.find_oldest(before, limit) else { return false };
+        let change = Change { forget_through: Some(through), ..Change::default() };
+        let payload = self.copy.prepare_change(change, self.copy.newest.region.clone());
+        self.commit_payload(payload) == Commitment::Done
+    }
+
+    fn commit_payload(&mut self, payload: Result<Vec<u8>, forewarn_store::StoreError>) -> Commitment {
+        let payload = match payload {
+            Ok(payload) => payload,
+            Err(error) => {
+                tracing::error!(%error, "cannot prepare a commit");
+                return Commitment::Failed;
+            }
+        };
+        let Place::Leading(writer) = &mut self.place else { return Commitment::Deposed };
+        let outcome = writer.commit(&mut self.copy, payload);
+        self.copy.pending = None;
+        match outcome {
+            // If the local copy could not be changed, the commit has happened, but is not visible here.
+            Outcome::Committed(position) if position.revision > self.copy.newest.revision => Commitment::Unknown,
+            Outcome::Committed(_) => Commitment::Done,
+            Outcome::Failed(reason) => {
+                tracing::warn!(reason, "a commit failed");
+                Commitment::Failed
+            }
+            Outcome::Deposed => Commitment::Deposed,
+            Outcome::Unknown => Commitment::Unknown,
+        }
+    }
+
+    pub fn newest(&self) -> Arc<Snapshot> {
+        self.copy.newest.clone()
+    }
+
+    /// Whether this server may act on machines now.
+    pub fn may_act(&self) -> bool {
+        match &self.place {
+            Place::Leading(writer) => writer.may_act(),
+            Place::Following(_) | Place::Changing => false,
+        }
+    }
+
+    /// Gives the leadership up.
+    pub fn step_down(&mut self) {
+        if let Place::Leading(writer) = &mut self.place {
+            writer.step_down();
+        }
+    }
+
+    /// Sets the clock of a new leader. Time continues from the last beat if a leader was alive while this process ran;
+    /// otherwise as after a restart of a single server.
+    pub fn continue_time(&mut self, lead: &Lead) {
+        let stored = self.copy.newest.region.now();
+        let first_ms = self.first_beat_ms.replace(i64::MIN);
+        let inherited = lead.last_beat.map(|(beat, age)| (Timestamp(beat.time_ms), age));
+        let is_alive = inherited.is_some_and(|(time, _)| first_ms.is_some_and(|first| time.0 > first));
+        match inherited {
+            Some((time, age)) if is_alive => self.copy.clock.set(stored.max(time + age)),
+            Some(_) | None => {
+                let lowest = inherited.map_or(stored, |(time, _)| stored.max(time));
+                let stamp = self.copy.store.clock_stamp().ok().flatten();
+                self.copy.clock.begin_again(lowest, stamp.as_ref());
+            }
+        }
+    }
+
+    /// Publishes the status, and sets the clock of a follower to the region's time.
+    fn update(&mut self) {
+        let (role, leader, problem) = match &self.place {
+            Place::Leading(_) => {
+                let leader = LeaderAddress { node: self.name.clone(), address: self.address.clone() };
+                (ClusterRole::Leader, Some(leader), None)
+            }
+            Place::Following(follower) => {
+                let freshness = follower.freshness();
+                let problem = follower.log_error().map(ToString::to_string);
+                let leader = follower.leader().filter(|leader| leader.node != self.name);
+                let leader = leader.filter(|_| freshness.is_some_and(|fresh| fresh.age < LEADER_SILENCE_MAX));
+                let leader =
+                    leader.map(|leader| LeaderAddress { node: leader.node.clone(), address: leader.address.clone() });
+                let role = self.follower_role(freshness);
+                if let Some(fresh) = freshness {
+                    let first_ms = *self.first_beat_ms.get_or_insert(fresh.beat.time_ms);
+                    self.monitor.record_beat(fresh.age);
+                    if fresh.beat.time_ms > first_ms {
+                        self.copy.follow_time(Timestamp(fresh.beat.time_ms) + fresh.age);
+                    }
+                }
+                (role, leader, problem.or_else(|| self.announced.clone()))
+            }
+            Place::Changing => return,
+        };
+        let Position { term, revision, .. } = self.position();
+        self.monitor.publish(ClusterStatus { node: self.name.clone(), role, leader, term, revision, problem });
+    }
+
+    fn follower_role(&self, freshness: Option<Freshness>) -> ClusterRole {
+        match freshness {
+            Some(fresh) if fresh.beat.revision <= self.copy.newest.revision => ClusterRole::Follower,
+            Some(_) | None => ClusterRole::CatchingUp,
+        }
+    }
+
+    fn position(&self) -> Position {
+        match &self.place {
+            Place::Following(follower) => follower.position(),
+            Place::Leading(writer) => writer.position(),
+            Place::Changing => Position::START,
+        }
+    }
+}
+
+/// The boot-time clock, and the region's time.
+struct RegionClock(Arc<Clock>);
+
+impl forewarn_cluster::Clock for RegionClock {
+    fn now(&self) -> Duration {
+        BootClock.now()
+    }
+
+    fn time_ms(&self) -> i64 {
+        self.0.now().0
+    }
+
+    fn sleep_until(&self, moment: Duration) {
+        BootClock.sleep_until(moment);
+    }
+}

@@ -1,0 +1,109 @@
+//! The state of a server in its cluster, for health checks, forwarding and operators. The writer's thread updates it; anyone
+//! reads it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use forewarn_cluster::{BootClock, Clock as _};
+use tokio::sync::watch;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterRole {
+    Leader,
+    /// The copy is current.
+    Follower,
+    /// The copy is behind, or the log has not been read yet.
+    CatchingUp,
+}
+
+impl ClusterRole {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClusterRole::Leader => "leader",
+            ClusterRole::Follower => "follower",
+            ClusterRole::CatchingUp => "catching-up",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderAddress {
+    pub node: String,
+    /// Where the other servers reach it.
+    pub address: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterStatus {
+    pub node: String,
+    pub role: ClusterRole,
+    /// None: there is no leader, or this server has not heard from it for too long.
+    pub leader: Option<LeaderAddress>,
+    pub term: u64,
+    /// The last revision that this server has applied.
+    pub revision: u64,
+    /// Why the log cannot be used.
+    pub problem: Option<String>,
+}
+
+/// Readers see the newest status; `changed` wakes those that wait for another one.
+pub struct ClusterMonitor {
+    status: ArcSwap<ClusterStatus>,
+    changes: watch::Sender<u64>,
+    /// The moment of the newest beat that this server knows, in milliseconds since boot; 0: none.
+    beat_ms: AtomicU64,
+}
+
+impl ClusterMonitor {
+    pub fn new(node: &str, revision: u64) -> ClusterMonitor {
+        let status = ClusterStatus {
+            node: node.to_owned(),
+            role: ClusterRole::CatchingUp,
+            leader: None,
+            term: 0,
+            revision,
+            problem: None,
+        };
+        ClusterMonitor {
+            status: ArcSwap::from_pointee(status),
+            changes: watch::Sender::new(0),
+            beat_ms: AtomicU64::new(0),
+        }
+    }
+
+    pub fn status(&self) -> Arc<ClusterStatus> {
+        self.status.load_full()
+    }
+
+    /// Changes whenever role, leader, term or problem do.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The time since the leader's last sign of life, as far as this server knows. None: there was none yet.
+    pub fn beat_age(&self) -> Option<Duration> {
+        match self.beat_ms.load(Ordering::Relaxed) {
+            0 => None,
+            beat => Some(BootClock.now().saturating_sub(Duration::from_millis(beat))),
+        }
+    }
+
+    pub fn record_beat(&self, age: Duration) {
+        let moment = BootClock.now().saturating_sub(age);
+        self.beat_ms.store(u64::try_from(moment.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub fn publish(&self, status: ClusterStatus) {
+        let before = self.status.load();
+        if **before == status {
+            return;
+        }
+        let is_news = ClusterStatus { revision: before.revision, ..status.clone() } != **before;
+        self.status.store(Arc::new(status));
+        if is_news {
+            self.changes.send_modify(|number| *number += 1);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The writer of a server in a cluster: follows the log while another server leads, and decides while it leads itself.
+//!
+//! ```text
+//!   follow ──lead──▶ continue the region's time ─▶ Resume, Tick ─▶ reconcile the driver ─▶ serve the mailbox
+//!     ▲                                                                                        │
+//!     └───────────────────────── the leadership has ended ◀────────────────────────────────────┘
+//! ```
+//!
+//! Beats are sent by this thread only: if it hangs, another server takes over.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use forewarn_cluster::machine::{Lead, Loss};
+use forewarn_core::{Command, Timestamp};
+
+use super::{CommitFailed, Commits, FORGET_AGAIN, RECONCILE_EVERY, Writer};
+use crate::cluster::{Node, Turn};
+use crate::engine::{AdvanceError, Message, SubmitError};
+
+/// The pause before the first commit of a term is tried again.
+const BEGIN_RETRY: Duration = Duration::from_millis(100);
+
+impl Writer {
+    pub(super) fn run_in_cluster(mut self) {
+        self.set_following(true);
+        while !self.is_stopping() {
+            self.refuse_all();
+            let Some(node) = self.node() else { return };
+            let turn = node.follow();
+            self.newest = node.newest();
+            match turn {
+                Turn::Followed => {}
+                Turn::Lead(lead) => self.lead(&lead),
+                Turn::Diverged(divergence) => {
+                    tracing::error!("{divergence}");
+                    return;
+                }
+            }
+        }
+        self.refuse_all();
+    }
+
+    fn node(&mut self) -> Option<&mut Node> {
+        match &mut self.commits {
+            Commits::Log(node) => Some(node),
+            Commits::Store(_) => None,
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.health.stopping.load(Ordering::Relaxed)
+    }
+
+    fn set_following(&self, follows: bool) {
+        self.health.follows.store(follows, Ordering::Relaxed);
+    }
+
+    /// Answers commands that arrived at a server that does not lead.
+    fn refuse_all(&mut self) {
+        while let Ok(message) = self.mailbox.try_recv() {
+            match message {
+                Message::Command(pending) => drop(pending.reply.send(Err(SubmitError::NoLeader))),
+                Message::Advance { reply, .. } => drop(reply.send(Err(AdvanceError::Unavailable))),
+                Message::Wake | Message::StepDown => {}
+            }
+        }
+    }
+
+    /// Leads until the leadership ends.
+    fn lead(&mut self, lead: &Lead) {
+        tracing::info!(term = lead.term, "this server leads the cluster");
+        if let Some(node) = self.node() {
+            node.continue_time(lead);
+        }
+        let loss = match self.begin_until_done(lead) {
+            Ok(()) => {
+                self.set_following(false);
+                let ended = self.serve_term();
+                self.set_following(true);
+                ended
+            }
+            Err(loss) => Err(loss),
+        };
+        match loss {
+            Ok(()) => self.resign(),
+            Err(loss) => tracing::warn!(term = lead.term, ?loss, "this server no longer leads the cluster"),
+        }
+    }
+
+    /// Begins the term, and tries again while a commit fails although this server still leads.
+    fn begin_until_done(&mut self, lead: &Lead) -> Result<(), Loss> {
+        while self.begin_term(lead).is_err() && !self.is_stopping() {
+            self.tend()?;
+            std::thread::sleep(BEGIN_RETRY);
+        }
+        Ok(())
+    }
+
+    /// The first record of the term is in the log. Drivers are told about started events only after the next one, which
+    /// accounts for the time without a leader.
+    fn begin_term(&mut self, lead: &Lead) -> Result<(), CommitFailed> {
+        self.follow_wall_clock();
+        self.housekeeping.timer_after = None;
+        self.housekeeping.forget_at = Instant::now() + FORGET_AGAIN;
+        self.housekeeping.reconcile_at = Instant::now() + RECONCILE_EVERY;
+        // The leader before was alive until its last beat, so the time until then is not a downtime.
+        let last_beat = lead.last_beat.map(|(beat, _)| Timestamp(beat.time_ms));
+        if let Some(at) = last_beat.filter(|at| *at > self.newest.region.now() && *at <= self.clock.now()) {
+            self.step_internal(vec![Command::Tick], at)?;
+        }
+        self.step_internal(vec![Command::Resume, Command::Tick], self.clock.now())?;
+        self.reconcile();
+        Ok(())
+    }
+
+    /// Serves until the leadership or the server ends.
+    fn serve_term(&mut self) -> Result<(), Loss> {
+        while !self.is_stopping() {
+            let pause = self.tend()?;
+            self.follow_wall_clock();
+            self.pass_time();
+            match self.mailbox.recv_timeout(self.sleep_time().min(pause)) {
+                Ok(message) => self.serve(message),
+                Err(RecvTimeoutError::Timeout) => self.do_housekeeping(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let _ = self.step_internal(vec![Command::Tick], self.clock.now());
+        Ok(())
+    }
+
+    fn tend(&mut self) -> Result<Duration, Loss> {
+        let Some(node) = self.node() else { return Err(Loss::Confused) };
+        let pause = node.tend();
+        self.newest = node.newest();
+        pause
+    }
+
+    pub(super) fn step_down(&mut self) {
+        if let Some(node) = self.node() {
+            node.step_down();
+        }
+    }
+
+    /// Gives the leadership back when the server stops, so that another server need not wait.
+    fn resign(&mut self) {
+        self.step_down();
+        let _ = self.tend();
+        if let Some(node) = self.node() {
+            node.follow();
+        }
+    }
+}

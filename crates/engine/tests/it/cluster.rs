@@ -1,0 +1,293 @@
+//! Engines that share a region over a log in memory: one decides, the others follow, and another one takes over.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use forewarn_cluster::machine::Settings as ClusterSettings;
+use forewarn_cluster::{Log as _, MemoryLog, Position};
+use forewarn_core::*;
+use forewarn_engine::*;
+use forewarn_store::{HistoryQuery, HistoryRow, MemoryStore, Replicated, SqliteStore};
+
+const WALL: i64 = 1_800_000_000;
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Started events, as a driver was told about them.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<EventId>>>);
+
+impl EffectSink for Told {
+    fn follow(&mut self, effects: &[Effect]) {
+        let begun = effects.iter().filter_map(|effect| match effect {
+            Effect::Begin(event) => Some(event.id),
+            Effect::Stop(_) => None,
+        });
+        self.0.lock().unwrap().extend(begun);
+    }
+    fn reconcile(&mut self, region: &Region) {
+        self.0.lock().unwrap().extend(region.wanted_effects().map(|event| event.id));
+    }
+    fn next(&self) -> Option<Timestamp> {
+        None
+    }
+    fn due(&self, _: Timestamp, _: usize) -> Vec<(EventId, Report)> {
+        Vec::new()
+    }
+    fn reported(&mut self, _: EventId) {}
+}
+
+struct Server {
+    engine: Engine,
+    writer: JoinHandle<()>,
+    told: Told,
+}
+
+/// What a server has besides the log.
+struct Place {
+    store: Box<dyn Replicated>,
+    clocks: Arc<SimulatedClocks>,
+    transfer: Transfer,
+}
+
+impl Place {
+    fn new(store: impl Replicated + 'static) -> Place {
+        let clocks = Arc::new(SimulatedClocks::new("a", 10, WALL));
+        Place { store: Box::new(store), clocks, transfer: Box::new(|_| Err("no peer".into())) }
+    }
+
+    async fn start(self, name: &str, log: &MemoryLog) -> Server {
+        let options = EngineOptions {
+            clock: ClockKind::Real,
+            system_clocks: self.clocks,
+            rules: Settings::default(),
+            history_kept: Duration::from_secs(86_400),
+        };
+        let cluster = ClusterOptions {
+            node: name.into(),
+            address: format!("http://{name}"),
+            settings: quick(),
+            log: Box::new(log.clone()),
+            transfer: self.transfer,
+        };
+        let told = Told::default();
+        let sink = Box::new(told.clone());
+        let (engine, writer) = open_in_cluster(options, self.store, cluster, |_| sink).await.expect("the engine opens");
+        Server { engine, writer, told }
+    }
+}
+
+fn quick() -> ClusterSettings {
+    ClusterSettings {
+        beat_every: Duration::from_millis(20),
+        follow_wait: Duration::from_millis(20),
+        silence_min: Duration::from_millis(300),
+        truncate_every: Duration::from_millis(50),
+        truncate_records_min: 1,
+        pause: Duration::from_millis(300),
+        ..ClusterSettings::default()
+    }
+}
+
+async fn until(what: &str, is_true: impl Fn() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !is_true() {
+        assert!(Instant::now() < end, "timed out: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+impl Server {
+    fn status(&self) -> Arc<ClusterStatus> {
+        self.engine.cluster().expect("a cluster").status()
+    }
+
+    fn leads(&self) -> bool {
+        self.status().role == ClusterRole::Leader
+    }
+
+    /// Waits until this server accepts commands.
+    async fn lead(&self) {
+        until("a leader", || self.leads()).await;
+        let end = Instant::now() + DEADLINE;
+        while let Err(error) = self.engine.submit(Command::Tick, None).await {
+            assert!(Instant::now() < end, "{error}");
+        }
+    }
+
+    async fn register(&self, name: &str, vm_id: u128) {
+        let home = Home { subscription: "s".into(), resource_group: "g".into() };
+        let machine = NewMachine::plain(Guid(vm_id), name, home);
+        self.engine.submit(Command::RegisterMachine(Box::new(machine)), None).await.expect("the machine is registered");
+    }
+
+    async fn rows(&self) -> Vec<HistoryRow> {
+        self.engine.history(HistoryQuery::default()).await.unwrap()
+    }
+
+    async fn stop(self) {
+        self.engine.begin_stop();
+        tokio::task::spawn_blocking(|| self.writer.join()).await.unwrap().expect("the writer ends");
+    }
+}
+
+/// Waits until both show the same, then compares regions, indexes included, and history.
+async fn check_equal(one: &Server, two: &Server) {
+    until("equal revisions", || one.engine.snapshot().revision == two.engine.snapshot().revision).await;
+    let text = |server: &Server| format!("{:?}", server.engine.snapshot().region);
+    assert_eq!(text(one), text(two));
+    let rows = one.rows().await;
+    assert_eq!(rows, two.rows().await);
+    let numbers: Vec<u64> = rows.iter().map(|row| row.number).collect();
+    assert_eq!(numbers, (1..=rows.len() as u64).collect::<Vec<_>>(), "history is dense");
+}
+
+#[tokio::test]
+async fn followers_show_what_the_leader_decides_and_refuse_commands() {
+    let log = MemoryLog::new();
+    let first = Place::new(MemoryStore::new()).start("a", &log).await;
+    first.lead().await;
+    let second = Place::new(MemoryStore::new()).start("b", &log).await;
+    let mut changes = second.engine.subscribe();
+    first.register("web", 7).await;
+    until("a copy", || second.engine.snapshot().region.machines().len() == 1).await;
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    check_equal(&first, &second).await;
+    until("a follower", || second.status().role == ClusterRole::Follower).await;
+    assert_eq!(second.status().leader, Some(LeaderAddress { node: "a".into(), address: "http://a".into() }));
+    let refused = second.engine.submit(Command::Tick, None).await;
+    assert!(matches!(refused, Err(SubmitError::NoLeader)), "{refused:?}");
+    first.stop().await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_follower_takes_over_with_a_higher_term_and_everything_that_was_answered() {
+    let log = MemoryLog::new();
+    let directory = tempfile::tempdir().unwrap();
+    let first = Place::new(MemoryStore::new()).start("a", &log).await;
+    first.lead().await;
+    let second = Place::new(SqliteStore::open(directory.path()).unwrap()).start("b", &log).await;
+    first.register("web", 7).await;
+    let machine = first.engine.snapshot().region.machines().next().unwrap().id;
+    first.engine.submit(Command::Seen { machine }, None).await.unwrap();
+    let request = Request::Restart { machines: vec![machine] };
+    let command = Command::Request { operation: Guid(1), by: "me".into(), request, event: Some(Guid(2)) };
+    first.engine.submit(command, None).await.unwrap();
+    let by = Approver::Management("me".into());
+    let approve = Command::Approve { by, within: Within::Region, events: vec![Guid(2)] };
+    first.engine.submit(approve, None).await.unwrap();
+    assert_eq!(*first.told.0.lock().unwrap(), [Guid(2)]);
+    assert!(second.told.0.lock().unwrap().is_empty(), "a follower's driver does nothing");
+    until("a copy", || second.engine.snapshot().region.wanted_effects().count() == 1).await;
+    check_equal(&first, &second).await;
+    let term = first.status().term;
+    first.stop().await;
+    second.lead().await;
+    assert!(second.status().term > term);
+    assert!(second.told.0.lock().unwrap().contains(&Guid(2)), "the new leader's driver continues");
+    second.register("db", 8).await;
+    let third = Place::new(MemoryStore::new()).start("c", &log).await;
+    until("a copy", || third.engine.snapshot().region.machines().len() == 2).await;
+    check_equal(&second, &third).await;
+    second.stop().await;
+    third.stop().await;
+}
+
+#[tokio::test]
+async fn time_continues_from_the_leader_whatever_the_wall_clock_says() {
+    let log = MemoryLog::new();
+    let place = Place::new(MemoryStore::new());
+    let clocks = place.clocks.clone();
+    let first = place.start("a", &log).await;
+    first.lead().await;
+    let ahead = Place::new(MemoryStore::new());
+    ahead.clocks.step_wall_secs(86_400);
+    let second = ahead.start("b", &log).await;
+    let is_followed = || {
+        clocks.pass_ms(5);
+        second.engine.now() < Timestamp::from_secs(WALL + 600)
+    };
+    until("the region's time", is_followed).await;
+    first.stop().await;
+    second.lead().await;
+    assert!(second.engine.snapshot().region.now() < Timestamp::from_secs(WALL + 600));
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_far_behind_copies_a_peer() {
+    let log = MemoryLog::new();
+    let store = MemoryStore::new();
+    let first = Place::new(store.clone()).start("a", &log).await;
+    first.lead().await;
+    first.register("web", 7).await;
+    first.register("db", 8).await;
+    until("truncation", || {
+        let tail = log.clone().read(1).expect("memory answers");
+        tail.entries.first().is_none_or(|entry| entry.revision > 2)
+    })
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let file: PathBuf = directory.path().join("copy");
+    let mut late = Place::new(MemoryStore::new());
+    late.transfer = Box::new(move |_| match store.copier().copy_to(&file) {
+        Ok(()) => Ok(file.clone()),
+        Err(error) => Err(error.to_string()),
+    });
+    let second = late.start("b", &log).await;
+    until("a copy", || second.engine.snapshot().region.machines().len() == 2).await;
+    check_equal(&first, &second).await;
+    first.stop().await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn old_history_is_deleted_everywhere_and_a_step_down_moves_the_leadership() {
+    let log = MemoryLog::new();
+    let place = Place::new(MemoryStore::new());
+    let clocks = place.clocks.clone();
+    let first = place.start("a", &log).await;
+    first.lead().await;
+    first.register("web", 7).await;
+    let second = Place::new(MemoryStore::new()).start("b", &log).await;
+    until("a copy", || second.engine.snapshot().region.machines().len() == 1).await;
+    clocks.pass_ms(2 * 86_400_000);
+    first.register("db", 8).await;
+    let end = Instant::now() + DEADLINE;
+    while second.rows().await.iter().any(|row| row.machines == ["web"]) {
+        assert!(Instant::now() < end, "history was not deleted");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    first.engine.step_down().unwrap();
+    second.lead().await;
+    assert_eq!(first.rows().await, second.rows().await);
+    assert!(!first.leads());
+    first.stop().await;
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_copy_that_a_single_server_has_changed_is_refused() {
+    let log = MemoryLog::new();
+    let mut store = MemoryStore::new();
+    let text = forewarn_cluster::encoding::encode_position(&Position { revision: 5, ..Position::START });
+    store.set_position(&text).unwrap();
+    let options = EngineOptions {
+        clock: ClockKind::Real,
+        system_clocks: Arc::new(SimulatedClocks::new("a", 10, WALL)),
+        rules: Settings::default(),
+        history_kept: Duration::from_secs(86_400),
+    };
+    let cluster = ClusterOptions {
+        node: "a".into(),
+        address: String::new(),
+        settings: quick(),
+        log: Box::new(log),
+        transfer: Box::new(|_| Err("no peer".into())),
+    };
+    let opened = open_in_cluster(options, Box::new(store), cluster, |_| Box::new(Told::default())).await;
+    assert!(opened.err().is_some_and(|error| error.to_string().contains("without --cluster has changed it")));
+}
