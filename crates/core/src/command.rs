@@ -104,6 +104,19 @@ pub enum Command {
         event: EventId,
         report: Report,
     },
+    /// The host of a machine reports how an order ended. The event ends with the report of its last machine.
+    ReportMachine {
+        event: EventId,
+        machine: MachineId,
+        host: Name,
+        report: MachineReport,
+    },
+    /// A host reports that it has, or no longer has, a machine.
+    ClaimMachine {
+        machine: MachineId,
+        host: Name,
+        present: bool,
+    },
 
     // Time.
     /// The server was restarted. The time since the last command counts as downtime, not as idle time.
@@ -115,9 +128,11 @@ impl Command {
     /// The machines that the command names. A command may affect others too, such as those of a group.
     pub fn machines(&self) -> Vec<MachineId> {
         match self {
-            Command::ChangeMachine { machine, .. } | Command::SetPower { machine, .. } | Command::Seen { machine } => {
-                vec![*machine]
-            }
+            Command::ChangeMachine { machine, .. }
+            | Command::SetPower { machine, .. }
+            | Command::Seen { machine }
+            | Command::ReportMachine { machine, .. }
+            | Command::ClaimMachine { machine, .. } => vec![*machine],
             Command::UpgradeInstances { machines, .. } => machines.clone(),
             Command::Request { request, .. } => request.machines(),
             Command::Approve { by: Approver::Guest { machine, .. }, .. } => vec![*machine],
@@ -176,6 +191,20 @@ pub enum Within {
 pub enum Report {
     Done,
     Failed(Name),
+}
+
+/// The end of an order on one machine, as its host reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineReport {
+    Done,
+    /// Nothing is in progress on the machine any more.
+    Failed(Name),
+    /// The machine does not exist on this host. For a deletion, this is success.
+    Gone,
+    /// The machine is no longer on this host, but on another, which has yet to report it.
+    Moved {
+        to: Name,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -63,4 +63,6 @@ pub struct Meta {
     pub revision: u64,
     /// Position in the address pool after the last assigned address.
     pub pool_given: u32,
+    /// Incremented by every start of the server. Hosts refuse orders with a lower term than the highest they have seen.
+    pub term: u64,
 }

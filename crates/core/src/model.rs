@@ -50,6 +50,42 @@ pub struct Machine {
     /// The machine's own policy. Always None for members of a group, where the group's policy applies.
     pub policy: Option<EventsPolicy>,
     pub details: Arc<Details>,
+    /// None for almost all machines.
+    pub transit: Option<Box<Transit>>,
+}
+
+impl Machine {
+    /// The host that gets the orders for this machine and reports on it.
+    pub fn placed_on(&self) -> Option<&Name> {
+        self.arriving().or(self.host.as_ref())
+    }
+
+    /// The host that the machine has moved to, until that host reports it.
+    pub fn arriving(&self) -> Option<&Name> {
+        self.transit.as_ref()?.arriving.as_ref()
+    }
+
+    /// The event that has ended although its order for this machine may still be in progress.
+    pub fn withdrawn(&self) -> Option<EventId> {
+        self.transit.as_ref()?.withdrawn
+    }
+
+    /// Hosts that claim the machine although it is on another.
+    pub fn claims(&self) -> &[Name] {
+        self.transit.as_ref().map_or(&[], |transit| &transit.claims)
+    }
+}
+
+/// A machine that is between two hosts or two orders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transit {
+    /// The event that has ended although its order for this machine may still be in progress. Until the host confirms
+    /// the end of the order, the machine gets no other.
+    pub withdrawn: Option<EventId>,
+    /// The host that the machine has moved to according to its old host. The new host has yet to report it.
+    pub arriving: Option<Name>,
+    /// Hosts that claim the machine although it is on another.
+    pub claims: Vec<Name>,
 }
 
 /// The subscription and resource group that contain a resource.
@@ -353,6 +389,38 @@ pub struct Event {
     pub moves: Vec<Move>,
     /// The notice scale in effect when the event was created. Later changes of the setting do not affect it.
     pub notice_scale: u32,
+    /// The results of the machines whose host has reported. The others still have an order.
+    pub progress: Vec<Progress>,
+}
+
+impl Event {
+    /// The reported result of a machine.
+    pub fn result_of(&self, machine: MachineId) -> Option<&MachineResult> {
+        self.progress.iter().find(|progress| progress.machine == machine).map(|progress| &progress.result)
+    }
+
+    /// Whether the machine's host has reported that the event is done there.
+    pub fn is_done(&self, machine: MachineId) -> bool {
+        self.result_of(machine) == Some(&MachineResult::Done)
+    }
+
+    /// The host to which this event moves a machine.
+    pub fn target_of(&self, machine: MachineId) -> Option<&Name> {
+        self.moves.iter().find(|step| step.machine == machine).map(|step| &step.to)
+    }
+}
+
+/// The reported result of one machine of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub machine: MachineId,
+    pub result: MachineResult,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineResult {
+    Done,
+    Failed(Name),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -57,6 +57,19 @@ pub enum Rejection {
     PartOfHostOperation(EventId),
     EventOver(EventId),
     NotStarted(EventId),
+    NotOnHost {
+        machine: Name,
+        host: Name,
+    },
+    /// The event does not concern the machine, or its order was not given yet.
+    NotOrdered {
+        machine: Name,
+        event: EventId,
+    },
+    UnplannedMove {
+        machine: Name,
+        to: Name,
+    },
 
     // Invalid values.
     NotSpot(Name),
@@ -250,6 +263,15 @@ impl fmt::Display for Rejection {
             NotCancellable(what) => write!(f, "{what} cannot be canceled. Wait for it to finish."),
             EventOver(id) => write!(f, "Event {id} has already ended. List the events to see the current ones."),
             NotStarted(id) => write!(f, "Event {id} has not started. Report its outcome after it has started."),
+            NotOnHost { machine, host } => {
+                write!(f, "Machine '{machine}' is not on host '{host}'. Only the host of a machine can report on it.")
+            }
+            NotOrdered { machine, event } => {
+                write!(f, "Event {event} has no order for machine '{machine}'. Report only on orders that were given.")
+            }
+            UnplannedMove { machine, to } => {
+                write!(f, "Machine '{machine}' was not to move to host '{to}'. Check where it runs, and set its host.")
+            }
             NotSpot(name) => write!(
                 f,
                 "Machine '{name}' is not a Spot machine, and only Spot machines can be evicted. Delete or redeploy it instead."

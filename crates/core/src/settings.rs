@@ -17,6 +17,9 @@ pub struct Settings {
     pub update_domain_pause: Duration,
     /// An event fails if its driver does not report within this time.
     pub driver_timeout: Duration,
+    /// Whether hosts get an order for each machine, as with drivers of real machines. Then nothing else starts on a
+    /// machine until its host has confirmed that the previous order has ended.
+    pub machine_orders: bool,
     /// Addresses for machines that do not bring their own.
     pub pool: Pool,
 }
@@ -36,6 +39,7 @@ impl Default for Settings {
             user_operations_max: 10,
             update_domain_pause: Duration::from_secs(30 * 60),
             driver_timeout: Duration::from_secs(3600),
+            machine_orders: false,
             pool: Pool { network: "default".into(), first: Ipv4Addr::new(10, 64, 0, 4), count: 1 << 22 },
         }
     }

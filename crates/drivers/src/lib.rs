@@ -3,6 +3,7 @@
 //! The events in progress are read from the region (`wanted_effects`). The effects of a transition are hints that save
 //! looking at everything; a lost effect costs time, not correctness.
 
+pub mod book;
 mod command;
 pub mod libvirt;
 mod order;

@@ -63,6 +63,8 @@ pub enum Action {
     Evict(Eviction),
     /// Destroy the machine and remove its definition.
     Terminate,
+    /// End the order with this ID, if it was begun, and return its outcome. It is no longer wanted.
+    Withdraw,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +151,7 @@ pub type Pending<'d, T> = Pin<Box<dyn Future<Output = T> + Send + 'd>>;
 /// A driver of the machines of one host.
 pub trait MachineDriver: Send + Sync {
     /// Carries out an order, from where it stopped if it was begun before. Returns the recorded outcome if it has ended.
+    /// [`Action::Withdraw`] ends the order with that ID; while `perform` works on that order, call `abort` instead.
     fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>>;
 
     /// Ends an order early; `perform` then returns. Orders that cannot be undone go on to their end.

@@ -20,6 +20,8 @@ pub(crate) struct Index {
     pub groups_by_name: OrdMap<NameKey, GroupId>,
     pub members: OrdSet<(ScopeId, MachineId)>,
     pub on_host: OrdSet<(Name, MachineId)>,
+    /// Machines between two hosts or two orders.
+    pub in_transit: OrdSet<MachineId>,
     /// Number of machines by host.
     pub host_load: OrdMap<Name, u32>,
     /// Machines that are moving to a host.
@@ -160,6 +162,9 @@ impl Region {
         index.by_name.insert((hash, machine.id));
         index.by_vm_id.insert(machine.vm_id, machine.id);
         index.members.insert((machine.scope, machine.id));
+        if machine.transit.is_some() {
+            index.in_transit.insert(machine.id);
+        }
         for address in &machine.addresses {
             index.by_address.insert(address.clone(), machine.id);
         }
@@ -175,6 +180,7 @@ impl Region {
         index.by_name.remove(&(hash, machine.id));
         index.by_vm_id.remove(&machine.vm_id);
         index.members.remove(&(machine.scope, machine.id));
+        index.in_transit.remove(&machine.id);
         for address in &machine.addresses {
             index.by_address.remove(address);
         }
@@ -339,6 +345,7 @@ fn has_same_index_entries(before: &Entity, after: &Entity) -> bool {
                 && before.seat == after.seat
                 && before.scope == after.scope
                 && before.host == after.host
+                && before.transit.is_some() == after.transit.is_some()
                 && before.addresses == after.addresses
         }
         _ => false,

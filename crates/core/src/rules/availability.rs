@@ -89,7 +89,7 @@ impl Step {
     /// were stopped on request do not count.
     fn unavailable(&self, group: AvailabilityGroup) -> BTreeSet<MachineId> {
         let down = |machine: &&Arc<Machine>| {
-            let host = machine.host.as_ref().and_then(|host| self.region.hosts.get(host));
+            let host = machine.placed_on().and_then(|host| self.region.hosts.get(host));
             let is_lost = host.is_some_and(|host| host.is_unreachable() || host.state == HostState::Failed);
             is_lost || machine.power == Power::Running && self.region.events_of(machine.id).next().is_some()
         };

@@ -34,7 +34,10 @@ impl Step {
                     let now = self.now;
                     self.edit_event(id, |event| event.attended = now);
                 }
-                None => self.end(id, Outcome::TimedOut),
+                None => {
+                    self.withdraw_orders(id);
+                    self.end(id, Outcome::TimedOut);
+                }
             }
         }
     }
@@ -66,6 +69,7 @@ impl Step {
         let now = self.now;
         self.edit_meta(|meta| {
             meta.resumed = now;
+            meta.term += 1;
             meta.downtime_ms += down;
         });
         self.extend_notice(before, Duration::from_millis(u64::try_from(down).unwrap_or(0)));

@@ -88,7 +88,9 @@ impl Step {
             if moving >= plan.parallel {
                 return None;
             }
-            if self.is_moving(operation, machine.id) || self.is_removed_soon(machine.id) {
+            // A machine that has left is on the host until the new host reports it.
+            let has_left = machine.placed_on() != Some(&plan.host);
+            if has_left || self.is_moving(operation, machine.id) || self.is_removed_soon(machine.id) {
                 continue;
             }
             match self.draft_move(&machine, plan) {

@@ -61,6 +61,7 @@ impl Step {
             live_migratable: new.live_migratable,
             policy: new.policy.clone(),
             details: new.details.clone(),
+            transit: None,
         };
         self.change_capacity(&machine, |capacity| capacity + 1);
         self.add_machine(machine)?;
@@ -161,6 +162,8 @@ impl Step {
         let mut machine = (*before).clone();
         if let Some(host) = &change.host {
             machine.host = host.clone();
+            // The operator knows better than what hosts have reported.
+            machine.transit = None;
         }
         machine.update_domain = change.update_domain.unwrap_or(machine.update_domain);
         machine.fault_domain = change.fault_domain.unwrap_or(machine.fault_domain);
@@ -224,6 +227,7 @@ impl Step {
         self.edit_machine(id, |machine| {
             machine.power = Power::Deallocated;
             machine.host = None;
+            machine.transit = None;
         });
         self.leave_host(id);
     }
@@ -252,12 +256,15 @@ impl Step {
 
     /// Puts a machine on another host, where it has moved.
     pub fn move_machine(&mut self, machine: MachineId, host: &Name) {
-        self.edit_machine(machine, |machine| machine.host = Some(host.clone()));
+        self.edit_machine(machine, |machine| {
+            machine.host = Some(host.clone());
+            machine.transit = None;
+        });
         self.leave_host(machine);
     }
 
     /// Applies what follows from a change of a machine's host.
-    fn leave_host(&mut self, machine: MachineId) {
+    pub fn leave_host(&mut self, machine: MachineId) {
         self.cancel_stale_host_events(machine);
         for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
             self.refresh_visibility(&event);

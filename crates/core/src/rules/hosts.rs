@@ -59,7 +59,8 @@ impl Step {
 
     pub fn remove_host(&mut self, name: &Name) -> Result<Answer, Rejection> {
         self.host(name)?;
-        if self.inbound(name).next().is_some() || self.region.machines_on(name).next().is_some() {
+        let is_arriving = self.region.machines_in_transit().any(|machine| machine.arriving() == Some(name));
+        if is_arriving || self.inbound(name).next().is_some() || self.region.machines_on(name).next().is_some() {
             return Err(Rejection::HostInUse(name.clone()));
         }
         if let Some(rollout) = self.region.rollout_of_host(name) {
@@ -90,8 +91,9 @@ impl Step {
             self.cancel(operation, &"host failure".into())?;
         }
         self.edit_host(name, |host| host.state = HostState::Failed);
+        self.settle_transit(name);
         let machines: Vec<Arc<Machine>> = self.region.machines_on(name).cloned().collect();
-        for machine in &machines {
+        for machine in machines.iter().filter(|machine| machine.placed_on() == Some(name)) {
             let events: Vec<Arc<Event>> = self.region.events_of(machine.id).cloned().collect();
             if machine.power == Power::Running {
                 self.edit_machine(machine.id, |machine| machine.power = Power::Stopped);
@@ -100,6 +102,7 @@ impl Step {
                 match event.kind {
                     EventKind::Terminate | EventKind::Preempt => self.complete(event),
                     EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => {
+                        self.withdraw_orders(event.id);
                         self.end(event.id, Outcome::Failed(HOST_FAILED.into()));
                     }
                 }
@@ -163,7 +166,7 @@ impl Step {
 
     /// Whether every agent of the event's hosts has confirmed a copy that shows the event.
     fn is_confirmed(&self, event: &Event) -> bool {
-        let hosts = self.machines_of(event).into_iter().filter_map(|machine| machine.host.clone());
+        let hosts = self.machines_of(event).into_iter().filter_map(|machine| machine.placed_on().cloned());
         hosts.filter_map(|host| self.region.hosts.get(&host)).all(|host| match host.contact {
             Contact::None => true,
             Contact::Confirmed { revision } | Contact::Lost { revision, .. } => revision >= event.revision,
@@ -182,11 +185,13 @@ impl Step {
     }
 
     pub fn host_of_machine(&self, machine: MachineId) -> Option<&Arc<Host>> {
-        self.region.hosts.get(self.region.machines.get(&machine)?.host.as_ref()?)
+        self.region.hosts.get(self.region.machines.get(&machine)?.placed_on()?)
     }
 
     fn live_events_on(&self, name: &Name) -> Vec<Arc<Event>> {
-        self.region.machines_on(name).flat_map(|machine| self.region.events_of(machine.id)).cloned().collect()
+        let arriving = self.region.machines_in_transit().filter(|machine| machine.arriving() == Some(name));
+        let machines = self.region.machines_on(name).chain(arriving);
+        machines.flat_map(|machine| self.region.events_of(machine.id)).cloned().collect()
     }
 
     fn unsettle_host(&mut self, name: &Name) {
@@ -202,7 +207,7 @@ impl Step {
     /// where possible without machines of its group in other fault domains, and then the one with the most free
     /// memory. Hosts without a known capacity count as the emptiest; among equals, the one with fewer machines.
     pub fn place(&self, machine: &Machine, pool: Option<&Name>) -> Option<Name> {
-        let here = machine.host.as_ref()?;
+        let here = machine.placed_on()?;
         let pool = pool.or_else(|| self.region.hosts.get(here).map(|host| &host.pool))?;
         let fits = |host: &&Arc<Host>| {
             host.name != *here

@@ -84,6 +84,7 @@ impl Step {
             cohort: draft.cohort,
             moves: draft.moves,
             notice_scale: self.region.settings.notice_scale,
+            progress: Vec::new(),
         });
         self.remember_document(event.scope);
         self.put(Entity::Event(event.clone()));
@@ -217,6 +218,7 @@ impl Step {
     fn is_blocked(&self, event: &Event) -> bool {
         self.started_with(event).iter().any(|started| !event.supersedes(started))
             || self.waits_for_host(event)
+            || self.waits_for_order(event)
             || self.is_outside_windows(event)
     }
 
@@ -246,6 +248,7 @@ impl Step {
             return;
         }
         for started in self.started_with(event) {
+            self.withdraw_orders(started.id);
             self.end(started.id, Outcome::Superseded);
         }
         let now = self.now;
@@ -308,27 +311,33 @@ impl Step {
         let machines = self.machines_of(event);
         self.end(event.id, Outcome::Completed);
         for machine in machines {
-            match event.kind {
-                EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => self.finish_move(event, machine.id),
-                EventKind::Terminate => self.remove_machine(&machine),
-                EventKind::Preempt => match machine.eviction {
-                    EvictionPolicy::Delete => self.remove_evicted(&machine),
-                    EvictionPolicy::Deallocate => self.deallocate(machine.id),
-                },
-            }
+            self.finish_move(event, machine.id);
+            self.remove_if_deleted(event, &machine);
         }
         self.unsettled.insert(event.scope);
     }
 
+    /// Applies the end of a deletion or eviction to its machine.
+    pub fn remove_if_deleted(&mut self, event: &Event, machine: &Arc<Machine>) {
+        match event.kind {
+            EventKind::Freeze | EventKind::Reboot | EventKind::Redeploy => {}
+            EventKind::Terminate => self.remove_machine(machine),
+            EventKind::Preempt => match machine.eviction {
+                EvictionPolicy::Delete => self.remove_evicted(machine),
+                EvictionPolicy::Deallocate => self.deallocate(machine.id),
+            },
+        }
+    }
+
     fn finish_move(&mut self, event: &Event, machine: MachineId) {
-        if let Some(step) = event.moves.iter().find(|step| step.machine == machine) {
-            self.move_machine(machine, &step.to);
+        if let Some(to) = event.target_of(machine) {
+            self.move_machine(machine, to);
         }
     }
 
     /// Removes an evicted instance. It is not replaced: the capacity of its set decreases, unless the instance
     /// was already being deleted.
-    fn remove_evicted(&mut self, machine: &Arc<Machine>) {
+    pub fn remove_evicted(&mut self, machine: &Arc<Machine>) {
         if self.find_pending(machine.id, EventKind::Terminate).is_none() {
             self.change_capacity(machine, |capacity| capacity.saturating_sub(1));
         }

@@ -9,6 +9,7 @@
 //!  rollouts       maintenance in steps over hosts or update domains
 //!  rollout_checks checks of a new rollout
 //!  availability   how many machines of a group may be unavailable
+//!  orders         orders to hosts, and their reports about single machines
 //!  responses      approvals, cancellations and driver reports
 //!  switching      turning scopes on and off
 //!  deadlines      changes that happen without a command
@@ -22,6 +23,7 @@ mod fleet;
 mod hosts;
 mod lifecycle;
 mod maintain;
+mod orders;
 mod requests;
 mod responses;
 mod rollout_checks;

@@ -377,9 +377,13 @@ impl Step {
     fn count_failed(&self, operation: &Operation) -> (u32, Vec<MachineId>) {
         let (mut failed, mut handled) = (0, Vec::new());
         for part in &operation.parts {
-            let machines = self.region.events.get(&part.event).map_or(&[][..], |event| &event.resources[..]);
+            let event = self.region.events.get(&part.event);
+            let machines = event.map_or(&[][..], |event| &event.resources[..]);
             match part.outcome {
-                Some(Outcome::Failed(_) | Outcome::TimedOut) => failed += machines.len() as u32,
+                Some(Outcome::Failed(_) | Outcome::TimedOut) => {
+                    let done = |it: &&Resource| event.is_some_and(|event| event.is_done(it.machine));
+                    failed += (machines.len() - machines.iter().filter(done).count()) as u32;
+                }
                 Some(Outcome::Canceled { .. }) | None => continue,
                 Some(Outcome::Completed | Outcome::Superseded | Outcome::NoEffect | Outcome::ResourceGone) => {}
             }

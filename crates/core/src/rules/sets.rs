@@ -240,6 +240,7 @@ impl Step {
             live_migratable: true,
             policy: None,
             details: set.model.details.clone(),
+            transit: None,
         })?;
         Ok(id)
     }

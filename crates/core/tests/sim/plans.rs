@@ -5,6 +5,7 @@
 mod checks;
 mod contact;
 mod fleet;
+mod orders;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use forewarn_core::*;
 use crate::invariants::{self, Memory, Step, next_event_deadline};
 use crate::rng::Rng;
 use checks::PlanMemory;
+use orders::Hypervisors;
 
 /// Number of commands. Enough for a few rollouts over a handful of hosts.
 const COMMANDS: u64 = 220;
@@ -29,6 +31,9 @@ pub fn simulate(seed: u64, print: bool) -> Result<(), String> {
         run.let_time_pass();
         let command = run.choose_command();
         run.step(&command)?;
+        if run.region.settings().machine_orders {
+            run.work_on_orders()?;
+        }
     }
     run.leave_alone()
 }
@@ -40,6 +45,7 @@ pub(crate) struct PlanRun {
     store: BTreeMap<Key, Entity>,
     memory: Memory,
     plans: PlanMemory,
+    hypervisors: Hypervisors,
     steps: u64,
     print: bool,
 }
@@ -51,6 +57,7 @@ impl PlanRun {
             notice_scale: rng.one(&[1, 1, 60]),
             idle_disable: Duration::from_secs(3600 * rng.one(&[24, 24, 2])),
             driver_timeout: Duration::from_secs(rng.one(&[3600, 600])),
+            machine_orders: seed % 2 == 1,
             ..Settings::default()
         };
         PlanRun {
@@ -59,6 +66,7 @@ impl PlanRun {
             store: BTreeMap::new(),
             memory: Memory::default(),
             plans: PlanMemory::default(),
+            hypervisors: Hypervisors::default(),
             steps: 0,
             print,
             rng,
@@ -97,6 +105,8 @@ impl PlanRun {
         }
         self.memory.remember(&transition.region);
         self.region = transition.region;
+        self.hypervisors.follow(command, &self.region);
+        self.hypervisors.check(&self.region)?;
         if self.steps.is_multiple_of(RELOAD_EVERY) {
             self.reload()?;
         }
@@ -129,13 +139,7 @@ impl PlanRun {
     fn leave_alone(&mut self) -> Result<(), String> {
         for _ in 0..QUIET_STEPS_MAX {
             self.bring_hosts_back()?;
-            let wanted: Vec<EventId> = self.region.wanted_effects().map(|event| event.id).collect();
-            for event in wanted {
-                let is_started = |it: &std::sync::Arc<Event>| matches!(it.status, Status::Started { .. });
-                if self.region.event(event).is_some_and(is_started) {
-                    self.step(&Command::Report { event, report: Report::Done })?;
-                }
-            }
+            self.finish_started()?;
             let paused = self.region.live_rollouts().find(|it| it.state == RolloutState::Paused).map(|it| it.id);
             if let Some(rollout) = paused {
                 self.step(&Command::ResumeRollout { rollout })?;
@@ -149,6 +153,20 @@ impl PlanRun {
             self.step(&Command::Tick)?;
         }
         Err(self.stuck())
+    }
+
+    fn finish_started(&mut self) -> Result<(), String> {
+        if self.region.settings().machine_orders {
+            return self.finish_orders();
+        }
+        let wanted: Vec<EventId> = self.region.wanted_effects().map(|event| event.id).collect();
+        for event in wanted {
+            let is_started = |it: &std::sync::Arc<Event>| matches!(it.status, Status::Started { .. });
+            if self.region.event(event).is_some_and(is_started) {
+                self.step(&Command::Report { event, report: Report::Done })?;
+            }
+        }
+        Ok(())
     }
 
     fn bring_hosts_back(&mut self) -> Result<(), String> {

@@ -66,6 +66,8 @@ impl Model {
             | Command::FenceHost { .. }
             | Command::ConfirmHost { .. }
             | Command::LoseHost { .. }
+            | Command::ReportMachine { .. }
+            | Command::ClaimMachine { .. }
             | Command::StartRollout(_)
             | Command::PauseRollout { .. }
             | Command::ResumeRollout { .. }
@@ -344,6 +346,8 @@ impl Model {
             | Command::FenceHost { .. }
             | Command::ConfirmHost { .. }
             | Command::LoseHost { .. }
+            | Command::ReportMachine { .. }
+            | Command::ClaimMachine { .. }
             | Command::StartRollout(_)
             | Command::PauseRollout { .. }
             | Command::ResumeRollout { .. }

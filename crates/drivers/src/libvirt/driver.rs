@@ -14,7 +14,7 @@ use super::journal::{Entry, Journal};
 use super::mark::Mark;
 use super::step::Step;
 use super::steps::{self, Job};
-use crate::order::{MachineDriver, Order, OrderId, Outcome, Pending, Refusal};
+use crate::order::{Action, MachineDriver, Order, OrderId, Outcome, Pending, Refusal};
 
 /// A record in a domain for which there is no order in the journal. It was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,19 @@ impl LibvirtDriver {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Guid, Running>> {
         self.running.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Ends an order that is no longer wanted, from where it stopped, if it is in the journal.
+    async fn withdraw(&self, order: Order) -> Result<Outcome, Refusal> {
+        let Some(entry) = self.journal.read(order.id.machine).map_err(Refusal::Journal)? else {
+            return Ok(Outcome::Failed("withdrawn before it began".into()));
+        };
+        if entry.order.id != order.id {
+            return Err(Refusal::Busy(entry.order.id));
+        }
+        let (entry, guard) = self.accept(Order { action: entry.order.action, ..order })?;
+        guard.abort.cancel();
+        Ok(self.carry_out(entry, &guard.abort).await)
     }
 
     /// Checks an order and writes it to the journal.
@@ -178,6 +191,9 @@ impl Drop for RunningGuard<'_> {
 impl MachineDriver for LibvirtDriver {
     fn perform(&self, order: Order) -> Pending<'_, Result<Outcome, Refusal>> {
         Box::pin(async move {
+            if order.action == Action::Withdraw {
+                return self.withdraw(order).await;
+            }
             let (entry, guard) = self.accept(order)?;
             Ok(self.carry_out(entry, &guard.abort).await)
         })

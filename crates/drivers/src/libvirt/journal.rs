@@ -136,6 +136,7 @@ fn encode_action(action: &Action) -> Value {
         Action::Evict(Eviction::Deallocate) => json!({"kind": "deallocate"}),
         Action::Evict(Eviction::Delete) => json!({"kind": "evict-delete"}),
         Action::Terminate => json!({"kind": "terminate"}),
+        Action::Withdraw => json!({"kind": "withdraw"}),
     }
 }
 
@@ -191,6 +192,7 @@ fn decode_action(value: &Value) -> Option<Action> {
         "deallocate" => Action::Evict(Eviction::Deallocate),
         "evict-delete" => Action::Evict(Eviction::Delete),
         "terminate" => Action::Terminate,
+        "withdraw" => Action::Withdraw,
         _ => return None,
     })
 }
@@ -233,6 +235,7 @@ mod tests {
             Action::Evict(Eviction::Deallocate),
             Action::Evict(Eviction::Delete),
             Action::Terminate,
+            Action::Withdraw,
         ]
     }
 

@@ -1,4 +1,5 @@
 //! Integration tests of the drivers.
 
+mod book;
 mod contract;
 mod hosts;

@@ -126,6 +126,7 @@ impl Fleet {
             protected: false,
             memory_mib: 0,
             live_migratable: true,
+            transit: None,
             policy: None,
             details,
         }

@@ -37,6 +37,7 @@ pub fn meta() -> Entity {
         downtime_ms: 12_345,
         revision: 77,
         pool_given: 7,
+        term: 3,
     })
 }
 
@@ -179,7 +180,13 @@ pub fn machine(n: u64) -> Entity {
         live_migratable: n != 5,
         policy: (n == 6).then(|| policy(true)),
         details: if plain { Arc::default() } else { details(n) },
+        transit: (n == 6).then(transit),
     }))
+}
+
+fn transit() -> Box<Transit> {
+    let claims = vec!["host-c".into()];
+    Box::new(Transit { withdrawn: Some(event_id(8)), arriving: Some("host-b".into()), claims })
 }
 
 fn seat(n: u64) -> Seat {
@@ -345,6 +352,15 @@ pub fn event(n: u64, status: Status) -> Event {
         cohort: (n == 2).then(|| operation_id(2)),
         moves: if n == 2 { vec![Move { machine: MachineId(machine), to: "host-b".into() }] } else { Vec::new() },
         notice_scale: 60,
+        progress: progress(n, MachineId(machine)),
+    }
+}
+
+fn progress(n: u64, machine: MachineId) -> Vec<Progress> {
+    match n {
+        1 => vec![Progress { machine, result: MachineResult::Done }],
+        2 => vec![Progress { machine, result: MachineResult::Failed("out of memory".into()) }],
+        _ => Vec::new(),
     }
 }
 

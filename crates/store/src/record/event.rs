@@ -50,6 +50,8 @@ pub(super) struct EventBody<'a> {
     /// Omitted if it is 1, which means real time.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     notice_scale: u32,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    progress: Vec<ProgressBody<'a>>,
 }
 
 fn one() -> u32 {
@@ -88,6 +90,32 @@ impl MoveBody<'_> {
     }
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgressBody<'a> {
+    machine: u64,
+    /// The reason of a failure. Omitted if the machine is done.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    failed: Option<Text<'a>>,
+}
+
+impl<'a> From<&'a Progress> for ProgressBody<'a> {
+    fn from(progress: &'a Progress) -> Self {
+        let failed = match &progress.result {
+            MachineResult::Done => None,
+            MachineResult::Failed(reason) => Some(reason.into()),
+        };
+        ProgressBody { machine: progress.machine.0, failed }
+    }
+}
+
+impl ProgressBody<'_> {
+    fn into_progress(self, interner: &mut Interner) -> Progress {
+        let result = self.failed.map_or(MachineResult::Done, |reason| MachineResult::Failed(interner.name(reason)));
+        Progress { machine: MachineId(self.machine), result }
+    }
+}
+
 fn is_one(scale: &u32) -> bool {
     *scale == 1
 }
@@ -118,6 +146,7 @@ impl<'a> From<&'a Event> for EventBody<'a> {
             cohort: event.cohort.map(GuidText),
             moves: event.moves.iter().map(MoveBody::from).collect(),
             notice_scale: event.notice_scale,
+            progress: event.progress.iter().map(ProgressBody::from).collect(),
         }
     }
 }
@@ -151,6 +180,7 @@ impl EventBody<'_> {
             cohort: self.cohort.map(|id| id.0),
             moves: self.moves.into_iter().map(|body| body.into_move(interner)).collect(),
             notice_scale: self.notice_scale,
+            progress: self.progress.into_iter().map(|body| body.into_progress(interner)).collect(),
         }
     }
 }

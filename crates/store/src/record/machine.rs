@@ -45,6 +45,13 @@ pub(super) struct MachineBody<'a> {
     policy: Option<PolicyBody>,
     #[serde(borrow)]
     details: DetailsBody<'a>,
+    /// The event of an order that was withdrawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    withdrawn: Option<GuidText>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    arriving: Option<Text<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<Text<'a>>,
 }
 
 fn is_zero(memory_mib: &u64) -> bool {
@@ -75,6 +82,9 @@ impl<'a> From<&'a Machine> for MachineBody<'a> {
             fixed: !machine.live_migratable,
             policy: machine.policy.as_ref().map(PolicyBody::from),
             details: (&*machine.details).into(),
+            withdrawn: machine.withdrawn().map(GuidText),
+            arriving: machine.arriving().map(Text::from),
+            claims: machine.claims().iter().map(Text::from).collect(),
         }
     }
 }
@@ -103,8 +113,23 @@ impl MachineBody<'_> {
             live_migratable: !self.fixed,
             policy: self.policy.map(EventsPolicy::from),
             details: interner.details(self.details.into_details()),
+            transit: into_transit(self.withdrawn, self.arriving, self.claims, interner),
         }
     }
+}
+
+fn into_transit(
+    withdrawn: Option<GuidText>,
+    arriving: Option<Text<'_>>,
+    claims: Vec<Text<'_>>,
+    interner: &mut Interner,
+) -> Option<Box<Transit>> {
+    let transit = Transit {
+        withdrawn: withdrawn.map(|id| id.0),
+        arriving: arriving.map(|host| interner.name(host)),
+        claims: claims.into_iter().map(|host| interner.name(host)).collect(),
+    };
+    (transit != Transit::default()).then(|| Box::new(transit))
 }
 
 pub(super) fn home(subscription: Text<'_>, resource_group: Text<'_>, interner: &mut Interner) -> Home {

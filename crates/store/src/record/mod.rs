@@ -167,10 +167,12 @@ struct MetaBody {
     #[serde(default, skip_serializing_if = "is_zero")]
     revision: u64,
     pool_given: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    term: u64,
 }
 
-fn is_zero(revision: &u64) -> bool {
-    *revision == 0
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl From<&Meta> for MetaBody {
@@ -183,6 +185,7 @@ impl From<&Meta> for MetaBody {
             downtime_ms: meta.downtime_ms,
             revision: meta.revision,
             pool_given: meta.pool_given,
+            term: meta.term,
         }
     }
 }
@@ -197,6 +200,7 @@ impl From<MetaBody> for Meta {
             downtime_ms: body.downtime_ms,
             revision: body.revision,
             pool_given: body.pool_given,
+            term: body.term,
         }
     }
 }

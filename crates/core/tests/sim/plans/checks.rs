@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forewarn_core::*;
 
-use super::contact;
+use super::{contact, orders};
 use crate::invariants::Step;
 
 /// Facts about the past that an invariant needs.
@@ -45,6 +45,12 @@ const CHECKS: &[(&str, Check)] = &[
     ("nothing times out on an unreachable host", contact::unreachable_never_times_out),
     ("an event group with an unreachable host stays on", contact::unreachable_stays_on),
     ("fencing ends the events in progress", contact::fencing_ends_events),
+    ("a machine's host changes only as hosts and operators state", orders::hosts_change_by_report),
+    ("an event ends with the report of its last machine", orders::events_end_by_machine),
+    ("only the host of a machine reports on it", orders::reports_come_from_the_host),
+    ("nothing starts before the last order has ended", orders::nothing_starts_meanwhile),
+    ("the term rises with every start of the server", orders::terms_rise_at_starts),
+    ("results of machines stay", orders::results_stay),
 ];
 
 impl PlanMemory {
@@ -157,7 +163,7 @@ fn availability_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
 }
 
 fn is_unavailable(region: &Region, machine: &Machine) -> bool {
-    let host = machine.host.as_ref().and_then(|host| region.host(host));
+    let host = machine.placed_on().and_then(|host| region.host(host));
     let is_lost = host.is_some_and(|host| host.is_unreachable() || host.state == HostState::Failed);
     is_lost || machine.power == Power::Running && region.events_of(machine.id).next().is_some()
 }
@@ -185,9 +191,10 @@ fn memory_holds(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
 fn targets_are_active(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for (event, one) in new_moves(step) {
         let Some(host) = step.after.host(&one.to) else { return Err(format!("{} does not exist", one.to)) };
-        let is_usable = |host: &Host| host.state == HostState::Active && !host.is_unreachable();
-        // The host may have changed in the same step, after the machine was placed.
-        let usable = is_usable(host) || step.before.host(&one.to).is_some_and(|host| is_usable(host));
+        // The host may have changed in the same step, before or after the machine was placed.
+        let states = [Some(host), step.before.host(&one.to)];
+        let is_once = |wanted: fn(&Host) -> bool| states.iter().flatten().any(|host| wanted(host));
+        let usable = is_once(|host| host.state == HostState::Active) && is_once(|host| !host.is_unreachable());
         ensure(usable, || format!("{} is {:?}", host.name, host.state))?;
         let wanted = operation_of(step.after, event).and_then(|operation| match &operation.request {
             Request::Drain(plan) => plan.to.clone().or_else(|| Some(step.after.host(&plan.host)?.pool.clone())),

@@ -24,7 +24,7 @@ pub fn unreachable_waits(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> 
     for event in newly_started(step) {
         let mandatory = matches!(event.kind, EventKind::Terminate | EventKind::Preempt) && event.due;
         let machines = event.resources.iter().filter_map(|resource| step.after.machine(resource.machine));
-        let mut hosts = machines.filter_map(|machine| step.before.host(machine.host.as_ref()?));
+        let mut hosts = machines.filter_map(|machine| step.before.host(machine.placed_on()?));
         let lost = hosts
             .any(|host| host.is_unreachable() && step.after.host(&host.name).is_some_and(|it| it.is_unreachable()));
         ensure(mandatory || !lost, || format!("{} started on an unreachable host", event.id))?;
@@ -40,7 +40,7 @@ pub fn unreachable_never_times_out(memory: &PlanMemory, step: &Step<'_>) -> Resu
             continue;
         }
         let machines = event.resources.iter().filter_map(|resource| step.before.machine(resource.machine));
-        for host in machines.filter_map(|machine| step.before.host(machine.host.as_ref()?)) {
+        for host in machines.filter_map(|machine| step.before.host(machine.placed_on()?)) {
             ensure(!host.is_unreachable(), || format!("{} timed out on an unreachable host", event.id))?;
             let until = memory.back_at.get(&host.name).map(|at| *at + step.after.settings().driver_timeout);
             ensure(until.is_none_or(|until| until <= step.after.now()), || {
@@ -53,7 +53,7 @@ pub fn unreachable_never_times_out(memory: &PlanMemory, step: &Step<'_>) -> Resu
 
 pub fn unreachable_stays_on(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     for scope in step.after.scopes().filter(|scope| step.before.is_on(scope.id) && !step.after.is_on(scope.id)) {
-        let mut hosts = step.before.members(scope.id).filter_map(|it| step.before.host(it.host.as_ref()?));
+        let mut hosts = step.before.members(scope.id).filter_map(|it| step.before.host(it.placed_on()?));
         let lost = hosts.find(|host| host.is_unreachable());
         ensure(lost.is_none(), || format!("scope {} turned off, but {lost:?} is unreachable", scope.id.0))?;
     }
@@ -62,7 +62,7 @@ pub fn unreachable_stays_on(_: &PlanMemory, step: &Step<'_>) -> Result<(), Strin
 
 pub fn fencing_ends_events(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
     let Command::FenceHost { name } = step.command else { return Ok(()) };
-    for machine in step.before.machines_on(name) {
+    for machine in step.before.machines_on(name).filter(|machine| machine.placed_on() == Some(name)) {
         for event in step.before.events_of(machine.id).filter(|event| is_started(event)) {
             let live = step.after.event(event.id).is_some_and(|event| event.is_live());
             ensure(!live, || format!("{} is in progress on {name}, which was fenced", event.id))?;
@@ -103,7 +103,7 @@ fn least_notice(step: &Step<'_>, event: &Event) -> std::time::Duration {
 
 fn is_confirmed(region: &Region, event: &Event) -> bool {
     let machines = event.resources.iter().filter_map(|resource| region.machine(resource.machine));
-    let hosts = machines.filter_map(|machine| region.host(machine.host.as_ref()?));
+    let hosts = machines.filter_map(|machine| region.host(machine.placed_on()?));
     hosts.into_iter().all(|host| match host.contact {
         Contact::None => true,
         Contact::Confirmed { revision } | Contact::Lost { revision, .. } => revision >= event.revision,

@@ -76,12 +76,12 @@ impl PlanRun {
         self.region.machines().map(|machine| machine.id).collect()
     }
 
-    fn machine(&mut self) -> MachineId {
+    pub(super) fn machine(&mut self) -> MachineId {
         let machines = self.machines();
         self.rng.pick(&machines).unwrap_or(MachineId(0))
     }
 
-    fn host(&mut self) -> Name {
+    pub(super) fn host(&mut self) -> Name {
         let hosts: Vec<Name> = self.region.hosts().map(|host| host.name.clone()).collect();
         self.rng.pick(&hosts).unwrap_or_else(|| "host0".into())
     }
@@ -126,6 +126,7 @@ impl PlanRun {
             92..94 => Command::Resume,
             94..95 => self.repeat_request(),
             95..96 => self.repeat_rollout(),
+            96..98 if self.region.settings().machine_orders => self.claim_machine(),
             _ => Command::Tick,
         }
     }
@@ -236,6 +237,9 @@ impl PlanRun {
     }
 
     fn report(&mut self) -> Command {
+        if self.region.settings().machine_orders {
+            return Command::Tick;
+        }
         let wanted: Vec<EventId> = self.region.wanted_effects().map(|event| event.id).collect();
         let Some(event) = self.rng.pick(&wanted) else { return Command::Tick };
         let report = if self.rng.percent(88) { Report::Done } else { Report::Failed("it broke".into()) };

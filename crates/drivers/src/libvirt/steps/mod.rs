@@ -79,6 +79,7 @@ async fn perform_action(job: &mut Job<'_>) -> Progress<Outcome> {
         Action::Evict(Eviction::Deallocate) => cycle::deallocate(job).await,
         Action::Evict(Eviction::Delete) => remove::evict(job).await,
         Action::Terminate => remove::terminate(job).await,
+        Action::Withdraw => Err(Trouble::Failed("withdrawn".into())),
     }
 }
 
@@ -119,7 +120,12 @@ impl<'j> Job<'j> {
         let order = &self.entry.order;
         let target = match &order.action {
             Action::Migrate { to } | Action::Redeploy { to } => Some(to.name.clone()),
-            Action::Freeze { .. } | Action::Reboot(_) | Action::Start | Action::Evict(_) | Action::Terminate => None,
+            Action::Freeze { .. }
+            | Action::Reboot(_)
+            | Action::Start
+            | Action::Evict(_)
+            | Action::Terminate
+            | Action::Withdraw => None,
         };
         let source = self.host.name.clone();
         let mark = Mark { id: order.id, term: order.term, stage, since: now(), source, target };
@@ -149,7 +155,8 @@ impl<'j> Job<'j> {
             | Action::Migrate { .. }
             | Action::Start
             | Action::Evict(_)
-            | Action::Terminate => {}
+            | Action::Terminate
+            | Action::Withdraw => {}
         }
         Ok(())
     }

@@ -1,0 +1,292 @@
+//! Orders and the reports of hosts about single machines.
+//!
+//! ```text
+//!  order ──Done, Failed, Gone──▶ result of the machine ──all machines──▶ end of the event
+//!    └──Moved──▶ arriving ──report of the new host──▶ result of the machine, which is on the new host
+//! ```
+//!
+//! If an event ends while a host may still be carrying it out, its order is withdrawn. The machine gets no other
+//! order until the host has confirmed the end of that one.
+
+use std::sync::Arc;
+
+use crate::command::MachineReport;
+use crate::ids::*;
+use crate::model::*;
+use crate::rejection::Rejection;
+use crate::step::Step;
+use crate::transition::Answer;
+
+impl Step {
+    pub fn report_machine(
+        &mut self,
+        id: EventId,
+        machine: MachineId,
+        host: &Name,
+        report: &MachineReport,
+    ) -> Result<Answer, Rejection> {
+        self.check_reporter(host)?;
+        let machine = self.machine(machine)?;
+        if machine.placed_on() != Some(host) {
+            return Err(Rejection::NotOnHost { machine: machine.name.clone(), host: host.clone() });
+        }
+        if machine.withdrawn() == Some(id) {
+            return self.confirm_withdrawn(&machine, host, report);
+        }
+        let event = self.region.events.get(&id).cloned().ok_or(Rejection::UnknownEvent(id))?;
+        match event.status {
+            Status::Ended { .. } => return Err(Rejection::EventOver(id)),
+            Status::Scheduled => return Err(Rejection::NotStarted(id)),
+            Status::Started { .. } => {}
+        }
+        let is_listed = event.resources.iter().any(|resource| resource.machine == machine.id);
+        if !is_listed || machine.withdrawn().is_some() {
+            return Err(Rejection::NotOrdered { machine: machine.name.clone(), event: id });
+        }
+        if event.result_of(machine.id).is_none() {
+            self.take_report(&event, &machine, host, report)?;
+        }
+        Ok(Answer::Done)
+    }
+
+    fn check_reporter(&self, host: &Name) -> Result<(), Rejection> {
+        let host = self.host(host)?;
+        match host.state {
+            HostState::Failed => Err(Rejection::HostNotActive { host: host.name.clone(), state: host.state }),
+            HostState::Active | HostState::Draining | HostState::Drained => Ok(()),
+        }
+    }
+
+    /// Applies the report of the host on which the machine is.
+    fn take_report(
+        &mut self,
+        event: &Event,
+        machine: &Arc<Machine>,
+        host: &Name,
+        report: &MachineReport,
+    ) -> Result<(), Rejection> {
+        if machine.arriving().is_some() {
+            self.arrive(machine.id, host);
+        }
+        if let MachineReport::Moved { to } = report {
+            if to == host || event.target_of(machine.id) != Some(to) {
+                return Err(Rejection::UnplannedMove { machine: machine.name.clone(), to: to.clone() });
+            }
+            self.depart(machine, to);
+            if machine.power != Power::Running {
+                // There is nothing to start, and so nothing for the new host to report.
+                self.arrive(machine.id, to);
+                self.set_result(event, machine, MachineResult::Done);
+            }
+            return Ok(());
+        }
+        let result = self.result_of_report(event, machine, host, report);
+        let is_at_target = event.target_of(machine.id) == Some(host);
+        if is_at_target && result != MachineResult::Done {
+            self.edit_machine(machine.id, |machine| machine.power = Power::Stopped);
+        }
+        self.set_result(event, machine, result);
+        Ok(())
+    }
+
+    fn result_of_report(&self, event: &Event, machine: &Machine, host: &Name, report: &MachineReport) -> MachineResult {
+        let removes = matches!(event.kind, EventKind::Terminate | EventKind::Preempt);
+        let stayed = event.target_of(machine.id).is_some_and(|to| to != host);
+        match report {
+            MachineReport::Failed(reason) => MachineResult::Failed(reason.clone()),
+            MachineReport::Gone if !removes => {
+                MachineResult::Failed(format!("the machine is not on host '{host}'").into())
+            }
+            MachineReport::Done if stayed => {
+                MachineResult::Failed(format!("the machine is still on host '{host}'").into())
+            }
+            MachineReport::Done | MachineReport::Gone | MachineReport::Moved { .. } => MachineResult::Done,
+        }
+    }
+
+    /// Records the result of a machine. The event ends with the result of its last machine.
+    fn set_result(&mut self, event: &Event, machine: &Arc<Machine>, result: MachineResult) {
+        let is_done = result == MachineResult::Done;
+        let progress = Progress { machine: machine.id, result };
+        let Some(event) = self.edit_event(event.id, |event| event.progress.push(progress)) else { return };
+        self.end_if_reported(&event);
+        if is_done {
+            self.remove_if_deleted(&event, machine);
+        }
+        self.unsettled.insert(event.scope);
+    }
+
+    /// Ends an event for which all machines that still exist have a result.
+    fn end_if_reported(&mut self, event: &Event) {
+        if self.machines_of(event).iter().any(|machine| event.result_of(machine.id).is_none()) {
+            return;
+        }
+        let failed = event.progress.iter().find_map(|progress| match &progress.result {
+            MachineResult::Failed(reason) => Some(reason.clone()),
+            MachineResult::Done => None,
+        });
+        self.end(event.id, failed.map_or(Outcome::Completed, Outcome::Failed));
+    }
+
+    // --- withdrawn orders --------------------------------------------------------------------------
+
+    /// Withdraws the orders of a started event that is about to end without the reports of all its machines.
+    pub fn withdraw_orders(&mut self, id: EventId) {
+        let Some(event) = self.region.events.get(&id).cloned() else { return };
+        if !self.region.settings.machine_orders {
+            return;
+        }
+        for machine in self.machines_of(&event) {
+            let host = machine.placed_on().and_then(|host| self.region.hosts.get(host));
+            let is_asked = host.is_some_and(|host| host.state != HostState::Failed);
+            // A machine with a withdrawn order has not got the order of this event yet.
+            if is_asked && machine.withdrawn().is_none() && event.result_of(machine.id).is_none() {
+                self.edit_transit(machine.id, |transit| transit.withdrawn = Some(id));
+            }
+        }
+    }
+
+    /// The order of an event that has ended has ended too. The machine may have moved meanwhile.
+    fn confirm_withdrawn(
+        &mut self,
+        machine: &Arc<Machine>,
+        host: &Name,
+        report: &MachineReport,
+    ) -> Result<Answer, Rejection> {
+        if machine.arriving().is_some() {
+            self.arrive(machine.id, host);
+        }
+        match report {
+            // The order stays withdrawn until the new host has reported the machine.
+            MachineReport::Moved { to } => {
+                if to == host || self.host(to).is_err() {
+                    return Err(Rejection::UnplannedMove { machine: machine.name.clone(), to: to.clone() });
+                }
+                self.depart(machine, to);
+            }
+            MachineReport::Done | MachineReport::Gone | MachineReport::Failed(_) => {
+                self.edit_transit(machine.id, |transit| transit.withdrawn = None);
+                if !matches!(report, MachineReport::Failed(_)) {
+                    self.finish_withdrawn_deletion(machine);
+                }
+            }
+        }
+        self.unsettle_machine(machine.id);
+        self.replan = true;
+        Ok(Answer::Done)
+    }
+
+    /// Removes a machine whose deletion or eviction was completed after its event had ended. A deletion that is in
+    /// progress finds out by itself.
+    fn finish_withdrawn_deletion(&mut self, machine: &Arc<Machine>) {
+        let withdrawn = machine.withdrawn().and_then(|id| self.region.events.get(&id)).map(|event| event.kind);
+        let is_deleting = self
+            .region
+            .events_of(machine.id)
+            .any(|event| event.kind == EventKind::Terminate && matches!(event.status, Status::Started { .. }));
+        match (withdrawn, machine.eviction) {
+            (Some(EventKind::Terminate), _) | (Some(EventKind::Preempt), EvictionPolicy::Delete) if !is_deleting => {
+                self.remove_evicted(machine);
+            }
+            (Some(EventKind::Preempt), EvictionPolicy::Deallocate) if !is_deleting => self.deallocate(machine.id),
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    /// Whether the event waits because the host of one of its machines has not confirmed the end of the previous
+    /// order, or because another host claims the machine. Urgent events start anyway; only their order waits.
+    pub fn waits_for_order(&self, event: &Event) -> bool {
+        event.urgency() == 0
+            && self
+                .machines_of(event)
+                .iter()
+                .any(|machine| machine.withdrawn().is_some() || !machine.claims().is_empty())
+    }
+
+    // --- the host of a machine -----------------------------------------------------------------------
+
+    /// The old host no longer has the machine. The new host gets the full time for its part.
+    fn depart(&mut self, machine: &Machine, to: &Name) {
+        let now = self.now;
+        self.edit_transit(machine.id, |transit| transit.arriving = Some(to.clone()));
+        for event in self.region.events_of(machine.id).cloned().collect::<Vec<_>>() {
+            if matches!(event.status, Status::Started { .. }) {
+                self.edit_event(event.id, |event| event.attended = now);
+            }
+        }
+        self.leave_host(machine.id);
+        self.unsettle_machine(machine.id);
+    }
+
+    /// The new host has the machine.
+    fn arrive(&mut self, machine: MachineId, host: &Name) {
+        self.edit_transit(machine, |transit| transit.arriving = None);
+        self.edit_machine(machine, |machine| machine.host = Some(host.clone()));
+        self.leave_host(machine);
+    }
+
+    /// A host reports that it has, or no longer has, a machine. Two hosts that have the same machine are a problem
+    /// that stops its events until one of them gives way.
+    pub fn claim_machine(&mut self, id: MachineId, host: &Name, present: bool) -> Result<Answer, Rejection> {
+        self.check_reporter(host)?;
+        let machine = self.machine(id)?;
+        let is_placed = machine.placed_on() == Some(host);
+        match (present, is_placed) {
+            (true, true) => {}
+            (true, false) if machine.placed_on().is_none() => self.move_machine(id, host),
+            (true, false) if self.is_expected_at(&machine, host) => {}
+            (true, false) => self.edit_transit(id, |transit| {
+                transit.claims.retain(|other| other != host);
+                transit.claims.push(host.clone());
+            }),
+            (false, true) => {
+                if let [only] = machine.claims() {
+                    self.move_machine(id, &only.clone());
+                }
+            }
+            (false, false) => self.edit_transit(id, |transit| transit.claims.retain(|other| other != host)),
+        }
+        self.unsettle_machine(id);
+        self.replan = true;
+        Ok(Answer::Done)
+    }
+
+    /// Whether the machine may appear on this host before its old host reports the move.
+    fn is_expected_at(&self, machine: &Machine, host: &Name) -> bool {
+        let withdrawn = machine.withdrawn().and_then(|id| self.region.events.get(&id));
+        let mut events = self.region.events_of(machine.id).chain(withdrawn);
+        events.any(|event| event.status != Status::Scheduled && event.target_of(machine.id) == Some(host))
+    }
+
+    /// Ends what is open about machines on a host that is certainly off.
+    pub fn settle_transit(&mut self, host: &Name) {
+        let machines: Vec<Arc<Machine>> = self.region.machines_in_transit().cloned().collect();
+        for machine in machines {
+            let is_placed = machine.placed_on() == Some(host);
+            if machine.arriving() == Some(host) {
+                self.arrive(machine.id, host);
+            }
+            self.edit_transit(machine.id, |transit| {
+                transit.claims.retain(|other| other != host);
+                if is_placed {
+                    transit.withdrawn = None;
+                }
+            });
+            self.unsettle_machine(machine.id);
+        }
+    }
+
+    fn edit_transit(&mut self, machine: MachineId, edit: impl FnOnce(&mut Transit)) {
+        self.edit_machine(machine, |machine| {
+            let mut transit = machine.transit.take().map_or_else(Transit::default, |transit| *transit);
+            edit(&mut transit);
+            machine.transit = (transit != Transit::default()).then(|| Box::new(transit));
+        });
+    }
+
+    fn unsettle_machine(&mut self, machine: MachineId) {
+        for event in self.region.events_of(machine).cloned().collect::<Vec<_>>() {
+            self.unsettle(&event);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Simulated hosts that take orders, carry them out and report, and the invariants of orders.
+//!
+//! The hosts know only what they were asked to do. They remember their orders through restarts of the server, as the
+//! journal of a real driver does.
+
+use std::collections::BTreeMap;
+
+use forewarn_core::*;
+
+use super::PlanRun;
+use super::checks::{PlanMemory, ensure, is_started, newly_started};
+use crate::invariants::Step;
+
+/// The hosts, as they really are.
+#[derive(Default)]
+pub struct Hypervisors {
+    /// The order in progress on each machine.
+    running: BTreeMap<MachineId, Running>,
+}
+
+#[derive(Clone, Debug)]
+struct Running {
+    event: EventId,
+    host: Name,
+    kind: OrderKind,
+    target: Option<Name>,
+}
+
+impl Hypervisors {
+    /// Accepts an order. The machine must have no other.
+    fn accept(&mut self, region: &Region, host: &Name, order: &PendingOrder) -> Result<(), String> {
+        let machine = region.machine(order.machine).ok_or("an order for a machine that does not exist")?;
+        ensure(machine.claims().is_empty(), || format!("an order for {}, which two hosts claim", machine.name))?;
+        let event = region.event(order.event);
+        let target = event.and_then(|event| event.target_of(order.machine)).cloned();
+        let order_kept = Running { event: order.event, host: host.clone(), kind: order.kind, target };
+        let known = self.running.entry(order.machine).or_insert_with(|| order_kept.clone());
+        ensure(known.event == order.event && known.host == *host, || {
+            format!("{} has two orders: {known:?} and {order_kept:?}", machine.name)
+        })
+    }
+
+    /// Forgets orders that ended because of something other than a report.
+    pub fn follow(&mut self, command: &Command, region: &Region) {
+        match command {
+            Command::FenceHost { name } => self.running.retain(|_, running| running.host != *name),
+            Command::ChangeMachine { machine, change } if change.host.is_some() => drop(self.running.remove(machine)),
+            _ => {}
+        }
+        self.running.retain(|id, _| region.machine(*id).is_some_and(|machine| machine.host.is_some()));
+    }
+
+    /// Whatever is in progress on a machine is known to the region: as a started event, or as withdrawn.
+    pub fn check(&self, region: &Region) -> Result<(), String> {
+        for (id, running) in &self.running {
+            let Some(machine) = region.machine(*id) else { continue };
+            let is_wanted = region
+                .event(running.event)
+                .is_some_and(|event| is_started(event) && event.progress.iter().all(|it| it.machine != *id));
+            ensure(is_wanted || machine.withdrawn() == Some(running.event), || {
+                format!("nothing is known of {running:?} on {}", machine.name)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl PlanRun {
+    /// A host takes an order, or reports on one; sometimes the wrong host reports.
+    pub(super) fn work_on_orders(&mut self) -> Result<(), String> {
+        let host = self.host();
+        let orders = self.region.pending_orders(&host);
+        if let Some(order) = self.rng.pick(&orders) {
+            if order.kind != OrderKind::Withdraw {
+                self.hypervisors.accept(&self.region, &host, &order)?;
+            } else {
+                return self.end_withdrawn(&host, &order);
+            }
+        }
+        let running: Vec<MachineId> = self.hypervisors.running.keys().copied().collect();
+        let Some(machine) = self.rng.pick(&running).filter(|_| self.rng.percent(70)) else { return Ok(()) };
+        if self.rng.percent(10) {
+            return self.report_from_elsewhere(machine);
+        }
+        let succeeds = self.rng.percent(85);
+        self.finish(machine, succeeds)
+    }
+
+    fn end_withdrawn(&mut self, host: &Name, order: &PendingOrder) -> Result<(), String> {
+        match self.hypervisors.running.get(&order.machine) {
+            Some(running) => {
+                ensure(running.event == order.event && running.host == *host, || {
+                    format!("{running:?} is not {order:?}")
+                })?;
+                let succeeds = self.rng.percent(40);
+                self.finish(order.machine, succeeds)
+            }
+            None => {
+                let report = MachineReport::Failed("it had not begun".into());
+                self.send(order.event, order.machine, host.clone(), report)
+            }
+        }
+    }
+
+    /// The order of a machine ends, and its host reports.
+    fn finish(&mut self, machine: MachineId, succeeds: bool) -> Result<(), String> {
+        let Some(running) = self.hypervisors.running.get(&machine).cloned() else { return Ok(()) };
+        let can_move = |to: &Name| self.region.host(to).is_some_and(|host| host.state != HostState::Failed);
+        let report = match (&running.target, running.kind) {
+            (Some(to), OrderKind::Perform) if succeeds && can_move(to) => MachineReport::Moved { to: to.clone() },
+            (None, _) | (_, OrderKind::Start) if succeeds => {
+                self.rng.one(&[MachineReport::Done, MachineReport::Done, MachineReport::Gone])
+            }
+            _ => MachineReport::Failed("it broke".into()),
+        };
+        self.hypervisors.running.remove(&machine);
+        self.send(running.event, machine, running.host, report)
+    }
+
+    /// A report on an order in progress must be accepted.
+    fn send(&mut self, event: EventId, machine: MachineId, host: Name, report: MachineReport) -> Result<(), String> {
+        let command = Command::ReportMachine { event, machine, host, report };
+        // The passage of time may end the event or remove the machine first.
+        let due = self.region.next_deadline().is_some_and(|at| at <= self.clock);
+        let accepted = self.step(&command)?;
+        ensure(accepted || due, || format!("refused: {command:?}"))
+    }
+
+    fn report_from_elsewhere(&mut self, machine: MachineId) -> Result<(), String> {
+        let Some(running) = self.hypervisors.running.get(&machine).cloned() else { return Ok(()) };
+        let host = self.host();
+        if host == running.host {
+            return Ok(());
+        }
+        let report = MachineReport::Done;
+        let command = Command::ReportMachine { event: running.event, machine, host, report };
+        let accepted = self.step(&command)?;
+        ensure(!accepted, || format!("accepted from the wrong host: {command:?}"))
+    }
+
+    pub(super) fn claim_machine(&mut self) -> Command {
+        Command::ClaimMachine { machine: self.machine(), host: self.host(), present: self.rng.percent(60) }
+    }
+
+    /// Hosts give up their claims and carry out all orders.
+    pub(super) fn finish_orders(&mut self) -> Result<(), String> {
+        let claims: Vec<(MachineId, Name)> = self
+            .region
+            .machines_in_transit()
+            .flat_map(|machine| machine.claims().iter().map(|host| (machine.id, host.clone())))
+            .collect();
+        for (machine, host) in claims {
+            self.step(&Command::ClaimMachine { machine, host, present: false })?;
+        }
+        let hosts: Vec<Name> = self.region.hosts().map(|host| host.name.clone()).collect();
+        for host in hosts {
+            for order in self.region.pending_orders(&host) {
+                if order.kind == OrderKind::Withdraw {
+                    self.end_withdrawn(&host, &order)?;
+                } else if self.region.pending_orders(&host).contains(&order) {
+                    self.hypervisors.accept(&self.region, &host, &order)?;
+                    self.finish(order.machine, true)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn hosts_change_by_report(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    if !step.after.settings().machine_orders {
+        return Ok(());
+    }
+    for machine in step.after.machines() {
+        let Some(before) = step.before.machine(machine.id).filter(|before| before.host != machine.host) else {
+            continue;
+        };
+        let arriving = before.transit.as_ref().and_then(|transit| transit.arriving.as_ref());
+        let is_stated = match step.command {
+            Command::ReportMachine { machine: id, host, report, .. } if *id == machine.id => match report {
+                MachineReport::Moved { to } if before.power != Power::Running => machine.host.as_ref() == Some(to),
+                _ => {
+                    arriving == Some(host) && machine.host.as_ref() == Some(host) || machine.power == Power::Deallocated
+                }
+            },
+            Command::ChangeMachine { machine: id, .. } | Command::ClaimMachine { machine: id, .. } => *id == machine.id,
+            Command::FenceHost { name } => arriving == Some(name) || machine.power == Power::Deallocated,
+            _ => false,
+        };
+        ensure(is_stated, || format!("{} moved from {:?} to {:?}", machine.name, before.host, machine.host))?;
+    }
+    Ok(())
+}
+
+pub fn events_end_by_machine(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let Command::ReportMachine { event, .. } = step.command else { return Ok(()) };
+    let (Some(before), Some(after)) = (step.before.event(*event), step.after.event(*event)) else { return Ok(()) };
+    if !is_started(before) {
+        return Ok(());
+    }
+    let machines = before.resources.iter().filter(|resource| step.before.machine(resource.machine).is_some());
+    let is_reported = |id: MachineId| after.progress.iter().any(|progress| progress.machine == id);
+    let open = machines.into_iter().filter(|resource| !is_reported(resource.machine)).count();
+    let failed = after.progress.iter().any(|progress| progress.result != MachineResult::Done);
+    match &after.status {
+        Status::Started { .. } => ensure(open > 0, || format!("{event} goes on after the last report")),
+        Status::Ended { outcome: Outcome::Completed, .. } => {
+            ensure(open == 0 && !failed, || format!("{event} completed with {open} open, {:?}", after.progress))
+        }
+        Status::Ended { outcome: Outcome::Failed(_), .. } => {
+            ensure(open == 0 && failed, || format!("{event} failed with {open} open, {:?}", after.progress))
+        }
+        // The machine may have left an unreachable host, for which a deletion had waited.
+        Status::Ended { outcome: Outcome::Superseded, .. } => Ok(()),
+        other => Err(format!("{event} is {other:?} after a report")),
+    }
+}
+
+pub fn reports_come_from_the_host(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let Command::ReportMachine { machine, host, .. } = step.command else { return Ok(()) };
+    let Some(machine) = step.before.machine(*machine) else { return Err("a report on nothing".into()) };
+    let arriving = machine.transit.as_ref().and_then(|transit| transit.arriving.clone());
+    let placed = arriving.or_else(|| machine.host.clone());
+    ensure(placed.as_ref() == Some(host), || format!("{host} reported on {}, which is on {placed:?}", machine.name))?;
+    let fenced = step.before.host(host).is_some_and(|host| host.state == HostState::Failed);
+    ensure(!fenced, || format!("{host} is fenced, but its report was accepted"))
+}
+
+pub fn nothing_starts_meanwhile(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for event in newly_started(step) {
+        let urgent =
+            matches!(event.kind, EventKind::Terminate | EventKind::Preempt) || event.cause == Cause::HardwareFailure;
+        for resource in event.resources.iter().filter(|_| !urgent) {
+            let Some(transit) = step.after.machine(resource.machine).and_then(|machine| machine.transit.as_ref())
+            else {
+                continue;
+            };
+            ensure(transit.withdrawn.is_none(), || format!("{} started before the last order ended", event.id))?;
+            ensure(transit.claims.is_empty(), || format!("{} started although two hosts claim a machine", event.id))?;
+        }
+    }
+    Ok(())
+}
+
+pub fn terms_rise_at_starts(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    let (before, after) = (step.before.meta().term, step.after.meta().term);
+    let expected = before + u64::from(*step.command == Command::Resume);
+    ensure(after == expected, || format!("the term is {after} after {before}"))
+}
+
+pub fn results_stay(_: &PlanMemory, step: &Step<'_>) -> Result<(), String> {
+    for before in step.before.events() {
+        let Some(after) = step.after.event(before.id) else { continue };
+        ensure(after.progress.starts_with(&before.progress), || format!("{} forgot results", before.id))?;
+    }
+    Ok(())
+}
